@@ -1,0 +1,3 @@
+"""A transparent gateway between messaging clients and their brokers."""
+
+__version__ = "0.1.0"

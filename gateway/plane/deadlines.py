@@ -1,0 +1,41 @@
+"""One heap for everything that the plane does later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+
+Callback = Callable[[float], None]
+
+
+class Deadlines:
+    """Callbacks by time. Nothing is cancelled: a callback looks whether it still matters.
+
+    `on_earlier` is called when a new deadline comes before all others.
+    """
+
+    def __init__(self, on_earlier: Callable[[], None]) -> None:
+        self._heap: list[tuple[float, int, Callback]] = []
+        self._order = count()
+        self._on_earlier = on_earlier
+
+    @property
+    def head(self) -> float | None:
+        """When the next callback is due."""
+        return self._heap[0][0] if self._heap else None
+
+    def add(self, when: float, callback: Callback) -> None:
+        """Have `callback(now)` called at `when` or soon after."""
+        head = self.head
+        heappush(self._heap, (when, next(self._order), callback))
+        if head is None or when < head:
+            self._on_earlier()
+
+    def expire(self, now: float) -> None:
+        """Call what is due."""
+        while self._heap and self._heap[0][0] <= now:
+            heappop(self._heap)[2](now)
+
+    def __len__(self) -> int:
+        return len(self._heap)

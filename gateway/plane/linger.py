@@ -1,0 +1,60 @@
+"""The last moments of a lane whose pair is over.
+
+Closing a socket that holds unread bytes makes the kernel send a reset, and the reset may
+overtake our last frames at the peer. So a lane delivers what is pending, says that no more will
+come, and reads until the peer says the same, or for a short time; what it reads is thrown away.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gateway.plane.lane import Lane
+    from gateway.plane.reactor import Reactor
+
+
+class Lingering:
+    """Owns a lane until it is closed; see `pump.Reader`."""
+
+    __slots__ = ("_lane", "_reactor")
+
+    def __init__(self, reactor: Reactor, lane: Lane) -> None:
+        self._reactor = reactor
+        self._lane = lane
+
+    def begin(self, farewell: bytes) -> None:
+        """Deliver, then shut; closed at the latest when the time to linger is over."""
+        lane, reactor = self._lane, self._reactor
+        lane.reader = self
+        reactor.deadlines.add(reactor.clock() + reactor.settings.linger, self._expired)
+        try:
+            lane.read(True)
+            if farewell:
+                lane.send(farewell)
+            if not lane.pending:
+                lane.shut()
+        except OSError as error:
+            self.lost(error)
+
+    def readable(self, now: float) -> None:
+        """What a peer says now is of no interest."""
+        memory = self._reactor.memory
+        try:
+            if not self._lane.receive_into(memory.buffer, memory.size):
+                self._reactor.forget(self._lane)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self.lost(error)
+
+    def flushed(self) -> None:
+        """All is delivered."""
+        self._lane.shut()
+
+    def lost(self, error: OSError) -> None:
+        """Nobody is there to be told."""
+        self._reactor.forget(self._lane)
+
+    def _expired(self, now: float) -> None:
+        self._reactor.forget(self._lane)

@@ -1,0 +1,27 @@
+"""The bytes that the plane keeps, all pairs together, and their bound."""
+
+from __future__ import annotations
+
+
+class Memory:
+    """The shared receive buffer, and what is kept beside it.
+
+    `used`: bytes pending towards peers, collected, held and carried, of all pairs. Above `bound` no
+    pump reads on until it falls: what is kept was already received, so it can only shrink.
+
+    The buffer is received into and scanned within one call; it is never lent.
+    """
+
+    __slots__ = ("bound", "buffer", "size", "used", "view")
+
+    def __init__(self, buffer_size: int, bound: int) -> None:
+        self.size = buffer_size
+        # Room for the carried bytes of a cut header before what is received.
+        self.buffer = bytearray(buffer_size * 2)
+        self.view = memoryview(self.buffer)
+        self.bound = bound
+        self.used = 0
+
+    @property
+    def full(self) -> bool:
+        return self.used > self.bound

@@ -1,0 +1,204 @@
+"""One client connection and its broker connection: carries out what their session decides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from gateway.errors import PeerError
+from gateway.plane.hold import HeldFrames
+from gateway.plane.pump import Pump
+from gateway.wire.contract import (
+    Account,
+    Block,
+    Denial,
+    Direction,
+    Discard,
+    Drop,
+    Effect,
+    Effects,
+    End,
+    EndReason,
+    Forward,
+    Hold,
+    Inject,
+    Pause,
+    Peer,
+    Replace,
+    Session,
+    Start,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gateway.plane.lane import Lane
+    from gateway.plane.reactor import Reactor
+
+_CLOSED = {Peer.CLIENT: EndReason.CLIENT_CLOSED, Peer.BROKER: EndReason.BROKER_CLOSED}
+_LOST = {Peer.CLIENT: EndReason.CLIENT_LOST, Peer.BROKER: EndReason.BROKER_LOST}
+_VIOLATION = (EndReason.CLIENT_VIOLATION, EndReason.BROKER_VIOLATION)  # by direction
+
+
+class Pair:
+    """Two lanes, two pumps, one session. `owner` is whatever its maker knows it by."""
+
+    __slots__ = (
+        "_blocks",
+        "_held",
+        "_reactor",
+        "broker",
+        "client",
+        "over",
+        "owner",
+        "pumps",
+        "session",
+        "touched",
+    )
+
+    def __init__(
+        self, reactor: Reactor, client: Lane, broker: Lane, session: Session, owner: object
+    ) -> None:
+        self._reactor = reactor
+        self.client = client
+        self.broker = broker
+        self.session = session
+        self.owner = owner
+        self.over = False
+        self.touched = 0.0
+        to_broker, to_client = session.scanners
+        memory = reactor.memory
+        self.pumps = (
+            Pump(self, Direction.TO_BROKER, (client, broker), to_broker, memory),
+            Pump(self, Direction.TO_CLIENT, (broker, client), to_client, memory),
+        )
+        self._held: HeldFrames | None = None
+        self._blocks: dict[int, Pump] | None = None
+
+    # -- decisions ---------------------------------------------------------------------------
+
+    def decide(self, direction: Direction, frame: bytes, now: float) -> None:
+        """Have the session decide a stop frame, and carry that out."""
+        try:
+            effects = self.session.decide(direction, frame, now)
+        except PeerError as error:
+            self.violated(direction, error)
+            return
+        self._carry_out(effects, self.pumps[direction], frame, now)
+
+    def resume(self, token: int, result: bytes | Denial, now: float) -> None:
+        """Go on with a job's result; nothing happens if the pair is over meanwhile."""
+        if self.over:
+            return
+        blocked = self._blocks.pop(token, None) if self._blocks else None
+        effects = self.session.resume(token, result, now)
+        self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
+        if blocked is not None:
+            blocked.unpause(now)
+
+    def _carry_out(self, effects: Effects, pump: Pump, frame: bytes, now: float) -> None:
+        for effect in effects:
+            if self.over:
+                return
+            self._effect(effect, pump, frame, now)
+
+    def _effect(self, effect: Effect, pump: Pump, frame: bytes, now: float) -> None:
+        match effect:
+            case Forward():
+                pump.send(frame)
+            case Replace(data):
+                pump.send(data)
+            case Drop():
+                pass
+            case Inject(direction, data):
+                self.pumps[direction].inject(data)
+            case Hold(account):
+                self._hold(account, frame)
+            case Discard(account):
+                self._discard(account)
+            case Pause(direction, until):
+                self._pause(self.pumps[direction], until)
+            case Block(token):
+                self._block(pump, token)
+            case Start(job, token):
+                self._reactor.hooks.start(self, job, token)
+            case End(reason, farewell, detail):
+                self.end(reason, farewell, detail)
+            case _:
+                assert_never(effect)
+
+    # -- holding, pausing --------------------------------------------------------------------
+
+    def _hold(self, account: Account, frame: bytes) -> None:
+        if self._held is None:
+            self._held = HeldFrames(self._reactor.memory)
+        self._held.put(account, frame)
+
+    def _discard(self, account: Account) -> None:
+        if self._held is not None:
+            self._held.discard(account)
+
+    def grant(self, account: Account, messages: int, size: int, now: float) -> None:
+        """Raise an account's allowance; what it has in the queue goes first, at a frame border."""
+        if self._held is None or account not in self._held:
+            account.grant(messages, size)
+            return
+
+        def release() -> None:
+            account.grant(messages, size)
+            while self._held is not None and not self.over:
+                frame = self._held.take(account)
+                if frame is None:
+                    return
+                self.pumps[Direction.TO_BROKER].offer(frame, now)
+
+        self.pumps[Direction.TO_BROKER].at_border(release)
+
+    def _pause(self, pump: Pump, until: float) -> None:
+        def pause() -> None:
+            pump.pause()
+            self.later(until, pump.unpause)
+
+        pump.at_border(pause)
+
+    def _block(self, pump: Pump, token: int) -> None:
+        if self._blocks is None:
+            self._blocks = {}
+        self._blocks[token] = pump
+        pump.pause()
+
+    def later(self, when: float, callback: Callable[[float], None]) -> None:
+        """Call back at a time, unless the pair is over by then."""
+
+        def still(now: float) -> None:
+            if not self.over:
+                callback(now)
+
+        self._reactor.deadlines.add(when, still)
+
+    # -- ends --------------------------------------------------------------------------------
+
+    def closed_by(self, lane: Lane) -> None:
+        """A peer has said all that it will."""
+        self.end(_CLOSED[lane.peer])
+
+    def lost(self, lane: Lane, error: OSError) -> None:
+        """A peer is gone without a word."""
+        self.end(_LOST[lane.peer], detail=error.strerror or str(error))
+
+    def violated(self, direction: Direction, error: PeerError) -> None:
+        """A peer sent what its protocol does not allow."""
+        self.end(_VIOLATION[direction], detail=str(error))
+
+    def end(self, reason: EndReason, farewell: bytes = b"", detail: str = "") -> None:
+        """End this pair, and it alone. What was already received is still delivered."""
+        if self.over:
+            return
+        self.over = True
+        farewell = farewell or self.session.farewell(reason, detail)
+        whole = self.pumps[Direction.TO_CLIENT].scanner.owed == 0
+        for pump in self.pumps:
+            pump.close()
+        if self._held is not None:
+            self._held.clear()
+        self.session.close()
+        self._reactor.part(self, reason, farewell if whole else b"", detail)

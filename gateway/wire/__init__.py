@@ -1,0 +1,1 @@
+"""Protocol cores without I/O: no sockets, no clock, no logger, no metrics library."""

@@ -1,0 +1,430 @@
+"""What the rooms say to each other about a protocol, without naming one.
+
+A *pair* is one client connection and its broker connection. Its life has two parts.
+
+1. **Opening.** A *conversation* is a generator that yields *steps* (receive a frame, transmit
+   bytes, dial) and is sent their results. `front/` carries the steps out, in trio. The opening
+   conversation ends with `Opened` or `Refused`. A redirected lookup is chased by another one.
+2. **Open.** The two sockets belong to `plane/`. Each direction has a `Scanner` that answers, for
+   one received chunk, how many bytes may go on untouched. It halts at a frame that somebody
+   must decide (a *stop frame*). The `Session` decides it and answers with `Effect` values, which
+   the plane carries out.
+
+All numbers are bytes and seconds; time is an argument (`now`, of a monotonic clock).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import NamedTuple, Protocol
+
+
+class Direction(IntEnum):
+    """Which way bytes travel; also the index of a pair's scanners and pumps."""
+
+    TO_BROKER = 0
+    TO_CLIENT = 1
+
+    @property
+    def opposite(self) -> Direction:
+        return Direction(1 - self)
+
+
+class EndReason(StrEnum):
+    """Why a connection ended: the one enum that logs and metrics share."""
+
+    CLIENT_CLOSED = "client_closed"
+    BROKER_CLOSED = "broker_closed"
+    CLIENT_LOST = "client_lost"  # reset, or unreachable
+    BROKER_LOST = "broker_lost"
+    CLIENT_VIOLATION = "client_violation"  # bytes that the protocol does not allow
+    BROKER_VIOLATION = "broker_violation"
+    FRAME_TOO_LARGE = "frame_too_large"  # a frame that we must hold whole, beyond its bound
+    HANDSHAKE_TIMEOUT = "handshake_timeout"
+    DIAL_TIMEOUT = "dial_timeout"
+    IDLE = "idle"
+    AUTHENTICATION_FAILED = "authentication_failed"
+    TARGET_REFUSED = "target_refused"  # not a name of ours, or not on the allow-list
+    NO_BROKER = "no_broker"  # none reachable
+    BROKER_REFUSED = "broker_refused"  # the broker answered our CONNECT with an error
+    TOO_MANY_CONNECTIONS = "too_many_connections"
+    UNKNOWN_COMMAND = "unknown_command"  # under `unknown: mask`
+    OUT_OF_MEMORY = "out_of_memory"  # the process-wide bound on buffered bytes
+    DRAINED = "drained"  # the gateway shuts down
+    INTERNAL_ERROR = "internal_error"
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Refusal(StrEnum):
+    """What kind of no a `Denial` is; each protocol has its own error code for each."""
+
+    UNAUTHENTICATED = "unauthenticated"
+    UNAUTHORIZED = "unauthorized"
+    TARGET = "target"
+    NOT_READY = "not_ready"
+    TIMEOUT = "timeout"
+    CLOSED = "closed"
+    TOO_MANY = "too_many"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A refusal. `text` reaches the client: no broker address and no credential in it."""
+
+    refusal: Refusal
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who a client is. Unverified: the broker, not the gateway, checks the credential."""
+
+    name: str
+    verified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What somebody proves an identity with, as the protocol carries it."""
+
+    method: str
+    data: bytes
+
+    def __repr__(self) -> str:
+        return f"Credential(method={self.method!r}, data=<{len(self.data)} bytes>)"
+
+
+class Action(StrEnum):
+    """What a client may be admitted to do."""
+
+    PRODUCE = "produce"
+    CONSUME = "consume"
+    LOOKUP = "lookup"
+
+
+# -- accounts --------------------------------------------------------------------------------
+
+ENDLESS = 1 << 62
+"""A ceiling that no counter reaches: at 10 GB/s a byte counter needs 14 years."""
+
+
+class Account:
+    """Counters and allowance of one open producer or consumer.
+
+    Counters only grow. The *allowance* is what lies between a counter and its ceiling:
+    a frame may pass while both allowances are above zero, so a limit is exact to one frame, and
+    a frame larger than what is left passes and leaves debt. A lease raises the ceilings, holding
+    puts them at the counters, and an account that nothing limits has ceilings it never reaches.
+
+    `messages` counts what batches hold, `surplus` those beyond the first of each frame.
+    Written by the scanner, its ceilings by policy, read by telemetry.
+    `generation` is that of the rules which admitted it.
+    """
+
+    __slots__ = (
+        "action",
+        "bytes",
+        "bytes_ceiling",
+        "generation",
+        "messages",
+        "messages_ceiling",
+        "receipts",
+        "surplus",
+        "topic",
+    )
+
+    def __init__(self, topic: str, action: Action, generation: int = 0) -> None:
+        self.topic = topic
+        self.action = action
+        self.generation = generation
+        self.messages = self.surplus = self.bytes = self.receipts = 0
+        self.messages_ceiling = self.bytes_ceiling = ENDLESS
+
+    @property
+    def frames(self) -> int:
+        """How many frames passed. Derived, so that the scan of single messages has one sum less."""
+        return self.messages - self.surplus
+
+    @property
+    def held(self) -> bool:
+        """No allowance is left."""
+        return self.messages >= self.messages_ceiling or self.bytes >= self.bytes_ceiling
+
+    @property
+    def outstanding(self) -> int:
+        """Frames that passed to the broker and have no receipt yet."""
+        return self.frames - self.receipts
+
+    def hold(self) -> None:
+        """Take the whole allowance away. Debt stays."""
+        self.messages_ceiling = min(self.messages_ceiling, self.messages)
+        self.bytes_ceiling = min(self.bytes_ceiling, self.bytes)
+
+    def grant(self, messages: int = ENDLESS, size: int = ENDLESS) -> None:
+        """Allow this much more. Debt stays: the ceilings rise from where they are."""
+        self.messages_ceiling = _raised(self.messages_ceiling, messages)
+        self.bytes_ceiling = _raised(self.bytes_ceiling, size)
+
+
+def _raised(ceiling: int, by: int) -> int:
+    return min(ENDLESS, ceiling + by)
+
+
+# -- effects ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """The stop frame goes on as it came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """These bytes go on in place of the stop frame."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The stop frame goes nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inject:
+    """Whole frames of our own, sent in a direction at its next frame border."""
+
+    direction: Direction
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The stop frame waits in the queue of its account."""
+
+    account: Account
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """What waits in the queue of this account is thrown away."""
+
+    account: Account
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A direction is not read until a time (of the monotonic clock)."""
+
+    direction: Direction
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The stop frame's direction is not read until the job of this token has its result."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Have a job done; its result comes back by `Session.resume`."""
+
+    job: Job
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The pair ends: `farewell` to the client first."""
+
+    reason: EndReason
+    farewell: bytes = b""
+    detail: str = ""
+
+
+Effect = Forward | Replace | Drop | Inject | Hold | Discard | Pause | Block | Start | End
+Effects = tuple[Effect, ...]
+
+FORWARD: Effects = (Forward(),)
+DROP: Effects = (Drop(),)
+
+
+# -- conversations ---------------------------------------------------------------------------
+
+
+class Peer(IntEnum):
+    """With whom a conversation speaks."""
+
+    CLIENT = 0
+    BROKER = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Receive:
+    """Wait for one frame. Result: its bytes, or a `Denial` (closed, timed out, too large)."""
+
+    peer: Peer
+
+
+@dataclass(frozen=True, slots=True)
+class Transmit:
+    """Send bytes. Result: None; a peer that is gone is noticed at the next `Receive`."""
+
+    peer: Peer
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """Connect to a broker, any healthy one if `target` is None. Result: `Dialled` or a `Denial`."""
+
+    target: Address | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dialled:
+    """`fresh`: nothing was said on this connection yet (a pooled one was opened before)."""
+
+    address: Address
+    fresh: bool = True
+
+
+Step = Receive | Transmit | Dial
+StepResult = bytes | Dialled | Denial | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The opening ended without a pair: `farewell` to the client, then close."""
+
+    reason: EndReason
+    farewell: bytes = b""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The opening ended with a pair; everything said so far was already transmitted."""
+
+    session: Session
+
+
+Opening = Generator[Step, StepResult, Opened | Refused]
+
+
+class Job(Protocol):
+    """Work that must wait for somebody: a conversation whose outcome is bytes for the session."""
+
+    def converse(self) -> Generator[Step, StepResult, bytes | Denial]: ...
+
+
+# -- scanner and session ---------------------------------------------------------------------
+
+
+class Scanner(Protocol):
+    """One direction of one pair: walks chunks, counts, halts at stop frames.
+
+    `owed`: bytes of a passing frame that have not arrived yet (0: at a frame border).
+    `stop`: length of the stop frame at the offset that `scan` returned, 0 where there is none.
+    """
+
+    owed: int
+    stop: int
+
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+        """Answer up to which offset `chunk[start:end]` may go on as it is.
+
+        What lies beyond is a stop frame (`stop` > 0, perhaps not all of it here), or a
+        header that is cut by the chunk's end and must be offered again with what follows.
+
+        Raises `PeerError` where the bytes are not of the protocol.
+        """
+        ...
+
+
+class Session(Protocol):
+    """What is known of one pair, shared by its two scanners.
+
+    `collected_bound`: the largest stop frame that may be held in memory, in bytes.
+    """
+
+    @property
+    def scanners(self) -> tuple[Scanner, Scanner]: ...
+
+    @property
+    def collected_bound(self) -> int: ...
+
+    def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
+        """Decide one whole stop frame. Raises `PeerError` where it is not of the protocol."""
+        ...
+
+    def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
+        """Go on with the result of a job that a `Start` asked for."""
+        ...
+
+    def farewell(self, reason: EndReason, detail: str) -> bytes:
+        """The protocol's own words for an end that the plane decided; empty where it has none."""
+        ...
+
+    def close(self) -> None:
+        """The pair is over: give all accounts back."""
+        ...
+
+
+# -- gate ------------------------------------------------------------------------------------
+
+
+class LookupOutcome(StrEnum):
+    """How one topic lookup of a client ended."""
+
+    CONNECT = "connect"  # answered with a name of ours
+    FAILED = "failed"  # the broker's own no
+    REFUSED = "refused"  # ours
+
+
+class Gate(Protocol):
+    """What a session may ask. All answers come at once, from memory; what is slow is a `Job`."""
+
+    def authenticate(self, credential: Credential, now: float) -> Principal | Denial: ...
+
+    def credential(self) -> Credential | Denial:
+        """Our own, towards brokers."""
+        ...
+
+    def admit(self, action: Action, topic: str, principal: Principal) -> Account | Denial: ...
+
+    def release(self, account: Account) -> None:
+        """The producer or consumer of this account is gone; its counts stay."""
+        ...
+
+    def advertise(self, broker: Address) -> str | Denial:
+        """The name that stands for a broker towards clients."""
+        ...
+
+    def open(self, name: str) -> Address | Denial:
+        """The broker that an advertised name stands for."""
+        ...
+
+    def clean(self, text: str) -> str:
+        """The text without any broker's address."""
+        ...
+
+    def looked_up(self, outcome: LookupOutcome) -> None: ...
+
+    def redirected(self) -> None:
+        """A lookup answer sent us to another broker."""
+        ...

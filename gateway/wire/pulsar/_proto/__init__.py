@@ -1,0 +1,4 @@
+"""Generated from the descriptions in proto/ by proto/regenerate.py; only this file is written by hand.
+
+It imports none of the modules: each costs time at the start of the process, so whoever needs one imports it.
+"""

@@ -1,0 +1,461 @@
+"""Walks chunks of Pulsar frames, counts what passes, halts at what somebody must decide.
+
+Theory of operation
+===================
+`scan` is called with whatever one receive brought. It goes from frame to frame by their total
+sizes, so a payload is never looked at. Three things can end the walk before the chunk does:
+
+- a *stop frame*: `stop` is its length, the returned offset its begin;
+- a header cut by the chunk's end: the returned offset is its begin, the caller offers those bytes
+  again together with what follows;
+- the last frame reaches beyond the chunk: what is missing is *owed*, and passes unseen.
+
+SEND and MESSAGE make up nearly all frames, so they are walked without protobuf.
+
+**Shapes** (to the broker). Nearly all SENDs of a producer differ in the sequence id and the total
+size alone. So the walk of one SEND yields a *shape*: an unpacker that reads, in one call,
+the total size, the constant bytes from the command size to the producer id (the *key*), and the
+bytes of the sequence id as one integer. Equal keys and the right continuation bits in that
+integer prove that the next frame has the same layout, hence one message of the same producer.
+Another producer of the layout is found by its key. Frames of a run are added up and booked once.
+A sequence id of more than four bytes (2²⁸ and above) is walked: a shape would leave some of its
+bytes unproved, and a hostile client could hide a message count there.
+
+**Metadata** (to the client). A MESSAGE carries no message count; it stands in the metadata
+(`num_messages_in_batch`), behind properties of any length. The metadata of a single message of
+most producers is name, sequence id, publish time and no more, which its last 16 bytes prove;
+other metadata is walked. Metadata that is cut by the chunk's end is walked as it passes (`MetadataWalk`), and its messages are counted at its end.
+
+The loops are flat on purpose: a call costs as much as everything else that is done for a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from struct import Struct
+from typing import Any, NamedTuple
+
+from gateway.errors import PeerError
+from gateway.wire.contract import Account, Action
+from gateway.wire.pulsar.frames import (
+    BROKER_ENTRY_MAGIC,
+    CHECKSUM_MAGIC,
+    COMMAND_BOUND,
+    COUNT,
+    HEAD,
+    HEADER,
+    PASS,
+    Kind,
+    kind_name,
+)
+from gateway.wire.pulsar.metadata import MetadataWalk, count_messages
+
+_head: Callable[[bytearray, int], tuple[int, int]] = HEAD.unpack_from
+_checksum_head = Struct(">HII").unpack_from  # magic, checksum, metadata size
+_magic = Struct(">H").unpack_from
+_size = Struct(">I").unpack_from
+_lead: Callable[[bytearray, int], tuple[int, int, int]] = Struct(">IIH").unpack_from
+
+_MESSAGE = 0x0800 | Kind.MESSAGE
+_RECEIPT = 0x0800 | Kind.SEND_RECEIPT
+"""The first two bytes of these commands."""
+
+_words: Callable[[bytearray, int], tuple[int, int]] = Struct(">QQ").unpack_from
+
+_SEND_PREFIX = 10
+"""Bytes of a shape's key beside the producer id: command size (4), type (2), tag and length of the
+command (2), tags of producer and sequence id (2)."""
+
+_CARRY_BOUND = 8 * 1024
+"""Metadata up to this size is waited for, larger is walked as it passes. Most has 50 bytes."""
+
+_LAST_COUNT = (1 << 31) - 1
+"""`num_messages` is an int32: what lies above is a negative number."""
+
+
+_PLAIN_HEAD = [int.from_bytes(b"\xff" + b"\x80" * (length - 1)) for length in range(9)]
+_PLAIN_HEAD_PROOF = [int.from_bytes(b"\x10" + b"\x80" * (length - 1)) for length in range(9)]
+"""Mask and proof of a sequence id's tag and all but the last of its bytes, by its length."""
+
+_PLAIN_TAIL = int.from_bytes(b"\x80\xff\x80\x80\x80\x80\x80\x80")
+_PLAIN_TAIL_PROOF = int.from_bytes(b"\x00\x18\x80\x80\x80\x80\x80\x00")
+"""The same for the sequence id's last byte and a publish time of six bytes (years 2005 to 2109)."""
+
+
+class Shape(NamedTuple):
+    """How to read a SEND of a layout in one call; see the theory of operation."""
+
+    unpack: Callable[[bytearray, int], tuple[Any, ...]]
+    mask: int
+    proof: int
+    header: int  # bytes up to the end of the command
+    least_total: int
+    key_length: int
+
+
+@lru_cache(maxsize=64)
+def _shape(id_length: int, sequence_length: int) -> Shape:
+    key = _SEND_PREFIX + id_length
+    layouts = {
+        1: (f">I{key}sB", 0x80, 0x00, key),
+        2: (f">I{key}sH", 0x8080, 0x8000, key),
+        # Three bytes are read together with the tag before them.
+        3: (f">I{key - 1}sI", 0xFF808080, 0x10808000, key - 1),
+        4: (f">I{key}sI", 0x80808080, 0x80808000, key),
+    }
+    layout, mask, proof, key_length = layouts[sequence_length]
+    header = 4 + key + sequence_length
+    return Shape(Struct(layout).unpack_from, mask, proof, header, header - 4, key_length)
+
+
+_NOBODY = Account("", Action.PRODUCE)
+
+
+class _FrameScanner:
+    """What both directions share: the owed bytes, and the frames that are not counted."""
+
+    __slots__ = ("_actions", "owed", "stop")
+
+    def __init__(self, actions: tuple[int, ...]) -> None:
+        self._actions = actions
+        self.owed = 0
+        self.stop = 0
+
+    def _halt(self, pos: int, total: int) -> int:
+        self.stop = total + 4
+        return pos
+
+
+class ToBrokerScanner(_FrameScanner):
+    """Counts SENDs per producer; halts where a producer is not open or has no allowance left."""
+
+    __slots__ = ("_account", "_key", "_producers", "_seen", "_shape")
+
+    def __init__(self, actions: tuple[int, ...]) -> None:
+        super().__init__(actions)
+        self._producers: dict[int, Account] = {}
+        self._shape: Shape | None = None
+        self._key = b""
+        self._account = _NOBODY
+        self._seen: dict[bytes, Account] = {}
+
+    def admit(self, producer_id: int, account: Account) -> None:
+        """From now on SENDs of this producer pass while its account allows."""
+        self.forget(producer_id)
+        self._producers[producer_id] = account
+
+    def forget(self, producer_id: int) -> None:
+        """From now on SENDs of this producer are stop frames."""
+        if self._producers.pop(producer_id, None) is not None:
+            self._shape = None
+            self._account = _NOBODY
+            self._seen = {}
+
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`."""
+        self.stop = 0
+        pos = start + self.owed
+        while pos < end:
+            if self._shape is not None:
+                pos = self._run(chunk, pos, end, self._shape)
+                if pos >= end:
+                    break
+            after = self._walk(chunk, pos, end)
+            if after == pos:
+                self.owed = 0
+                return pos
+            pos = after
+        self.owed = pos - end
+        return end
+
+    def _run(self, chunk: bytearray, pos: int, end: int, shape: Shape) -> int:
+        """Pass frames of one producer and shape. Flat: the hottest loop of the gateway."""
+        unpack, mask, proof, header, least, _ = shape
+        account, key = self._account, self._key
+        left = account.messages_ceiling - account.messages
+        begin, last = pos, end - header
+        if account.bytes_ceiling - account.bytes <= last - pos:
+            last = pos + account.bytes_ceiling - account.bytes - 1
+        frames = 0
+        while pos <= last and frames < left:
+            total, found, sequence = unpack(chunk, pos)
+            if found != key or sequence & mask != proof or total < least:
+                account.messages += frames
+                account.bytes += pos - begin
+                return self._mix(chunk, pos, end, shape) if found in self._seen else pos
+            frames += 1
+            pos += total + 4
+        account.messages += frames
+        account.bytes += pos - begin
+        return pos
+
+    def _mix(self, chunk: bytearray, pos: int, end: int, shape: Shape) -> int:
+        """Pass frames of one shape and several producers."""
+        unpack, mask, proof, header, least, _ = shape
+        last = end - header
+        seen = self._seen.get
+        while pos <= last:
+            total, found, sequence = unpack(chunk, pos)
+            account = seen(found)
+            if account is None or sequence & mask != proof or total < least:
+                break
+            if (
+                account.messages >= account.messages_ceiling
+                or account.bytes >= account.bytes_ceiling
+            ):
+                break
+            total += 4
+            account.messages += 1
+            account.bytes += total
+            pos += total
+        return pos
+
+    def _walk(self, chunk: bytearray, pos: int, end: int) -> int:
+        """Judge one frame of any kind. Answers the offset behind it, or `pos` to halt or wait."""
+        if end - pos < HEADER:
+            return pos
+        total, size = _head(chunk, pos)
+        command = pos + 8
+        command_end = command + size
+        if size < 2 or size + 4 > total:
+            raise PeerError(f"a frame of {total} bytes cannot hold a command of {size}")
+        kind = chunk[command + 1]
+        body = _body(chunk, command, min(end, command_end), command_end)
+        if body == 0:
+            return pos
+        if body < 0 or chunk[command] != 0x08:
+            return self._halt(pos, total)
+        action = self._actions[kind]
+        if action == PASS:
+            return pos + total + 4
+        if action != COUNT:
+            return self._halt(pos, total)
+        if command_end > end:
+            _check_command(kind, size)
+            return pos
+        return self._send(chunk, pos, total, body, command_end)
+
+    def _send(self, chunk: bytearray, pos: int, total: int, body: int, end: int) -> int:
+        producer, messages, sequence_at, at = -1, 1, 0, body
+        while at < end:
+            tag = chunk[at]
+            at += 1
+            if tag == 0x10:
+                sequence_at = at
+            shift = value = 0
+            while True:
+                if at >= end or shift > 63:
+                    raise PeerError("a field of SEND is cut or too long")
+                byte = chunk[at]
+                at += 1
+                value |= (byte & 127) << shift
+                if byte < 128:
+                    break
+                shift += 7
+            if tag == 0x08:
+                producer = value
+            elif tag == 0x18:
+                messages = value
+            elif tag & 7 == 2:
+                at += value
+            elif tag & 7 or tag > 127:
+                return self._halt(pos, total)  # a field of later versions: protobuf knows how
+        if at != end:
+            raise PeerError("a field of SEND reaches beyond the command")
+        account = self._producers.get(producer)
+        if account is None or account.held:
+            return self._halt(pos, total)
+        if not 0 < messages <= _LAST_COUNT:
+            messages = 1
+        account.messages += messages
+        account.surplus += messages - 1
+        account.bytes += total + 4
+        self._learn(chunk, pos, body, sequence_at, end, account)
+        return pos + total + 4
+
+    def _learn(
+        self, chunk: bytearray, pos: int, body: int, sequence_at: int, end: int, account: Account
+    ) -> None:
+        """Remember the shape of this SEND, if it is the plain one: producer id, sequence id."""
+        id_length, length = sequence_at - body - 2, end - sequence_at
+        plain = (
+            body - pos == 12  # the command is shorter than 128 bytes
+            and chunk[body] == 0x08
+            and sequence_at > 0
+            and _one_varint(chunk, body + 1, id_length)
+            and length <= 4
+            and _one_varint(chunk, sequence_at, length)
+        )
+        if not plain:
+            self._shape = None
+            return
+        shape = _shape(id_length, length)
+        if shape is not self._shape:
+            self._shape, self._seen = shape, {}
+        self._account = account
+        self._key = bytes(chunk[pos + 4 : pos + 4 + shape.key_length])
+        self._seen[self._key] = account
+
+
+class ToClientScanner(_FrameScanner):
+    """Counts MESSAGEs per consumer and receipts per producer. Unknown ids always pass."""
+
+    __slots__ = ("_walk", "consumers", "producers", "unknown")
+
+    def __init__(self, actions: tuple[int, ...], unknown: Account) -> None:
+        super().__init__(actions)
+        self.consumers: dict[int, Account] = {}
+        self.producers: dict[int, Account] = {}
+        self.unknown = unknown
+        self._walk: MetadataWalk | None = None
+
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`. Flat on purpose."""
+        self.stop = 0
+        if self._walk is not None:
+            self._walk = self._walk.feed(chunk, start, end)
+        pos = start + self.owed
+        self.owed = 0
+        while end - pos >= HEADER:
+            total, size, lead = _lead(chunk, pos)
+            if size < 2 or size + 4 > total:
+                raise PeerError(f"a frame of {total} bytes cannot hold a command of {size}")
+            at = pos + 8 + size
+            if lead == _MESSAGE:
+                if at + 10 > end:
+                    if pos + 4 + total <= end:
+                        raise PeerError("a MESSAGE without metadata")
+                    _check_command(Kind.MESSAGE, size)
+                    return pos
+                consumer = chunk[pos + 13]
+                if consumer > 127 or chunk[pos + 12] != 0x08 or chunk[pos + 10] != 0x4A:
+                    consumer = _id(chunk, pos + 8, at)
+                account = self.consumers.get(consumer, self.unknown)
+                magic, _, metadata_size = _checksum_head(chunk, at)
+                at += 10
+                if magic != CHECKSUM_MAGIC:
+                    found = _find_metadata(chunk, at - 10, min(end, pos + 4 + total), end)
+                    if found is None:
+                        return pos
+                    at, metadata_size = found
+                metadata_end = at + metadata_size
+                if metadata_end > end or metadata_end > pos + 4 + total:
+                    if metadata_end > pos + 4 + total:
+                        raise PeerError("the metadata of a MESSAGE reaches beyond its frame")
+                    if metadata_end - pos <= _CARRY_BOUND:
+                        return pos
+                    self._walk = MetadataWalk(account, metadata_size).feed(chunk, at, end)
+                    account.bytes += total + 4
+                    pos += total + 4
+                    break
+                # A single message of most producers: name, sequence id, time, and no more.
+                name = chunk[at + 1]
+                length = metadata_end - at - 10 - name  # of the sequence id, if it is plain
+                head, tail = _words(chunk, metadata_end - 16)
+                if (
+                    tail & _PLAIN_TAIL == _PLAIN_TAIL_PROOF
+                    and name < 128
+                    and 0 < length < 8
+                    and head & _PLAIN_HEAD[length] == _PLAIN_HEAD_PROOF[length]
+                    and chunk[at] == 0x0A
+                ):
+                    account.messages += 1
+                else:
+                    messages = count_messages(chunk, at, metadata_end)
+                    account.messages += messages
+                    account.surplus += messages - 1
+                account.bytes += total + 4
+            elif lead == _RECEIPT:
+                if at > end:
+                    _check_command(Kind.SEND_RECEIPT, size)
+                    return pos
+                self._receipt(chunk, pos + 8, at)
+            elif lead >> 8 != 0x08 or lead & 0x80 or self._actions[lead & 0x7F] != PASS:
+                return self._halt(pos, total)
+            pos += total + 4
+        if pos < end:
+            return pos
+        self.owed = pos - end
+        return end
+
+    def _receipt(self, chunk: bytearray, command: int, end: int) -> None:
+        producer = chunk[command + 5] if end - command > 5 else 0
+        if chunk[command + 2] != 0x3A or chunk[command + 4] != 0x08 or producer > 127:
+            producer = _id(chunk, command, end)
+        account = self.producers.get(producer)
+        if account is not None:
+            account.receipts += 1
+
+
+def _body(chunk: bytearray, command: int, here: int, command_end: int) -> int:
+    """Where the fields of a canonical command begin; -1: not canonical; 0: too little is here."""
+    kind = chunk[command + 1]
+    if command_end - command == 2:
+        return command_end
+    at = command + 2
+    tag = kind << 3 | 2
+    while tag > 127:
+        if at >= here:
+            return 0
+        if chunk[at] != tag & 127 | 128:
+            return -1
+        tag >>= 7
+        at += 1
+    if at >= here:
+        return 0
+    if chunk[at] != tag:
+        return -1
+    length = shift = 0
+    while shift < 35:
+        at += 1
+        if at >= here:
+            return 0 if here < command_end else -1
+        byte = chunk[at]
+        length |= (byte & 127) << shift
+        if byte < 128:
+            return at + 1 if at + 1 + length == command_end else -1
+        shift += 7
+    return -1
+
+
+def _one_varint(chunk: bytearray, at: int, length: int) -> bool:
+    """Whether exactly one varint lies in these bytes."""
+    if length < 1 or chunk[at + length - 1] > 127:
+        return False
+    return all(byte > 127 for byte in chunk[at : at + length - 1])
+
+
+def _id(chunk: bytearray, command: int, end: int) -> int:
+    """Field 1 of a canonical command's fields; -1 where it is not the first one."""
+    at = _body(chunk, command, end, end)
+    if at <= 0 or at >= end or chunk[at] != 0x08:
+        return -1
+    value = shift = 0
+    for byte in chunk[at + 1 : min(at + 11, end)]:
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value
+        shift += 7
+    return -1
+
+
+def _find_metadata(chunk: bytearray, at: int, frame_end: int, end: int) -> tuple[int, int] | None:
+    """Begin and size of metadata that is not preceded by a plain checksum; None: not here yet."""
+    if _magic(chunk, at)[0] == BROKER_ENTRY_MAGIC:
+        size = _size(chunk, at + 2)[0]
+        if size > COMMAND_BOUND:
+            raise PeerError(f"a MESSAGE with broker entry metadata of {size} bytes")
+        at += 6 + size
+    if at + 10 > frame_end:
+        if frame_end < end:
+            raise PeerError("a MESSAGE without metadata")
+        return None
+    if _magic(chunk, at)[0] == CHECKSUM_MAGIC:
+        at += 6
+    return at + 4, _size(chunk, at)[0]
+
+
+def _check_command(kind: int, size: int) -> None:
+    if size > COMMAND_BOUND:
+        raise PeerError(f"a {kind_name(kind)} with a command of {size} bytes")
