@@ -1,0 +1,1 @@
+"""All that waits: accepting, the opening of connections, dialling, chasing lookups, the drain."""

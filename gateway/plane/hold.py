@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class HeldFrames:
     """One queue for each held account of a pair, in the order of arrival.
 
-    While an account's queue is not empty the account has no allowance, so that nothing overtakes it.
+    While an account's queue is not empty the account has no allowance: nothing overtakes it.
     """
 
     __slots__ = ("_memory", "_queues")

@@ -83,7 +83,7 @@ class Lane:
     # -- outbound ----------------------------------------------------------------------------
 
     def send(self, data: bytes | memoryview) -> None:
-        """Send now what the socket takes, keep the rest. Raises `OSError` where the peer is lost."""
+        """Send what the socket takes, keep the rest. Raises `OSError` where the peer is lost."""
         if self.pending:
             self.keep(data)
             return

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 
+CARRY_ROOM = 128 * 1024
+"""Room for the bytes of a cut header before those received. A scanner lets none grow beyond
+64 KiB and a little; Pulsar's have some tens of bytes."""
+
+
 class Memory:
     """The shared receive buffer, and what is kept beside it.
 
@@ -16,8 +21,7 @@ class Memory:
 
     def __init__(self, buffer_size: int, bound: int) -> None:
         self.size = buffer_size
-        # Room for the carried bytes of a cut header before what is received.
-        self.buffer = bytearray(buffer_size * 2)
+        self.buffer = bytearray(buffer_size + CARRY_ROOM)
         self.view = memoryview(self.buffer)
         self.bound = bound
         self.used = 0

@@ -11,8 +11,8 @@ shared buffer, one scan, one send of all that the scanner cleared. What else can
 - **injections**: frames of our own may enter only at a frame border. While the last frame is *owed*
   in part they wait.
 - **blocked or paused**: not read until somebody resumes it. What the chunk held beyond is carried.
-- **the sink takes less than it is given**: the rest is copied, reading stops until it is gone, and the
-  next reads are halved, so that a slow reader does not keep a whole buffer's worth.
+- **the sink takes less than it is given**: the rest is copied, reading stops until it is gone,
+  and the next reads are halved, so that a slow reader does not keep a whole buffer's worth.
 """
 
 from __future__ import annotations
@@ -227,11 +227,20 @@ class Pump:
         if not count:
             self.pair.closed_by(self.source)
             return
-        collected += memory.view[:count]
-        memory.used += count
-        if count == missing:
+        self._collect_from(memory.view[:count], now)
+
+    def _collect_from(self, data: memoryview, now: float) -> int:
+        """Add to the stop frame that is collected; decide it when it is whole. Answers how much
+        was taken."""
+        collected = self._collected
+        assert collected is not None
+        taken = data[: self._collecting - len(collected)]
+        collected += taken
+        self._memory.used += len(taken)
+        if len(collected) == self._collecting:
             self._release_collected()
             self.pair.decide(self.direction, bytes(collected), now)
+        return len(taken)
 
     def _release_collected(self) -> None:
         if self._collected is not None:
@@ -287,9 +296,21 @@ class Pump:
         self._read_on()
 
     def offer(self, data: bytes, now: float) -> None:
-        """Move whole frames, or a chunk's rest, as if they had been received just now."""
-        self._memory.buffer[: len(data)] = data
-        self._move(0, len(data), now)
+        """Move bytes that were kept, of any length, as if they had been received just now."""
+        memory, rest = self._memory, memoryview(data)
+        while rest and not self.pair.over:
+            if self._collected is not None:
+                rest = rest[self._collect_from(rest, now) :]
+                continue
+            if self._pauses:
+                self._keep(self._carry + bytes(rest))
+                return
+            start, take = len(self._carry), min(len(rest), memory.size)
+            memory.buffer[:start] = self._carry
+            memory.buffer[start : start + take] = rest[:take]
+            self._keep(b"")
+            self._move(0, start + take, now)
+            rest = rest[take:]
 
     def drained(self) -> None:
         """The sink has nothing pending any more."""

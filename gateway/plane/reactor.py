@@ -38,7 +38,7 @@ from gateway.plane.pump import Pump
 from gateway.wire.contract import Denial, EndReason, Job, Peer, Session
 
 EVENTS_AT_ONCE = 256
-"""Events taken from the kernel by one call: enough to make its cost small, few enough to be fresh."""
+"""Events taken from the kernel by one call: enough to make it cheap, few enough to be fresh."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ All numbers are bytes and seconds; time is an argument (`now`, of a monotonic cl
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import NamedTuple, Protocol
@@ -326,6 +326,35 @@ class Opened:
 Opening = Generator[Step, StepResult, Opened | Refused]
 
 
+Trace = Callable[[Direction, str, int, str], None]
+"""Told of each frame of a traced connection: direction, what it is (secrets masked), size in
+bytes, and what was decided."""
+
+
+class Entry(Protocol):
+    """How a protocol is entered on one listener; the registry's value."""
+
+    def frame_length(self, head: bytes | bytearray) -> int:
+        """Bytes of the whole frame that begins so; 0: more of it is needed to tell."""
+        ...
+
+    def open(self) -> Opening:
+        """The conversation of one new client connection."""
+        ...
+
+    def refuse(self, denial: Denial) -> bytes:
+        """What is said to a connection that is not even heard."""
+        ...
+
+    def describe(self, frame: bytes) -> str:
+        """A frame in words, with secrets masked."""
+        ...
+
+    def traced(self, session: Session, trace: Trace) -> Session:
+        """The same session, telling all that passes and all that it decides."""
+        ...
+
+
 class Job(Protocol):
     """Work that must wait for somebody: a conversation whose outcome is bytes for the session."""
 
@@ -342,8 +371,11 @@ class Scanner(Protocol):
     `stop`: length of the stop frame at the offset that `scan` returned, 0 where there is none.
     """
 
-    owed: int
-    stop: int
+    @property
+    def owed(self) -> int: ...
+
+    @property
+    def stop(self) -> int: ...
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """Answer up to which offset `chunk[start:end]` may go on as it is.
@@ -399,7 +431,7 @@ class LookupOutcome(StrEnum):
 class Gate(Protocol):
     """What a session may ask. All answers come at once, from memory; what is slow is a `Job`."""
 
-    def authenticate(self, credential: Credential, now: float) -> Principal | Denial: ...
+    def authenticate(self, credential: Credential) -> Principal | Denial: ...
 
     def credential(self) -> Credential | Denial:
         """Our own, towards brokers."""

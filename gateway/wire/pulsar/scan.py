@@ -23,8 +23,9 @@ bytes unproved, and a hostile client could hide a message count there.
 
 **Metadata** (to the client). A MESSAGE carries no message count; it stands in the metadata
 (`num_messages_in_batch`), behind properties of any length. The metadata of a single message of
-most producers is name, sequence id, publish time and no more, which its last 16 bytes prove;
-other metadata is walked. Metadata that is cut by the chunk's end is walked as it passes (`MetadataWalk`), and its messages are counted at its end.
+most producers is name, sequence id, publish time and no more, which its last 16 bytes prove; other
+metadata is walked. What the chunk's end cuts is walked as it passes (`MetadataWalk`), and its
+messages are counted at its end.
 
 The loops are flat on purpose: a call costs as much as everything else that is done for a frame.
 """

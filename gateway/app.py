@@ -1,0 +1,288 @@
+"""The composition root: the one module that knows all the others.
+
+Nesting of nurseries is the order of shutdown, inside out: listeners stop first, the plane and its
+jobs go on for the grace period, the admin listener answers to the last.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import structlog
+import trio
+
+from gateway import __version__
+from gateway.brokers.health import Brokers, Timing
+from gateway.brokers.learned import LearnedHosts
+from gateway.brokers.names import Names, SealedNames, TemplateNames
+from gateway.brokers.seal import SealKey
+from gateway.brokers.targets import TargetList
+from gateway.config import model
+from gateway.config.load import load
+from gateway.front.jobs import Jobs
+from gateway.front.server import Server, ServerSettings
+from gateway.front.tracing import Tracing
+from gateway.gate import ClusterParts, ListenerGate, Verifier
+from gateway.identity.credential import NoCredential, TokenFile
+from gateway.plane.reactor import PlaneSettings, Reactor
+from gateway.policy.accounts import AccountBook
+from gateway.telemetry import log
+from gateway.telemetry.exposition import TopicExposition
+from gateway.telemetry.figures import BrokerHealth, ClusterFigures, ListenerFigures, PlaneFigures
+from gateway.wire.contract import Entry
+from gateway.wire.pulsar.context import Bounds, Listener, Mode
+from gateway.wire.pulsar.entry import PulsarEntry
+
+VERSION = f"broker-gateway {__version__}"
+"""What brokers are told as `proxy_version`."""
+
+
+def run(path: Path, *, trace: bool = False) -> int:
+    """Serve until a signal says to stop; answers the exit status.
+
+    Raises `ConfigurationError` where the configuration is wrong or cannot be put in force.
+    """
+    configuration = load(path)
+    log.configure(configuration.log.format, configuration.log.level)
+    trio.run(Application(configuration, trace=trace).serve)
+    return 0
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """One cluster, put together."""
+
+    name: str
+    brokers: Brokers
+    parts: ClusterParts
+    accounts: AccountBook
+    figures: ClusterFigures = field(default_factory=ClusterFigures)
+
+
+class Application:
+    """All rooms of one process, furnished as a configuration says."""
+
+    def __init__(self, configuration: model.Configuration, *, trace: bool = False) -> None:
+        self._configuration = configuration
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+        self._jobs = Jobs()
+        self._reactor = Reactor(self._jobs, _plane_settings(configuration))
+        self._jobs.reactor = self._reactor
+        self._clusters = {
+            name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
+        }
+        self._listeners = {listener.name: ListenerFigures() for listener in configuration.listeners}
+        ids = count(1)
+        self._servers = [
+            self._server(listener, ids, trace=trace) for listener in configuration.listeners
+        ]
+        self._draining = False
+
+    # -- putting together --------------------------------------------------------------------
+
+    def _cluster(self, name: str, cluster: model.Cluster) -> _Cluster:
+        learned = LearnedHosts()
+        deadlines = self._configuration.deadlines
+        timing = Timing(dial_timeout=deadlines.dial, attempt_timeout=min(3.0, deadlines.dial))
+        brokers = Brokers(
+            name,
+            cluster.brokers,
+            _targets(cluster),
+            learned,
+            timing,
+            log=lambda event, **values: self._log.warning(event, cluster=name, **values),
+        )
+        credential = (
+            TokenFile(cluster.credential.token_file) if cluster.credential else NoCredential()
+        )
+        accounts, figures = AccountBook(), ClusterFigures()
+        parts = ClusterParts(_names(name, cluster.names), learned, credential, accounts, figures)
+        return _Cluster(name, brokers, parts, accounts, figures)
+
+    def _server(self, listener: model.Listener, ids: count[int], *, trace: bool) -> Server:
+        cluster = self._clusters[listener.cluster]
+        limits, deadlines = self._configuration.limits, self._configuration.deadlines
+        settings = ServerSettings(
+            name=listener.name,
+            bind=listener.bind,
+            handshake=deadlines.handshake,
+            handshake_frame=limits.handshake_frame,
+            connections=limits.connections,
+            socket_buffer=self._configuration.data_plane.socket_buffer,
+        )
+        return Server(
+            settings,
+            self._entry(listener, cluster),
+            cluster.brokers,
+            self._reactor,
+            self._listeners[listener.name],
+            Tracing(listener.trace, everything=trace),
+            ids,
+        )
+
+    def _entry(self, listener: model.Listener, cluster: _Cluster) -> Entry:
+        gate = ListenerGate(cluster.parts, _verifiers(listener.identity))
+        return PulsarEntry(
+            Listener(
+                gate=gate,
+                mode=Mode(listener.identity.mode),
+                unknown_pass=listener.unknown == "pass",
+                version=VERSION,
+                bounds=Bounds(collected=self._configuration.limits.collected_frame),
+            )
+        )
+
+    # -- life --------------------------------------------------------------------------------
+
+    async def serve(self) -> None:
+        """Serve until SIGTERM or SIGINT."""
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async with trio.open_nursery() as outer:
+                await self._start_admin(outer)
+                await self._live(signals)
+                outer.cancel_scope.cancel()
+        self._log.info("stopped")
+
+    async def _start_admin(self, nursery: trio.Nursery) -> None:
+        admin = self._configuration.admin
+        if admin is None:
+            return
+        from gateway.admin.routes import routes
+        from gateway.admin.server import serve
+
+        table = routes(self._metrics, self.unready)
+        addresses = await nursery.start(serve, admin.bind, table)
+        self._log.info("admin_listening", addresses=[str(address) for address in addresses])
+
+    async def _live(self, signals: AsyncIterator[int]) -> None:
+        async with trio.open_nursery() as plane:
+            self._jobs.nursery = plane
+            plane.start_soon(self._reactor.run)
+            for cluster in self._clusters.values():
+                plane.start_soon(cluster.brokers.watch)
+            async with trio.open_nursery() as front:
+                self._listen(front)
+                await self._stop_signal(signals)
+                await self._drain(signals)
+                front.cancel_scope.cancel()
+            plane.cancel_scope.cancel()
+
+    def _listen(self, nursery: trio.Nursery) -> None:
+        for server in self._servers:
+            addresses = [str(address) for address in server.listen()]
+            nursery.start_soon(server.serve)
+            self._log.info("listening", listener=server.settings.name, addresses=addresses)
+
+    async def _stop_signal(self, signals: AsyncIterator[int]) -> None:
+        async for number in signals:
+            self._log.info("stopping", signal=signal.Signals(number).name)
+            return
+
+    async def _drain(self, signals: AsyncIterator[int]) -> None:
+        """Not ready, no new connections; then the open ones have a short grace to finish.
+
+        A second signal ends at once.
+        """
+        self._draining = True
+        for server in self._servers:
+            server.stop()
+        with trio.move_on_after(self._configuration.deadlines.grace):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._second_signal, signals, nursery.cancel_scope)
+                while self._reactor.pairs:
+                    await trio.sleep(_LOOK)
+                nursery.cancel_scope.cancel()
+
+    async def _second_signal(
+        self, signals: AsyncIterator[int], scope: trio.CancelScope
+    ) -> None:
+        await self._stop_signal(signals)
+        scope.cancel()
+
+    # -- what the admin listener shows -------------------------------------------------------
+
+    def unready(self) -> list[str]:
+        """Why no new client should come here."""
+        reasons = ["draining"] if self._draining else []
+        return reasons + [
+            f"no healthy broker in cluster {cluster.name}"
+            for cluster in self._clusters.values()
+            if not cluster.brokers.ready
+        ]
+
+    def _metrics(self) -> Iterator[bytes]:
+        from gateway.telemetry.process import ProcessMetrics, Sources
+
+        sources = Sources(
+            version=__version__,
+            listeners=self._listeners,
+            clusters={name: cluster.figures for name, cluster in self._clusters.items()},
+            plane=lambda: PlaneFigures(self._reactor.memory.used, self._reactor.turns),
+            brokers=self._health,
+        )
+        yield ProcessMetrics(sources).render()
+        books = {name: cluster.accounts for name, cluster in self._clusters.items()}
+        yield from TopicExposition(books).chunks()
+
+    def _health(self) -> Iterable[BrokerHealth]:
+        for cluster in self._clusters.values():
+            for endpoint in cluster.brokers.statistics():
+                yield BrokerHealth(cluster.name, str(endpoint.endpoint.address), endpoint.healthy)
+
+
+_LOOK = 0.05
+"""Seconds between two looks whether the last pair is gone."""
+
+
+def _plane_settings(configuration: model.Configuration) -> PlaneSettings:
+    return PlaneSettings(
+        buffer=configuration.data_plane.buffer,
+        turn=configuration.data_plane.turn,
+        idle=configuration.deadlines.idle,
+        memory=configuration.limits.buffered,
+    )
+
+
+def _targets(cluster: model.Cluster) -> TargetList:
+    targets = cluster.targets
+    if targets is None:
+        return TargetList.of(cluster.brokers)
+    networks = [str(network) for network in targets.networks]
+    return TargetList(targets.hosts, networks, targets.ports)
+
+
+def _names(cluster: str, names: model.Names) -> Names:
+    if names.template is not None:
+        return TemplateNames(names.template.advertise, names.template.broker)
+    keys = names.sealed.keys if names.sealed is not None else ()
+    return SealedNames(cluster, [SealKey.from_file(key.file) for key in keys] or [SealKey.random()])
+
+
+def _verifiers(identity: model.Identity) -> dict[str, Verifier]:
+    """By authentication method. Imported only where tokens are verified: 12 MB, 40 ms."""
+    token = identity.token
+    if identity.mode == "pass-through" or token is None:
+        return {}
+    from gateway.identity.keys import public_key, secret_key
+    from gateway.identity.token import TokenVerifier
+
+    secrets = [secret_key(path) for path in [token.secret_file] if path]
+    keys = [public_key(path) for path in [token.public_key_file] if path]
+    verifier = TokenVerifier(
+        [*secrets, *keys],
+        token.algorithms,
+        principal_claim=token.principal_claim,
+        clock_skew=token.clock_skew,
+        audience=token.audience,
+        issuer=token.issuer,
+    )
+    return {"token": verifier}
+
+
+if __name__ == "__main__":
+    sys.exit("run `gateway`, or `python -m gateway`")

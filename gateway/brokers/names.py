@@ -1,0 +1,206 @@
+"""Names that stand for brokers towards clients.
+
+A client sends a name back as `<name>:<port>`, case kept, and never resolves it (client-behaviour.md
+section 1). Java takes it apart as a URI and finds no host in it when the last label begins with a
+digit or a label holds an underscore; all names here are made of `[a-z0-9-]` and end in a label that
+begins with a letter.
+
+Two kinds: sealed (nobody can make one, so nothing needs to be remembered) and readable templates.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
+
+from gateway.brokers.address import parse_address
+from gateway.errors import ConfigurationError
+from gateway.wire.contract import Address, Denial, Refusal
+
+if TYPE_CHECKING:  # cryptography is loaded only by those who build keys
+    from gateway.brokers.seal import SealKey
+
+LONGEST_NAME = 253
+"""Characters of a DNS name (RFC 1035 section 2.3.4), the shape that clients expect."""
+
+LONGEST_LABEL = 63
+
+UNKNOWN_NAME = Denial(Refusal.TARGET, "unknown broker name")
+"""One text for every reason: a client that guesses learns nothing from it."""
+
+_REMEMBERED_SEALS = 4096
+"""A seal costs 10 µs, remembered 0.2. Brokers times live generations are far fewer than this,
+and an entry is about 400 bytes."""
+
+
+class Names(Protocol):
+    """Makes names and opens them."""
+
+    def advertise(self, broker: Address, generation: int = 0) -> str | Denial:
+        """The name of a broker, the same one each time.
+
+        Another generation (0 to 2**32 - 1) is another name of the same broker.
+        """
+        ...
+
+    def open(self, name: str) -> Address | Denial:
+        """The broker that `name` or `name:port` stands for."""
+        ...
+
+
+# -- sealed ----------------------------------------------------------------------------------
+
+_SUFFIX = "gw"
+"""The last label, for Java's sake."""
+
+# All labels but the last sealed one are full, so there is one spelling of a seal.
+_SEALED = re.compile(
+    rf"((?:[0-9a-v]{{{LONGEST_LABEL}}}\.)*[0-9a-v]{{1,{LONGEST_LABEL}}})\.{_SUFFIX}(?::[0-9]{{1,5}})?",
+    re.ASCII,
+)
+_LONGEST_NAME_AND_PORT = LONGEST_NAME + len(":65535")
+
+_HEAD = struct.Struct("!BHI")  # length of the cluster's name, port, generation; then cluster, host
+
+
+class SealedNames:
+    """Names sealed by the first key, opened by any: a key is rotated in behind the first, put
+    first when all replicas have it, and taken out when all clients have looked up again.
+
+    Raises `ConfigurationError` without a key, or for a cluster name beyond 255 bytes.
+    """
+
+    def __init__(self, cluster: str, keys: Sequence[SealKey]) -> None:
+        self._cluster = cluster.encode()
+        self._keys = tuple(keys)
+        if not self._keys:
+            raise ConfigurationError("Sealed broker names need at least one key")
+        if not 1 <= len(self._cluster) <= 255:
+            raise ConfigurationError(f"The cluster name {cluster!r} must have 1 to 255 bytes")
+        self._seal = lru_cache(_REMEMBERED_SEALS)(self._seal_anew)
+
+    def advertise(self, broker: Address, generation: int = 0) -> str | Denial:
+        return self._seal(broker, generation)
+
+    def _seal_anew(self, broker: Address, generation: int) -> str | Denial:
+        head = _HEAD.pack(len(self._cluster), broker.port, generation)
+        name = _spell(self._keys[0].seal(head + self._cluster + broker.host.encode()))
+        if len(name) > LONGEST_NAME:
+            return Denial(
+                Refusal.UNSUPPORTED,
+                "the names of the cluster and of the broker are together too long to be hidden",
+            )
+        return name
+
+    def open(self, name: str) -> Address | Denial:
+        sealed = _unspell(name)
+        if sealed is None:
+            return UNKNOWN_NAME
+        for key in self._keys:
+            plaintext = key.open(sealed)
+            if plaintext is not None:
+                return self._read(plaintext)
+        return UNKNOWN_NAME
+
+    def _read(self, plaintext: bytes) -> Address | Denial:
+        length, port, _generation = _HEAD.unpack_from(plaintext)
+        cluster_end = _HEAD.size + length
+        if plaintext[_HEAD.size : cluster_end] != self._cluster:
+            return UNKNOWN_NAME
+        return Address(plaintext[cluster_end:].decode(), port)
+
+
+def _spell(sealed: bytes) -> str:
+    """Base32 with the "extended hex" letters (RFC 4648 section 7): those that `int` reads."""
+    text = base64.b32hexencode(sealed).decode().rstrip("=").lower()
+    labels = [text[at : at + LONGEST_LABEL] for at in range(0, len(text), LONGEST_LABEL)]
+    return ".".join((*labels, _SUFFIX))
+
+
+def _unspell(name: str) -> bytes | None:
+    parts = _SEALED.fullmatch(name) if len(name) <= _LONGEST_NAME_AND_PORT else None
+    if parts is None:
+        return None
+    digits = parts[1].replace(".", "")
+    size, spare = divmod(len(digits) * 5, 8)
+    value = int(digits, 32)
+    if spare >= 5 or value & ((1 << spare) - 1):  # a second spelling of the same bytes
+        return None
+    return (value >> spare).to_bytes(size, "big")
+
+
+# -- readable --------------------------------------------------------------------------------
+
+_PLACE = "{n}"
+_LARGEST_NUMBER = "999999"
+_NUMBER = r"(0|[1-9][0-9]{0,5})"  # canonical: one name for a broker, one broker for a name
+
+_NAME_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_READABLE = re.compile(rf"(?:{_NAME_LABEL}\.)*(?![0-9]){_NAME_LABEL}", re.ASCII)
+
+
+class TemplateNames:
+    """Readable names: `broker-{n}.example` for `pulsar-broker-{n}.pulsar.svc:6650`.
+
+    Such a name has no second form, so a generation other than 0 is denied.
+    Raises `ConfigurationError` for templates that cannot be used.
+    """
+
+    def __init__(self, advertised: str, broker: str) -> None:
+        self._advertised = advertised
+        self._host, self._port = _broker_template(broker)
+        self._name_pattern = _pattern(advertised, "advertised name")
+        self._host_pattern = _pattern(self._host, "broker address")
+        largest = advertised.replace(_PLACE, _LARGEST_NUMBER)
+        if len(largest) > LONGEST_NAME or not _READABLE.fullmatch(largest):
+            raise ConfigurationError(
+                f"The advertised name {advertised!r} must be made of a-z, 0-9 and '-', in labels "
+                f"of at most {LONGEST_LABEL} characters, the last one beginning with a letter. "
+                "Write for example broker-{n}.example"
+            )
+
+    def advertise(self, broker: Address, generation: int = 0) -> str | Denial:
+        number = self._host_pattern.fullmatch(broker.host)
+        if number is None or broker.port != self._port:
+            return Denial(
+                Refusal.UNSUPPORTED, "the broker's address does not fit the gateway's template"
+            )
+        if generation:
+            return Denial(Refusal.UNSUPPORTED, "a name made from a template has no alias")
+        return self._advertised.replace(_PLACE, number[1])
+
+    def open(self, name: str) -> Address | Denial:
+        if len(name) > _LONGEST_NAME_AND_PORT:
+            return UNKNOWN_NAME
+        number = self._name_pattern.fullmatch(_PORT.sub("", name))
+        if number is None:
+            return UNKNOWN_NAME
+        return Address(self._host.replace(_PLACE, number[1]), self._port)
+
+
+_PORT = re.compile(r":[0-9]{1,5}\Z", re.ASCII)
+
+
+def _pattern(template: str, what: str) -> re.Pattern[str]:
+    before, place, after = template.partition(_PLACE)
+    if not place or _PLACE in after:
+        raise ConfigurationError(
+            f"The template {template!r} of the {what} must hold {_PLACE} exactly once"
+        )
+    return re.compile(re.escape(before) + _NUMBER + re.escape(after), re.ASCII)
+
+
+def _broker_template(template: str) -> tuple[str, int]:
+    """Host with its placeholder, and port."""
+    try:
+        sample = parse_address(template.replace(_PLACE, "0"))
+    except ValueError as why:
+        raise ConfigurationError(
+            f"The template {template!r} of the broker address is wrong: {why}. "
+            "Write for example pulsar-broker-{n}.pulsar.svc:6650"
+        ) from None
+    return template.lower().partition(":")[0], sample.port

@@ -1,0 +1,87 @@
+"""Keys that seal broker names: AES-SIV (RFC 5297), deterministic and authenticated.
+
+Deterministic, because the name of a broker is the key of a client's connection pool: a nonce
+would make every lookup open another connection. What SIV gives away, that two equal texts have
+equal seals, is what is wanted here.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from gateway.errors import ConfigurationError
+
+SEAL_OVERHEAD = 17
+"""Bytes that a seal adds: the key id, and the synthetic initialization vector."""
+
+_SMALLEST_FILE = 32
+"""256 random bits; AES-256-SIV is no stronger than what it is derived from."""
+
+_LARGEST_FILE = 4096
+"""A key file is tens of bytes: anything larger is a wrong path."""
+
+_PURPOSE = b"gateway: sealed broker names, format 1"
+"""Keeps these keys apart from anything else derived from the same file, and formats apart."""
+
+_CIPHER_KEY = 64
+"""AES-256-SIV takes two 256-bit keys."""
+
+
+class SealKey:
+    """One key. `key_id` (0 to 255) is derived with it, so replicas agree without configuration."""
+
+    __slots__ = ("_cipher", "_prefix", "key_id")
+
+    def __init__(self, secret: bytes) -> None:
+        derived = HKDF(SHA256(), _CIPHER_KEY + 1, salt=None, info=_PURPOSE).derive(secret)
+        self._cipher = AESSIV(derived[:_CIPHER_KEY])
+        self._prefix = derived[_CIPHER_KEY:]
+        self.key_id = self._prefix[0]
+
+    def __repr__(self) -> str:
+        return f"SealKey(key_id={self.key_id})"
+
+    @classmethod
+    def from_file(cls, path: Path) -> SealKey:
+        """Derive the key from a file of at least 32 random bytes. Raises `ConfigurationError`."""
+        try:
+            with path.open("rb") as file:
+                secret = file.read(_LARGEST_FILE + 1)
+        except OSError as error:
+            raise _wrong(path, f"cannot be read: {error.strerror}") from None
+        if not _SMALLEST_FILE <= len(secret) <= _LARGEST_FILE:
+            raise _wrong(path, f"must hold {_SMALLEST_FILE} to {_LARGEST_FILE} bytes")
+        if len(set(secret)) == 1:
+            raise _wrong(path, "holds one byte over and over, which everybody can guess")
+        return cls(secret)
+
+    @classmethod
+    def random(cls) -> SealKey:
+        """A key for a process that has none configured; no other process opens its seals."""
+        return cls(os.urandom(_SMALLEST_FILE))
+
+    def seal(self, plaintext: bytes) -> bytes:
+        """Seal a text that is not empty; the answer is `SEAL_OVERHEAD` bytes longer."""
+        return self._prefix + self._cipher.encrypt(plaintext, None)
+
+    def open(self, sealed: bytes) -> bytes | None:
+        """The text that this key sealed, or None where it did not."""
+        if len(sealed) <= SEAL_OVERHEAD or sealed[:1] != self._prefix:
+            return None
+        try:
+            return self._cipher.decrypt(sealed[1:], None)
+        except InvalidTag:
+            return None
+
+
+def _wrong(path: Path, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"The key file {path} for sealed broker names {why}. "
+        f"Make one with: head -c {_SMALLEST_FILE} /dev/urandom > {path}"
+    )

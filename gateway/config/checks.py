@@ -1,0 +1,147 @@
+"""What one field of the file cannot know of another.
+
+The checks read plain data, not the model, so that they find their mistakes in a file that has
+others too. Each skips what is not of the shape it expects: the model complains about that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gateway.config import units
+from gateway.config.mistakes import Mistake, Place, nearest, written
+from gateway.config.model import PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS
+
+if TYPE_CHECKING:
+    from gateway.wire.contract import Address
+
+Part = Mapping[str, Any]
+Placed = tuple[Place, Part]
+"""A mapping of the file, and where it stands."""
+
+
+def checked(data: object) -> Iterator[Mistake]:
+    """Find the mistakes that span several fields of a whole file."""
+    if not isinstance(data, Mapping):
+        return
+    listeners = list(_mappings(data, "listeners"))
+    clusters = list(_mappings(data, "clusters"))
+    yield from _names_differ(listeners)
+    yield from _binds_differ([*listeners, *_mapping(data, "admin")])
+    yield from _clusters_exist(listeners, data.get("clusters"))
+    for place, listener in listeners:
+        yield from _identity_fits(listener, place)
+    for place, cluster in clusters:
+        yield from _names_are_of_one_kind(cluster, place)
+
+
+def _mapping(part: Part, key: str, place: Place = ()) -> Iterator[Placed]:
+    """Answer the mapping under a key, where there is one."""
+    if isinstance(part.get(key), Mapping):
+        yield (*place, key), part[key]
+
+
+def _mappings(part: Part, key: str) -> Iterator[Placed]:
+    """Answer the mappings in the list or mapping under a key."""
+    found = part.get(key)
+    if isinstance(found, Mapping):
+        entries = list(found.items())
+    else:
+        entries = list(enumerate(found)) if isinstance(found, list) else []
+    yield from (((key, step), entry) for step, entry in entries if isinstance(entry, Mapping))
+
+
+# -- listeners -------------------------------------------------------------------------------
+
+
+def _names_differ(listeners: list[Placed]) -> Iterator[Mistake]:
+    first: dict[str, Place] = {}
+    for place, listener in listeners:
+        name = listener.get("name")
+        if isinstance(name, str) and first.setdefault(name, place) != place:
+            yield Mistake((*place, "name"), f"is also the name of {written(first[name])}; another")
+
+
+def _binds_differ(servers: list[Placed]) -> Iterator[Mistake]:
+    taken: list[tuple[Place, Address]] = []
+    for place, server in servers:
+        bind = _bind(server.get("bind"))
+        if bind is None:
+            continue
+        for other in [other for other, before in taken if _overlap(bind, before)][:1]:
+            text = f"overlaps with {written(other)}.bind; another port or address"
+            yield Mistake((*place, "bind"), text)
+        taken.append((place, bind))
+
+
+def _bind(value: object) -> Address | None:
+    try:
+        return units.bind(value)
+    except ValueError:
+        return None
+
+
+def _overlap(one: Address, other: Address) -> bool:
+    everywhere = {"", "0.0.0.0", "::"}  # noqa: S104 - looked at, not bound
+    hosts = {one.host, other.host}
+    return one.port == other.port != 0 and (len(hosts) == 1 or bool(hosts & everywhere))
+
+
+def _clusters_exist(listeners: list[Placed], clusters: object) -> Iterator[Mistake]:
+    known = [str(key) for key in clusters] if isinstance(clusters, Mapping) else []
+    for place, listener in listeners:
+        name = listener.get("cluster")
+        if isinstance(name, str) and name not in known:
+            yield Mistake((*place, "cluster"), f"names no cluster; {nearest(name, known)}")
+
+
+# -- identity --------------------------------------------------------------------------------
+
+
+def _identity_fits(listener: Part, place: Place) -> Iterator[Mistake]:
+    for where, identity in _mapping(listener, "identity", place):
+        verifies = identity.get("mode") in {"verify", "verify-and-forward"}
+        has_token = identity.get("token") is not None
+        if verifies and not has_token:
+            text = "is missing; verifying needs a secret_file or a public_key_file in it"
+            yield Mistake((*where, "token"), text)
+        if has_token and identity.get("mode", "pass-through") == "pass-through":
+            text = "has no effect: pass-through verifies nothing; mode: verify, or no token"
+            yield Mistake((*where, "token"), text)
+        for inside, token in _mapping(identity, "token", where):
+            yield from _key_is_one(token, inside)
+            yield from _algorithms_fit(token, inside)
+
+
+def _key_is_one(token: Part, place: Place) -> Iterator[Mistake]:
+    keys = len(token.keys() & {"secret_file", "public_key_file"})
+    if keys != 1:
+        text = f"has {keys or 'no'} keys; a secret_file or a public_key_file"
+        yield Mistake(place, text)
+
+
+def _algorithms_fit(token: Part, place: Place) -> Iterator[Mistake]:
+    fitting = _fitting(token)
+    algorithms = token.get("algorithms")
+    for index, algorithm in enumerate(algorithms if isinstance(algorithms, list) else ()):
+        known = algorithm in SECRET_ALGORITHMS or algorithm in PUBLIC_KEY_ALGORITHMS
+        if known and fitting and algorithm not in fitting:
+            text = f"does not fit the kind of key; one of {', '.join(fitting)}"
+            yield Mistake((*place, "algorithms", index), text)
+
+
+def _fitting(token: Part) -> tuple[str, ...]:
+    """Answer the algorithms for the one key there is; none where that is not clear."""
+    if ("secret_file" in token) == ("public_key_file" in token):
+        return ()
+    return SECRET_ALGORITHMS if "secret_file" in token else PUBLIC_KEY_ALGORITHMS
+
+
+# -- clusters --------------------------------------------------------------------------------
+
+
+def _names_are_of_one_kind(cluster: Part, place: Place) -> Iterator[Mistake]:
+    for where, names in _mapping(cluster, "names", place):
+        if len(names.keys() & {"sealed", "template"}) != 1:
+            yield Mistake(where, "is not of one kind; either sealed or template")

@@ -1,0 +1,112 @@
+"""What is wrong, where, and what would be right: one line for a person.
+
+The text of a mistake never repeats a value, only keys: a value may be a secret in a wrong place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
+
+from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pydantic import ValidationError
+    from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
+
+Place = tuple[str | int, ...]
+"""A way into the file: keys of mappings and indexes of lists."""
+
+
+class Mistake(NamedTuple):
+    """`text` is "what is wrong; what would be right"; `line` counts from 1, where it is known."""
+
+    place: Place
+    text: str
+    line: int | None = None
+
+
+def written(place: Place) -> str:
+    """Write a place as `listeners[0].identity`."""
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    way = "".join(steps).removeprefix(".")
+    return way if way.isprintable() else ascii(way)
+
+
+def nearest(word: object, known: Iterable[str]) -> str:
+    """Advise for a word that is not known: the one that was probably meant, or all of them."""
+    known = sorted(known)
+    close = get_close_matches(str(word), known, n=1)
+    return f"did you mean {close[0]!r}?" if close else "known here: " + (", ".join(known) or "none")
+
+
+def explained(error: ValidationError, model: type[BaseModel]) -> Iterator[Mistake]:
+    """Translate what pydantic found in data meant for `model`."""
+    for details in error.errors(include_url=False, include_input=False):
+        place = tuple(step for step in details["loc"] if step != "[key]")
+        yield Mistake(place, _text(details, place, model))
+
+
+def _text(details: ErrorDetails, place: Place, model: type[BaseModel]) -> str:
+    match details["type"]:
+        case "missing":
+            return f"is missing; for example {place[-1]}: {_example(model, place)}"
+        case "extra_forbidden":
+            return f"is not a key known here; {nearest(place[-1], _keys(model, place[:-1]))}"
+        case "literal_error":
+            return f"is not understood; one of {details['ctx']['expected']}"
+        case "value_error":
+            return str(details["ctx"]["error"])
+        case other:
+            return _SHAPES.get(other, details["msg"])
+
+
+_SHAPES = {
+    "model_type": "is not a mapping; indented lines of `key: value`, or leave it out",
+    "dict_type": "is not a mapping; indented lines of `key: value`",
+    "tuple_type": "is not a list; indented lines of `- entry`, or [entry, entry]",
+    "invalid_key": "is not a text; keys are texts",
+}
+
+
+def _example(model: type[BaseModel], place: Place) -> str:
+    field = _field(model, place)
+    return str(field.examples[0]) if field is not None and field.examples else "..."
+
+
+def _keys(model: type[BaseModel], place: Place) -> Iterable[str]:
+    found = _inside(model, place)
+    return found.model_fields if found is not None else ()
+
+
+def _field(model: type[BaseModel], place: Place) -> FieldInfo | None:
+    owner = _inside(model, place[:-1])
+    return owner.model_fields.get(str(place[-1])) if owner is not None else None
+
+
+def _inside(kind: Any, place: Place) -> type[BaseModel] | None:
+    """Walk type annotations along a place; None where no model is there."""
+    for step in place:
+        kind = _step(kind, step)
+    return _model(kind)
+
+
+def _step(kind: Any, step: str | int) -> Any:
+    model = _model(kind)
+    if model is not None:
+        field = model.model_fields.get(str(step))
+        return field.annotation if field is not None else None
+    # Of tuple[Part, ...] the first, of Mapping[str, Part] the second argument.
+    arguments = get_args(kind)
+    return arguments[get_origin(kind) is Mapping] if arguments else None
+
+
+def _model(kind: Any) -> type[BaseModel] | None:
+    """Answer the model that an annotation is, or that it is besides None."""
+    options = (kind, *get_args(kind)) if get_origin(kind) not in (tuple, Mapping) else ()
+    models = [it for it in options if isinstance(it, type) and issubclass(it, BaseModel)]
+    return models[0] if models else None

@@ -1,0 +1,301 @@
+"""The shape of the configuration file: frozen values, their defaults and the reasons for them.
+
+A value here was read by itself. What one field cannot know of another is in `checks`.
+Durations are seconds, sizes are bytes. An `Address` to listen on with host "" is all addresses.
+Files are located by the function that validation is given as context `{"locate": ...}`, so that
+nothing here opens one; without it a path stays as it was written.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationInfo,
+    model_validator,
+)
+
+from gateway.config import units
+from gateway.config.units import KIB, MIB, Network
+from gateway.wire.contract import Address
+
+Number = TypeVar("Number", int, float)
+Several = TypeVar("Several", tuple[Any, ...], Mapping[str, Any])
+
+VERSIONS = (1,)
+
+SECRET_ALGORITHMS: tuple[str, ...] = ("HS256", "HS384", "HS512")
+PUBLIC_KEY_ALGORITHMS: tuple[str, ...] = (
+    *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512"),
+)
+_ALGORITHMS = (*SECRET_ALGORITHMS, *PUBLIC_KEY_ALGORITHMS)
+
+
+def _within(read: Callable[[object], Number], low: str | int, high: str | int) -> PlainValidator:
+    """A value that `read` understands, between two bounds in the same notation."""
+
+    def check(value: object) -> Number:
+        number = read(value)
+        if not read(low) <= number <= read(high):
+            raise ValueError(f"is out of bounds; from {low} to {high}")
+        return number
+
+    return PlainValidator(check)
+
+
+def _version(value: object) -> int:
+    if isinstance(value, bool) or value not in VERSIONS:
+        known = ", ".join(str(version) for version in VERSIONS)
+        raise ValueError(f"is not a version that this gateway understands; it understands {known}")
+    return units.whole(value)
+
+
+def _some(items: Several) -> Several:
+    # Unlike `min_length`, this does not count entries that are there but wrong.
+    if not items:
+        raise ValueError("is empty; at least one")
+    return items
+
+
+def _different(items: tuple[Address, ...]) -> tuple[Address, ...]:
+    if len(set(items)) < len(items):
+        raise ValueError("has the same broker twice; each once")
+    return items
+
+
+def _locate(value: object, info: ValidationInfo) -> Path:
+    locate: Callable[[str], Path] = (info.context or {}).get("locate", Path)
+    return locate(units.text(value))
+
+
+def _algorithm(value: object) -> str:
+    if value == "none":
+        raise ValueError("would accept tokens that nobody signed; one of " + ", ".join(_ALGORITHMS))
+    if value not in _ALGORITHMS:
+        raise ValueError("is not an algorithm known here; one of " + ", ".join(_ALGORITHMS))
+    return units.text(value)
+
+
+def _usual_algorithms(token: dict[str, Any]) -> tuple[str, ...]:
+    """What Pulsar's own brokers take where nothing is said."""
+    return ("RS256",) if token.get("public_key_file") else ("HS256",)
+
+
+# The examples are what a message about a missing key shows.
+Name = Annotated[str, PlainValidator(units.name), Field(examples=["main"])]
+Text = Annotated[str, PlainValidator(units.text)]
+File = Annotated[Path, PlainValidator(_locate), Field(examples=["secrets/key"])]
+Bind = Annotated[Address, PlainValidator(units.bind), Field(examples=["127.0.0.1:6650"])]
+Broker = Annotated[Address, PlainValidator(units.broker)]
+HostPattern = Annotated[str, PlainValidator(units.host_pattern)]
+Networks = tuple[Annotated[Network, PlainValidator(units.network)], ...]
+Port = Annotated[int, PlainValidator(units.port)]
+Algorithm = Annotated[str, PlainValidator(_algorithm)]
+
+
+class Part(BaseModel):
+    """Any part of the file: frozen, and without keys that nobody reads."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Token(Part):
+    """How the JSON Web Tokens of clients are verified: by one secret or one public key."""
+
+    secret_file: File | None = None
+    public_key_file: File | None = None
+    # Never from the token itself: it would choose the check that it passes.
+    algorithms: Annotated[tuple[Algorithm, ...], AfterValidator(_some)] = Field(
+        default_factory=_usual_algorithms
+    )
+    principal_claim: Text = "sub"
+    audience: Text | None = None
+    issuer: Text | None = None
+    # Machines with synchronized clocks need none; an hour would keep dead tokens alive.
+    clock_skew: Annotated[float, _within(units.seconds, 0, "10m")] = 0.0
+
+
+class Identity(Part):
+    """Who authenticates clients: the broker (pass-through), or the gateway."""
+
+    # The plain sidecar: nothing changes for clients and brokers.
+    mode: Literal["pass-through", "verify", "verify-and-forward"] = "pass-through"
+    token: Token | None = None
+
+
+class Listener(Part):
+    """One place where clients connect."""
+
+    name: Name
+    protocol: Literal["pulsar"] = "pulsar"
+    bind: Bind
+    cluster: Name
+    identity: Identity = Identity()
+    # Newer clients and brokers go on working; an edge masks what it does not know.
+    unknown: Literal["pass", "mask"] = "pass"
+    trace: Networks = ()
+
+
+class Credential(Part):
+    """Our own credential towards brokers.
+
+    Used with the verify modes. Without one the gateway says nothing about itself, which only
+    brokers without authentication accept.
+    """
+
+    token_file: File
+
+
+class Targets(Part):
+    """Where a client may be led to: a listed port of a listed host or network.
+
+    Checked on the address that is dialled. `hosts` may hold `*` for any characters.
+    """
+
+    hosts: tuple[HostPattern, ...] = ()
+    networks: Networks = ()
+    ports: Annotated[tuple[Port, ...], AfterValidator(_some), Field(examples=["[6650]"])]
+
+    @model_validator(mode="after")
+    def _reach_something(self) -> Self:
+        if not self.hosts and not self.networks:
+            raise ValueError("allow nothing; at least one of hosts or networks")
+        return self
+
+
+class SealingKey(Part):
+    """One key of sealed names."""
+
+    file: File
+
+
+class Sealed(Part):
+    """Brokers behind sealed names. The first key seals, all keys open.
+
+    Without keys this process makes its own: good for one process until it ends. Replicas and
+    restarts need a key in a file.
+    """
+
+    keys: tuple[SealingKey, ...] = ()
+
+
+class Template(Part):
+    """Brokers behind readable names; `{n}` is the broker's number in both."""
+
+    advertise: Annotated[
+        str, PlainValidator(units.host_template), Field(examples=["broker-{n}.example"])
+    ]
+    broker: Annotated[
+        str, PlainValidator(units.broker_template), Field(examples=["pulsar-{n}.internal:6650"])
+    ]
+
+
+class Names(Part):
+    """How brokers are named towards clients: one of the two."""
+
+    sealed: Sealed | None = None
+    template: Template | None = None
+
+
+class Cluster(Part):
+    """Brokers that know each other."""
+
+    brokers: Annotated[
+        tuple[Broker, ...],
+        BeforeValidator(units.brokers),
+        AfterValidator(_some),
+        AfterValidator(_different),
+        Field(examples=["pulsar://127.0.0.1:16650"]),
+    ]
+    credential: Credential | None = None
+    # None: the hosts and ports of `brokers`, and nothing else.
+    targets: Targets | None = None
+    names: Names = Names(sealed=Sealed())
+
+
+class Admin(Part):
+    """Health and metrics over HTTP; broker addresses show there, so keep it private."""
+
+    bind: Annotated[Bind, Field(examples=["127.0.0.1:8080"])]
+
+
+class Deadlines(Part):
+    """How long we wait, in seconds."""
+
+    # Pulsar clients give a connection 10 s themselves; later nobody listens.
+    handshake: Annotated[float, _within(units.seconds, "100ms", "5m")] = 10.0
+    # Half of the clients' patience, so that a second broker can still be tried.
+    dial: Annotated[float, _within(units.seconds, "10ms", "1m")] = 5.0
+    # Clients and brokers ping each other every 30 s: four in a row are missing.
+    idle: Annotated[float, _within(units.seconds, "1s", "1h")] = 120.0
+    # Enough for receipts under way, well below the 30 s that Kubernetes waits before it kills.
+    grace: Annotated[float, _within(units.seconds, 0, "10m")] = 5.0
+
+
+class Limits(Part):
+    """What bounds memory. Sizes are bytes."""
+
+    # Two descriptors and up to 5 KB each when idle: 50 MB.
+    connections: Annotated[int, _within(units.whole, 1, 1_000_000)] = 10_000
+    # Before somebody is known. Tokens are below 16 KiB; Kerberos tickets reach 64.
+    handshake_frame: Annotated[int, _within(units.size, "1KiB", "5MiB")] = 64 * KIB
+    # A broker's own bound is 5 MiB of payload; metadata come on top.
+    collected_frame: Annotated[int, _within(units.size, "64KiB", "64MiB")] = 6 * MIB
+    # All bytes that wait for slow peers, decisions or allowance; beyond it reading stops.
+    buffered: Annotated[int, _within(units.size, "1MiB", "64GiB")] = 256 * MIB
+    # What one held producer may keep waiting: some of the largest frames, and no more than
+    # lets sixteen of them be held at once.
+    held: Annotated[int, _within(units.size, "64KiB", "1GiB")] = 16 * MIB
+
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        if max(self.held, self.collected_frame) > self.buffered:
+            raise ValueError("allow more to one than to all; buffered above held, collected_frame")
+        return self
+
+
+class DataPlane(Part):
+    """How the reactor works."""
+
+    # Measured: 64 KiB 0.84, 256 KiB 1.3, 512 KiB 1.9 times HAProxy; little comes beyond.
+    buffer: Annotated[int, _within(units.size, "64KiB", "4MiB")] = 512 * KIB
+    # What everybody else in the process waits for at most.
+    turn: Annotated[float, _within(units.seconds, "0.1ms", "100ms")] = 0.002
+    # The kernel tunes its buffers to the way's length; a fixed size limits long ways.
+    socket_buffer: Annotated[int, _within(units.size, "4KiB", "64MiB")] | None = None
+
+
+class Log(Part):
+    """What goes to standard error."""
+
+    # `auto`: for people on a terminal, for machines elsewhere.
+    format: Literal["json", "console", "auto"] = "auto"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class Configuration(Part):
+    """The whole file."""
+
+    version: Annotated[int, PlainValidator(_version), Field(examples=[1])]
+    listeners: Annotated[
+        tuple[Listener, ...],
+        AfterValidator(_some),
+        Field(examples=["[{name: clients, bind: 127.0.0.1:6650, cluster: main}]"]),
+    ]
+    clusters: Annotated[
+        Mapping[Name, Cluster],
+        AfterValidator(_some),
+        Field(examples=["{main: {brokers: pulsar://127.0.0.1:16650}}"]),
+    ]
+    admin: Admin | None = None
+    deadlines: Deadlines = Deadlines()
+    limits: Limits = Limits()
+    data_plane: DataPlane = DataPlane()
+    log: Log = Log()

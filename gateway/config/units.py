@@ -1,0 +1,200 @@
+"""Values as people write them: durations, sizes, addresses, networks.
+
+Each reader takes what YAML made of a value and answers in base units (seconds, bytes).
+Each raises `ValueError` with "what is wrong; what would be right".
+The value itself is not in the text: somebody may have put a secret in the wrong place.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING
+
+from gateway.wire.contract import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+KIB = 1024
+MIB = 1024 * KIB
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_BYTES = {"b": 1.0, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30, "kb": 1e3, "mb": 1e6, "gb": 1e9}
+
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)")
+_ENDPOINT = re.compile(r"(?:\[(?P<six>[^\]]*)\]|(?P<host>[^:\[\]]*))(?::(?P<port>\d{1,5}))?")
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+# `*` stands for any characters, dots included, as in the allow-list of Pulsar's own proxy.
+_HOST_PATTERN = re.compile(r"[a-z0-9_.:*-]{1,253}")
+# Java clients find no host in a name whose last label begins with a digit, or with `_` in it.
+_READABLE_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_READABLE = re.compile(rf"(?:{_READABLE_LABEL}\.)*(?![0-9]){_READABLE_LABEL}")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+# Beyond it (and beyond comparison, as NaN is) nothing can be meant.
+_HUGE = 2.0**62
+
+# RFC 1035: a longer name cannot be asked of any name server.
+_HOST_LENGTH = 253
+_LAST_PORT = 65535
+
+# What Pulsar itself takes when a service URL has no port.
+_PULSAR_PORT = 6650
+
+_BIND_HELP = "host:port, [IPv6 address]:port in quotes, or :port for all addresses"
+_BROKER_HELP = "pulsar://host:port"
+
+
+def seconds(value: object) -> float:
+    """Read a duration: `500ms`, `10s`, `2m`, `1h`, or a number of seconds."""
+    return _quantity(value, _SECONDS, "is not a duration; 500ms, 10s, 2m or a number of seconds")
+
+
+def size(value: object) -> int:
+    """Read a size: `64KiB`, `5MB`, or a number of bytes."""
+    return int(_quantity(value, _BYTES, "is not a size; 64KiB, 5MB or a number of bytes"))
+
+
+def whole(value: object) -> int:
+    """Read a whole number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise ValueError("is not a whole number; digits only, without quotes")
+
+
+def _quantity(value: object, units: Mapping[str, float], complaint: str) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE:
+        return float(value)
+    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    unit = units.get(match[2].lower()) if match else None
+    if match is None or unit is None:
+        raise ValueError(complaint)
+    return float(match[1]) * unit
+
+
+def text(value: object) -> str:
+    """Read a text that is not empty."""
+    if not isinstance(value, str):
+        raise ValueError("is not a text; put it in quotes")  # noqa: TRY004 - pydantic wants these
+    if not value.strip():
+        raise ValueError("is empty; leave the line out or give it a value")
+    return value
+
+
+def name(value: object) -> str:
+    """Read a name that may stand in a metric, a log line and a path of this file."""
+    if _NAME.fullmatch(text(value)):
+        return text(value)
+    raise ValueError("is not a name; letters, digits, and . _ - inside, 63 at most")
+
+
+def bind(value: object) -> Address:
+    """Read where to listen. Host "" is all addresses, port 0 any free one."""
+    host, port = _endpoint(value, _BIND_HELP)
+    if port is None:
+        raise ValueError(f"has no port; {_BIND_HELP}")
+    return Address(host, port)
+
+
+def broker(value: object) -> Address:
+    """Read the service URL of one broker."""
+    scheme, mark, rest = text(value).partition("://")
+    if not mark:
+        raise ValueError(f"has no scheme; {_BROKER_HELP}")
+    if scheme == "pulsar+ssl":
+        raise ValueError("TLS to brokers is not there yet; pulsar://host:port")
+    if scheme != "pulsar":
+        raise ValueError(f"has a scheme that is not known; {_BROKER_HELP}")
+    return _broker_endpoint(rest.rstrip("/"))
+
+
+def _broker_endpoint(value: str) -> Address:
+    host, port = _endpoint(value, _BROKER_HELP) if value else ("", None)
+    if not host or port == 0:
+        raise ValueError(f"has no host, or port 0; {_BROKER_HELP}")
+    return Address(host, _PULSAR_PORT if port is None else port)
+
+
+def brokers(value: object) -> object:
+    """Split one text with commas; as in Pulsar's own URLs only the first part needs a scheme."""
+    if not isinstance(value, str):
+        return value
+    scheme, mark, _ = value.partition("://")
+    parts = [part.strip() for part in value.split(",")]
+    return [part if "://" in part else scheme + mark + part for part in parts]
+
+
+def port(value: object) -> int:
+    """Read a port that can be connected to."""
+    if 1 <= whole(value) <= _LAST_PORT:
+        return whole(value)
+    raise ValueError(f"is not a port; from 1 to {_LAST_PORT}")
+
+
+def host_pattern(value: object) -> str:
+    """Read a host name or address, `*` in it standing for any characters; lower case."""
+    pattern = text(value).lower()
+    if _HOST_PATTERN.fullmatch(pattern):
+        return pattern
+    raise ValueError("is not a host; a name, an address, or *.example.org for all below it")
+
+
+def host_template(value: object) -> str:
+    """Read the name of a broker towards clients, with `{n}` where its number goes."""
+    template = text(value)
+    if template.count("{n}") == 1 and _READABLE.fullmatch(template.replace("{n}", "0")):
+        return template
+    raise ValueError(
+        "is not a name with one {n}, of a-z 0-9 - and the last label beginning with a letter; "
+        "broker-{n}.example"
+    )
+
+
+def broker_template(value: object) -> str:
+    """Read `host:port` of a broker with `{n}` in the host, where its number goes."""
+    template = text(value)
+    host, _, port_text = template.rpartition(":")
+    if not port_text.isdecimal() or not 1 <= int(port_text) <= _LAST_PORT:
+        raise ValueError("has no port; pulsar-{n}.internal:6650")
+    if host.count("{n}") != 1 or not _is_host(host.replace("{n}", "0")):
+        raise ValueError("is not a host with one {n}; pulsar-{n}.internal:6650")
+    return template
+
+
+def network(value: object) -> Network:
+    """Read a network in CIDR form, or one address."""
+    try:
+        found = ipaddress.ip_network(text(value), strict=False)
+    except ValueError:
+        raise ValueError("is not a network; 10.0.0.0/8, fd00::/8 or one address") from None
+    if str(found.network_address) != ipaddress.ip_interface(text(value)).ip.compressed:
+        raise ValueError(f"has bits beyond its mask; {found}")
+    return found
+
+
+def _endpoint(value: object, help_text: str) -> tuple[str, int | None]:
+    match = _ENDPOINT.fullmatch(text(value).strip())
+    if match is None or int(match["port"] or 0) > _LAST_PORT:
+        raise ValueError(f"is not an address with a port; {help_text}")
+    host = match["host"] if match["six"] is None else match["six"]
+    if not _is_host(host) or (match["six"] is not None and ":" not in host):
+        raise ValueError(f"has a host that cannot be; {help_text}")
+    return host, None if match["port"] is None else int(match["port"])
+
+
+def _is_host(host: str) -> bool:
+    if not host or ":" in host:
+        return not host or _is_address(host)
+    return len(host) <= _HOST_LENGTH and _HOST.fullmatch(host) is not None
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

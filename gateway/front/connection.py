@@ -1,0 +1,23 @@
+"""What is known of one client connection beside its bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.front.side import SideConnections
+
+if TYPE_CHECKING:
+    from gateway.front.server import Server
+
+
+class Connection:
+    """`id`: of this process, for logs. `began`: monotonic seconds. `side`: for chased lookups."""
+
+    __slots__ = ("began", "client", "id", "server", "side")
+
+    def __init__(self, id: int, server: Server, client: str, began: float) -> None:
+        self.id = id
+        self.server = server
+        self.client = client
+        self.began = began
+        self.side: SideConnections | None = None

@@ -1,0 +1,90 @@
+"""Carries out the steps of a conversation: receive, transmit, dial.
+
+The conversation itself is a generator without I/O; see `wire.contract`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator
+from typing import TypeVar, assert_never
+
+from gateway.front.leg import Leg
+from gateway.wire.contract import (
+    Address,
+    Denial,
+    Dial,
+    Dialled,
+    Direction,
+    Peer,
+    Receive,
+    Refusal,
+    Step,
+    StepResult,
+    Transmit,
+)
+
+T = TypeVar("T")
+
+Reach = Callable[[Address | None], Awaitable[tuple[Leg, Dialled] | Denial]]
+"""How a conversation gets its broker leg."""
+
+Watch = Callable[[Direction, bytes], None]
+"""Told of each frame that was received; for traces."""
+
+
+class Conversation:
+    """The legs of one conversation. `deadline`: of trio's clock, for each of its steps."""
+
+    def __init__(
+        self, deadline: float, reach: Reach, client: Leg | None = None, watch: Watch | None = None
+    ) -> None:
+        self._deadline = deadline
+        self._reach = reach
+        self._watch = watch
+        self.legs: dict[Peer, Leg] = {} if client is None else {Peer.CLIENT: client}
+        self.reached: list[Leg] = []  # all broker legs, the latest last
+
+    async def run(self, steps: Generator[Step, StepResult, T]) -> T:
+        """Carry the steps out, to the outcome. Raises what the generator raises."""
+        result: StepResult = None
+        while True:
+            try:
+                step = steps.send(result)
+            except StopIteration as stop:
+                outcome: T = stop.value
+                return outcome
+            result = await self._carry_out(step)
+
+    async def _carry_out(self, step: Step) -> StepResult:
+        match step:
+            case Receive(peer):
+                return await self._receive(peer)
+            case Transmit(peer, data):
+                if peer in self.legs:
+                    await self.legs[peer].transmit(data, self._deadline)
+                return None
+            case Dial(target):
+                return await self._dial(target)
+            case _:
+                assert_never(step)
+
+    async def _receive(self, peer: Peer) -> StepResult:
+        leg = self.legs.get(peer)
+        if leg is None:
+            return Denial(Refusal.CLOSED, "nobody is there")
+        frame = await leg.receive(self._deadline)
+        if self._watch is not None and isinstance(frame, bytes):
+            self._watch(_WAYS[peer], frame)
+        return frame
+
+    async def _dial(self, target: Address | None) -> StepResult:
+        reached = await self._reach(target)
+        if isinstance(reached, Denial):
+            return reached
+        leg, dialled = reached
+        self.legs[Peer.BROKER] = leg
+        self.reached.append(leg)
+        return dialled
+
+
+_WAYS = {Peer.CLIENT: Direction.TO_BROKER, Peer.BROKER: Direction.TO_CLIENT}

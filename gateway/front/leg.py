@@ -1,0 +1,108 @@
+"""One socket while a conversation speaks on it.
+
+Plain sockets and trio's waiting, without a stream object or a cancel scope for each read: setting
+a connection up must stay cheap, and the data plane takes the very same sockets over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable
+
+import trio
+
+from gateway.wire.contract import Denial, Refusal
+
+CHUNK = 64 * 1024
+"""One read. What comes behind the opening's last frame goes to the plane, which has room for it."""
+
+LINGER = 1.0
+"""Seconds that a refused peer may take to read why."""
+
+_CLOSED = Denial(Refusal.CLOSED, "the connection was closed")
+_TOO_SLOW = Denial(Refusal.TIMEOUT, "the handshake took too long")
+
+
+class Leg:
+    """Frames in, bytes out. `bound`: the largest frame, in bytes."""
+
+    __slots__ = ("_bound", "_frame_length", "received", "sock")
+
+    def __init__(
+        self, sock: socket.socket, frame_length: Callable[[bytearray], int], bound: int
+    ) -> None:
+        self.sock = sock
+        self.received = bytearray()
+        self._frame_length = frame_length
+        self._bound = bound
+
+    async def receive(self, deadline: float) -> bytes | Denial:
+        """The next frame; at the latest at `deadline`, of trio's clock."""
+        with trio.CancelScope(deadline=deadline):
+            return await self._receive()
+        return _TOO_SLOW
+
+    async def _receive(self) -> bytes | Denial:
+        while True:
+            length = self._frame_length(self.received)
+            if length > self._bound:
+                return Denial(Refusal.TOO_MANY, f"a frame of {length} bytes before CONNECTED")
+            if length and len(self.received) >= length:
+                frame = bytes(self.received[:length])
+                del self.received[:length]
+                return frame
+            if not await self._more():
+                return _CLOSED
+
+    async def _more(self) -> bool:
+        while True:
+            try:
+                chunk = self.sock.recv(CHUNK)
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(self.sock)
+            except OSError:
+                return False
+            else:
+                self.received += chunk
+                return bool(chunk)
+
+    def is_alive(self) -> bool:
+        """Whether the peer has not closed, as far as the kernel knows."""
+        try:
+            return bool(self.sock.recv(1, socket.MSG_PEEK))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    async def transmit(self, data: bytes, deadline: float) -> None:
+        """Send all, or as much as the peer takes until `deadline`. A peer that is gone is noticed
+        at the next receive."""
+        with contextlib.suppress(OSError), trio.CancelScope(deadline=deadline):
+            rest = memoryview(data)
+            while rest:
+                try:
+                    rest = rest[self.sock.send(rest) :]
+                except BlockingIOError:
+                    await trio.lowlevel.wait_writable(self.sock)
+
+    async def part(self, farewell: bytes) -> None:
+        """Say why, and close when that was read: a reset would overtake it."""
+        try:
+            if farewell:
+                deadline = trio.current_time() + LINGER
+                await self.transmit(farewell, deadline)
+                await self._until_closed(deadline)
+        finally:
+            self.close()
+
+    async def _until_closed(self, deadline: float) -> None:
+        with contextlib.suppress(OSError), trio.CancelScope(deadline=deadline):
+            self.sock.shutdown(socket.SHUT_WR)
+            while await self._more():
+                self.received.clear()
+
+    def close(self) -> None:
+        """At once."""
+        self.sock.close()

@@ -1,0 +1,293 @@
+"""One listener: accepts, has each connection opened, and hands the pair to the plane.
+
+The life of a connection here is one task: opening conversation, then either the plane takes both
+sockets over and the task ends, or the client is told why not.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Protocol
+
+import structlog
+import trio
+
+from gateway.errors import ConfigurationError
+from gateway.front.connection import Connection
+from gateway.front.conversation import Conversation
+from gateway.front.leg import Leg
+from gateway.front.tracing import Tracing, opening_watch
+from gateway.plane.reactor import Reactor
+from gateway.wire.contract import (
+    Address,
+    Denial,
+    Dialled,
+    EndReason,
+    Entry,
+    Peer,
+    Refusal,
+    Refused,
+    Session,
+)
+
+BACKLOG = 1024
+"""Connections that the kernel accepts for us while a turn lasts; capped by `somaxconn`."""
+
+ACCEPTS_AT_ONCE = 64
+"""Accepted in a row before others run."""
+
+NO_DESCRIPTOR_PAUSE = 0.1
+"""Seconds without accepting when the process has no descriptor left: some come back soon."""
+
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+_FULL = Denial(Refusal.TOO_MANY, "this gateway has as many connections as it may have")
+
+
+class Figures(Protocol):
+    """Plain counters of one listener, which telemetry reads."""
+
+    accepted: int
+    opening: int
+    open: int
+    ended: dict[EndReason, int]
+
+
+class Dialler(Protocol):
+    """The brokers of one cluster."""
+
+    async def dial(
+        self, target: Address | None = None
+    ) -> tuple[socket.socket, Address] | Denial: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Seconds and bytes. `connections`: at most so many of one listener at a time."""
+
+    name: str
+    bind: Address
+    handshake: float = 10.0
+    handshake_frame: int = 64 * 1024
+    connections: int = 10_000
+    socket_buffer: int | None = None
+
+
+class Server:
+    """See the module. `ids` numbers the connections of a process."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        entry: Entry,
+        dialler: Dialler,
+        reactor: Reactor,
+        figures: Figures,
+        tracing: Tracing,
+        ids: count[int],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.settings = settings
+        self.entry = entry
+        self.figures = figures
+        self._dialler = dialler
+        self._reactor = reactor
+        self._tracing = tracing
+        self._ids = ids
+        self._clock = clock
+        self._sockets: list[socket.socket] = []
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    # -- listening ---------------------------------------------------------------------------
+
+    def listen(self) -> tuple[Address, ...]:
+        """Bind and listen; answers the addresses. Raises `ConfigurationError`."""
+        bind = self.settings.bind
+        try:
+            for host in [bind.host] if bind.host else ["0.0.0.0", "::"]:
+                self._sockets.append(_listening(Address(host, self._port(bind.port))))
+        except OSError as error:
+            # Without IPv6 in the kernel all addresses are those of IPv4.
+            if bind.host or not self._sockets:
+                self.stop()
+                reason = (error.strerror or str(error)).lower()
+                raise ConfigurationError(f"cannot listen on {bind}: {reason}") from None
+        return tuple(Address(*sock.getsockname()[:2]) for sock in self._sockets)
+
+    def _port(self, port: int) -> int:
+        """Both address families get the same port, when the kernel chooses it."""
+        return self._sockets[0].getsockname()[1] if self._sockets and not port else port
+
+    async def serve(self) -> None:
+        """Accept until `stop`. The connections' tasks end with their openings."""
+        async with trio.open_nursery() as nursery:
+            for sock in self._sockets:
+                nursery.start_soon(self._accept_all, sock, nursery)
+
+    def stop(self) -> None:
+        """Accept no more. What is open stays open."""
+        for sock in self._sockets:
+            trio.lowlevel.notify_closing(sock)
+            sock.close()
+        self._sockets.clear()
+
+    async def _accept_all(self, listener: socket.socket, nursery: trio.Nursery) -> None:
+        while listener.fileno() >= 0:
+            try:
+                await trio.lowlevel.wait_readable(listener)
+                self._accept_some(listener, nursery)
+            except trio.ClosedResourceError:
+                return
+            except OSError as error:
+                if listener.fileno() < 0:
+                    return
+                self._log.warning("accept_failed", listener=self.settings.name, reason=str(error))
+                await trio.sleep(NO_DESCRIPTOR_PAUSE if error.errno in _EXHAUSTED else 0)
+
+    def _accept_some(self, listener: socket.socket, nursery: trio.Nursery) -> None:
+        for _ in range(ACCEPTS_AT_ONCE):
+            try:
+                sock, peer = listener.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            self._prepare(sock)
+            connection = Connection(next(self._ids), self, str(Address(*peer[:2])), self._clock())
+            self.figures.accepted += 1
+            self.figures.opening += 1
+            nursery.start_soon(self._open, connection, sock)
+
+    def _prepare(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.settings.socket_buffer:
+            for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+                sock.setsockopt(socket.SOL_SOCKET, option, self.settings.socket_buffer)
+
+    # -- opening -----------------------------------------------------------------------------
+
+    async def _open(self, connection: Connection, sock: socket.socket) -> None:
+        """From an accepted socket to a pair, or to a farewell."""
+        leg = self.leg(sock)
+        try:
+            refused = await self._converse(connection, leg)
+            if refused is not None:
+                self._ended(connection, refused.reason, refused.detail)
+                await leg.part(refused.farewell)
+        finally:
+            self.figures.opening -= 1
+
+    async def _converse(self, connection: Connection, leg: Leg) -> Refused | None:
+        """Have the opening conversation; None: the plane has the pair."""
+        if self.figures.opening + self.figures.open > self.settings.connections:
+            return Refused(EndReason.TOO_MANY_CONNECTIONS, self.entry.refuse(_FULL))
+        trace = self._tracing.of(connection.id, connection.client)
+        deadline = trio.current_time() + self.settings.handshake
+        watch = None if trace is None else opening_watch(self.entry, trace)
+        conversation = Conversation(deadline, self._reach, leg, watch)
+        try:
+            outcome = await conversation.run(self.entry.open())
+        except Exception as error:
+            self.crashed(connection, error)
+            outcome = Refused(EndReason.INTERNAL_ERROR)
+        except BaseException:  # cancelled: the gateway stops
+            self._ended(connection, EndReason.DRAINED)
+            _close([leg, *conversation.reached])
+            raise
+        if isinstance(outcome, Refused):
+            _close(conversation.reached)
+            return outcome
+        session = outcome.session
+        if trace is not None:
+            session = self.entry.traced(session, trace)
+        self._opened(connection, leg, conversation.legs[Peer.BROKER], session)
+        return None
+
+    async def _reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
+        dialled = await self._dialler.dial(target)
+        if isinstance(dialled, Denial):
+            return dialled
+        sock, address = dialled
+        return self.leg(sock), Dialled(address)
+
+    async def connect(self, target: Address | None) -> Leg | Denial:
+        """A new connection to a broker, for a chased lookup."""
+        reached = await self._reach(target)
+        return reached if isinstance(reached, Denial) else reached[0]
+
+    def leg(self, sock: socket.socket) -> Leg:
+        """A connected socket for a conversation."""
+        return Leg(sock, self.entry.frame_length, self.settings.handshake_frame)
+
+    def _opened(self, connection: Connection, client: Leg, broker: Leg, session: Session) -> None:
+        self.figures.open += 1
+        received = (bytes(client.received), bytes(broker.received))
+        self._reactor.add(client.sock, broker.sock, session, connection, received)
+
+    # -- ends --------------------------------------------------------------------------------
+
+    def ended(self, connection: Connection, reason: EndReason, detail: str) -> None:
+        """An open pair is over."""
+        self.figures.open -= 1
+        if connection.side is not None:
+            connection.side.close()
+        self._ended(connection, reason, detail)
+
+    def _ended(self, connection: Connection, reason: EndReason, detail: str = "") -> None:
+        self.figures.ended[reason] += 1
+        log = self._log.info if reason in _ORDINARY else self._log.warning
+        log(
+            "connection_ended",
+            listener=self.settings.name,
+            connection=connection.id,
+            client=connection.client,
+            reason=reason.value,
+            seconds=round(self._clock() - connection.began, 3),
+            **({"detail": detail} if detail else {}),
+        )
+
+    def crashed(self, connection: Connection, error: Exception) -> None:
+        """A bug of ours; the log has its traceback."""
+        self._log.error(
+            "internal_error",
+            listener=self.settings.name,
+            connection=connection.id,
+            exc_info=error,
+        )
+
+
+_ORDINARY = frozenset(
+    {
+        EndReason.CLIENT_CLOSED,
+        EndReason.BROKER_CLOSED,
+        EndReason.CLIENT_LOST,
+        EndReason.DRAINED,
+        EndReason.IDLE,
+    }
+)
+"""Ends that happen every day; the others are worth a warning."""
+
+
+def _close(legs: list[Leg]) -> None:
+    for leg in legs:
+        leg.close()
+
+
+def _listening(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    sock = socket.socket(family)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind(tuple(address))
+        sock.listen(BACKLOG)
+    except BaseException:
+        sock.close()
+        raise
+    return sock

@@ -1,0 +1,115 @@
+"""Identity, policy and brokers together, as the answers that a protocol session asks for.
+
+One for each listener. Everything is in memory: each method answers at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.brokers.learned import LearnedHosts
+from gateway.brokers.names import Names
+from gateway.identity.credential import OwnCredential
+from gateway.policy.accounts import AccountBook
+from gateway.wire.contract import (
+    Account,
+    Action,
+    Address,
+    Credential,
+    Denial,
+    LookupOutcome,
+    Principal,
+    Refusal,
+)
+
+
+class Figures(Protocol):
+    """Plain counters of one cluster, which telemetry reads."""
+
+    lookups: dict[LookupOutcome, int]
+    redirects: int
+
+
+class Proof(Protocol):
+    """A credential that was found good."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class Verifier(Protocol):
+    """Checks the credentials of clients. `now`: wall-clock seconds, for what expires."""
+
+    def verify(self, data: bytes, now_wall: float) -> Proof | Denial: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterParts:
+    """What all listeners of one cluster share."""
+
+    names: Names
+    learned: LearnedHosts
+    credential: OwnCredential
+    accounts: AccountBook
+    figures: Figures
+
+
+_NO_METHOD = Denial(Refusal.UNAUTHENTICATED, "a credential of method token is needed")
+
+
+class ListenerGate:
+    """See `contract.Gate`. `verifiers`: by authentication method; none for pass-through."""
+
+    def __init__(
+        self,
+        cluster: ClusterParts,
+        verifiers: dict[str, Verifier],
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._cluster = cluster
+        self._verifiers = verifiers
+        self._wall_clock = wall_clock
+
+    def authenticate(self, credential: Credential) -> Principal | Denial:
+        """See `contract.Gate`."""
+        verifier = self._verifiers.get(credential.method)
+        if verifier is None:
+            return _NO_METHOD
+        proof = verifier.verify(credential.data, self._wall_clock())
+        return proof if isinstance(proof, Denial) else Principal(proof.name, verified=True)
+
+    def credential(self) -> Credential | Denial:
+        """See `contract.Gate`."""
+        return self._cluster.credential.current()
+
+    def admit(self, action: Action, topic: str, principal: Principal) -> Account | Denial:
+        """See `contract.Gate`. Nothing is forbidden or limited yet: every account is endless."""
+        return self._cluster.accounts.open(action, topic)
+
+    def release(self, account: Account) -> None:
+        """See `contract.Gate`."""
+        self._cluster.accounts.close(account)
+
+    def advertise(self, broker: Address) -> str | Denial:
+        """See `contract.Gate`."""
+        self._cluster.learned.learn(broker.host)
+        return self._cluster.names.advertise(broker)
+
+    def open(self, name: str) -> Address | Denial:
+        """See `contract.Gate`."""
+        return self._cluster.names.open(name)
+
+    def clean(self, text: str) -> str:
+        """See `contract.Gate`."""
+        return self._cluster.learned.clean(text)
+
+    def looked_up(self, outcome: LookupOutcome) -> None:
+        """See `contract.Gate`."""
+        self._cluster.figures.lookups[outcome] += 1
+
+    def redirected(self) -> None:
+        """See `contract.Gate`."""
+        self._cluster.figures.redirects += 1

@@ -1,0 +1,81 @@
+"""Our own credential, towards brokers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from gateway.errors import ConfigurationError
+from gateway.wire.contract import Credential
+
+LARGEST_TOKEN = 16_384
+"""Bytes; a larger file is not a token."""
+
+Stamp = tuple[int, int, int]
+
+
+class OwnCredential(Protocol):
+    """What we prove ourselves with, at this moment."""
+
+    def current(self) -> Credential: ...
+
+
+class NoCredential:
+    """For brokers without authentication: what Pulsar's own clients send then."""
+
+    def current(self) -> Credential:
+        """The method `none`, without data."""
+        return _NONE
+
+
+_NONE = Credential("none", b"")
+
+
+class TokenFile:
+    """A token in a file, read again whenever the file is another one.
+
+    It is looked at in each use (one `stat`, 2 µs), not watched: Kubernetes swaps a symbolic link
+    far above the file, which watchers of the file do not see. A file that is gone, empty or too
+    large leaves the last good token in force; `last_error` says so until it is good again.
+
+    Raises `ConfigurationError` where there is no token to begin with.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp: Stamp | None = None
+        self._credential = Credential("token", b"")
+        self.last_error: str | None = None
+        self.current()
+        if self.last_error is not None:
+            raise ConfigurationError(
+                f"The token file {path} for the connection to the brokers {self.last_error}. "
+                "It must hold one JSON Web Token"
+            )
+
+    def current(self) -> Credential:
+        """The token, with the method `token`."""
+        try:
+            stamp = self._look()
+            if stamp != self._stamp:
+                self._read()
+                self._stamp = stamp  # taken before reading: a later change is seen at the next use
+        except OSError as error:
+            self._stamp = None
+            self.last_error = f"cannot be read: {error.strerror}"
+        return self._credential
+
+    def _look(self) -> Stamp:
+        status = self._path.stat()
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+    def _read(self) -> None:
+        with self._path.open("rb") as file:
+            token = file.read(LARGEST_TOKEN + 1).strip()
+        if not token:
+            self.last_error = "is empty"
+        elif len(token) > LARGEST_TOKEN:
+            self.last_error = f"is larger than {LARGEST_TOKEN} bytes"
+        else:
+            self._credential = Credential("token", token)
+            self.last_error = None

@@ -1,0 +1,186 @@
+"""JSON Web Tokens, as Pulsar's `AuthenticationProviderToken` takes them.
+
+What a token says about its own algorithm is compared with the configuration and never followed.
+To a client, a token that is wrong in any way but its date is "not accepted": which check failed
+would help only somebody who makes tokens up. This module loads joserfc: import it where it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from joserfc import jws
+from joserfc.errors import JoseError
+from joserfc.jwk import OctKey
+
+from gateway.errors import ConfigurationError
+from gateway.identity.keys import TokenKey
+from gateway.wire.contract import Denial, Refusal
+
+LARGEST_TOKEN = 16_384
+"""Bytes. Tokens with many claims have about 2,000; HTTP servers refuse more than 8,000 or 16,000.
+Verifying is linear, so this also bounds what a stranger's CONNECT costs."""
+
+NOT_ACCEPTED = Denial(Refusal.UNAUTHENTICATED, "token not accepted")
+EXPIRED = Denial(Refusal.UNAUTHENTICATED, "token expired")
+
+SECRET_ALGORITHMS = ("HS256", "HS384", "HS512")
+PUBLIC_ALGORITHMS = (
+    *("RS256", "RS384", "RS512"),
+    *("PS256", "PS384", "PS512"),
+    *("ES256", "ES384", "ES512"),
+)
+"""Both together: what Pulsar's brokers know (jjwt's `SignatureAlgorithm`), without `none`."""
+
+# Whatever joserfc or json raise on bytes that are not a token, nesting without end included.
+_MALFORMED = (JoseError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """Whom a token names, and from which wall time on (seconds) it is not accepted; None: never."""
+
+    name: str
+    expires_at: float | None
+
+
+class TokenVerifier:
+    """Verifies tokens by any of `keys` and only by `algorithms`.
+
+    Shared secrets and public keys never serve together: a public key is no secret, and must not
+    become one because a token asks for it. `clock_skew`: seconds of grace for `exp` and `nbf`.
+    `audience` and `issuer`, where given, must be those of the token.
+
+    Raises `ConfigurationError` where keys and algorithms do not fit each other.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[TokenKey],
+        algorithms: Collection[str],
+        principal_claim: str = "sub",
+        clock_skew: float = 0.0,
+        audience: str | None = None,
+        issuer: str | None = None,
+    ) -> None:
+        _check_algorithms(algorithms)
+        for key in keys:
+            _check_key(key, algorithms)
+        if not keys:
+            raise ConfigurationError("Verifying tokens needs a secret_file or a public_key_file")
+        self._keys = tuple(keys)
+        self._registry = _registry(algorithms)
+        self._principal_claim = principal_claim
+        self._clock_skew = clock_skew
+        self._audience = audience
+        self._issuer = issuer
+
+    def verify(self, data: bytes, now_wall: float) -> Verified | Denial:
+        """Who the bytes of a token prove to be, at a wall time in seconds since 1970."""
+        claims = self._claims(data) if len(data) <= LARGEST_TOKEN else None
+        if claims is None:
+            return NOT_ACCEPTED
+        name = _first(claims.get(self._principal_claim))
+        if not name or not self._is_for_us(claims):
+            return NOT_ACCEPTED
+        return self._in_time(name, claims, now_wall)
+
+    def _claims(self, data: bytes) -> dict[str, Any] | None:
+        """The claims, if one of the keys signed them."""
+        try:
+            token = jws.extract_compact(data, registry=self._registry)
+            if not any(self._signed(token, key) for key in self._keys):
+                return None
+            claims = json.loads((token.payload or b"").decode())
+        except _MALFORMED:
+            return None
+        return claims if isinstance(claims, dict) else None
+
+    def _signed(self, token: jws.CompactSignature, key: TokenKey) -> bool:
+        try:
+            return jws.validate_compact(token, key, registry=self._registry)
+        except _MALFORMED:  # another kind of key, for one
+            return False
+
+    def _is_for_us(self, claims: dict[str, Any]) -> bool:
+        audience = claims.get("aud")
+        audiences = audience if isinstance(audience, list) else [audience]
+        return (self._audience is None or self._audience in audiences) and (
+            self._issuer is None or claims.get("iss") == self._issuer
+        )
+
+    def _in_time(self, name: str, claims: dict[str, Any], now: float) -> Verified | Denial:
+        """RFC 7519 sections 4.1.4 and 4.1.5: from `nbf` on, until before `exp`."""
+        try:
+            begins = _seconds(claims.get("nbf"), -math.inf)
+            ends = _seconds(claims.get("exp"), math.inf) + self._clock_skew
+        except (ValueError, OverflowError):
+            return NOT_ACCEPTED
+        if now >= ends:
+            return EXPIRED
+        if now < begins - self._clock_skew:
+            return NOT_ACCEPTED
+        return Verified(name, ends if ends < math.inf else None)
+
+
+def _first(claim: object) -> str | None:
+    """A claim that names somebody; of a list the first entry, as Pulsar takes it."""
+    entry = claim[0] if isinstance(claim, list) and claim else claim
+    return entry if isinstance(entry, str) else None
+
+
+def _seconds(claim: object, absent: float) -> float:
+    """A NumericDate. JSON's NaN is none: no comparison with it is ever true."""
+    if claim is None:
+        return absent
+    if isinstance(claim, bool) or not isinstance(claim, int | float) or not math.isfinite(claim):
+        raise ValueError("not a NumericDate")
+    return float(claim)
+
+
+def _registry(algorithms: Collection[str]) -> jws.JWSRegistry:
+    """Unknown header fields pass (but `crit` ones); sizes have our one bound."""
+    registry = jws.JWSRegistry(algorithms=list(algorithms), strict_check_header=False)
+    registry.max_header_length = registry.max_payload_length = LARGEST_TOKEN
+    return registry
+
+
+def _check_algorithms(algorithms: Collection[str]) -> None:
+    known = (*SECRET_ALGORITHMS, *PUBLIC_ALGORITHMS)
+    unknown = [name for name in algorithms if name not in known]
+    if unknown or not algorithms:
+        raise ConfigurationError(
+            f"Token algorithms {', '.join(unknown) or '(none)'} cannot be used; "
+            f"name one or more of {', '.join(known)}"
+        )
+    if len({name in SECRET_ALGORITHMS for name in algorithms}) > 1:
+        raise ConfigurationError(
+            f"Token algorithms {', '.join(algorithms)} mix shared secrets (HS...) with public "
+            "keys; name either kind"
+        )
+
+
+def _check_key(key: TokenKey, algorithms: Collection[str]) -> None:
+    if not any(_fits(key, name) for name in algorithms):
+        raise ConfigurationError(
+            f"A token key ({_describe(key)}) fits none of the algorithms {', '.join(algorithms)}"
+        )
+
+
+def _fits(key: TokenKey, algorithm: str) -> bool:
+    try:
+        jws.JWSRegistry.algorithms[algorithm].check_key(key)
+    except JoseError:
+        return False
+    # RFC 7518 section 3.2: a secret is at least as large as the hash.
+    return not isinstance(key, OctKey) or len(key.raw_value) * 8 >= int(algorithm[2:])
+
+
+def _describe(key: TokenKey) -> str:
+    if isinstance(key, OctKey):
+        return f"a secret of {len(key.raw_value)} bytes"
+    return f"a public key of type {key.key_type}"

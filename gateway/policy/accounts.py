@@ -1,0 +1,180 @@
+"""The book of accounts: who has a topic open, and what passed on it.
+
+Every producer and consumer that is open has an `Account`, which the scanner writes. When it
+closes, its counts are added to those of its topic, so totals per topic never go backwards.
+
+A topic that nobody has open is *idle*. Idle topics are kept, up to a bound; beyond it the one
+that is idle for longest is *folded*: its totals join those of all folded topics (`OTHER`).
+A topic that is opened again after that starts from zero, as after a restart of the process.
+A topic on which nothing ever passed is forgotten at once: a client that is refused a thousand
+names, each its own invention, leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple
+
+from gateway.wire.contract import Account, Action
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OTHER = "__other__"
+"""Stands for all folded topics."""
+
+# Far above what one process serves, so that only strays are folded. Where every one of them
+# saw traffic both ways they cost 75 MB here, which is why there is a bound at all.
+TOPICS_KEPT = 100_000
+
+
+class Totals(NamedTuple):
+    """What passed one way on one topic. `open`: producers or consumers right now."""
+
+    messages: int
+    bytes: int
+    frames: int
+    receipts: int
+    open: int
+
+
+class TopicFigures(NamedTuple):
+    """One topic: `produced` went to the broker, `consumed` to clients."""
+
+    topic: str
+    produced: Totals
+    consumed: Totals
+
+
+class _Side:
+    """One action on one topic: the counts of closed accounts, and the open ones.
+
+    It counts as accounts do: frames are messages without surplus.
+    """
+
+    __slots__ = ("accounts", "bytes", "messages", "receipts", "surplus")
+
+    def __init__(self) -> None:
+        # None where nobody is there: an empty set is larger than all the rest.
+        self.accounts: set[Account] | None = None
+        self.messages = self.surplus = self.bytes = self.receipts = 0
+
+    @property
+    def has_counts(self) -> bool:
+        return bool(self.messages or self.bytes or self.receipts)
+
+    def open(self, account: Account) -> None:
+        if self.accounts is None:
+            self.accounts = set()
+        self.accounts.add(account)
+
+    def close(self, account: Account) -> None:
+        """Take an account over, once: a second time it is not there."""
+        if self.accounts is None or account not in self.accounts:
+            return
+        self.accounts.remove(account)
+        self.accounts = self.accounts or None
+        self.add(account)
+
+    def add(self, passed: Account | _Side) -> None:
+        self.messages += passed.messages
+        self.bytes += passed.bytes
+        self.surplus += passed.surplus
+        self.receipts += passed.receipts
+
+    def totals(self) -> Totals:
+        messages, surplus, size, receipts = self.messages, self.surplus, self.bytes, self.receipts
+        accounts = self.accounts or ()
+        for account in accounts:
+            messages += account.messages
+            surplus += account.surplus
+            size += account.bytes
+            receipts += account.receipts
+        return Totals(messages, size, messages - surplus, receipts, len(accounts))
+
+
+class _Topic:
+    __slots__ = ("consumed", "name", "produced")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.produced = _Side()
+        self.consumed = _Side()
+
+    @property
+    def is_idle(self) -> bool:
+        return self.produced.accounts is None and self.consumed.accounts is None
+
+    @property
+    def has_counts(self) -> bool:
+        return self.produced.has_counts or self.consumed.has_counts
+
+    def side(self, action: Action) -> _Side:
+        return self.produced if action is Action.PRODUCE else self.consumed
+
+    def add(self, other: _Topic) -> None:
+        self.produced.add(other.produced)
+        self.consumed.add(other.consumed)
+
+    def figures(self) -> TopicFigures:
+        return TopicFigures(self.name, self.produced.totals(), self.consumed.totals())
+
+
+class AccountBook:
+    """All accounts of one cluster. `topics_kept` bounds the topics known, open ones apart."""
+
+    def __init__(self, topics_kept: int = TOPICS_KEPT) -> None:
+        self._topics_kept = topics_kept
+        self._busy: dict[str, _Topic] = {}
+        # The longest idle first. Only this dictionary forgets its first entry at no cost.
+        self._idle: OrderedDict[str, _Topic] = OrderedDict()
+        self._other = _Topic(OTHER)
+
+    def open(self, action: Action, topic: str, generation: int = 0) -> Account:
+        """Answer a new account; its topic is the one string that all accounts of it share.
+
+        A lookup is over at once: its account is not kept.
+        """
+        if action is Action.LOOKUP:
+            return Account(topic, action, generation)
+        found = self._busy.get(topic) or self._woken(topic)
+        account = Account(found.name, action, generation)
+        found.side(action).open(account)
+        return account
+
+    def close(self, account: Account) -> None:
+        """Keep the counts of an account that is over; once only, however often it is called."""
+        topic = self._busy.get(account.topic)
+        if topic is None:
+            return
+        topic.side(account.action).close(account)
+        if topic.is_idle:
+            self._rest(topic)
+
+    def topics(self) -> Iterator[TopicFigures]:
+        """Answer the figures of all topics, each at the moment it is asked for.
+
+        Which topics there are is settled at the first; the book may change between any two.
+        """
+        known = (*self._busy.values(), *self._idle.values())
+        if self._other.has_counts:
+            yield self._other.figures()
+        for topic in known:
+            yield topic.figures()
+
+    def _woken(self, name: str) -> _Topic:
+        topic = self._idle.pop(name, None) or _Topic(name)
+        self._busy[topic.name] = topic
+        self._fold()
+        return topic
+
+    def _rest(self, topic: _Topic) -> None:
+        del self._busy[topic.name]
+        if topic.has_counts:
+            self._idle[topic.name] = topic
+            self._fold()
+
+    def _fold(self) -> None:
+        while self._idle and len(self._busy) + len(self._idle) > self._topics_kept:
+            _, longest = self._idle.popitem(last=False)
+            self._other.add(longest)

@@ -1,0 +1,88 @@
+"""Plain counters: whoever does something adds one, and the metrics read them.
+
+An increment of a slot costs 35 ns; a metrics library's own counter costs 600 to 1900.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from gateway.wire.contract import EndReason, LookupOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def _no_ends() -> dict[EndReason, int]:
+    return dict.fromkeys(EndReason, 0)
+
+
+def _no_lookups() -> dict[LookupOutcome, int]:
+    return dict.fromkeys(LookupOutcome, 0)
+
+
+@dataclass(slots=True)
+class ListenerFigures:
+    """Connections of one listener: accepted and ended since the start, the others right now."""
+
+    accepted: int = 0
+    opening: int = 0
+    open: int = 0
+    draining: int = 0
+    ended: dict[EndReason, int] = field(default_factory=_no_ends)
+
+
+@dataclass(slots=True)
+class ClusterFigures:
+    """Lookups of one cluster since the start."""
+
+    lookups: dict[LookupOutcome, int] = field(default_factory=_no_lookups)
+    redirects: int = 0
+
+
+class PlaneFigures(NamedTuple):
+    """`buffered`: bytes that wait right now; `turns`: of the reactor since the start."""
+
+    buffered: int
+    turns: int
+
+
+class BrokerHealth(NamedTuple):
+    """What we think of one broker."""
+
+    cluster: str
+    broker: str
+    healthy: bool
+
+
+class Totals(Protocol):
+    """What passed one way on one topic; `open`: producers or consumers right now."""
+
+    @property
+    def messages(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def frames(self) -> int: ...
+    @property
+    def receipts(self) -> int: ...
+    @property
+    def open(self) -> int: ...
+
+
+class TopicFigures(Protocol):
+    """One topic: `produced` went to the broker, `consumed` to clients."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def produced(self) -> Totals: ...
+    @property
+    def consumed(self) -> Totals: ...
+
+
+class TopicBook(Protocol):
+    """Where the figures of topics are; it may change while they are read."""
+
+    def topics(self) -> Iterator[TopicFigures]: ...

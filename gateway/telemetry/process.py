@@ -1,0 +1,119 @@
+"""All metrics but those per topic: connections, lookups, brokers, the process.
+
+Importing this costs 3 MB and up to 30 ms, for the library's sake: only with an admin listener.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from gateway.telemetry.figures import (
+        BrokerHealth,
+        ClusterFigures,
+        ListenerFigures,
+        PlaneFigures,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the numbers come from; listeners and clusters by name."""
+
+    version: str
+    listeners: Mapping[str, ListenerFigures]
+    clusters: Mapping[str, ClusterFigures]
+    plane: Callable[[], PlaneFigures]
+    brokers: Callable[[], Iterable[BrokerHealth]]
+
+
+class ProcessMetrics:
+    """One registry of our own: nothing that a library registers elsewhere shows up in it."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(_Gateway(sources))
+        ProcessCollector(registry=self._registry)
+
+    def render(self) -> bytes:
+        """Write Prometheus text, in well under a millisecond for a handful of listeners."""
+        return generate_latest(self._registry)
+
+
+class _Gateway(Collector):
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def collect(self) -> Iterable[Metric]:
+        yield from _connections(self._sources.listeners)
+        yield from _lookups(self._sources.clusters)
+        yield _brokers(self._sources.brokers())
+        yield from _plane(self._sources.plane())
+        yield _build(self._sources.version)
+
+
+def _connections(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
+    now = GaugeMetricFamily(
+        "gateway_connections", "Connections of clients right now.", labels=["listener", "state"]
+    )
+    accepted = CounterMetricFamily(
+        "gateway_connections_accepted", "Connections that clients made.", labels=["listener"]
+    )
+    ended = CounterMetricFamily(
+        "gateway_connections_ended", "Connections that are over.", labels=["listener", "reason"]
+    )
+    for listener, figures in listeners.items():
+        now.add_metric([listener, "opening"], figures.opening)
+        now.add_metric([listener, "open"], figures.open)
+        now.add_metric([listener, "draining"], figures.draining)
+        accepted.add_metric([listener], figures.accepted)
+        for reason, number in figures.ended.items():
+            ended.add_metric([listener, reason.value], number)
+    yield from (now, accepted, ended)
+
+
+def _lookups(clusters: Mapping[str, ClusterFigures]) -> Iterator[Metric]:
+    lookups = CounterMetricFamily(
+        "gateway_lookups", "Topic lookups of clients, by outcome.", labels=["cluster", "outcome"]
+    )
+    redirects = CounterMetricFamily(
+        "gateway_lookup_redirects", "Redirects that lookups were led along.", labels=["cluster"]
+    )
+    for cluster, figures in clusters.items():
+        for outcome, number in figures.lookups.items():
+            lookups.add_metric([cluster, outcome.value], number)
+        redirects.add_metric([cluster], figures.redirects)
+    yield from (lookups, redirects)
+
+
+def _brokers(brokers: Iterable[BrokerHealth]) -> Metric:
+    healthy = GaugeMetricFamily(
+        "gateway_broker_healthy", "1 where a broker is in use.", labels=["cluster", "broker"]
+    )
+    for cluster, broker, is_healthy in brokers:
+        healthy.add_metric([cluster, broker], int(is_healthy))
+    return healthy
+
+
+def _plane(figures: PlaneFigures) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "gateway_buffered_bytes", "Bytes that wait in the gateway.", value=figures.buffered
+    )
+    yield CounterMetricFamily(
+        "gateway_reactor_turns", "Turns of the data plane.", value=figures.turns
+    )
+
+
+def _build(version: str) -> Metric:
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    build = InfoMetricFamily("gateway_build", "What runs here.")
+    build.add_metric([], {"version": version, "python": python})
+    return build

@@ -1,0 +1,57 @@
+"""A topic's name, taken apart for labels.
+
+Pulsar's forms (TopicName): `persistent://tenant/namespace/topic`, the older
+`persistent://tenant/cluster/namespace/topic`, and short ones, `topic` and
+`tenant/namespace/topic`. Whatever else a client sends is a name without parts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# What Pulsar takes where a short name says nothing.
+_DOMAIN = "persistent"
+_NAMESPACE = "public/default"
+
+_PARTS = 3
+_OLDER_PARTS = 4
+
+# Brokers keep a topic's name in paths and file names, where 255 is usual. It bounds what a
+# client that invents names can write into every scrape.
+_LONGEST = 512
+
+
+OTHER = "__other__"
+"""Stands for all topics that a book has folded into one."""
+
+
+class TopicName(NamedTuple):
+    """`topic` is the full name, as the broker's own metrics have it."""
+
+    tenant: str
+    namespace: str
+    topic: str
+
+
+def parsed(name: str) -> TopicName:
+    """Take a name apart; parts that it does not have are empty. Never fails."""
+    if name == OTHER:
+        return TopicName("", "", name)
+    full = _full(name)
+    _, _, path = full.partition("://")
+    match path.split("/", _OLDER_PARTS - 1):
+        case [tenant, namespace, local] if tenant and namespace and local:
+            return TopicName(tenant[:_LONGEST], namespace[:_LONGEST], full[:_LONGEST])
+        case [tenant, cluster, namespace, local] if tenant and cluster and namespace and local:
+            older = f"{cluster}/{namespace}"
+            return TopicName(tenant[:_LONGEST], older[:_LONGEST], full[:_LONGEST])
+    return TopicName("", "", name[:_LONGEST])
+
+
+def _full(name: str) -> str:
+    if "://" in name:
+        return name
+    slashes = name.count("/")
+    if slashes == _PARTS - 1:
+        return f"{_DOMAIN}://{name}"
+    return f"{_DOMAIN}://{_NAMESPACE}/{name}" if name and not slashes else name

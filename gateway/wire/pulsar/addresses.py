@@ -1,0 +1,145 @@
+"""Every place where a command carries a broker's address, and what stands there for clients.
+
+Addresses become advertised names: both URL fields the same one, in the client's own scheme.
+Texts lose the brokers that the gateway knows. Unknown fields stay as they are.
+Source of the places: fields of PulsarApi.proto up to 5.0, PIP-307 (assigned brokers), PIP-188
+(migration), and error texts seen from brokers 4.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from gateway.wire.contract import Address, Denial, Gate
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.frames import Kind
+
+ADVERTISED_PORT = 6650
+"""Clients neither resolve an advertised name nor connect to it: any port serves, as long as it is
+always the same, because the text is the key of the client's connection pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Veil:
+    """Hides brokers from the clients of one listener. `scheme`: how these clients connect."""
+
+    gate: Gate
+    scheme: str
+
+    def advertised_url(self, url: str) -> str | Denial:
+        """What stands for a broker's URL."""
+        address = parse(url)
+        if address is None:
+            return ""
+        name = self.gate.advertise(address)
+        return name if isinstance(name, Denial) else f"{self.scheme}://{name}:{ADVERTISED_PORT}"
+
+    def hide(self, command: BaseCommand, kind: int) -> bool:
+        """Rewrite a command in place. Answers whether anything was changed."""
+        rewrite = _REWRITES.get(kind)
+        changed = rewrite(self, command) if rewrite is not None else False
+        text = _TEXTS.get(kind)
+        return (self._clean(command, text) if text is not None else False) or changed
+
+    def _clean(self, command: BaseCommand, place: tuple[str, str]) -> bool:
+        message: Any = getattr(command, place[0])
+        text = getattr(message, place[1])
+        cleaned = self.gate.clean(text)
+        if cleaned == text:
+            return False
+        setattr(message, place[1], cleaned)
+        return True
+
+
+def parse(url: str) -> Address | None:
+    """Where a URL like `pulsar://host:port` points to; None where it points nowhere."""
+    try:
+        parts = urlsplit(url)
+        default = 6651 if parts.scheme == "pulsar+ssl" else 6650
+        return Address(parts.hostname, parts.port or default) if parts.hostname else None
+    except ValueError:
+        return None
+
+
+class _Urls(Protocol):
+    """A message with a broker's URL and its TLS twin, under whatever names."""
+
+    def HasField(self, field: Any) -> bool: ...  # noqa: N802
+
+    def ClearField(self, field: Any) -> None: ...  # noqa: N802
+
+
+def _replace(veil: Veil, message: _Urls, plain: str, tls: str) -> bool:
+    """Put the advertised URL into both fields; remove them where there is none."""
+    url = getattr(message, plain) or getattr(message, tls)
+    if not message.HasField(plain) and not message.HasField(tls):
+        return False
+    advertised = veil.advertised_url(url)
+    for field in (plain, tls):
+        if isinstance(advertised, Denial) or not advertised:
+            message.ClearField(field)
+        else:
+            setattr(message, field, advertised)
+    return True
+
+
+def _close_producer(veil: Veil, command: BaseCommand) -> bool:
+    message = command.close_producer
+    return _replace(veil, message, "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
+
+
+def _close_consumer(veil: Veil, command: BaseCommand) -> bool:
+    message = command.close_consumer
+    return _replace(veil, message, "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
+
+
+def _scalable_topic(veil: Veil, command: BaseCommand) -> bool:
+    dag = command.scalableTopicUpdate.dag
+    for segment in dag.segment_brokers:
+        # The plain URL is required by the schema: an empty text says "none".
+        if _replace(veil, segment, "broker_url", "broker_url_tls") and not segment.broker_url:
+            segment.broker_url = ""
+    _replace(veil, dag, "controller_broker_url", "controller_broker_url_tls")
+    return True
+
+
+def _coordinators(veil: Veil, command: BaseCommand) -> bool:
+    for assignment in command.watchTcAssignmentsUpdate.snapshot.assignments:
+        _replace(veil, assignment, "broker_service_url", "broker_service_url_tls")
+    return True
+
+
+_REWRITES: dict[int, Callable[[Veil, BaseCommand], bool]] = {
+    Kind.CLOSE_PRODUCER: _close_producer,
+    Kind.CLOSE_CONSUMER: _close_consumer,
+    Kind.SCALABLE_TOPIC_UPDATE: _scalable_topic,
+    Kind.WATCH_TC_ASSIGNMENTS_UPDATE: _coordinators,
+}
+
+_TEXTS: dict[int, tuple[str, str]] = {
+    Kind.ERROR: ("error", "message"),
+    Kind.SEND_ERROR: ("send_error", "message"),
+    Kind.LOOKUP_RESPONSE: ("lookupTopicResponse", "message"),
+    Kind.PARTITIONED_METADATA_RESPONSE: ("partitionMetadataResponse", "message"),
+    Kind.CONSUMER_STATS_RESPONSE: ("consumerStatsResponse", "error_message"),
+    Kind.GET_SCHEMA_RESPONSE: ("getSchemaResponse", "error_message"),
+    Kind.GET_OR_CREATE_SCHEMA_RESPONSE: ("getOrCreateSchemaResponse", "error_message"),
+    Kind.ACK_RESPONSE: ("ackResponse", "message"),
+    Kind.NEW_TXN_RESPONSE: ("newTxnResponse", "message"),
+    Kind.ADD_PARTITION_TO_TXN_RESPONSE: ("addPartitionToTxnResponse", "message"),
+    Kind.ADD_SUBSCRIPTION_TO_TXN_RESPONSE: ("addSubscriptionToTxnResponse", "message"),
+    Kind.END_TXN_RESPONSE: ("endTxnResponse", "message"),
+    Kind.END_TXN_ON_PARTITION_RESPONSE: ("endTxnOnPartitionResponse", "message"),
+    Kind.END_TXN_ON_SUBSCRIPTION_RESPONSE: ("endTxnOnSubscriptionResponse", "message"),
+    Kind.TC_CLIENT_CONNECT_RESPONSE: ("tcClientConnectResponse", "message"),
+    Kind.SCALABLE_TOPIC_UPDATE: ("scalableTopicUpdate", "message"),
+    Kind.SCALABLE_TOPIC_SUBSCRIBE_RESPONSE: ("scalableTopicSubscribeResponse", "message"),
+    Kind.WATCH_SCALABLE_TOPICS_UPDATE: ("watchScalableTopicsUpdate", "message"),
+    Kind.WATCH_TC_ASSIGNMENTS_UPDATE: ("watchTcAssignmentsUpdate", "message"),
+}
+
+HIDDEN = frozenset(map(Kind, _REWRITES.keys() | _TEXTS.keys()))
+"""The commands to clients that can carry an address (lookup answers beside TOPIC_MIGRATED)."""

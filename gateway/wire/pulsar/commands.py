@@ -1,0 +1,80 @@
+"""Whole commands: decoded for those who decide them, encoded for the wire.
+
+Unknown enum values read as absent and survive encoding, which is why encoding is partial:
+a required field that a later version gave a new value must not stop the frame.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError
+
+from gateway.errors import PeerError
+from gateway.wire.contract import Denial, Refusal
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
+    BaseCommand,
+    CommandLookupTopicResponse,
+    ServerError,
+)
+from gateway.wire.pulsar.frames import HEAD, HEADER
+
+NO_REQUEST = (1 << 64) - 1
+"""The request id of an ERROR that answers no request (-1 on the wire)."""
+
+FIRST_OWN_REQUEST = 1 << 63
+"""Request ids from here on are the gateway's: no client counts that far."""
+
+CODES = {
+    Refusal.UNAUTHENTICATED: ServerError.AuthenticationError,
+    Refusal.UNAUTHORIZED: ServerError.AuthorizationError,
+    Refusal.TARGET: ServerError.NotAllowedError,
+    Refusal.NOT_READY: ServerError.ServiceNotReady,
+    Refusal.TIMEOUT: ServerError.ServiceNotReady,
+    Refusal.CLOSED: ServerError.ServiceNotReady,
+    Refusal.TOO_MANY: ServerError.TooManyRequests,
+    Refusal.UNSUPPORTED: ServerError.UnsupportedVersionError,
+}
+"""Pulsar's error for each kind of refusal. What clients make of them: docs/protocols/pulsar.md."""
+
+
+def decode(frame: bytes) -> BaseCommand:
+    """The command of a whole frame. Raises `PeerError` where it holds none."""
+    if len(frame) < HEADER:
+        raise PeerError(f"a frame of {len(frame)} bytes holds no command")
+    _, size = HEAD.unpack_from(frame)
+    if size + 8 > len(frame):
+        raise PeerError(f"a frame of {len(frame)} bytes cannot hold a command of {size}")
+    try:
+        return BaseCommand.FromString(frame[8 : 8 + size])
+    except DecodeError as error:
+        raise PeerError(f"a command that cannot be decoded: {error}") from None
+
+
+def encode(command: BaseCommand) -> bytes:
+    """A whole frame of a command without payload."""
+    body = command.SerializePartialToString()
+    return HEAD.pack(len(body) + 4, len(body)) + body
+
+
+def kind_of(command: BaseCommand, frame: bytes) -> int:
+    """The command's type, by its number if it is none of ours."""
+    return command.type if command.HasField("type") else frame[9]
+
+
+def error(request_id: int, denial: Denial) -> bytes:
+    """An ERROR in answer to a request."""
+    command = BaseCommand(type=BaseCommand.ERROR)
+    command.error.request_id = request_id
+    command.error.error = CODES[denial.refusal]
+    command.error.message = denial.text
+    return encode(command)
+
+
+def lookup_failed(request_id: int, denial: Denial) -> bytes:
+    """A LOOKUP_RESPONSE that says no."""
+    command = BaseCommand(type=BaseCommand.LOOKUP_RESPONSE)
+    answer = command.lookupTopicResponse
+    answer.request_id = request_id
+    answer.response = CommandLookupTopicResponse.Failed
+    answer.error = CODES[denial.refusal]
+    answer.message = denial.text
+    return encode(command)

@@ -1,0 +1,44 @@
+"""How Pulsar is entered: the piece that `app` hands to `front`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+
+from gateway.wire.contract import Denial, Opening, Session, Trace
+from gateway.wire.pulsar.commands import NO_REQUEST, error
+from gateway.wire.pulsar.context import Listener
+from gateway.wire.pulsar.opening import open_pair
+from gateway.wire.pulsar.trace import TracedSession, describe
+
+_total = Struct(">I").unpack_from
+
+
+@dataclass(frozen=True, slots=True)
+class PulsarEntry:
+    """See `contract.Entry`."""
+
+    listener: Listener
+
+    def frame_length(self, head: bytes | bytearray) -> int:
+        """See `contract.Entry`."""
+        if len(head) < 4:
+            return 0
+        total: int = _total(head)[0]
+        return total + 4
+
+    def open(self) -> Opening:
+        """See `contract.Entry`."""
+        return open_pair(self.listener)
+
+    def refuse(self, denial: Denial) -> bytes:
+        """See `contract.Entry`."""
+        return error(NO_REQUEST, denial)
+
+    def describe(self, frame: bytes) -> str:
+        """See `contract.Entry`."""
+        return describe(frame)
+
+    def traced(self, session: Session, trace: Trace) -> Session:
+        """See `contract.Entry`."""
+        return TracedSession(session, trace)

@@ -1,0 +1,199 @@
+"""From a client's CONNECT to a pair: the conversation that opens a connection.
+
+A CONNECT that names a broker (`proxy_to_broker_url`) is paired with that broker, if the name is one
+of ours; any other is paired with any healthy broker. The broker's own answer reaches
+the client, CONNECTED with its size limit and flags as well as ERROR with its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from gateway.errors import PeerError
+from gateway.wire.contract import (
+    Address,
+    Credential,
+    Denial,
+    Dial,
+    Dialled,
+    EndReason,
+    Opened,
+    Opening,
+    Peer,
+    Principal,
+    Receive,
+    Refusal,
+    Refused,
+    Step,
+    StepResult,
+    Transmit,
+)
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
+from gateway.wire.pulsar.commands import NO_REQUEST, decode, encode, error, kind_of
+from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.pulsar.frames import kind_name
+from gateway.wire.pulsar.session import PulsarSession, auth_response
+
+_DIAL_REASONS = {
+    Refusal.TARGET: EndReason.TARGET_REFUSED,
+    Refusal.TIMEOUT: EndReason.DIAL_TIMEOUT,
+}
+
+_LEGACY_METHODS = {1: "ycav1", 2: "athens"}
+"""`CommandConnect.auth_method`, which the method's name replaced."""
+
+
+def open_pair(listener: Listener) -> Opening:
+    """The conversation of one client connection."""
+    frame = yield Receive(Peer.CLIENT)
+    if not isinstance(frame, bytes):
+        return _silent(frame, EndReason.CLIENT_CLOSED)
+    try:
+        connect = _connect(frame, listener)
+        client = _identify(connect, listener)
+        if isinstance(client, Denial):
+            return _refused(EndReason.AUTHENTICATION_FAILED, client)
+        return (yield from _pair(listener, client))
+    except PeerError as violation:
+        denial = Denial(Refusal.UNSUPPORTED, str(violation))
+        return _refused(EndReason.CLIENT_VIOLATION, denial)
+
+
+def _connect(frame: bytes, listener: Listener) -> CommandConnect:
+    command = decode(frame)
+    if command.type != BaseCommand.CONNECT or not command.HasField("connect"):
+        kind = kind_name(kind_of(command, frame))
+        raise PeerError(f"a connection begins with CONNECT, not with {kind}")
+    connect = command.connect
+    if not listener.unknown_pass:
+        connect.DiscardUnknownFields()
+    return connect
+
+
+def _identify(connect: CommandConnect, listener: Listener) -> Client | Denial:
+    method = connect.auth_method_name or _LEGACY_METHODS.get(connect.auth_method, "")
+    credential = Credential(method, connect.auth_data)
+    if listener.mode is Mode.PASS_THROUGH:
+        return Client(connect, Principal("", verified=False), credential)
+    if connect.HasField("original_principal") or connect.HasField("proxy_version"):
+        # It would be believed: to the broker we are a trusted proxy.
+        return Denial(Refusal.UNAUTHENTICATED, "original_principal is not accepted here")
+    principal = listener.gate.authenticate(credential)
+    return principal if isinstance(principal, Denial) else Client(connect, principal, credential)
+
+
+def _pair(listener: Listener, client: Client) -> Opening:
+    target = _target(listener, client.connect.proxy_to_broker_url)
+    if isinstance(target, Denial):
+        return _refused(EndReason.TARGET_REFUSED, Denial(Refusal.NOT_READY, target.text))
+    greeting = client.greeting(listener)
+    if isinstance(greeting, Denial):
+        return _refused(EndReason.NO_BROKER, greeting)
+    dialled = yield Dial(target)
+    if not isinstance(dialled, Dialled):
+        return _undialled(dialled)
+    yield Transmit(Peer.BROKER, greeting)
+    return (yield from _await_connected(listener, client))
+
+
+def _target(listener: Listener, url: str) -> Address | Denial | None:
+    return listener.gate.open(url) if url else None
+
+
+def _undialled(denial: StepResult) -> Refused:
+    if not isinstance(denial, Denial):
+        denial = Denial(Refusal.NOT_READY, "no broker")
+    return _refused(_DIAL_REASONS.get(denial.refusal, EndReason.NO_BROKER), denial)
+
+
+def _await_connected(listener: Listener, client: Client) -> Opening:
+    """The broker may ask for more before it says yes or no."""
+    for _ in range(listener.bounds.rounds):
+        frame = yield Receive(Peer.BROKER)
+        if not isinstance(frame, bytes):
+            return _broker_gone(frame)
+        try:
+            command = decode(frame)
+        except PeerError as violation:
+            return _refused(EndReason.BROKER_VIOLATION, _NOT_READY, str(violation))
+        if command.type == BaseCommand.CONNECTED:
+            yield Transmit(Peer.CLIENT, _connected(command, frame, listener))
+            size = command.connected.max_message_size
+            return Opened(PulsarSession(listener, client, size))
+        if command.type == BaseCommand.ERROR:
+            return _broker_no(command, listener)
+        if command.type != BaseCommand.AUTH_CHALLENGE:
+            kind = kind_name(kind_of(command, frame))
+            detail = f"the broker answered CONNECT by {kind}"
+            return _refused(EndReason.BROKER_VIOLATION, _NOT_READY, detail)
+        refused = yield from _challenged(listener, client, frame)
+        if refused is not None:
+            return refused
+    return _refused(EndReason.AUTHENTICATION_FAILED, _ENDLESS)
+
+
+def _challenged(
+    listener: Listener, client: Client, frame: bytes
+) -> Generator[Step, StepResult, Refused | None]:
+    """One round: passed through, or answered with our own credential."""
+    if listener.mode is not Mode.PASS_THROUGH:
+        ours = listener.gate.credential()
+        if isinstance(ours, Denial):
+            return _refused(EndReason.NO_BROKER, ours)
+        yield Transmit(Peer.BROKER, auth_response(ours, listener.version))
+        return None
+    yield Transmit(Peer.CLIENT, frame)
+    answer = yield Receive(Peer.CLIENT)
+    if not isinstance(answer, bytes):
+        return _silent(answer, EndReason.CLIENT_CLOSED)
+    command = decode(answer)
+    if command.type != BaseCommand.AUTH_RESPONSE:
+        raise PeerError("an AUTH_CHALLENGE is answered by AUTH_RESPONSE")
+    data = command.authResponse.response
+    client.credential = Credential(data.auth_method_name, data.auth_data)
+    yield Transmit(Peer.BROKER, answer)
+    return None
+
+
+def _connected(command: BaseCommand, frame: bytes, listener: Listener) -> bytes:
+    """The broker's own word; under `unknown: mask` without flags that we do not know."""
+    if listener.unknown_pass:
+        return frame
+    command.connected.DiscardUnknownFields()
+    return encode(command)
+
+
+def _broker_no(command: BaseCommand, listener: Listener) -> Refused:
+    code: Any = command.error.error
+    detail = command.error.message
+    listener.veil.hide(command, BaseCommand.ERROR)
+    passed_through = listener.mode is Mode.PASS_THROUGH
+    if passed_through and code == ServerError.AuthenticationError:
+        return Refused(EndReason.AUTHENTICATION_FAILED, encode(command), detail)
+    return Refused(EndReason.BROKER_REFUSED, encode(command), detail)
+
+
+def _broker_gone(denial: StepResult) -> Refused:
+    timeout = isinstance(denial, Denial) and denial.refusal is Refusal.TIMEOUT
+    reason = EndReason.HANDSHAKE_TIMEOUT if timeout else EndReason.BROKER_LOST
+    return _refused(reason, _NOT_READY)
+
+
+def _silent(denial: StepResult, otherwise: EndReason) -> Refused:
+    """The client did not say what it had to."""
+    reasons = {
+        Refusal.TIMEOUT: EndReason.HANDSHAKE_TIMEOUT,
+        Refusal.TOO_MANY: EndReason.FRAME_TOO_LARGE,
+    }
+    if isinstance(denial, Denial) and denial.refusal in reasons:
+        return _refused(reasons[denial.refusal], denial)
+    return Refused(otherwise)
+
+
+def _refused(reason: EndReason, denial: Denial, detail: str = "") -> Refused:
+    return Refused(reason, error(NO_REQUEST, denial), detail or denial.text)
+
+
+_NOT_READY = Denial(Refusal.NOT_READY, "the broker did not answer")
+_ENDLESS = Denial(Refusal.UNAUTHENTICATED, "the broker asked for too many rounds")

@@ -1,0 +1,142 @@
+"""What a traced connection says, frame by frame, with secrets masked.
+
+Only traced pairs pay: their scanners and session are wrapped. What the wrapped scanner lets pass is
+walked a second time.
+"""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError
+from google.protobuf.text_format import MessageToString
+
+from gateway.errors import PeerError
+from gateway.wire.contract import Denial, Direction, Effects, EndReason, Scanner, Session, Trace
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.frames import HEAD, HEADER, kind_name
+
+LONGEST = 600
+"""Characters of one described frame: schemas and topic lists are cut."""
+
+_MASK = b"***"
+
+
+def describe(frame: bytes | bytearray | memoryview) -> str:
+    """A frame's command by name, with its fields; `frame` may be cut behind or in the command."""
+    if len(frame) < HEADER:
+        return "cut"
+    _, size = HEAD.unpack_from(frame)
+    name = kind_name(frame[9])
+    if len(frame) < 8 + size:
+        return name
+    try:
+        command = BaseCommand.FromString(bytes(frame[8 : 8 + size]))
+    except DecodeError:
+        return f"{name} (not decodable)"
+    return f"{name} {_fields(command)}".strip()[:LONGEST]
+
+
+def _fields(command: BaseCommand) -> str:
+    _mask(command)
+    command.ClearField("type")
+    command.DiscardUnknownFields()  # whatever they hold, it could be a secret
+    for _, message in command.ListFields():
+        return MessageToString(message, as_one_line=True)
+    return ""
+
+
+def _mask(command: BaseCommand) -> None:
+    """Credentials, and what peers say to obtain them."""
+    if command.connect.auth_data:
+        command.connect.auth_data = _MASK
+    if command.connect.original_auth_data:
+        command.connect.original_auth_data = _MASK.decode()
+    for exchanged in (command.authResponse.response, command.authChallenge.challenge):
+        if exchanged.auth_data:
+            exchanged.auth_data = _MASK
+    for request in (command.lookupTopic, command.partitionMetadata):
+        if request.original_auth_data:
+            request.original_auth_data = _MASK.decode()
+
+
+class TracedScanner:
+    """A scanner whose passing frames are told."""
+
+    def __init__(self, inner: Scanner, direction: Direction, trace: Trace) -> None:
+        self._inner = inner
+        self._direction = direction
+        self._trace = trace
+
+    @property
+    def owed(self) -> int:
+        """See `contract.Scanner`."""
+        return self._inner.owed
+
+    @property
+    def stop(self) -> int:
+        """See `contract.Scanner`."""
+        return self._inner.stop
+
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`."""
+        pos = start + self._inner.owed
+        cleared = self._inner.scan(chunk, start, end)
+        while pos < cleared:
+            total, size = HEAD.unpack_from(chunk, pos)
+            here = min(pos + 8 + size, cleared)
+            self._trace(self._direction, describe(chunk[pos:here]), total + 4, "pass")
+            pos += total + 4
+        return cleared
+
+
+class TracedSession:
+    """A session whose decisions are told."""
+
+    def __init__(self, inner: Session, trace: Trace) -> None:
+        self._inner = inner
+        self._trace = trace
+        to_broker, to_client = inner.scanners
+        self._scanners = (
+            TracedScanner(to_broker, Direction.TO_BROKER, trace),
+            TracedScanner(to_client, Direction.TO_CLIENT, trace),
+        )
+
+    @property
+    def scanners(self) -> tuple[Scanner, Scanner]:
+        """See `contract.Session`."""
+        return self._scanners
+
+    @property
+    def collected_bound(self) -> int:
+        """See `contract.Session`."""
+        return self._inner.collected_bound
+
+    def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
+        """See `contract.Session`."""
+        try:
+            effects = self._inner.decide(direction, frame, now)
+        except PeerError:
+            self._trace(direction, describe(frame), len(frame), "violation")
+            raise
+        self._trace(direction, describe(frame), len(frame), decision(effects))
+        return effects
+
+    def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
+        """See `contract.Session`."""
+        effects = self._inner.resume(token, result, now)
+        told = result.text if isinstance(result, Denial) else describe(result)
+        size = 0 if isinstance(result, Denial) else len(result)
+        self._trace(Direction.TO_CLIENT, told, size, f"resume: {decision(effects)}")
+        return effects
+
+    def farewell(self, reason: EndReason, detail: str) -> bytes:
+        """See `contract.Session`."""
+        return self._inner.farewell(reason, detail)
+
+    def close(self) -> None:
+        """See `contract.Session`."""
+        self._inner.close()
+
+
+def decision(effects: Effects) -> str:
+    """Effects by name."""
+    return " + ".join(type(effect).__name__.lower() for effect in effects)

@@ -1,0 +1,390 @@
+"""A small HTTP/1.1 server: what it answers, and what it does not put up with."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+from contextlib import suppress
+
+import h11
+import pytest
+import trio
+import trio.testing
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.admin import server
+from gateway.admin.routes import METRICS_TYPE, routes
+from gateway.admin.server import attend, serve
+from gateway.errors import ConfigurationError
+from gateway.wire.contract import Address
+
+pytestmark = pytest.mark.trio
+
+ANYWHERE = Address("127.0.0.1", 0)
+GET = b"GET %b HTTP/1.1\r\nHost: gw\r\n%b\r\n"
+
+
+class Gateway:
+    """What stands behind the routes."""
+
+    def __init__(self):
+        self.reasons = []
+        self.chunks = [b"one 1\n", b"", b"two 2\n"]
+
+    def routes(self):
+        return routes(lambda: iter(self.chunks), lambda: self.reasons)
+
+
+@pytest.fixture
+def gateway():
+    return Gateway()
+
+
+def answers_in(data, *methods):
+    """Take the answers to requests of these methods apart: status, headers, body."""
+    client, found = h11.Connection(h11.CLIENT), []
+    client.receive_data(data)
+    client.receive_data(b"")
+    for method in methods:
+        client.send(h11.Request(method=method, target="/", headers=[("Host", "gw")]))
+        client.send(h11.EndOfMessage())
+        head, body = client.next_event(), b""
+        while isinstance(part := client.next_event(), h11.Data):
+            body += part.data
+        assert isinstance(part, h11.EndOfMessage)
+        found.append((head.status_code, dict(head.headers), body))
+        if client.our_state is h11.DONE and client.their_state is h11.DONE:
+            client.start_next_cycle()
+    return found
+
+
+async def said(request, known):
+    """Send bytes, then the end of the stream, and answer all that came back."""
+    client, served = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(attend, served, known)
+        await client.send_all(request)
+        await client.send_eof()
+        return b"".join([bytes(data) async for data in client])
+
+
+async def asked(request, known, method="GET"):
+    (answer,) = answers_in(await said(request, known), method)
+    return answer
+
+
+# -- routes ----------------------------------------------------------------------------------
+
+
+async def test_livez_answers_while_the_process_lives(gateway):
+    gateway.reasons = ["draining"]
+    status, _, body = await asked(GET % (b"/livez", b""), gateway.routes())
+    assert (status, body) == (200, b"alive\n")
+
+
+async def test_readyz_answers_ready(gateway):
+    status, _, body = await asked(GET % (b"/readyz", b""), gateway.routes())
+    assert (status, body) == (200, b"ready\n")
+
+
+async def test_readyz_tells_the_reasons_against_it(gateway):
+    gateway.reasons = ["no healthy broker in cluster main", "draining"]
+    status, _, body = await asked(GET % (b"/readyz", b""), gateway.routes())
+    assert (status, body) == (503, b"no healthy broker in cluster main\ndraining\n")
+
+
+async def test_metrics_are_sent_chunk_by_chunk(gateway):
+    status, headers, body = await asked(GET % (b"/metrics?x=y", b""), gateway.routes())
+    assert (status, body) == (200, b"one 1\ntwo 2\n")
+    assert headers[b"content-type"] == METRICS_TYPE.encode()
+    assert headers[b"transfer-encoding"] == b"chunked"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "zipped"),
+    [
+        (b"gzip", True),
+        (b"deflate, GZIP", True),
+        (b"identity", False),
+        (b"gzip;q=0", False),
+        (b"gzipped", False),
+    ],
+)
+async def test_metrics_are_compressed_where_that_is_welcome(gateway, accepted, zipped):
+    request = GET % (b"/metrics", b"Accept-Encoding: %b\r\n" % accepted)
+    _, headers, body = await asked(request, gateway.routes())
+    assert (headers.get(b"content-encoding") == b"gzip") is zipped
+    assert (gzip.decompress(body) if zipped else body) == b"one 1\ntwo 2\n"
+
+
+async def test_head_has_no_body(gateway):
+    def none():
+        raise AssertionError
+        yield
+
+    gateway.chunks = none()
+    request = (GET % (b"/metrics", b"")).replace(b"GET", b"HEAD")
+    status, headers, body = await asked(request, gateway.routes(), "HEAD")
+    assert (status, body) == (200, b"")
+    assert headers[b"content-type"] == METRICS_TYPE.encode()
+
+
+async def test_an_unknown_path_is_not_here(gateway):
+    status, _, body = await asked(GET % (b"/", b""), gateway.routes())
+    assert (status, body) == (404, b"not here; /livez /metrics /readyz\n")
+
+
+async def test_another_method_is_not_allowed(gateway):
+    request = (GET % (b"/metrics", b"")).replace(b"GET", b"DELETE")
+    status, headers, body = await asked(request, gateway.routes())
+    assert (status, body) == (405, b"only GET and HEAD\n")
+    assert headers[b"allow"] == b"GET, HEAD"
+
+
+# -- connections -----------------------------------------------------------------------------
+
+
+async def test_a_connection_is_kept_for_more_requests(gateway):
+    data = await said(2 * (GET % (b"/livez", b"")) + GET % (b"/readyz", b""), gateway.routes())
+    assert [body for _, _, body in answers_in(data, "GET", "GET", "GET")] == [
+        b"alive\n",
+        b"alive\n",
+        b"ready\n",
+    ]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [b"GET /livez HTTP/1.0\r\n\r\n", GET % (b"/livez", b"Connection: close\r\n")],
+)
+async def test_a_connection_ends_where_the_client_wants_that(gateway, request_):
+    data = await said(request_ * 2, gateway.routes())
+    assert data.count(b"alive") == 1
+
+
+async def test_a_body_is_not_read(gateway):
+    request = GET % (b"/livez", b"Content-Length: 1000000000\r\n") + b"x" * 5000
+    status, headers, _ = await asked(request, gateway.routes())
+    assert (status, headers[b"connection"]) == (200, b"close")
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"\x00\x00\x00\x10\x00\x00\x00\x0cPulsar", 400),
+        (b"hello\r\n\r\n", 400),
+        (b"GET /livez HTTP/1.1\r\n\r\n", 400),  # no Host
+        (b"GET /livez HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 404),
+        (GET % (b"/livez", b"Content-Length: x\r\n"), 400),
+        (GET % (b"/livez", b"Transfer-Encoding: thing\r\n"), 501),
+        (b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\n\r\n", 431),
+        (b"GET /livez", 400),
+        (b"\x16\x03\x01" + b"\x00" * 300, 400),  # TLS
+    ],
+)
+async def test_what_is_no_request_is_refused_and_the_connection_ends(gateway, request_, status):
+    data = await said(request_ + GET % (b"/livez", b""), gateway.routes())
+    assert int(data.split()[1]) == status
+    assert b"alive" not in data
+
+
+async def test_a_path_that_is_no_text_is_not_here(gateway):
+    status, _, _ = await asked(GET % (b"/%ff\xe9", b""), gateway.routes())
+    assert status in {400, 404}
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.binary(max_size=50),
+            st.sampled_from(
+                [GET % (b"/livez", b""), b"\r\n", b"GET ", b" HTTP/1.1\r\n", b"Host: a"]
+            ),
+        ),
+        max_size=8,
+    )
+)
+async def test_no_bytes_make_it_fail(pieces):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "_log", lambda: pytest.fail("a request failed"))
+        await said(b"".join(pieces), Gateway().routes())
+
+
+async def test_a_failing_route_ends_its_connection_alone(gateway, monkeypatch):
+    failures = []
+
+    class Log:
+        def exception(self, event):
+            failures.append(event)
+
+    monkeypatch.setattr(server, "_log", Log)
+
+    def broken():
+        yield b"part\n"
+        raise RuntimeError
+
+    gateway.chunks = broken()
+    data = await said(GET % (b"/metrics", b""), gateway.routes())
+    assert not data
+    assert failures == ["admin_request_failed"]
+
+
+# -- patience --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", [b"", b"GET /livez HT"])
+async def test_a_silent_client_is_left(gateway, autojump_clock, start):
+    client, served = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(attend, served, gateway.routes())
+        await client.send_all(start) if start else None
+        assert await client.receive_some() == b""
+        assert trio.current_time() == pytest.approx(server.PATIENCE, abs=0.1)
+
+
+async def test_a_byte_now_and_then_does_not_prolong_patience(gateway, autojump_clock):
+    client, served = trio.testing.memory_stream_pair()
+
+    async def drip():
+        with suppress(trio.BrokenResourceError):
+            for byte in GET % (b"/livez", b""):
+                await client.send_all(bytes([byte]))
+                await trio.sleep(1)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(drip)
+        await attend(served, gateway.routes())
+        assert trio.current_time() <= server.PATIENCE + 2
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_client_that_never_reads_is_left(gateway, autojump_clock):
+    client, served = trio.testing.lockstep_stream_pair()
+
+    def endless():
+        while True:
+            yield b"x" * 65536
+
+    gateway.chunks = endless()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(client.send_all, GET % (b"/metrics", b""))
+        await attend(served, gateway.routes())
+    assert trio.current_time() <= server.PATIENCE + 2
+
+
+async def test_patience_starts_anew_with_each_request(gateway, autojump_clock):
+    client, served = trio.testing.memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(attend, served, gateway.routes())
+        for _ in range(3):
+            await trio.sleep(server.PATIENCE - 1)
+            await client.send_all(GET % (b"/livez", b""))
+            assert b"alive" in await client.receive_some()
+        await client.aclose()
+
+
+# -- listening -------------------------------------------------------------------------------
+
+
+async def fetched(address, request=GET % (b"/livez", b"Connection: close\r\n")):
+    async with await trio.open_tcp_stream(*address) as client:
+        await client.send_all(request)
+        return b"".join([bytes(data) async for data in client])
+
+
+async def test_it_listens_where_it_is_told_and_says_where(gateway, nursery):
+    (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
+    assert address.port
+    assert b"alive" in await fetched(address)
+
+
+async def test_an_address_in_use_is_told_to_a_person(gateway, nursery):
+    (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
+    with pytest.raises(ConfigurationError) as caught:
+        await serve(address, gateway.routes())
+    assert str(caught.value) == f"cannot listen on {address}: address already in use"
+
+
+async def test_an_address_of_somebody_else_is_told_to_a_person(gateway):
+    with pytest.raises(ConfigurationError, match=r"cannot listen on 192\.0\.2\.1:1: cannot assign"):
+        await serve(Address("192.0.2.1", 1), gateway.routes())
+
+
+async def test_all_addresses_are_the_empty_host(gateway, nursery):
+    addresses = await nursery.start(serve, Address("", 0), gateway.routes())
+    assert b"alive" in await fetched(Address("127.0.0.1", addresses[0].port))
+
+
+async def test_more_connections_than_its_bound_wait_their_turn(gateway, nursery, monkeypatch):
+    monkeypatch.setattr(server, "CONNECTIONS", 2)
+    (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
+    idle = [await trio.open_tcp_stream(*address) for _ in range(2)]
+    for client in idle:
+        await client.send_all(GET % (b"/livez", b""))
+        assert b"alive" in await client.receive_some()
+    waiting = await trio.open_tcp_stream(*address)
+    await waiting.send_all(GET % (b"/livez", b""))
+    with trio.move_on_after(0.05) as scope:
+        await waiting.receive_some()
+    assert scope.cancelled_caught
+    await idle[0].aclose()
+    assert b"alive" in await waiting.receive_some()
+    for client in (idle[1], waiting):
+        await client.aclose()
+
+
+async def test_it_goes_on_when_descriptors_ran_out(gateway, nursery, monkeypatch, autojump_clock):
+    failures = []
+
+    class Log:
+        def warning(self, event, **fields):
+            failures.append((event, fields["reason"]))
+
+    monkeypatch.setattr(server, "_log", Log)
+    accept, tries = trio.SocketListener.accept, []
+
+    async def scarce(listener):
+        tries.append(trio.current_time())
+        if len(tries) < 4:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return await accept(listener)
+
+    monkeypatch.setattr(trio.SocketListener, "accept", scarce)
+    (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
+    assert b"alive" in await fetched(address)
+    assert failures == [("admin_accept_failed", "Too many open files")] * 3
+    assert tries[3] - tries[0] == pytest.approx(0.3)
+
+
+async def test_a_client_that_goes_away_in_the_middle_harms_nobody(gateway, nursery):
+    gateway.chunks = [b"x" * 100_000] * 100
+    (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
+    for _ in range(3):
+        client = await trio.open_tcp_stream(*address)
+        await client.send_all(GET % (b"/metrics", b""))
+        await client.receive_some(10)
+        await client.aclose()
+    assert b"alive" in await fetched(address)
+
+
+async def test_others_run_while_a_long_answer_is_made(gateway, nursery):
+    (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
+    made, seen = [], []
+
+    def long():
+        for number in range(100):
+            made.append(number)
+            yield b""
+
+    async def watch():
+        while len(made) < 100:
+            seen.append(len(made))
+            await trio.lowlevel.checkpoint()
+
+    gateway.chunks = long()
+    nursery.start_soon(watch)
+    await fetched(address, GET % (b"/metrics", b"Connection: close\r\n"))
+    assert len(set(seen)) > 30

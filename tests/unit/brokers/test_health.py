@@ -1,0 +1,463 @@
+from __future__ import annotations
+
+import contextlib
+import errno
+import gc
+import socket
+import warnings
+from collections.abc import Iterator, Sequence
+
+import pytest
+import trio
+import trio.testing
+
+from gateway.brokers import health
+from gateway.brokers.health import Brokers, Timing, connect
+from gateway.brokers.learned import LearnedHosts
+from gateway.brokers.targets import REFUSED, TargetList
+from gateway.wire.contract import Address, Denial, Refusal
+
+pytestmark = pytest.mark.trio
+
+TIMING = Timing(dial_timeout=5.0, attempt_timeout=2.0)
+
+
+@pytest.fixture
+def autojump_clock() -> trio.testing.MockClock:
+    """Jumps only after real sockets had a moment to answer."""
+    return trio.testing.MockClock(autojump_threshold=0.005)
+
+
+class FakeBroker:
+    """A listener on the loopback that never accepts by itself."""
+
+    def __init__(self, host: str = "127.0.0.1", backlog: int = 100) -> None:
+        self.socket = socket.create_server(
+            (host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=backlog
+        )
+        self.address = Address(host, self.socket.getsockname()[1])
+
+    def connections(self) -> int:
+        """How many connections came since the last time."""
+        self.socket.setblocking(False)
+        count = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.socket.accept()[0].close()
+                count += 1
+        return count
+
+    def stop(self) -> None:
+        self.socket.close()
+
+    def start(self) -> None:
+        self.socket = socket.create_server(self.address)
+
+
+@pytest.fixture
+def broker() -> Iterator[FakeBroker]:
+    broker = FakeBroker()
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def other_broker() -> Iterator[FakeBroker]:
+    broker = FakeBroker()
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def black_hole() -> Iterator[FakeBroker]:
+    """Its backlog is full: the kernel drops what else comes, at any loopback address."""
+    broker = FakeBroker("0.0.0.0", backlog=0)
+    broker.address = Address("127.0.0.1", broker.address.port)
+    with contextlib.ExitStack() as stack:
+        for _ in range(3):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(broker.address)
+        yield broker
+    broker.stop()
+
+
+class Setting:
+    """Brokers, with a name server and a log of our own."""
+
+    def __init__(
+        self, *addresses: Address, targets: TargetList | None = None, timing: Timing = TIMING
+    ) -> None:
+        self.ips: dict[str, list[str]] = {}
+        self.events: list[tuple[str, dict[str, object]]] = []
+        self.learned = LearnedHosts()
+        self.brokers = Brokers(
+            "main",
+            addresses,
+            targets or TargetList.of(addresses),
+            self.learned,
+            timing,
+            look_up=self.look_up,
+            log=self.log,
+        )
+
+    async def look_up(self, host: str) -> Sequence[str]:
+        await trio.lowlevel.checkpoint()
+        if host not in self.ips:
+            raise OSError(-2, "Name or service not known")
+        return self.ips[host]
+
+    def log(self, event: str, **values: object) -> None:
+        self.events.append((event, values))
+
+    @property
+    def happened(self) -> list[str]:
+        return [event for event, _ in self.events]
+
+
+async def dialled(brokers: Brokers, target: Address | None = None) -> Address:
+    """Dial, close, and answer whom it was."""
+    answer = await brokers.dial(target)
+    assert not isinstance(answer, Denial), answer
+    answer[0].close()
+    return answer[1]
+
+
+async def denied(brokers: Brokers, target: Address | None = None) -> Denial:
+    answer = await brokers.dial(target)
+    assert isinstance(answer, Denial)
+    return answer
+
+
+# -- dialling any broker --
+
+
+async def test_a_dialled_socket_is_plain_and_does_not_block(broker: FakeBroker) -> None:
+    answer = await Setting(broker.address).brokers.dial()
+    assert not isinstance(answer, Denial)
+    sock, address = answer
+    with sock:
+        assert type(sock) is socket.socket
+        assert not sock.getblocking()
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert sock.getpeername() == address == broker.address
+        with pytest.raises(BlockingIOError):
+            sock.recv(1)
+
+
+async def test_dials_take_turns(broker: FakeBroker, other_broker: FakeBroker) -> None:
+    setting = Setting(broker.address, other_broker.address)
+    for _ in range(10):
+        await dialled(setting.brokers)
+    assert broker.connections() == other_broker.connections() == 5
+
+
+async def test_a_dead_broker_is_passed_over(broker: FakeBroker, other_broker: FakeBroker) -> None:
+    setting = Setting(broker.address, other_broker.address)
+    broker.stop()
+    for _ in range(4):
+        assert await dialled(setting.brokers) == other_broker.address
+    assert sorted(setting.happened) == ["broker is down", "broker is up"]
+
+
+async def test_the_answer_names_the_configured_host(broker: FakeBroker) -> None:
+    named = Address("broker.svc", broker.address.port)
+    setting = Setting(named)
+    setting.ips["broker.svc"] = ["127.0.0.1"]
+    assert await dialled(setting.brokers) == named
+
+
+async def test_no_broker_at_all_is_denied_without_addresses(broker: FakeBroker) -> None:
+    setting = Setting(broker.address, Address("nowhere.svc", 6650))
+    broker.stop()
+    denial = await denied(setting.brokers)
+    assert denial == Denial(Refusal.NOT_READY, 'no broker of cluster "main" is reachable')
+    assert not setting.brokers.ready
+
+
+async def test_brokers_that_are_down_are_still_tried(broker: FakeBroker) -> None:
+    setting = Setting(broker.address)
+    broker.stop()
+    await denied(setting.brokers)
+    broker.start()
+    assert await dialled(setting.brokers) == broker.address
+    assert setting.happened == ["broker is down", "broker is up"]
+
+
+async def test_a_silent_broker_costs_one_attempt(
+    black_hole: FakeBroker, broker: FakeBroker, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = Setting(broker.address, black_hole.address)  # turn 1 begins with the second
+    assert await dialled(setting.brokers) == broker.address
+    assert trio.current_time() == pytest.approx(2.0, abs=0.1)
+    assert setting.events[0][1]["error"] == "timed out"
+
+
+async def test_all_attempts_together_have_a_deadline(
+    black_hole: FakeBroker, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = Setting(Address("many.svc", black_hole.address.port))
+    setting.ips["many.svc"] = [f"127.0.0.{last}" for last in range(1, 9)]
+    assert (await denied(setting.brokers)).refusal is Refusal.NOT_READY
+    assert trio.current_time() == pytest.approx(5.0, abs=0.1)
+    assert setting.happened == ["broker is down"] * 2  # the third had no time left
+
+
+async def test_a_broker_that_had_too_little_time_is_not_down(
+    black_hole: FakeBroker, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = Setting(black_hole.address, timing=Timing(dial_timeout=1.0, attempt_timeout=2.0))
+    await denied(setting.brokers)
+    assert trio.current_time() == pytest.approx(1.0, abs=0.1)
+    assert setting.happened == []
+
+
+async def test_ipv6_is_dialled() -> None:
+    broker = FakeBroker("::1")
+    assert await dialled(Setting(broker.address).brokers) == broker.address
+    broker.stop()
+
+
+async def test_used_up_descriptors_are_not_the_brokers_fault(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def starved(address: Address) -> socket.socket:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    setting = Setting(broker.address)
+    await dialled(setting.brokers)
+    with monkeypatch.context() as patch:
+        patch.setattr(health, "connect", starved)
+        for _ in range(3):
+            await denied(setting.brokers)
+    assert setting.brokers.ready
+    assert setting.happened == ["broker is up", "gateway cannot open connections"]
+    await dialled(setting.brokers)
+    assert setting.happened == ["broker is up", "gateway cannot open connections"]
+
+
+# -- dialling a target --
+
+
+async def test_an_allowed_target_is_dialled(broker: FakeBroker, other_broker: FakeBroker) -> None:
+    setting = Setting(broker.address, targets=TargetList(networks=["127.0.0.0/8"], ports=PORTS))
+    assert await dialled(setting.brokers, other_broker.address) == other_broker.address
+    assert broker.connections() == 0
+
+
+PORTS = range(1, 65536)
+
+
+async def test_a_target_is_allowed_by_its_name(broker: FakeBroker) -> None:
+    setting = Setting(targets=TargetList(hosts=["*.svc"], ports=PORTS))
+    setting.ips["broker-0.svc"] = ["127.0.0.1"]
+    target = Address("broker-0.svc", broker.address.port)
+    assert await dialled(setting.brokers, target) == target
+
+
+async def test_a_target_that_is_not_listed_is_refused(broker: FakeBroker) -> None:
+    setting = Setting(Address("broker.svc", 6650))
+    setting.ips["elsewhere.svc"] = ["127.0.0.1"]
+    assert await denied(setting.brokers, broker.address) is REFUSED
+    assert await denied(setting.brokers, Address("elsewhere.svc", broker.address.port)) is REFUSED
+    assert broker.connections() == 0
+    assert setting.happened == ["broker is not an allowed target"] * 2
+
+
+async def test_the_address_that_a_name_resolves_to_is_what_counts(broker: FakeBroker) -> None:
+    setting = Setting(targets=TargetList(networks=["10.0.0.0/8"], ports=PORTS))
+    setting.ips["rebound.svc"] = ["127.0.0.1"]
+    assert await denied(setting.brokers, Address("rebound.svc", broker.address.port)) is REFUSED
+    assert broker.connections() == 0
+
+
+async def test_of_several_addresses_only_the_listed_ones_are_dialled(broker: FakeBroker) -> None:
+    setting = Setting(targets=TargetList(networks=["127.0.0.2"], ports=PORTS))
+    setting.ips["mixed.svc"] = ["127.0.0.1", "127.0.0.2"]  # nobody listens at the second
+    denial = await denied(setting.brokers, Address("mixed.svc", broker.address.port))
+    assert denial.refusal is Refusal.NOT_READY
+    assert broker.connections() == 0
+
+
+async def test_a_number_that_the_c_library_takes_for_an_address_is_checked(
+    broker: FakeBroker,
+) -> None:
+    brokers = Brokers("main", [], TargetList(networks=["10.0.0.0/8"], ports=PORTS), LearnedHosts())
+    for host in ["127.1", "2130706433", "0x7f000001", "localhost", "0"]:
+        assert await denied(brokers, Address(host, broker.address.port)) is REFUSED
+    assert broker.connections() == 0
+
+
+async def test_an_unreachable_target_is_denied_without_its_address(broker: FakeBroker) -> None:
+    setting = Setting(broker.address)
+    broker.stop()
+    denial = await denied(setting.brokers, broker.address)
+    assert denial == Denial(Refusal.NOT_READY, "the broker is not reachable")
+
+
+async def test_a_target_that_does_not_resolve_is_not_reachable() -> None:
+    setting = Setting(targets=TargetList(hosts=["*"], ports=PORTS))
+    assert (await denied(setting.brokers, Address("gone.svc", 6650))).refusal is Refusal.NOT_READY
+
+
+async def test_a_silent_target_times_out(
+    black_hole: FakeBroker, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = Setting(black_hole.address, timing=Timing(dial_timeout=2.0, attempt_timeout=2.0))
+    denial = await denied(setting.brokers, black_hole.address)
+    assert denial == Denial(Refusal.TIMEOUT, "the broker did not answer in time")
+
+
+async def test_a_silent_name_server_times_out(autojump_clock: trio.testing.MockClock) -> None:
+    async def silent(host: str) -> Sequence[str]:
+        await trio.sleep_forever()
+        return []
+
+    timing = Timing(dial_timeout=2.0)
+    brokers = Brokers("main", [], TargetList(), LearnedHosts(), timing, look_up=silent)
+    assert (await denied(brokers, Address("a.svc", 6650))).refusal is Refusal.TIMEOUT
+
+
+async def test_a_target_that_is_also_a_configured_broker_tells_its_health(
+    broker: FakeBroker,
+) -> None:
+    setting = Setting(broker.address)
+    await dialled(setting.brokers)
+    broker.stop()
+    await denied(setting.brokers, broker.address)
+    assert not setting.brokers.ready
+
+
+async def test_what_is_met_is_learned(broker: FakeBroker) -> None:
+    setting = Setting(
+        Address("broker.svc", broker.address.port), targets=TargetList(hosts=["*"], ports=PORTS)
+    )
+    assert setting.learned.clean("broker.svc") == "broker"
+    setting.ips = {"broker.svc": ["127.0.0.1"], "other.svc": ["127.0.0.2"]}
+    await dialled(setting.brokers)
+    await denied(setting.brokers, Address("other.svc", broker.address.port))
+    assert setting.learned.clean("127.0.0.1 other.svc/127.0.0.2:8080") == "broker broker"
+
+
+# -- sockets --
+
+
+@contextlib.contextmanager
+def no_socket_left_open() -> Iterator[None]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+        gc.collect()
+    assert [str(each.message) for each in caught] == []
+
+
+async def test_a_cancelled_dial_leaves_no_socket(
+    black_hole: FakeBroker, autojump_clock: trio.testing.MockClock
+) -> None:
+    with no_socket_left_open(), trio.move_on_after(0.5) as scope:
+        await connect(black_hole.address)
+    assert scope.cancelled_caught
+
+
+async def test_a_refused_dial_leaves_no_socket(broker: FakeBroker) -> None:
+    broker.stop()
+    with no_socket_left_open():
+        with pytest.raises(ConnectionRefusedError):
+            await connect(broker.address)
+
+
+async def test_an_impossible_dial_leaves_no_socket() -> None:
+    with no_socket_left_open():
+        with pytest.raises(OverflowError):
+            await connect(Address("127.0.0.1", 70_000))
+
+
+# -- watching --
+
+
+async def test_ready_after_the_first_probe(
+    broker: FakeBroker, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = Setting(broker.address)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(setting.brokers.watch)
+        assert not setting.brokers.ready
+        await trio.sleep(0.6)
+        assert setting.brokers.ready
+        nursery.cancel_scope.cancel()
+    assert setting.happened == ["broker is up"]
+
+
+async def test_a_broker_that_falls_silent_and_returns_is_noticed(
+    broker: FakeBroker, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = Setting(broker.address)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(setting.brokers.watch)
+        await trio.sleep(1.0)
+        broker.stop()
+        await trio.sleep(12.0)
+        assert not setting.brokers.ready
+        broker.start()
+        await trio.sleep(31.0)
+        assert setting.brokers.ready
+        nursery.cancel_scope.cancel()
+    assert setting.happened == ["broker is up", "broker is down", "broker is up"]
+
+
+async def test_healthy_brokers_are_probed_now_and_then_but_not_while_they_are_dialled(
+    broker: FakeBroker, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = Setting(broker.address)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(setting.brokers.watch)
+        await trio.sleep(35.0)
+        assert broker.connections() in (3, 4)
+        for _ in range(35):
+            await dialled(setting.brokers)
+            await trio.sleep(1.0)
+        assert broker.connections() == 35
+        nursery.cancel_scope.cancel()
+
+
+async def test_names_are_looked_up_again(
+    broker: FakeBroker, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = Setting(Address("broker.svc", broker.address.port))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(setting.brokers.watch)
+        await trio.sleep(1.0)
+        assert setting.brokers.statistics() == ()
+        setting.ips["broker.svc"] = ["127.0.0.1"]
+        await trio.sleep(2.5)
+        assert setting.brokers.ready
+        setting.ips["broker.svc"] = ["127.0.0.2", "127.0.0.1"]
+        await trio.sleep(31.0)
+        hosts = [each.endpoint.address.host for each in setting.brokers.statistics()]
+        assert hosts == ["127.0.0.2", "127.0.0.1"]
+        del setting.ips["broker.svc"]
+        await trio.sleep(70.0)
+        assert len(setting.brokers.statistics()) == 2
+        assert setting.brokers.ready
+        nursery.cancel_scope.cancel()
+    assert setting.happened.count("broker name does not resolve") == 2
+
+
+async def test_a_hanging_name_does_not_hold_up_the_others(
+    broker: FakeBroker, autojump_clock: trio.testing.MockClock
+) -> None:
+    async def look_up(host: str) -> Sequence[str]:
+        await trio.sleep(0.0 if host == "quick.svc" else 1000.0)
+        return ["127.0.0.1"]
+
+    addresses = [Address("slow.svc", 1), Address("quick.svc", broker.address.port)]
+    brokers = Brokers("main", addresses, TargetList(), LearnedHosts(), look_up=look_up)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(brokers.watch)
+        await trio.sleep(1.1)
+        assert brokers.ready
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_systems_resolver_is_asked() -> None:
+    assert "127.0.0.1" in await health.look_up("localhost")

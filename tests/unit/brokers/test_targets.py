@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+
+from gateway.brokers.targets import REFUSED, TargetList
+from gateway.errors import ConfigurationError
+from gateway.wire.contract import Address
+
+
+@pytest.mark.parametrize(
+    ("pattern", "host", "allowed"),
+    [
+        ("broker.svc", "broker.svc", True),
+        ("Broker.SVC.", "broker.svc", True),
+        ("broker.svc", "BROKER.svc.", True),
+        ("broker.svc", "xbroker.svc", False),
+        ("broker.svc", "broker.svc.evil", False),
+        ("broker.svc", "brokerxsvc", False),
+        ("*.pulsar.svc", "broker-0.pulsar.svc", True),
+        ("*.pulsar.svc", "a.b.pulsar.svc", True),
+        ("*.pulsar.svc", "pulsar.svc", False),
+        ("broker-*.svc", "broker-10.svc", True),
+        ("broker-*.svc", "broker-10.svc\n", False),
+        ("*", "anything", True),
+        ("10.0.*", "10.0.0.1", True),
+    ],
+)
+def test_a_host_is_matched_by_name(pattern: str, host: str, allowed: bool) -> None:
+    targets = TargetList(hosts=["other", pattern], ports=[6650])
+    assert targets.check(host, "192.0.2.1", 6650) is (None if allowed else REFUSED)
+
+
+@pytest.mark.parametrize(
+    ("network", "ip", "allowed"),
+    [
+        ("10.0.0.0/8", "10.1.2.3", True),
+        ("10.0.0.0/8", "11.1.2.3", False),
+        ("10.0.0.1", "10.0.0.1", True),
+        ("10.0.0.0/8", "::ffff:10.1.2.3", True),
+        ("::ffff:10.0.0.0/104", "10.1.2.3", True),
+        ("::/0", "10.1.2.3", False),
+        ("::/0", "::ffff:10.1.2.3", False),
+        ("0.0.0.0/0", "fd00::1", False),
+        ("fd00::/8", "fd00::1", True),
+        ("fe80::/10", "fe80::1%eth0", True),
+        ("fe80::/10", "fd00::1%eth0", False),
+        ("0.0.0.0/0", "broker", False),
+        ("0.0.0.0/0", "", False),
+    ],
+)
+def test_an_ip_address_is_matched_by_network(network: str, ip: str, allowed: bool) -> None:
+    targets = TargetList(networks=["192.0.2.0/24", network], ports=[6650])
+    assert targets.check("unlisted", ip, 6650) is (None if allowed else REFUSED)
+
+
+def test_a_port_must_be_listed() -> None:
+    targets = TargetList(hosts=["*"], networks=["0.0.0.0/0"], ports=[6650, 6651])
+    assert targets.check("broker", "10.0.0.1", 6651) is None
+    assert targets.check("broker", "10.0.0.1", 22) is REFUSED
+
+
+def test_an_empty_list_allows_nothing() -> None:
+    assert TargetList().check("broker", "10.0.0.1", 6650) is REFUSED
+    assert TargetList(ports=[6650]).check("", "10.0.0.1", 6650) is REFUSED
+
+
+def test_by_default_only_configured_brokers_are_allowed() -> None:
+    targets = TargetList.of([Address("broker", 6650), Address("fd00::1", 6651)])
+    assert targets.check("broker", "10.0.0.1", 6650) is None
+    assert targets.check("fd00::1", "fd00::1", 6651) is None
+    assert targets.check("broker-0", "10.0.0.1", 6650) is REFUSED
+    assert targets.check("broker", "10.0.0.1", 8080) is REFUSED
+
+
+def test_the_list_describes_itself_for_a_log() -> None:
+    targets = TargetList(["*.svc"], ["10.0.0.0/8"], [6651, 6650])
+    assert targets.describe() == "hosts: *.svc; networks: 10.0.0.0/8; ports: 6650, 6651"
+    assert TargetList().describe() == "hosts: none; networks: none; ports: none"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "networks", "ports", "reason"),
+    [
+        (["a b"], [], [], "'a b' is no host name"),
+        ([""], [], [], "is no host name"),
+        (["pulsar://a"], [], [], "is no host name"),
+        ([], ["10.0.0.1/8"], [], "has host bits set"),
+        ([], ["ten"], [], "Write for example 10.0.0.0/8"),
+        ([], [], [0], "port 0 is not between"),
+        ([], [], [65536], "port 65536 is not between"),
+    ],
+)
+def test_what_is_wrong_is_explained(
+    hosts: list[str], networks: list[str], ports: list[int], reason: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        TargetList(hosts, networks, ports)

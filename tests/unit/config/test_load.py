@@ -1,0 +1,423 @@
+"""A file becomes a configuration, or all of its mistakes at once with their lines."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+from textwrap import dedent
+
+import pytest
+from pydantic import ValidationError
+
+from gateway.config.load import check, load
+from gateway.config.model import Configuration, Deadlines, Identity, Names, Sealed
+from gateway.errors import ConfigurationError
+from gateway.wire.contract import Address
+
+SMALLEST = """\
+version: 1
+listeners: [{name: clients, bind: "127.0.0.1:6650", cluster: main}]
+clusters: {main: {brokers: "pulsar://127.0.0.1:16650"}}
+"""
+
+WHOLE = """\
+version: 1
+listeners:
+  - name: clients
+    protocol: pulsar
+    bind: :6650
+    cluster: main
+    identity:
+      mode: verify-and-forward
+      token:
+        public_key_file: keys/public.pem
+        algorithms: [ES256, PS256]
+        principal_claim: name
+        audience: gateway
+        issuer: https://issuer.example
+        clock_skew: 30s
+    unknown: mask
+    trace: [10.0.0.0/8, "::1"]
+clusters:
+  main:
+    brokers: [pulsar://a:16650, "pulsar://b"]
+    credential: {token_file: keys/token}
+    targets: {hosts: ["*.example"], networks: [10.0.0.0/8], ports: [6650]}
+    names: {sealed: {keys: [{file: keys/seal}]}}
+  other:
+    brokers: pulsar://c:1,d:2
+    names: {template: {advertise: "broker-{n}.example", broker: "pulsar-{n}.internal:6650"}}
+admin: {bind: 127.0.0.1:8080}
+deadlines: {handshake: 5s, dial: 500ms, idle: 2m, grace: 0}
+limits: {connections: 7, handshake_frame: 1KiB, collected_frame: 5MB, buffered: 1GiB, held: 1MiB}
+data_plane: {buffer: 64KiB, turn: 1ms, socket_buffer: 1MiB}
+log: {format: json, level: debug}
+"""
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Write a configuration and the files that `WHOLE` names; stand in its folder."""
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    for name in ("public.pem", "token", "seal"):
+        (keys / name).write_text("content")
+    (keys / "empty").touch()
+    monkeypatch.chdir(tmp_path)
+
+    def writer(text):
+        path = tmp_path / "gateway.yaml"
+        path.write_text(text)
+        return path.relative_to(tmp_path)
+
+    return writer
+
+
+@pytest.fixture
+def mistakes_of(write):
+    def loader(text):
+        with pytest.raises(ConfigurationError) as caught:
+            load(write(text))
+        return str(caught.value).splitlines()
+
+    return loader
+
+
+def changed(old, new):
+    """`WHOLE` with one change, and the line where it is."""
+    assert WHOLE.count(old) == 1
+    return WHOLE.replace(old, new), WHOLE[: WHOLE.index(old)].count("\n") + 1
+
+
+# -- good files ------------------------------------------------------------------------------
+
+
+def test_the_smallest_file_has_all_defaults(write):
+    found = load(write(SMALLEST))
+    listener, cluster = found.listeners[0], found.clusters["main"]
+    assert listener.bind == Address("127.0.0.1", 6650)
+    assert (listener.protocol, listener.unknown, listener.trace) == ("pulsar", "pass", ())
+    assert listener.identity == Identity(mode="pass-through")
+    assert cluster.brokers == (Address("127.0.0.1", 16650),)
+    assert cluster.names == Names(sealed=Sealed(keys=()))
+    assert (found.admin, cluster.credential, cluster.targets) == (None, None, None)
+    assert found.deadlines == Deadlines(handshake=10, dial=5, idle=120, grace=5)
+    assert (found.data_plane.turn, found.data_plane.socket_buffer) == (0.002, None)
+
+
+def test_the_whole_file_is_read(write, tmp_path):
+    found = load(write(WHOLE))
+    listener, main, other = found.listeners[0], found.clusters["main"], found.clusters["other"]
+    token = listener.identity.token
+    assert token.public_key_file == tmp_path / "keys/public.pem"
+    assert (token.algorithms, token.clock_skew) == (("ES256", "PS256"), 30)
+    assert listener.trace == (ip_network("10.0.0.0/8"), ip_network("::1"))
+    assert main.brokers == (Address("a", 16650), Address("b", 6650))
+    assert main.targets.networks == (ip_network("10.0.0.0/8"),)
+    assert main.names.sealed.keys[0].file == tmp_path / "keys/seal"
+    assert other.brokers == (Address("c", 1), Address("d", 2))
+    assert other.names.template.broker == "pulsar-{n}.internal:6650"
+    assert (found.limits.collected_frame, found.data_plane.turn) == (5_000_000, 0.001)
+
+
+def test_files_are_sought_beside_the_configuration(write, tmp_path, monkeypatch):
+    write(WHOLE)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    found = load(tmp_path / "gateway.yaml")
+    assert found.clusters["main"].credential.token_file == tmp_path / "keys/token"
+
+
+def test_a_configuration_cannot_be_changed(write):
+    found = load(write(SMALLEST))
+    with pytest.raises(ValidationError):
+        found.limits.connections = 3
+
+
+@pytest.mark.parametrize(
+    ("key", "algorithms"), [("secret_file", ("HS256",)), ("public_key_file", ("RS256",))]
+)
+def test_algorithms_default_to_what_fits_the_key(write, key, algorithms):
+    text, _ = changed("        public_key_file: keys/public.pem\n", "")
+    text = text.replace("algorithms: [ES256, PS256]", f"{key}: keys/token")
+    assert load(write(text)).listeners[0].identity.token.algorithms == algorithms
+
+
+def test_anchors_and_merged_keys_are_understood(write):
+    text = """\
+    version: 1
+    listeners:
+      - &usual {name: one, bind: "127.0.0.1:1", cluster: main}
+      - {<<: *usual, name: two, bind: "127.0.0.1:2"}
+    clusters: {main: {brokers: "pulsar://b"}}
+    """
+    assert [it.name for it in load(write(dedent(text))).listeners] == ["one", "two"]
+
+
+def test_check_counts_listeners_and_clusters(write):
+    assert check(write(SMALLEST)) == "gateway.yaml: ok (1 listener, 1 cluster)"
+    assert check(write(WHOLE)) == "gateway.yaml: ok (1 listener, 2 clusters)"
+
+
+# -- one mistake -----------------------------------------------------------------------------
+
+ONE_MISTAKE = [
+    ("version: 1", "version: 2", "version: is not a version that this gateway understands; it"),
+    ("version: 1", "version: true", "version: is not a version that this gateway understands"),
+    (
+        "    unknown: mask",
+        "    unknwn: mask",
+        "unknwn: is not a key known here; did you mean 'unkn",
+    ),
+    ("    unknown: mask", "    zzz: mask", "zzz: is not a key known here; known here: bind, clus"),
+    ("    unknown: mask", "    unknown: hide", "unknown: is not understood; one of 'pass' or 'mas"),
+    ("    bind: :6650", "    bind: nowhere", "listeners[0].bind: has no port; host:port"),
+    (
+        "    cluster: main",
+        "    cluster: mian",
+        "listeners[0].cluster: names no cluster; did you me",
+    ),
+    ("  - name: clients", "  - name: yes", "listeners[0].name: is not a text; put it in quotes"),
+    ("mode: verify-and-forward", "mode: verfy", "listeners[0].identity.mode: is not understood"),
+    ("keys/public.pem", "keys/none", "token.public_key_file: cannot be read: no such file"),
+    ("keys/public.pem", "keys", "token.public_key_file: is not a file; the path of one"),
+    ("keys/public.pem", "keys/empty", "token.public_key_file: is a file with nothing in it"),
+    ("[ES256, PS256]", "[ES256, HS256]", "token.algorithms[1]: does not fit the kind of key; one"),
+    ("[ES256, PS256]", "[none]", "token.algorithms[0]: would accept tokens that nobody signed"),
+    ("[ES256, PS256]", "[XS256]", "token.algorithms[0]: is not an algorithm known here; one of"),
+    ("[ES256, PS256]", "[]", "token.algorithms: is empty; at least one"),
+    ("[ES256, PS256]", "ES256", "token.algorithms: is not a list; indented lines"),
+    ("clock_skew: 30s", "clock_skew: 1h", "clock_skew: is out of bounds; from 0 to 10m"),
+    ('"::1"]', '"::1", here]', "listeners[0].trace[2]: is not a network; 10.0.0.0/8"),
+    ("pulsar://a:16650", "pulsar+ssl://a:1", "brokers[0]: TLS to brokers is not there yet; pulsar"),
+    ("pulsar://a:16650", "pulsar://b:6650", "clusters.main.brokers: has the same broker twice"),
+    ("pulsar://c:1,d:2", "pulsar://c:1,d:x", "clusters.other.brokers[1]: is not an address with"),
+    ("[pulsar://a:16650, ", "[3, ", "clusters.main.brokers[0]: is not a text; put it in quotes"),
+    ("keys/token", "keys/tokn", "clusters.main.credential.token_file: cannot be read: no such"),
+    ("ports: [6650]", "ports: [0]", "clusters.main.targets.ports[0]: is not a port; from 1 to"),
+    ('hosts: ["*.example"], networks: [10.0.0.0/8], ', "", "targets: allow nothing; at least"),
+    ("{sealed: ", "{template: {}, sealed: ", "clusters.main.names: is not of one kind; either"),
+    ("{keys: [{file: keys/seal}]}", "3", "clusters.main.names.sealed: is not a mapping; indented"),
+    ("broker-{n}.example", "broker.example", "template.advertise: is not a name with one {n}, of"),
+    ("  other:", "  o ther:", "clusters.o ther: is not a name; letters, digits"),
+    ("127.0.0.1:8080", "127.0.0.1:6650", "admin.bind: overlaps with listeners[0].bind; another"),
+    ("grace: 0", "grace: -1", "deadlines.grace: is out of bounds; from 0 to 10m"),
+    ("grace: 0", "grace: soon", "deadlines.grace: is not a duration; 500ms, 10s"),
+    ("connections: 7", "connections: '7'", "limits.connections: is not a whole number; digits"),
+    ("buffered: 1GiB", "buffered: 1MiB", "limits: allow more to one than to all; buffered above"),
+    ("buffer: 64KiB", "buffer: 32KiB", "data_plane.buffer: is out of bounds; from 64KiB to 4MiB"),
+    ("level: debug", "level: loud", "log.level: is not understood; one of 'debug', 'info', 'war"),
+    ("log: {format: json, level: debug}", "log:", "log: is not a mapping; indented lines of"),
+    ("log: {format: json, ", "7: {", "[7]: is not a text; keys are texts"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "complaint"), ONE_MISTAKE)
+def test_a_mistake_is_told_with_its_line_and_place(mistakes_of, old, new, complaint):
+    text, line = changed(old, new)
+    found = [it for it in mistakes_of(text) if complaint in it]
+    assert len(found) == 1, mistakes_of(text)
+    assert found[0].startswith(f"gateway.yaml:{line}: ")
+
+
+def test_most_mistakes_are_told_once_and_alone(mistakes_of):
+    several = {"{template: {}, sealed: ", "log: {format: json, "}
+    for old, new, _ in ONE_MISTAKE:
+        if not {old, new} & several and "pulsar://b:6650" not in new:
+            assert len(mistakes_of(changed(old, new)[0])) == 1, new
+
+
+@pytest.mark.parametrize(
+    ("dropped", "line", "complaint"),
+    [
+        ("version: 1\n", 1, "version: is missing; for example version: 1"),
+        ("    bind: :6650\n", 3, "listeners[0].bind: is missing; for example bind: 127.0.0.1:665"),
+        ("    cluster: main\n", 3, "listeners[0].cluster: is missing; for example cluster: main"),
+        ("    brokers: pulsar://c:1,d:2\n", 24, "clusters.other.brokers: is missing; for example"),
+    ],
+)
+def test_a_missing_key_is_told_where_it_should_be(mistakes_of, dropped, line, complaint):
+    (mistake,) = mistakes_of(WHOLE.replace(dropped, ""))
+    assert mistake.startswith(f"gateway.yaml:{line}: {complaint}")
+
+
+@pytest.mark.parametrize(
+    ("identity", "complaint"),
+    [
+        ("{mode: verify}", "identity.token: is missing; verifying needs a secret_file or"),
+        ("{token: {secret_file: keys/token}}", "identity.token: has no effect: pass-through"),
+        ("{mode: verify, token: {audience: a}}", "identity.token: has no keys; a secret_file or"),
+        (
+            "{mode: verify, token: {secret_file: keys/token, public_key_file: keys/public.pem}}",
+            "identity.token: has 2 keys; a secret_file or a public_key_file",
+        ),
+        (
+            "{mode: verify, token: {secret_file: keys/token, algorithms: [RS256]}}",
+            "algorithms[0]: does not fit the kind of key; one of HS256, HS384, HS512",
+        ),
+    ],
+)
+def test_identity_and_token_must_fit(mistakes_of, identity, complaint):
+    text = SMALLEST.replace("cluster: main}", f"cluster: main, identity: {identity}}}")
+    (mistake,) = mistakes_of(text)
+    assert mistake.startswith("gateway.yaml:2: listeners[0].identity.")
+    assert complaint in mistake
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "overlap"),
+    [
+        ("127.0.0.1:1", "127.0.0.1:1", True),
+        (":1", "127.0.0.1:1", True),
+        ("10.0.0.1:1", "0.0.0.0:1", True),
+        ("10.0.0.1:1", "10.0.0.2:1", False),
+        ("127.0.0.1:1", "127.0.0.1:2", False),
+        (":0", ":0", False),
+    ],
+)
+def test_binds_must_not_overlap(write, mistakes_of, first, second, overlap):
+    text = SMALLEST.replace(
+        '[{name: clients, bind: "127.0.0.1:6650", cluster: main}]',
+        f'[{{name: a, bind: "{first}", cluster: main}},\n'
+        f'{{name: b, bind: "{second}", cluster: main}}]',
+    )
+    if overlap:
+        (mistake,) = mistakes_of(text)
+        assert mistake.startswith("gateway.yaml:3: listeners[1].bind: overlaps with listeners[0].b")
+    else:
+        assert len(load(write(text)).listeners) == 2
+
+
+def test_listener_names_must_differ(mistakes_of):
+    text = SMALLEST.replace(
+        "cluster: main}]", 'cluster: main},\n{name: clients, bind: ":1", cluster: main}]'
+    )
+    assert mistakes_of(text) == [
+        "gateway.yaml:3: listeners[1].name: is also the name of listeners[0]; another"
+    ]
+
+
+# -- many mistakes ---------------------------------------------------------------------------
+
+MANY = """\
+version: 3
+listners: []
+listeners:
+  - name: clients
+    bind: :1
+    bind: :6650
+    cluster: mian
+    identity:
+      mode: verify
+      token: {secret_file: absent, algorithms: [RS256]}
+  - name: clients
+    bind: 127.0.0.1:6650
+    cluster: main
+clusters:
+  main:
+    brokers: [pulsar+ssl://b]
+    names: {}
+deadlines: {idle: ages}
+"""
+
+
+TOLD = """\
+gateway.yaml:1: version: is not a version that this gateway understands; it understands 1
+gateway.yaml:2: listners: is not a key known here; did you mean 'listeners'?
+gateway.yaml:6: listeners[0].bind: stands there twice, first in line 5; once
+gateway.yaml:7: listeners[0].cluster: names no cluster; did you mean 'main'?
+gateway.yaml:10: listeners[0].identity.token.algorithms[0]: \
+does not fit the kind of key; one of HS256, HS384, HS512
+gateway.yaml:10: listeners[0].identity.token.secret_file: \
+cannot be read: no such file or directory; a path, relative to the configuration's folder
+gateway.yaml:11: listeners[1].name: is also the name of listeners[0]; another
+gateway.yaml:12: listeners[1].bind: overlaps with listeners[0].bind; another port or address
+gateway.yaml:16: clusters.main.brokers[0]: TLS to brokers is not there yet; pulsar://host:port
+gateway.yaml:17: clusters.main.names: is not of one kind; either sealed or template
+gateway.yaml:18: deadlines.idle: is not a duration; 500ms, 10s, 2m or a number of seconds
+"""
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_lines(mistakes_of):
+    assert mistakes_of(MANY) == TOLD.splitlines()
+
+
+SECRET = "c2VjcmV0-do-not-show"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"version: {SECRET}",
+        f"clusters: {{main: {{credential: {{token_file: {SECRET}}}}}}}",
+        f"clusters: {{main: {{brokers: 'pulsar://me:{SECRET}@b'}}}}",
+        f"listeners: {SECRET}",
+        f"listeners: [{{name: {SECRET}, bind: {SECRET}, identity: {SECRET}, trace: [{SECRET}]}}]",
+        f"deadlines: {{idle: {SECRET}}}\nlimits: {{held: {SECRET}, connections: {SECRET}}}",
+        f"log: {{level: {SECRET}}}",
+        f"log: !!int {SECRET}",
+        f"log: !!bool {SECRET}",
+        f"log: !!timestamp {SECRET}",
+        f"log: [{SECRET}",
+    ],
+)
+def test_no_value_is_repeated(mistakes_of, line):
+    assert not [it for it in mistakes_of(line) if SECRET in it]
+
+
+# -- not YAML --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("version: 1\nlisteners:\n  - bind: [::1]:5\n", "gateway.yaml:3: is not YAML: while"),
+        ("version: 1\nlisteners:\n\t- x\n", "gateway.yaml:3: is not YAML: "),
+        ("version: 1\n---\nversion: 1\n", "gateway.yaml:2: is not YAML: expected a single docum"),
+        ("version: !thing 1", "gateway.yaml:1: is not YAML: could not determine a constructor"),
+        ("? [a]\n: 1\n", "gateway.yaml:1: is not YAML: while constructing a mapping, found unhas"),
+        ("a: *b", "gateway.yaml:1: is not YAML: found undefined alias"),
+        ("a: \x01", "gateway.yaml: holds characters that YAML does not allow; plain UTF-8 text"),
+        ("\n" + "[" * 50_000, "gateway.yaml:2: is not YAML: found more than 32 levels; check"),
+        ("", "gateway.yaml:1: is empty; at least version, listeners and clusters"),
+        ("# nothing", "gateway.yaml:1: is empty; at least version, listeners and clusters"),
+        ("- version: 1", "gateway.yaml:1: is not a mapping; indented lines of"),
+        ("&a [*a]", "gateway.yaml:1: is not a mapping; indented lines of"),
+    ],
+)
+def test_what_is_not_yaml_is_told_with_its_line(mistakes_of, text, complaint):
+    (mistake,) = mistakes_of(text)
+    assert mistake.startswith(complaint)
+
+
+def test_a_list_that_holds_itself_ends(mistakes_of):
+    assert len(mistakes_of("version: 1\nlisteners: &a\n  - *a\nclusters: *a\n")) == 2
+
+
+def test_a_date_is_a_text(mistakes_of):
+    text = SMALLEST.replace("name: clients", "name: 2024-13-45")
+    with pytest.raises(ConfigurationError, match="names no cluster"):
+        raise ConfigurationError("\n".join(mistakes_of(text.replace("r: main}", "r: x}"))))
+
+
+def test_a_file_that_is_not_utf_8_is_refused(tmp_path):
+    path = tmp_path / "gateway.yaml"
+    path.write_bytes(b"version: \xff")
+    with pytest.raises(ConfigurationError, match=r"gateway\.yaml: is not UTF-8 text"):
+        load(path)
+
+
+def test_a_configuration_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(ConfigurationError, match="cannot be read: no such file or directory"):
+        load(tmp_path / "none.yaml")
+    with pytest.raises(ConfigurationError, match="cannot be read: is a directory"):
+        load(tmp_path)
+
+
+def test_a_model_without_a_folder_keeps_paths_as_written():
+    data = {
+        "version": 1,
+        "listeners": [{"name": "a", "bind": ":1", "cluster": "main"}],
+        "clusters": {"main": {"brokers": "pulsar://b", "credential": {"token_file": "x/y"}}},
+    }
+    found = Configuration.model_validate(data)
+    assert str(found.clusters["main"].credential.token_file) == "x/y"

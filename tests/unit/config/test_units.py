@@ -1,0 +1,191 @@
+"""Values as people write them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from gateway.config import units
+from gateway.wire.contract import Address
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("500ms", 0.5), ("10s", 10), ("2m", 120), ("1.5h", 5400), ("10 s", 10), (3, 3), (0.25, 0.25)],
+)
+def test_durations_are_read_in_seconds(written, seconds):
+    assert units.seconds(written) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["10", "s", "-1s", "10d", "1e3s", "", None, True, [], math.nan, math.inf, 10**400, "10s\n"],
+)
+def test_what_is_no_duration_is_refused(written):
+    with pytest.raises(ValueError, match=r"is not a duration; 500ms"):
+        units.seconds(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "size"),
+    [
+        ("64KiB", 65536),
+        ("5MB", 5_000_000),
+        ("1.5mib", 1_572_864),
+        ("7B", 7),
+        (12, 12),
+        ("2GB", 2e9),
+    ],
+)
+def test_sizes_are_read_in_bytes(written, size):
+    found = units.size(written)
+    assert found == size
+    assert isinstance(found, int)
+
+
+@pytest.mark.parametrize("written", ["64K", "x", None, False, math.inf, math.nan, "1TiB"])
+def test_what_is_no_size_is_refused(written):
+    with pytest.raises(ValueError, match=r"is not a size; 64KiB"):
+        units.size(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "address"),
+    [
+        ("127.0.0.1:6650", Address("127.0.0.1", 6650)),
+        ("[::1]:6650", Address("::1", 6650)),
+        ("0.0.0.0:0", Address("0.0.0.0", 0)),  # noqa: S104 - read, not bound
+        (":6650", Address("", 6650)),
+        ("gw.example:1", Address("gw.example", 1)),
+    ],
+)
+def test_binds_are_read(written, address):
+    assert units.bind(written) == address
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "6650",
+        6650,
+        "host",
+        "host:",
+        "host:x",
+        "h:65536",
+        "::1:6650",
+        "[h]:1",
+        "[::1]",
+        "a b:1",
+        "*:1",
+    ],
+)
+def test_what_is_no_bind_is_refused(written):
+    with pytest.raises(ValueError, match=r";"):
+        units.bind(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "address"),
+    [
+        ("pulsar://b:6651", Address("b", 6651)),
+        ("pulsar://b", Address("b", 6650)),
+        ("pulsar://[fd00::1]:6650/", Address("fd00::1", 6650)),
+    ],
+)
+def test_brokers_are_read(written, address):
+    assert units.broker(written) == address
+
+
+@pytest.mark.parametrize(
+    ("written", "complaint"),
+    [
+        ("pulsar+ssl://b:6651", "TLS to brokers is not there yet"),
+        ("http://b:80", "has a scheme that is not known"),
+        ("b:6650", "has no scheme"),
+        ("pulsar://", "has no host"),
+        ("pulsar://:6650", "has no host"),
+        ("pulsar://b:0", "or port 0"),
+        ("pulsar://user:secret@b:6650", "is not an address"),
+        ("pulsar://b:6650/path", "is not an address"),
+    ],
+)
+def test_what_is_no_broker_is_refused(written, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        units.broker(written)
+
+
+def test_one_text_of_brokers_is_split_and_shares_its_first_scheme():
+    assert units.brokers("pulsar://a:1, b:2,http://c") == [
+        "pulsar://a:1",
+        "pulsar://b:2",
+        "http://c",
+    ]
+
+
+def test_a_list_of_brokers_stays_as_it_is():
+    assert units.brokers(["x"]) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("written", "network"),
+    [("10.0.0.0/8", "10.0.0.0/8"), ("127.0.0.1", "127.0.0.1/32"), ("FD00::/8", "fd00::/8")],
+)
+def test_networks_are_read(written, network):
+    assert str(units.network(written)) == network
+
+
+def test_bits_beyond_a_networks_mask_are_refused_with_the_network_that_was_meant():
+    with pytest.raises(ValueError, match=r"has bits beyond its mask; 10\.0\.0\.0/8"):
+        units.network("10.0.0.1/8")
+
+
+@pytest.mark.parametrize("written", ["10.0.0.0/33", "localhost", "", None])
+def test_what_is_no_network_is_refused(written):
+    with pytest.raises(ValueError, match=r";"):
+        units.network(written)
+
+
+@pytest.mark.parametrize("written", ["main", "eu-1", "A.b_c", "x" * 63])
+def test_names_are_read(written):
+    assert units.name(written) == written
+
+
+@pytest.mark.parametrize("written", ["", "-a", "a b", "a/b", "x" * 64, "a\n", "é", 3, True])
+def test_what_is_no_name_is_refused(written):
+    with pytest.raises(ValueError, match=r";"):
+        units.name(written)
+
+
+@pytest.mark.parametrize("written", ["Pulsar.Example", "*.pulsar.svc", "10.0.0.1", "fd00::1", "*"])
+def test_host_patterns_are_read_in_lower_case(written):
+    assert units.host_pattern(written) == written.lower()
+
+
+@pytest.mark.parametrize("written", ["a b", "a/b", "", "x" * 254, 5])
+def test_what_is_no_host_pattern_is_refused(written):
+    with pytest.raises(ValueError, match=r";"):
+        units.host_pattern(written)
+
+
+def test_templates_need_the_number_of_a_broker():
+    assert units.host_template("broker-{n}.example") == "broker-{n}.example"
+    assert units.broker_template("pulsar-{n}.internal:6650") == "pulsar-{n}.internal:6650"
+    for written in ("b.example", "b-{n}-{n}.example", "b-{n}-{m}.x", "{n}:1", "B{n}.x", "a.{n}"):
+        with pytest.raises(ValueError, match=r"\{n\}"):
+            units.host_template(written)
+    for written in (
+        "pulsar-{n}.internal",
+        "pulsar.internal:6650",
+        "p-{n}:0",
+        "p-{n}:x",
+        "{n}{n}:1",
+    ):
+        with pytest.raises(ValueError, match=r"\{n\}"):
+            units.broker_template(written)
+
+
+@pytest.mark.parametrize("port", [0, 65536, "6650", True, 1.5])
+def test_what_is_no_port_is_refused(port):
+    with pytest.raises(ValueError, match=r";"):
+        units.port(port)

@@ -1,0 +1,218 @@
+"""Who has a topic open, and what passed on it."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+
+from gateway.policy.accounts import OTHER, AccountBook, Totals
+from gateway.wire.contract import Account, Action
+
+NOTHING = Totals(0, 0, 0, 0, 0)
+
+
+def passes(account, messages=1, size=100, frames=1, receipts=0):
+    account.messages += messages
+    account.bytes += size
+    account.surplus += messages - frames
+    account.receipts += receipts
+
+
+def figures_of(book, topic):
+    found = [figures for figures in book.topics() if figures.topic == topic]
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def test_open_accounts_are_summed_by_action():
+    book = AccountBook()
+    passes(book.open(Action.PRODUCE, "t"), messages=5, size=500, frames=2, receipts=1)
+    passes(book.open(Action.PRODUCE, "t"), messages=1, size=50)
+    passes(book.open(Action.CONSUME, "t"), messages=7, size=700, frames=3)
+    found = figures_of(book, "t")
+    assert found.produced == Totals(messages=6, bytes=550, frames=3, receipts=1, open=2)
+    assert found.consumed == Totals(messages=7, bytes=700, frames=3, receipts=0, open=1)
+
+
+def test_closed_accounts_stay_in_the_totals():
+    book = AccountBook()
+    first, second = book.open(Action.PRODUCE, "t"), book.open(Action.PRODUCE, "t")
+    passes(first, messages=5)
+    passes(second, messages=2)
+    book.close(first)
+    assert figures_of(book, "t").produced[:1] == (7,)
+    assert figures_of(book, "t").produced.open == 1
+    book.close(second)
+    assert figures_of(book, "t").produced[:1] == (7,)
+    assert figures_of(book, "t").produced.open == 0
+
+
+def test_a_second_close_changes_nothing():
+    book = AccountBook()
+    account, other = book.open(Action.PRODUCE, "t"), book.open(Action.PRODUCE, "t")
+    passes(account, messages=5)
+    for _ in range(2):
+        book.close(account)
+    assert figures_of(book, "t").produced.messages == 5
+    book.close(other)
+    book.close(account)
+    assert figures_of(book, "t").produced.messages == 5
+
+
+def test_an_account_of_nobody_is_ignored():
+    book = AccountBook()
+    stranger = Account("t", Action.PRODUCE)
+    passes(stranger)
+    book.open(Action.PRODUCE, "t")
+    book.close(stranger)
+    assert figures_of(book, "t").produced == NOTHING._replace(open=1)
+
+
+def test_an_account_has_its_generation():
+    assert AccountBook().open(Action.PRODUCE, "t", generation=7).generation == 7
+
+
+def test_accounts_of_one_topic_share_its_name():
+    book = AccountBook()
+    name, same_name = (b"topic".decode() for _ in range(2))
+    assert name is not same_name
+    first = book.open(Action.PRODUCE, name)
+    passes(first)
+    book.close(first)
+    second = book.open(Action.CONSUME, same_name)
+    assert second.topic is first.topic
+
+
+def test_a_lookup_is_not_kept():
+    book = AccountBook()
+    account = book.open(Action.LOOKUP, "t")
+    assert (account.topic, account.held) == ("t", False)
+    book.close(account)
+    assert list(book.topics()) == []
+
+
+def test_a_topic_on_which_nothing_passed_is_forgotten():
+    book = AccountBook()
+    book.close(book.open(Action.PRODUCE, "t"))
+    assert list(book.topics()) == []
+
+
+def test_the_longest_idle_topic_is_folded_beyond_the_bound():
+    book = AccountBook(topics_kept=2)
+    for topic in ("a", "b", "a", "c"):
+        account = book.open(Action.PRODUCE, topic)
+        passes(account)
+        book.close(account)
+    assert {it.topic: it.produced.messages for it in book.topics()} == {OTHER: 1, "a": 2, "c": 1}
+
+
+def test_open_topics_are_never_folded():
+    book = AccountBook(topics_kept=1)
+    accounts = [book.open(Action.CONSUME, topic) for topic in "abc"]
+    for account in accounts:
+        passes(account)
+    assert {it.topic for it in book.topics()} == {"a", "b", "c"}
+    book.close(accounts[0])
+    assert {it.topic for it in book.topics()} == {OTHER, "b", "c"}
+
+
+def test_a_folded_topic_starts_again_from_zero_and_what_was_folded_stays():
+    book = AccountBook(topics_kept=1)
+    for topic in ("a", "b", "a"):
+        account = book.open(Action.PRODUCE, topic)
+        passes(account)
+        book.close(account)
+    assert {it.topic: it.produced.messages for it in book.topics()} == {OTHER: 2, "a": 1}
+
+
+def test_the_book_may_change_while_it_is_read():
+    book = AccountBook(topics_kept=3)
+    accounts = [book.open(Action.PRODUCE, topic) for topic in "abc"]
+    for account in accounts:
+        passes(account)
+    reading = book.topics()
+    seen = [next(reading)]
+    for account in accounts:
+        book.close(account)
+    for topic in "def":
+        book.open(Action.PRODUCE, topic)
+    seen += reading
+    assert [(it.topic, it.produced.messages) for it in seen] == [("a", 1), ("b", 1), ("c", 1)]
+    assert figures_of(book, OTHER).produced.messages == 3
+
+
+def test_an_idle_pair_costs_little():
+    book = AccountBook()
+    names = [f"persistent://public/default/topic-{n}" for n in range(2000)]
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    accounts = [book.open(Action.PRODUCE, name) for name in names]
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # A pair that is idle may have 5 KB in all.
+    assert (after - before) / len(accounts) < 1000
+
+
+def test_an_idle_topic_costs_little():
+    book = AccountBook()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for n in range(2000):
+        for action in (Action.PRODUCE, Action.CONSUME):
+            account = book.open(action, f"persistent://public/default/topic-{n}")
+            passes(account, messages=1000, size=1_000_000, frames=500, receipts=500)
+            book.close(account)
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (after - before) / 2000 < 900
+    assert sys.getsizeof(book) < 100
+
+
+class Book(RuleBasedStateMachine):
+    """Whatever is opened, closed and folded: no message is lost or counted twice."""
+
+    accounts = Bundle("accounts")
+
+    def __init__(self):
+        super().__init__()
+        self.book = AccountBook(topics_kept=2)
+        self.passed = 0
+        self.open = 0
+        self.last = {}
+
+    @rule(target=accounts, topic=st.sampled_from("abcde"), action=st.sampled_from(list(Action)[:2]))
+    def opens(self, topic, action):
+        self.open += 1
+        return self.book.open(action, topic)
+
+    @rule(account=accounts, messages=st.integers(0, 5))
+    def passes(self, account, messages):
+        account.messages += messages
+        self.passed += messages
+
+    @rule(account=consumes(accounts), again=st.booleans())
+    def closes(self, account, again):
+        self.open -= 1
+        for _ in range(1 + again):
+            self.book.close(account)
+
+    @invariant()
+    def nothing_is_lost_or_doubled(self):
+        sides = [side for it in self.book.topics() for side in (it.produced, it.consumed)]
+        assert sum(side.messages for side in sides) == self.passed
+        assert sum(side.open for side in sides) == self.open
+
+    @invariant()
+    def what_was_folded_never_goes_back(self):
+        found = figures_of(self.book, OTHER)
+        folded = found.produced.messages + found.consumed.messages if found else 0
+        assert folded >= self.last.get(OTHER, 0)
+        self.last[OTHER] = folded
+
+
+TestBook = Book.TestCase
+TestBook.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)

@@ -1,0 +1,95 @@
+"""All metrics but those per topic."""
+
+from __future__ import annotations
+
+import sys
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from gateway.telemetry.figures import (
+    BrokerHealth,
+    ClusterFigures,
+    ListenerFigures,
+    PlaneFigures,
+)
+from gateway.telemetry.process import ProcessMetrics, Sources
+from gateway.wire.contract import EndReason, LookupOutcome
+
+
+def sources(**changes):
+    usual = {
+        "version": "1.2.3",
+        "listeners": {"clients": ListenerFigures()},
+        "clusters": {"main": ClusterFigures()},
+        "plane": lambda: PlaneFigures(buffered=7, turns=9),
+        "brokers": lambda: [BrokerHealth("main", "b:6650", healthy=True)],
+    }
+    return Sources(**{**usual, **changes})
+
+
+def families(metrics):
+    return {it.name: it for it in text_string_to_metric_families(metrics.render().decode())}
+
+
+def values(family, *labels):
+    return {tuple(it.labels[label] for label in labels): it.value for it in family.samples}
+
+
+def test_connections_are_told_by_listener_and_state():
+    figures = ListenerFigures(accepted=10, opening=1, open=2, draining=3)
+    found = families(ProcessMetrics(sources(listeners={"clients": figures})))
+    assert values(found["gateway_connections"], "listener", "state") == {
+        ("clients", "opening"): 1,
+        ("clients", "open"): 2,
+        ("clients", "draining"): 3,
+    }
+    assert values(found["gateway_connections_accepted"], "listener") == {("clients",): 10}
+
+
+def test_every_end_reason_is_there_from_the_start():
+    listener = ListenerFigures()
+    metrics = ProcessMetrics(sources(listeners={"clients": listener}))
+    zeros = values(families(metrics)["gateway_connections_ended"], "reason")
+    assert zeros == {(reason.value,): 0 for reason in EndReason}
+    listener.ended[EndReason.IDLE] += 1
+    assert values(families(metrics)["gateway_connections_ended"], "reason")["idle",] == 1
+
+
+def test_every_lookup_outcome_is_there_from_the_start():
+    cluster = ClusterFigures(redirects=4)
+    cluster.lookups[LookupOutcome.CONNECT] += 2
+    found = families(ProcessMetrics(sources(clusters={"main": cluster})))
+    assert values(found["gateway_lookups"], "cluster", "outcome") == {
+        ("main", "connect"): 2,
+        ("main", "failed"): 0,
+        ("main", "refused"): 0,
+    }
+    assert values(found["gateway_lookup_redirects"], "cluster") == {("main",): 4}
+
+
+def test_brokers_plane_and_build_are_told():
+    found = families(ProcessMetrics(sources()))
+    assert values(found["gateway_broker_healthy"], "cluster", "broker") == {("main", "b:6650"): 1}
+    assert values(found["gateway_buffered_bytes"]) == {(): 7}
+    assert values(found["gateway_reactor_turns"]) == {(): 9}
+    python = ".".join(map(str, sys.version_info[:3]))
+    assert values(found["gateway_build_info"], "version", "python") == {("1.2.3", python): 1}
+
+
+def test_counters_end_in_total_and_have_no_creation_times():
+    text = ProcessMetrics(sources()).render().decode()
+    for name in ("connections_ended", "connections_accepted", "lookups", "lookup_redirects"):
+        assert f"# TYPE gateway_{name}_total counter" in text
+    assert "_created" not in text
+    assert "# TYPE gateway_reactor_turns_total counter" in text
+
+
+def test_the_process_itself_is_told():
+    found = families(ProcessMetrics(sources()))
+    assert values(found["process_open_fds"])[()] > 0
+    assert values(found["process_resident_memory_bytes"])[()] > 0
+
+
+def test_two_of_them_do_not_clash():
+    assert ProcessMetrics(sources()).render()
+    assert ProcessMetrics(sources()).render()
