@@ -39,6 +39,9 @@ class Proof(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def expires_at(self) -> float | None: ...
+
 
 class Verifier(Protocol):
     """Checks the credentials of clients. `now`: wall-clock seconds, for what expires."""
@@ -79,7 +82,9 @@ class ListenerGate:
         if verifier is None:
             return _NO_METHOD
         proof = verifier.verify(credential.data, self._wall_clock())
-        return proof if isinstance(proof, Denial) else Principal(proof.name, verified=True)
+        if isinstance(proof, Denial):
+            return proof
+        return Principal(proof.name, verified=True, expires_at=proof.expires_at)
 
     def credential(self) -> Credential | Denial:
         """See `contract.Gate`."""

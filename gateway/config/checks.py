@@ -101,7 +101,7 @@ def _clusters_exist(listeners: list[Placed], clusters: object) -> Iterator[Mista
 
 def _identity_fits(listener: Part, place: Place) -> Iterator[Mistake]:
     for where, identity in _mapping(listener, "identity", place):
-        verifies = identity.get("mode") in {"verify", "verify-and-forward"}
+        verifies = identity.get("mode") in ("verify", "verify-and-forward")
         has_token = identity.get("token") is not None
         if verifies and not has_token:
             text = "is missing; verifying needs a secret_file or a public_key_file in it"

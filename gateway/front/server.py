@@ -22,6 +22,7 @@ from gateway.front.connection import Connection
 from gateway.front.conversation import Conversation
 from gateway.front.leg import Leg
 from gateway.front.tracing import Tracing, opening_watch
+from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 from gateway.wire.contract import (
     Address,
@@ -91,6 +92,7 @@ class Server:
         tracing: Tracing,
         ids: count[int],
         clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self.settings = settings
         self.entry = entry
@@ -100,6 +102,7 @@ class Server:
         self._tracing = tracing
         self._ids = ids
         self._clock = clock
+        self._wall_clock = wall_clock
         self._sockets: list[socket.socket] = []
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -226,7 +229,17 @@ class Server:
     def _opened(self, connection: Connection, client: Leg, broker: Leg, session: Session) -> None:
         self.figures.open += 1
         received = (bytes(client.received), bytes(broker.received))
-        self._reactor.add(client.sock, broker.sock, session, connection, received)
+        pair = self._reactor.add(client.sock, broker.sock, session, connection, received)
+        if session.expires_at is not None:
+            self._end_at_expiry(pair, session.expires_at)
+
+    def _end_at_expiry(self, pair: Pair, expires_at: float) -> None:
+        """A verified client is no longer who it was when its credential expires."""
+
+        def expire(now: float) -> None:
+            pair.end(EndReason.CREDENTIAL_EXPIRED, detail="the credential has expired")
+
+        pair.later(self._clock() + max(0.0, expires_at - self._wall_clock()), expire)
 
     # -- ends --------------------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ class EndReason(StrEnum):
     DIAL_TIMEOUT = "dial_timeout"
     IDLE = "idle"
     AUTHENTICATION_FAILED = "authentication_failed"
+    CREDENTIAL_EXPIRED = "credential_expired"  # the one that the gateway verified
     TARGET_REFUSED = "target_refused"  # not a name of ours, or not on the allow-list
     NO_BROKER = "no_broker"  # none reachable
     BROKER_REFUSED = "broker_refused"  # the broker answered our CONNECT with an error
@@ -89,10 +90,14 @@ class Denial:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who a client is. Unverified: the broker, not the gateway, checks the credential."""
+    """Who a client is. Unverified: the broker, not the gateway, checks the credential.
+
+    `expires_at`: wall-clock seconds from which on the credential proves nothing; None: never.
+    """
 
     name: str
     verified: bool
+    expires_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,6 +397,7 @@ class Session(Protocol):
     """What is known of one pair, shared by its two scanners.
 
     `collected_bound`: the largest stop frame that may be held in memory, in bytes.
+    `expires_at`: wall-clock seconds at which nothing proves any more who the client is; None: never.
     """
 
     @property
@@ -399,6 +405,9 @@ class Session(Protocol):
 
     @property
     def collected_bound(self) -> int: ...
+
+    @property
+    def expires_at(self) -> float | None: ...
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
         """Decide one whole stop frame. Raises `PeerError` where it is not of the protocol."""

@@ -91,8 +91,9 @@ class PulsarSession:
         return self._to_broker, self._to_client
 
     @property
-    def client(self) -> Client:
-        return self._client
+    def expires_at(self) -> float | None:
+        """See `contract.Session`. A forwarded credential is the broker's to ask for again."""
+        return self._client.principal.expires_at if self._listener.mode is Mode.VERIFY else None
 
     # -- decisions ---------------------------------------------------------------------------
 
@@ -312,7 +313,7 @@ class PulsarSession:
                     Drop(),
                     _end(EndReason.AUTHENTICATION_FAILED, principal.refusal, principal.text),
                 )
-            if principal != self._client.principal:
+            if principal.name != self._client.principal.name:
                 text = "the principal may not change on a connection"
                 return (
                     Drop(),
@@ -328,10 +329,9 @@ class PulsarSession:
     # -- the end -----------------------------------------------------------------------------
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
-        """See `contract.Session`. Only who broke the protocol is told; others just reconnect."""
-        if reason not in _TOLD:
-            return b""
-        return error(NO_REQUEST, Denial(Refusal.UNSUPPORTED, detail))
+        """See `contract.Session`. Who is at fault is told; others just reconnect."""
+        refusal = _TOLD.get(reason)
+        return b"" if refusal is None else error(NO_REQUEST, Denial(refusal, detail))
 
     def close(self) -> None:
         """See `contract.Session`."""
@@ -343,7 +343,11 @@ class PulsarSession:
 _STRAY = Account("", Action.CONSUME)
 """MESSAGEs of consumers that were closed meanwhile: of no topic, and on nobody's bill."""
 
-_TOLD = frozenset({EndReason.CLIENT_VIOLATION, EndReason.FRAME_TOO_LARGE})
+_TOLD = {
+    EndReason.CLIENT_VIOLATION: Refusal.UNSUPPORTED,
+    EndReason.FRAME_TOO_LARGE: Refusal.UNSUPPORTED,
+    EndReason.CREDENTIAL_EXPIRED: Refusal.UNAUTHENTICATED,
+}
 
 
 class _ClosedId(NamedTuple):

@@ -110,6 +110,11 @@ class TracedSession:
         """See `contract.Session`."""
         return self._inner.collected_bound
 
+    @property
+    def expires_at(self) -> float | None:
+        """See `contract.Session`."""
+        return self._inner.expires_at
+
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
         """See `contract.Session`."""
         try:

@@ -6,9 +6,13 @@ from ipaddress import ip_network
 from textwrap import dedent
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gateway.config.load import check, load
+from gateway.config.load import build, check, load
+from gateway.config.mistakes import written
 from gateway.config.model import Configuration, Deadlines, Identity, Names, Sealed
 from gateway.errors import ConfigurationError
 from gateway.wire.contract import Address
@@ -421,3 +425,41 @@ def test_a_model_without_a_folder_keeps_paths_as_written():
     }
     found = Configuration.model_validate(data)
     assert str(found.clusters["main"].credential.token_file) == "x/y"
+
+
+# -- anything at all -------------------------------------------------------------------------
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5) | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+
+
+def places(data, place=()):
+    yield place
+    steps = dict(enumerate(data)) if isinstance(data, list) else data
+    for step, inner in steps.items() if isinstance(steps, dict) else ():
+        yield from places(inner, (*place, step))
+
+
+@given(st.sampled_from(list(places(yaml.safe_load(WHOLE)))[1:]), ANYTHING)
+def test_whatever_stands_somewhere_is_a_value_or_a_mistake(tmp_path_factory, place, value):
+    data = part = yaml.safe_load(WHOLE)
+    for step in place[:-1]:
+        part = part[step]
+    part[place[-1]] = value
+    _, mistakes = build(data, tmp_path_factory.getbasetemp())
+    assert mistakes  # the files are not there
+    assert all(";" in it.text or "did you mean" in it.text for it in mistakes), mistakes
+    assert all(isinstance(written(it.place), str) for it in mistakes)
+
+
+@given(ANYTHING)
+def test_a_file_of_anything_is_a_mistake(tmp_path_factory, value):
+    found, mistakes = build(value, tmp_path_factory.getbasetemp())
+    assert found is None
+    assert mistakes
