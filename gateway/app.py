@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -24,6 +24,7 @@ from gateway.brokers.seal import SealKey
 from gateway.brokers.targets import TargetList
 from gateway.config import model
 from gateway.config.load import load
+from gateway.figures import BrokerHealth, ClusterFigures, ListenerFigures, PlaneFigures
 from gateway.front.jobs import Jobs
 from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
@@ -32,8 +33,6 @@ from gateway.identity.credential import NoCredential, TokenFile
 from gateway.plane.reactor import PlaneSettings, Reactor
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry import log
-from gateway.telemetry.exposition import TopicExposition
-from gateway.telemetry.figures import BrokerHealth, ClusterFigures, ListenerFigures, PlaneFigures
 from gateway.wire.contract import Entry
 from gateway.wire.pulsar.context import Bounds, Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
@@ -86,20 +85,15 @@ class Application:
     # -- putting together --------------------------------------------------------------------
 
     def _cluster(self, name: str, cluster: model.Cluster) -> _Cluster:
+        def warn(event: str, **values: object) -> None:
+            self._log.warning(event, cluster=name, **values)
+
         learned = LearnedHosts()
         deadlines = self._configuration.deadlines
         timing = Timing(dial_timeout=deadlines.dial, attempt_timeout=min(3.0, deadlines.dial))
-        brokers = Brokers(
-            name,
-            cluster.brokers,
-            _targets(cluster),
-            learned,
-            timing,
-            log=lambda event, **values: self._log.warning(event, cluster=name, **values),
-        )
-        credential = (
-            TokenFile(cluster.credential.token_file) if cluster.credential else NoCredential()
-        )
+        brokers = Brokers(name, cluster.brokers, _targets(cluster), learned, timing, log=warn)
+        own = cluster.credential
+        credential = TokenFile(own.token_file, warn) if own else NoCredential()
         accounts, figures = AccountBook(), ClusterFigures()
         parts = ClusterParts(_names(name, cluster.names), learned, credential, accounts, figures)
         return _Cluster(name, brokers, parts, accounts, figures)
@@ -152,10 +146,11 @@ class Application:
         admin = self._configuration.admin
         if admin is None:
             return
+        # Imported only with an admin listener: 6 MB and 40 ms, which a plain relay does without.
         from gateway.admin.routes import routes
         from gateway.admin.server import serve
 
-        table = routes(self._metrics, self.unready)
+        table = routes(self._exposition(), self.unready)
         addresses = await nursery.start(serve, admin.bind, table)
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])
 
@@ -215,7 +210,9 @@ class Application:
             if not cluster.brokers.ready
         ]
 
-    def _metrics(self) -> Iterator[bytes]:
+    def _exposition(self) -> Callable[[], Iterator[bytes]]:
+        """What writes all metrics. Made once: it remembers the labels of topics."""
+        from gateway.telemetry.exposition import TopicExposition
         from gateway.telemetry.process import ProcessMetrics, Sources
 
         sources = Sources(
@@ -225,9 +222,15 @@ class Application:
             plane=lambda: PlaneFigures(self._reactor.memory.used, self._reactor.turns),
             brokers=self._health,
         )
-        yield ProcessMetrics(sources).render()
+        process = ProcessMetrics(sources)
         books = {name: cluster.accounts for name, cluster in self._clusters.items()}
-        yield from TopicExposition(books).chunks()
+        topics = TopicExposition(books)
+
+        def write() -> Iterator[bytes]:
+            yield process.render()
+            yield from topics.chunks()
+
+        return write
 
     def _health(self) -> Iterable[BrokerHealth]:
         for cluster in self._clusters.values():

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import Names
+from gateway.figures import ClusterFigures
 from gateway.identity.credential import OwnCredential
 from gateway.policy.accounts import AccountBook
 from gateway.wire.contract import (
@@ -24,13 +25,6 @@ from gateway.wire.contract import (
     Principal,
     Refusal,
 )
-
-
-class Figures(Protocol):
-    """Plain counters of one cluster, which telemetry reads."""
-
-    lookups: dict[LookupOutcome, int]
-    redirects: int
 
 
 class Proof(Protocol):
@@ -57,7 +51,7 @@ class ClusterParts:
     learned: LearnedHosts
     credential: OwnCredential
     accounts: AccountBook
-    figures: Figures
+    figures: ClusterFigures
 
 
 _NO_METHOD = Denial(Refusal.UNAUTHENTICATED, "a credential of method token is needed")

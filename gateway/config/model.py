@@ -250,14 +250,11 @@ class Limits(Part):
     collected_frame: Annotated[int, _within(units.size, "64KiB", "64MiB")] = 6 * MIB
     # All bytes that wait for slow peers, decisions or allowance; beyond it reading stops.
     buffered: Annotated[int, _within(units.size, "1MiB", "64GiB")] = 256 * MIB
-    # What one held producer may keep waiting: some of the largest frames, and no more than
-    # lets sixteen of them be held at once.
-    held: Annotated[int, _within(units.size, "64KiB", "1GiB")] = 16 * MIB
 
     @model_validator(mode="after")
     def _fit(self) -> Self:
-        if max(self.held, self.collected_frame) > self.buffered:
-            raise ValueError("allow more to one than to all; buffered above held, collected_frame")
+        if self.collected_frame > self.buffered:
+            raise ValueError("allow more to one than to all; buffered above collected_frame")
         return self
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -31,18 +32,24 @@ class NoCredential:
 _NONE = Credential("none", b"")
 
 
+def _unheard(event: str, **values: object) -> None:
+    """A log that nobody reads."""
+
+
 class TokenFile:
     """A token in a file, read again whenever the file is another one.
 
     It is looked at in each use (one `stat`, 2 µs), not watched: Kubernetes swaps a symbolic link
     far above the file, which watchers of the file do not see. A file that is gone, empty or too
-    large leaves the last good token in force; `last_error` says so until it is good again.
+    large leaves the last good token in force; `log(event, **values)` is told, and `last_error`
+    says so until it is good again.
 
     Raises `ConfigurationError` where there is no token to begin with.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, log: Callable[..., object] = _unheard) -> None:
         self._path = path
+        self._log = log
         self._stamp: Stamp | None = None
         self._credential = Credential("token", b"")
         self.last_error: str | None = None
@@ -55,6 +62,7 @@ class TokenFile:
 
     def current(self) -> Credential:
         """The token, with the method `token`."""
+        before = self.last_error
         try:
             stamp = self._look()
             if stamp != self._stamp:
@@ -63,6 +71,8 @@ class TokenFile:
         except OSError as error:
             self._stamp = None
             self.last_error = f"cannot be read: {error.strerror}"
+        if self.last_error is not None and self.last_error != before:
+            self._log("token file is not usable", file=str(self._path), error=self.last_error)
         return self._credential
 
     def _look(self) -> Stamp:

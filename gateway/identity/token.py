@@ -17,6 +17,7 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 
+from gateway.config.model import PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS
 from gateway.errors import ConfigurationError
 from gateway.identity.keys import TokenKey
 from gateway.wire.contract import Denial, Refusal
@@ -27,14 +28,6 @@ Verifying is linear, so this also bounds what a stranger's CONNECT costs."""
 
 NOT_ACCEPTED = Denial(Refusal.UNAUTHENTICATED, "token not accepted")
 EXPIRED = Denial(Refusal.UNAUTHENTICATED, "token expired")
-
-SECRET_ALGORITHMS = ("HS256", "HS384", "HS512")
-PUBLIC_ALGORITHMS = (
-    *("RS256", "RS384", "RS512"),
-    *("PS256", "PS384", "PS512"),
-    *("ES256", "ES384", "ES512"),
-)
-"""Both together: what Pulsar's brokers know (jjwt's `SignatureAlgorithm`), without `none`."""
 
 # Whatever joserfc or json raise on bytes that are not a token, nesting without end included.
 _MALFORMED = (JoseError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
@@ -150,7 +143,7 @@ def _registry(algorithms: Collection[str]) -> jws.JWSRegistry:
 
 
 def _check_algorithms(algorithms: Collection[str]) -> None:
-    known = (*SECRET_ALGORITHMS, *PUBLIC_ALGORITHMS)
+    known = (*SECRET_ALGORITHMS, *PUBLIC_KEY_ALGORITHMS)
     unknown = [name for name in algorithms if name not in known]
     if unknown or not algorithms:
         raise ConfigurationError(

@@ -13,8 +13,9 @@ names, each its own invention, leaves nothing behind.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from gateway.figures import TopicFigures, Totals
 from gateway.wire.contract import Account, Action
 
 if TYPE_CHECKING:
@@ -26,24 +27,6 @@ OTHER = "__other__"
 # Far above what one process serves, so that only strays are folded. Where every one of them
 # saw traffic both ways they cost 75 MB here, which is why there is a bound at all.
 TOPICS_KEPT = 100_000
-
-
-class Totals(NamedTuple):
-    """What passed one way on one topic. `open`: producers or consumers right now."""
-
-    messages: int
-    bytes: int
-    frames: int
-    receipts: int
-    open: int
-
-
-class TopicFigures(NamedTuple):
-    """One topic: `produced` went to the broker, `consumed` to clients."""
-
-    topic: str
-    produced: Totals
-    consumed: Totals
 
 
 class _Side:

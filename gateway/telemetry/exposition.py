@@ -19,7 +19,7 @@ from gateway.telemetry.topics import parsed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gateway.telemetry.figures import TopicBook, Totals
+    from gateway.figures import TopicBook, Totals
 
 # Topics copied, and lines written, between two chunks: half a millisecond each, twice that for
 # topics that are new, or where the lines are compressed.

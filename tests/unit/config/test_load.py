@@ -52,7 +52,7 @@ clusters:
     names: {template: {advertise: "broker-{n}.example", broker: "pulsar-{n}.internal:6650"}}
 admin: {bind: 127.0.0.1:8080}
 deadlines: {handshake: 5s, dial: 500ms, idle: 2m, grace: 0}
-limits: {connections: 7, handshake_frame: 1KiB, collected_frame: 5MB, buffered: 1GiB, held: 1MiB}
+limits: {connections: 7, handshake_frame: 1KiB, collected_frame: 5MB, buffered: 1GiB}
 data_plane: {buffer: 64KiB, turn: 1ms, socket_buffer: 1MiB}
 log: {format: json, level: debug}
 """
@@ -356,7 +356,7 @@ SECRET = "c2VjcmV0-do-not-show"
         f"clusters: {{main: {{brokers: 'pulsar://me:{SECRET}@b'}}}}",
         f"listeners: {SECRET}",
         f"listeners: [{{name: {SECRET}, bind: {SECRET}, identity: {SECRET}, trace: [{SECRET}]}}]",
-        f"deadlines: {{idle: {SECRET}}}\nlimits: {{held: {SECRET}, connections: {SECRET}}}",
+        f"deadlines: {{idle: {SECRET}}}\nlimits: {{buffered: {SECRET}, connections: {SECRET}}}",
         f"log: {{level: {SECRET}}}",
         f"log: !!int {SECRET}",
         f"log: !!bool {SECRET}",

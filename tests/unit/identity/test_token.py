@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from joserfc import jws
 from joserfc.jwk import ECKey, OctKey, RSAKey
 
+from gateway.config.model import PUBLIC_KEY_ALGORITHMS
 from gateway.errors import ConfigurationError
 from gateway.identity.keys import TokenKey
 from gateway.identity.token import (
     EXPIRED,
     LARGEST_TOKEN,
     NOT_ACCEPTED,
-    PUBLIC_ALGORITHMS,
     TokenVerifier,
     Verified,
 )
@@ -75,7 +75,7 @@ def test_shared_secrets_verify(algorithm: str) -> None:
     assert isinstance(TokenVerifier([SECRET], [algorithm]).verify(token, NOW), Verified)
 
 
-@pytest.mark.parametrize("algorithm", PUBLIC_ALGORITHMS)
+@pytest.mark.parametrize("algorithm", PUBLIC_KEY_ALGORITHMS)
 def test_public_keys_verify(algorithm: str) -> None:
     key = EC.get(algorithm, RSA)
     token = signed({"sub": "alice"}, key, algorithm)

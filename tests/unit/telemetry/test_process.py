@@ -6,7 +6,7 @@ import sys
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.telemetry.figures import (
+from gateway.figures import (
     BrokerHealth,
     ClusterFigures,
     ListenerFigures,

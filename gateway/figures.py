@@ -56,30 +56,22 @@ class BrokerHealth(NamedTuple):
     healthy: bool
 
 
-class Totals(Protocol):
-    """What passed one way on one topic; `open`: producers or consumers right now."""
+class Totals(NamedTuple):
+    """What passed one way on one topic. `open`: producers or consumers right now."""
 
-    @property
-    def messages(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def frames(self) -> int: ...
-    @property
-    def receipts(self) -> int: ...
-    @property
-    def open(self) -> int: ...
+    messages: int
+    bytes: int
+    frames: int
+    receipts: int
+    open: int
 
 
-class TopicFigures(Protocol):
+class TopicFigures(NamedTuple):
     """One topic: `produced` went to the broker, `consumed` to clients."""
 
-    @property
-    def topic(self) -> str: ...
-    @property
-    def produced(self) -> Totals: ...
-    @property
-    def consumed(self) -> Totals: ...
+    topic: str
+    produced: Totals
+    consumed: Totals
 
 
 class TopicBook(Protocol):

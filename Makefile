@@ -1,0 +1,48 @@
+# `make help` lists what there is. Everything installs into .venv; jars go to ~/.cache.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install test test-fast test-real lint bench proto clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+install: $(INSTALLED) ## the environment, with the `gateway` command in .venv/bin
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "== installing into $(VENV) (some minutes with an empty package cache)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+test: lint ## all tests that this machine can run, real brokers included
+	@echo "== all tests (real brokers: about four minutes, and 240 MB of jars the first time)"
+	@$(BIN)/python -m pytest
+
+test-fast: lint ## without Java: under a minute
+	@$(BIN)/python -m pytest -m 'not real'
+
+test-real: $(INSTALLED) ## real clients through the gateway to a real Pulsar
+	@$(BIN)/python -m pytest tests/real
+
+lint: $(INSTALLED) ## style, types, import contracts
+	@echo "== style, types, import contracts"
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy
+	@mkdir -p build && $(BIN)/lint-imports --no-cache > build/lint-imports.log 2>&1 || \
+		{ cat build/lint-imports.log; exit 1; }
+
+bench: $(INSTALLED) ## beside HAProxy; PEERS=java adds Apache's proxy
+	@$(BIN)/python -m tests.bench
+
+proto: $(INSTALLED) ## generated modules, after a change in proto/
+	@$(BIN)/python proto/regenerate.py
+
+clean: ## what was built and installed here
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
