@@ -159,7 +159,7 @@ class Brokers:
         if refused is None:
             return list(ips)
         allowed = self._targets.describe()
-        self._log("broker is not an allowed target", broker=str(target), ips=ips, allowed=allowed)
+        self._log("target_refused", broker=str(target), ips=ips, allowed=allowed)
         return [ip for ip, denial in zip(ips, denials, strict=True) if not denial] or refused
 
     async def _attempt(self, address: Address, deadline: float) -> socket.socket | None:
@@ -187,16 +187,16 @@ class Brokers:
             self._is_down(address, error.strerror or str(error))
         elif not self._starved:
             self._starved = True
-            self._log("gateway cannot open connections", error=error.strerror)
+            self._log("descriptors_exhausted", error=error.strerror)
 
     def _is_up(self, address: Address) -> None:
         self._starved = False
         if self._pool.succeeded(address, self._clock()):
-            self._log("broker is up", broker=str(address))
+            self._log("broker_up", broker=str(address))
 
     def _is_down(self, address: Address, error: str) -> None:
         if self._pool.failed(address, self._clock()):
-            self._log("broker is down", broker=str(address), error=error)
+            self._log("broker_down", broker=str(address), error=error)
 
     # -- watching --
 

@@ -90,7 +90,7 @@ class Resolver:
         ips, error = await self._ask_in_time(host)
         failing, now = not ips, self._clock()
         if failing != answer.failing:
-            event = "broker name does not resolve" if failing else "broker name resolves again"
+            event = "name_unresolved" if failing else "name_resolved"
             self._log(event, host=host, error=error)
         if ips or now >= answer.kept_until:
             answer.ips, answer.kept_until = ips, now + KEPT_FOR

@@ -1,7 +1,8 @@
 """One socket while a conversation speaks on it.
 
-Plain sockets and trio's waiting, without a stream object or a cancel scope for each read: setting
-a connection up must stay cheap, and the data plane takes the very same sockets over.
+Plain sockets and trio's waiting, without a stream object, and with a cancel scope only where there
+is something to wait for: it costs as much as all the rest. Setting a connection up must stay cheap,
+and the data plane takes the very same sockets over.
 """
 
 from __future__ import annotations
@@ -39,33 +40,40 @@ class Leg:
 
     async def receive(self, deadline: float) -> bytes | Denial:
         """The next frame; at the latest at `deadline`, of trio's clock."""
-        with trio.CancelScope(deadline=deadline):
-            return await self._receive()
-        return _TOO_SLOW
-
-    async def _receive(self) -> bytes | Denial:
         while True:
-            length = self._frame_length(self.received)
-            if length > self._bound:
-                return Denial(Refusal.TOO_MANY, f"a frame of {length} bytes before CONNECTED")
-            if length and len(self.received) >= length:
-                frame = bytes(self.received[:length])
-                del self.received[:length]
-                return frame
-            if not await self._more():
+            taken = self._take()
+            if taken is not None:
+                return taken
+            more = self._read()
+            if more is None:
+                with trio.CancelScope(deadline=deadline) as scope:
+                    await trio.lowlevel.wait_readable(self.sock)
+                if scope.cancelled_caught:
+                    return _TOO_SLOW
+            elif not more:
                 return _CLOSED
 
-    async def _more(self) -> bool:
-        while True:
-            try:
-                chunk = self.sock.recv(CHUNK)
-            except BlockingIOError:
-                await trio.lowlevel.wait_readable(self.sock)
-            except OSError:
-                return False
-            else:
-                self.received += chunk
-                return bool(chunk)
+    def _take(self) -> bytes | Denial | None:
+        """The frame that was received, if it is whole."""
+        length = self._frame_length(self.received)
+        if length > self._bound:
+            return Denial(Refusal.TOO_MANY, f"a frame of {length} bytes before CONNECTED")
+        if not length or len(self.received) < length:
+            return None
+        frame = bytes(self.received[:length])
+        del self.received[:length]
+        return frame
+
+    def _read(self) -> bool | None:
+        """Whether bytes came; None: not yet."""
+        try:
+            chunk = self.sock.recv(CHUNK)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return False
+        self.received += chunk
+        return bool(chunk)
 
     def is_alive(self) -> bool:
         """Whether the peer has not closed, as far as the kernel knows."""
@@ -79,13 +87,17 @@ class Leg:
     async def transmit(self, data: bytes, deadline: float) -> None:
         """Send all, or as much as the peer takes until `deadline`. A peer that is gone is noticed
         at the next receive."""
-        with contextlib.suppress(OSError), trio.CancelScope(deadline=deadline):
-            rest = memoryview(data)
-            while rest:
-                try:
-                    rest = rest[self.sock.send(rest) :]
-                except BlockingIOError:
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[self.sock.send(rest) :]
+            except BlockingIOError:
+                with trio.CancelScope(deadline=deadline) as scope:
                     await trio.lowlevel.wait_writable(self.sock)
+                if scope.cancelled_caught:
+                    return
+            except OSError:
+                return
 
     async def part(self, farewell: bytes) -> None:
         """Say why, and close when that was read: a reset would overtake it."""
@@ -100,8 +112,10 @@ class Leg:
     async def _until_closed(self, deadline: float) -> None:
         with contextlib.suppress(OSError), trio.CancelScope(deadline=deadline):
             self.sock.shutdown(socket.SHUT_WR)
-            while await self._more():
+            while (more := self._read()) is not False:
                 self.received.clear()
+                if more is None:
+                    await trio.lowlevel.wait_readable(self.sock)
 
     def close(self) -> None:
         """At once."""

@@ -72,7 +72,7 @@ class TokenFile:
             self._stamp = None
             self.last_error = f"cannot be read: {error.strerror}"
         if self.last_error is not None and self.last_error != before:
-            self._log("token file is not usable", file=str(self._path), error=self.last_error)
+            self._log("token_file_unusable", file=str(self._path), error=self.last_error)
         return self._credential
 
     def _look(self) -> Stamp:

@@ -1,0 +1,39 @@
+"""Where the brokers and gateways of a run write, and what becomes of it.
+
+Everything goes to one temporary directory. It is removed at the end, but when a test failed the
+logs and settings are first copied into `build/real-logs/` of the checkout. Data and keys are never
+kept.
+"""
+
+import re
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+KEPT_SUFFIXES = {".log", ".conf", ".yaml"}
+KEPT_UNDER = Path(__file__).resolve().parents[2] / "build" / "real-logs"
+
+
+class Artifacts:
+    def __init__(self) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="broker-gateway-real-"))
+
+    def directory(self, name: str) -> Path:
+        """A new directory whose name resembles `name`."""
+        return Path(
+            tempfile.mkdtemp(prefix=re.sub(r"\W+", "-", name).strip("-") + ".", dir=self.root)
+        )
+
+    def keep(self) -> Path:
+        """Copies the logs; the place."""
+        place = KEPT_UNDER / time.strftime("%Y%m%d-%H%M%S")
+        for file in self.root.rglob("*"):
+            if file.suffix in KEPT_SUFFIXES and file.is_file():
+                copy = place / file.relative_to(self.root)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, copy)
+        return place
+
+    def discard(self) -> None:
+        shutil.rmtree(self.root, ignore_errors=True)

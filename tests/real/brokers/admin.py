@@ -1,0 +1,113 @@
+"""What tests ask of a broker's REST interface: the few calls that they need, no more."""
+
+import json
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+REQUEST_SECONDS = 15
+
+
+class AdminError(Exception):
+    """The broker answered with an error status."""
+
+    def __init__(self, method: str, path: str, status: int, body: str) -> None:
+        super().__init__(f"{method} {path}: {status} {body}")
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Admin:
+    """REST calls to one broker; `token` is a superuser's where the broker checks."""
+
+    url: str
+    token: str | None = None
+
+    def request(self, method: str, path: str, body: object = None) -> Any:
+        """The decoded JSON answer, or its text where it is not JSON. Raises AdminError."""
+        data = None if body is None else json.dumps(body).encode()
+        call = urllib.request.Request(
+            f"{self.url}/{path}", data, {"Content-Type": "application/json"}, method=method
+        )
+        if self.token:
+            call.add_header("Authorization", f"Bearer {self.token}")
+        try:
+            with urllib.request.urlopen(call, timeout=REQUEST_SECONDS) as answer:
+                return _decode(answer.read())
+        except urllib.error.HTTPError as error:
+            raise AdminError(
+                method, path, error.code, error.read().decode(errors="replace")
+            ) from error
+
+    def is_healthy(self) -> bool:
+        """Whether the broker serves: its own health check passes and the default
+        namespace exists.
+        """
+        try:
+            self.request("GET", "admin/v2/brokers/health")
+            return "public/default" in self.request("GET", "admin/v2/namespaces/public")
+        except (AdminError, OSError):
+            return False
+
+    def create_tenant(self, tenant: str) -> None:
+        clusters = self.request("GET", "admin/v2/clusters")
+        self.request(
+            "PUT", f"admin/v2/tenants/{tenant}", {"adminRoles": [], "allowedClusters": clusters}
+        )
+
+    def create_namespace(self, namespace: str) -> None:
+        self.request("PUT", f"admin/v2/namespaces/{namespace}")
+
+    def forbid_topic_creation(self, namespace: str) -> None:
+        """Clients may no longer bring topics of this namespace into being by using them."""
+        self.request(
+            "POST",
+            f"admin/v2/namespaces/{namespace}/autoTopicCreation",
+            {"allowAutoTopicCreation": False},
+        )
+
+    def set_retention(self, namespace: str, minutes: int, megabytes: int) -> None:
+        """How long acknowledged messages stay; -1 is for ever."""
+        body = {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}
+        self.request("POST", f"admin/v2/namespaces/{namespace}/retention", body)
+
+    def grant(self, namespace: str, role: str, *actions: str) -> None:
+        """Let `role` do `actions` in `namespace`: both produce and consume if none is named."""
+        self.request(
+            "POST",
+            f"admin/v2/namespaces/{namespace}/permissions/{role}",
+            list(actions or ("produce", "consume")),
+        )
+
+    def create_partitioned_topic(self, topic: str, partitions: int) -> None:
+        self.request("PUT", f"admin/v2/{topic_path(topic)}/partitions", partitions)
+
+    def grow_partitions(self, topic: str, partitions: int) -> None:
+        self.request("POST", f"admin/v2/{topic_path(topic)}/partitions", partitions)
+
+    def unload(self, topic: str) -> None:
+        """Close the topic at its broker; clients are told and come back."""
+        self.request("PUT", f"admin/v2/{topic_path(topic)}/unload")
+
+    def stats(self, topic: str) -> dict[str, Any]:
+        answer = self.request("GET", f"admin/v2/{topic_path(topic)}/stats")
+        assert isinstance(answer, dict)
+        return answer
+
+
+def topic_path(topic: str) -> str:
+    """`persistent://tenant/ns/name` (the scheme may be left out) as a path of the REST
+    interface.
+    """
+    domain, _, rest = topic.rpartition("://")
+    tenant, namespace, name = rest.split("/", 2)
+    return f"{domain or 'persistent'}/{tenant}/{namespace}/{quote(name, safe='')}"
+
+
+def _decode(body: bytes) -> Any:
+    try:
+        return json.loads(body) if body else None
+    except ValueError:
+        return body.decode(errors="replace")

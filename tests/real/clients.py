@@ -1,0 +1,114 @@
+"""The Python client as the tests use it: quiet, and never waiting for ever."""
+
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import pulsar  # type: ignore[import-untyped, unused-ignore]  # ships no types
+
+# The client has no types of its own: these names only tell the reader what is meant.
+Client: TypeAlias = Any
+Consumer: TypeAlias = Any
+Producer: TypeAlias = Any
+Message: TypeAlias = Any
+Token: TypeAlias = str | Callable[[], str] | None
+
+OPERATION_SECONDS = 10
+# How long a message may take on a busy machine. Tests end as soon as it is there.
+RECEIVE_MS = 15_000
+# How long we listen to be sure that nothing comes.
+SILENCE_MS = 500
+EARLIEST = pulsar.InitialPosition.Earliest
+
+
+def open_client(url: str, token: Token = None, patience: int = OPERATION_SECONDS) -> Client:
+    """A client; with a callable for `token` it asks for a fresh one whenever it needs to show one.
+
+    Its warnings go to standard output, which pytest shows where a test failed. (Its own file
+    logger writes too late for that.)
+    """
+    authentication = None if token is None else pulsar.AuthenticationToken(token)
+    logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Warn)
+    return pulsar.Client(
+        url, authentication=authentication, logger=logger, operation_timeout_seconds=patience
+    )
+
+
+def close_client(client: Client) -> None:
+    """Closes a client that a test may have closed before."""
+    with suppress(pulsar.AlreadyClosed):
+        client.close()
+
+
+def fresh_topic(kind: str = "t", namespace: str = "public/default") -> str:
+    """A topic that no other test uses, by its full name."""
+    return f"persistent://{namespace}/{kind}-{uuid.uuid4().hex[:12]}"
+
+
+def numbered(count: int, start: int = 0) -> list[bytes]:
+    """Payloads to send and to recognise again."""
+    return [b"message %d" % number for number in range(start, start + count)]
+
+
+def send_all(producer: Producer, payloads: list[bytes], **options: Any) -> None:
+    """Sends asynchronously, then waits for every receipt."""
+    results: list[Any] = []
+    for payload in payloads:
+        producer.send_async(payload, lambda result, _id: results.append(result), **options)
+    producer.flush()
+    wait_until(lambda: len(results) == len(payloads))
+    assert set(results) == {pulsar.Result.Ok}
+
+
+def receive(consumer: Consumer, count: int) -> list[Message]:
+    """The next `count` messages, acknowledged."""
+    messages = []
+    for _ in range(count):
+        messages.append(consumer.receive(RECEIVE_MS))
+        consumer.acknowledge(messages[-1])
+    return messages
+
+
+def payloads(messages: list[Message]) -> list[bytes]:
+    return [message.data() for message in messages]
+
+
+def receive_until_silent(consumer: Consumer, silence_ms: int = SILENCE_MS) -> list[Message]:
+    """All messages that come, acknowledged, until none has come for a while."""
+    messages = []
+    try:
+        while True:
+            messages.append(consumer.receive(silence_ms))
+            consumer.acknowledge(messages[-1])
+    except pulsar.Timeout:
+        return messages
+
+
+def receive_all_of(consumer: Consumer, expected: list[bytes]) -> None:
+    """Receives, repeats allowed, until everything expected has come; fails at anything else, or
+    when no more comes.
+    """
+    missing, known = set(expected), set(expected)
+    while missing:
+        message = consumer.receive(RECEIVE_MS)
+        consumer.acknowledge(message)
+        assert message.data() in known
+        missing.discard(message.data())
+
+
+def assert_silent(consumer: Consumer) -> None:
+    assert payloads(receive_until_silent(consumer)) == []
+
+
+def read(reader: Any, count: int) -> list[bytes]:
+    return [reader.read_next(RECEIVE_MS).data() for _ in range(count)]
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 15) -> None:
+    """Fails when `condition` has not come true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"still not so after {seconds} s"
+        time.sleep(0.02)

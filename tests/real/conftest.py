@@ -1,0 +1,289 @@
+"""Fixtures of the tests with real brokers and real clients.
+
+    pytest tests/real             clients speak through a gateway, a process of its own
+    pytest tests/real --direct    no gateway: shows that the tests themselves are right
+
+(`GATEWAY_TEST_DIRECT=1` does what `--direct` does.) Brokers need java, and mvn on the first run of
+a machine; where these are missing the tests are skipped, or fail with `GATEWAY_REQUIRE_REAL=1`.
+Jars are cached in `$GATEWAY_TEST_CACHE`, by default `~/.cache/broker-gateway`.
+
+Through a gateway, every test's connections also run through a tap that fails the test if anything
+but a message's payload shows a client the broker's address.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+import pytest
+
+from .artifacts import Artifacts
+from .brokers.jars import MissingToolError, pulsar_jars
+from .brokers.standalone import Standalone
+from .brokers.tokens import Authority
+from .clients import OPERATION_SECONDS, Client, Token, close_client, open_client
+from .gateways import PASS_THROUGH, Gateway, Plan
+from .tap import Tap
+
+GATEWAY, DIRECT = "gateway", "direct"
+# A test that takes this long hangs. Brokers start outside of this bound, in fixtures with bounds
+# of their own.
+TEST_SECONDS = 60
+
+ARTIFACTS = pytest.StashKey[Artifacts]()
+KEPT = pytest.StashKey[Path]()
+
+
+# --- how the tests run ---------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--direct", action="store_true", help="real-client tests: leave out the gateway"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.real)
+
+
+def _is_direct(config: pytest.Config) -> bool:
+    asked: bool = config.getoption("--direct", default=False)
+    return asked or os.environ.get("GATEWAY_TEST_DIRECT") == "1"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "way" in metafunc.fixturenames:
+        metafunc.parametrize(
+            "way", [DIRECT if _is_direct(metafunc.config) else GATEWAY], scope="session"
+        )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if _is_direct(item.config) and item.get_closest_marker("gateway_only"):
+        pytest.skip("is about the gateway alone")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Bounds each test. The client's blocking calls let signals through, so this ends
+    those too.
+    """
+
+    def give_up(_signal: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"{item.name} did not end within {TEST_SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(TEST_SECONDS)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    artifacts = session.config.stash.get(ARTIFACTS, None)
+    if artifacts is None:
+        return
+    if session.testsfailed:
+        session.config.stash[KEPT] = artifacts.keep()
+    artifacts.discard()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if KEPT in config.stash:
+        terminalreporter.write_line(f"logs of brokers and gateways: {config.stash[KEPT]}")
+
+
+# --- brokers -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def say(pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """Prints for the person who waits, past pytest's capture."""
+    reporter: Any = pytestconfig.pluginmanager.getplugin("terminalreporter")
+    capture: Any = pytestconfig.pluginmanager.getplugin("capturemanager")
+
+    def write(text: str) -> None:
+        with capture.global_and_fixture_disabled():
+            reporter.ensure_newline()
+            reporter.write_line(text)
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def jars(say: Callable[[str], None]) -> Path:
+    try:
+        return pulsar_jars(say)
+    except MissingToolError as missing:
+        if os.environ.get("GATEWAY_REQUIRE_REAL") == "1":
+            pytest.fail(f"{missing}, and GATEWAY_REQUIRE_REAL=1", pytrace=False)
+        say(f"skipping tests with real brokers: {missing}")
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def artifacts(pytestconfig: pytest.Config) -> Artifacts:
+    return pytestconfig.stash.setdefault(ARTIFACTS, Artifacts())
+
+
+class StartBroker(Protocol):
+    def __call__(self, name: str, **options: Any) -> Standalone: ...
+
+
+def _broker_starter(jars: Path, artifacts: Artifacts) -> Iterator[StartBroker]:
+    with ExitStack() as running:
+
+        def start(name: str, **options: Any) -> Standalone:
+            broker = Standalone(jars, artifacts.directory(f"broker-{name}"), **options)
+            broker.start()
+            running.callback(broker.stop)
+            return broker
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def start_session_broker(jars: Path, artifacts: Artifacts) -> Iterator[StartBroker]:
+    yield from _broker_starter(jars, artifacts)
+
+
+@pytest.fixture(scope="module")
+def start_broker(jars: Path, artifacts: Artifacts) -> Iterator[StartBroker]:
+    """Starts brokers (keywords as of Standalone) that live as long as the test file runs."""
+    yield from _broker_starter(jars, artifacts)
+
+
+@pytest.fixture(scope="session")
+def pulsar(start_session_broker: StartBroker) -> Standalone:
+    """A broker that lets everybody in."""
+    return start_session_broker("plain")
+
+
+@pytest.fixture(scope="session")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture(scope="session")
+def pulsar_auth(start_session_broker: StartBroker, authority: Authority) -> Standalone:
+    """A broker that wants tokens of `authority` and knows the role `proxy` as a proxy."""
+    return start_session_broker("auth", authority=authority)
+
+
+# --- the way to them -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Route:
+    """How a test's clients get to `broker`: through `tap` and `gateway`, or by neither when the
+    run is direct.
+    """
+
+    url: str
+    broker: Standalone
+    gateway: Gateway | None = None
+    tap: Tap | None = None
+
+
+class StartGateway(Protocol):
+    def __call__(self, broker: Standalone, plan: Plan = PASS_THROUGH) -> Gateway: ...
+
+
+class Reach(Protocol):
+    def __call__(
+        self, broker: Standalone, plan: Plan = PASS_THROUGH, *, through: Gateway | None = None
+    ) -> Route: ...
+
+
+class Connect(Protocol):
+    def __call__(
+        self, url: str, token: Token = None, patience: int = OPERATION_SECONDS
+    ) -> Client: ...
+
+
+@pytest.fixture
+def gateway(artifacts: Artifacts, request: pytest.FixtureRequest) -> Iterator[StartGateway]:
+    """Starts gateways; at the end of the test each must stop in good order and have logged no
+    traceback.
+    """
+    with ExitStack() as running:
+
+        def start(broker: Standalone, plan: Plan = PASS_THROUGH) -> Gateway:
+            started = Gateway(broker, plan, artifacts.directory(f"gateway-{request.node.name}"))
+            started.start()
+            running.callback(started.stop)
+            return started
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def plain_gateway(pulsar: Standalone, artifacts: Artifacts) -> Iterator[Gateway]:
+    """A pass-through gateway in front of `pulsar` that all tests share which need nothing else."""
+    shared = Gateway(pulsar, PASS_THROUGH, artifacts.directory("gateway-plain"))
+    shared.start()
+    yield shared
+    shared.stop()
+
+
+def _assert_hidden(tap: Tap, gateway: Gateway, broker: Standalone) -> None:
+    tap.close()
+    found = [str(leak) for leak in tap.leaks(broker.traces)]
+    assert not found, "a client was shown its broker:\n" + "\n".join(found)
+    gateway.assert_no_new_traceback()
+
+
+@pytest.fixture
+def reach(way: str, gateway: StartGateway) -> Iterator[Reach]:
+    """Opens routes to brokers: by a new gateway of the given plan, or `through` one that runs."""
+    with ExitStack() as opened:
+
+        def open_route(
+            broker: Standalone, plan: Plan = PASS_THROUGH, *, through: Gateway | None = None
+        ) -> Route:
+            if way == DIRECT:
+                return Route(broker.service_url, broker)
+            used = through or gateway(broker, plan)
+            tap = Tap(used.url)
+            opened.callback(_assert_hidden, tap, used, broker)
+            return Route(tap.url, broker, used, tap)
+
+        yield open_route
+
+
+@pytest.fixture
+def connect(reach: Reach) -> Iterator[Connect]:
+    """Opens Python clients, and closes them before `reach` (asked for only to be the elder) ends
+    their routes.
+    """
+    with ExitStack() as opened:
+
+        def open_one(url: str, token: Token = None, patience: int = OPERATION_SECONDS) -> Client:
+            client = open_client(url, token, patience)
+            opened.callback(close_client, client)
+            return client
+
+        yield open_one
+
+
+@pytest.fixture
+def route(way: str, pulsar: Standalone, reach: Reach, request: pytest.FixtureRequest) -> Route:
+    """To the broker that lets everybody in."""
+    return reach(
+        pulsar, through=request.getfixturevalue("plain_gateway") if way == GATEWAY else None
+    )
+
+
+@pytest.fixture
+def client(route: Route, connect: Connect) -> Client:
+    return connect(route.url)

@@ -1,0 +1,79 @@
+"""What the broker does with identities, seen on the wire.
+
+This is the ground that the tests of authentication stand on. No gateway is involved: should one of
+these fail, the broker's rules have changed, and other tests fail for that reason.
+"""
+
+import pytest
+
+from .brokers.standalone import Standalone
+from .brokers.tokens import Authority
+from .clients import fresh_topic
+from .frames import Command, Connection, Kind, ServerError
+
+CONNECT, FAILED = 1, 2  # what a LOOKUP_RESPONSE says in field 3
+
+
+@pytest.fixture
+def topic(pulsar_auth: Standalone) -> str:
+    """In a namespace of its own, where alice and the proxy may do everything."""
+    namespace = f"public/{fresh_topic('facts')[-12:]}"
+    pulsar_auth.admin.create_namespace(namespace)
+    pulsar_auth.admin.grant(namespace, "alice")
+    pulsar_auth.admin.grant(namespace, "proxy")
+    return fresh_topic(namespace=namespace)
+
+
+def lookup(broker: Standalone, topic: str, token: str, **others: str) -> Command:
+    with Connection(broker.service_url) as connection:
+        connected = connection.connect(token, **others)
+        assert connected
+        assert connected.kind == Kind.CONNECTED
+        answer = connection.lookup(topic)
+        assert answer
+        assert answer.kind == Kind.LOOKUP_RESPONSE
+        return answer
+
+
+def test_a_proxy_may_speak_for_a_user_where_both_may(
+    pulsar_auth: Standalone, authority: Authority, topic: str
+) -> None:
+    answer = lookup(pulsar_auth, topic, authority.token("proxy"), original_principal="alice")
+    assert answer.fields[3] == CONNECT
+
+
+def test_a_proxy_cannot_lend_its_rights(
+    pulsar_auth: Standalone, authority: Authority, topic: str
+) -> None:
+    answer = lookup(pulsar_auth, topic, authority.token("proxy"), original_principal="bob")
+    assert (answer.fields[3], answer.fields[6]) == (FAILED, ServerError.AUTHORIZATION)
+
+
+def test_a_proxy_without_rights_cannot_help_even_those_who_have_them(
+    pulsar_auth: Standalone, authority: Authority
+) -> None:
+    namespace = f"public/{fresh_topic('facts')[-12:]}"
+    pulsar_auth.admin.create_namespace(namespace)
+    pulsar_auth.admin.grant(namespace, "alice")
+    answer = lookup(
+        pulsar_auth,
+        fresh_topic(namespace=namespace),
+        authority.token("proxy"),
+        original_principal="alice",
+    )
+    assert (answer.fields[3], answer.fields[6]) == (FAILED, ServerError.AUTHORIZATION)
+
+
+@pytest.mark.parametrize(
+    ("role", "principal"),
+    [("proxy", None), ("proxy", "proxy"), ("alice", "alice"), ("alice", "bob")],
+)
+def test_only_a_proxy_names_another_principal(
+    pulsar_auth: Standalone, authority: Authority, role: str, principal: str | None
+) -> None:
+    named = {} if principal is None else {"original_principal": principal}
+    with Connection(pulsar_auth.service_url) as connection:
+        answer = connection.connect(authority.token(role), **named)
+    assert answer
+    assert answer.kind == Kind.ERROR
+    assert answer.fields[2] == ServerError.AUTHORIZATION

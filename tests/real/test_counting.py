@@ -1,0 +1,72 @@
+"""The gateway's figures agree with what clients sent and received."""
+
+import pytest
+
+from .clients import Client, fresh_topic, numbered, receive, send_all
+from .conftest import Route
+from .gateways import CLUSTER
+from .metrics import scrape, settled_total, total
+
+pytestmark = pytest.mark.gateway_only
+
+
+def counted(route: Route, topic: str, direction: str, expected: float) -> float:
+    assert route.gateway is not None
+    labels = {
+        "cluster": CLUSTER,
+        "tenant": "public",
+        "namespace": "default",
+        "topic": topic,
+        "direction": direction,
+    }
+    return settled_total(
+        route.gateway.metrics_url, expected, "gateway_topic_messages_total", **labels
+    )
+
+
+def counted_bytes(route: Route, topic: str, direction: str) -> float:
+    assert route.gateway is not None
+    return total(
+        scrape(route.gateway.metrics_url),
+        "gateway_topic_bytes_total",
+        topic=topic,
+        direction=direction,
+    )
+
+
+@pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])
+def test_every_message_is_counted_for_its_topic(
+    client: Client, route: Route, batched: bool
+) -> None:
+    topic = fresh_topic()
+    consumer = client.subscribe(topic, "s")
+    send_all(client.create_producer(topic, batching_enabled=batched), numbered(500))
+    assert counted(route, topic, "to_broker", 500) == 500
+    receive(consumer, 500)
+    assert counted(route, topic, "to_client", 500) == 500
+
+
+def test_each_subscription_s_messages_are_counted(client: Client, route: Route) -> None:
+    topic = fresh_topic()
+    consumers = [client.subscribe(topic, name) for name in ("a", "b", "c")]
+    send_all(client.create_producer(topic), numbered(20))
+    for consumer in consumers:
+        receive(consumer, 20)
+    assert counted(route, topic, "to_client", 60) == 60
+
+
+def test_topics_are_counted_apart(client: Client, route: Route) -> None:
+    topics = [fresh_topic() for _ in range(3)]
+    for count, topic in enumerate(topics, start=1):
+        send_all(client.create_producer(topic), numbered(count))
+    assert [
+        counted(route, topic, "to_broker", count) for count, topic in enumerate(topics, start=1)
+    ] == [1, 2, 3]
+
+
+def test_bytes_are_those_of_the_messages_and_a_little_more(client: Client, route: Route) -> None:
+    topic = fresh_topic()
+    content = bytes(100_000)
+    send_all(client.create_producer(topic), [content] * 10)
+    assert counted(route, topic, "to_broker", 10) == 10
+    assert 1_000_000 <= counted_bytes(route, topic, "to_broker") <= 1_010_000

@@ -1,0 +1,132 @@
+"""What a client is told in place of a broker, and what it can do with it. (That nothing else
+shows, every test's tap sees.)
+"""
+
+import secrets
+from pathlib import Path
+
+import pytest
+
+from .brokers.standalone import Standalone
+from .clients import fresh_topic, numbered, payloads, receive, send_all
+from .conftest import Connect, Reach, Route
+from .frames import Command, Connection, Kind
+from .gateways import Plan
+
+pytestmark = pytest.mark.gateway_only
+
+TOKEN = "the plain broker does not look at it"
+
+
+def lookup(url: str, topic: str) -> Command:
+    with Connection(url) as connection:
+        connection.connect(TOKEN)
+        answer = connection.lookup(topic)
+    assert answer
+    assert answer.kind == Kind.LOOKUP_RESPONSE
+    return answer
+
+
+def sealed_name(url: str) -> str:
+    return lookup(url, fresh_topic()).text(1).removeprefix("pulsar://")
+
+
+def test_a_lookup_is_answered_with_a_name_to_come_back_with(route: Route) -> None:
+    answer = lookup(route.url, fresh_topic())
+    response_connect, proxy_through_service_url = answer.fields[3], answer.fields[8]
+    assert (response_connect, proxy_through_service_url) == (1, 1)
+    assert answer.text(1).startswith("pulsar://")
+
+
+def test_a_name_is_one_that_all_clients_can_send_back(route: Route) -> None:
+    """Java has no host where an underscore or a last label with a leading digit stands; labels end
+    at 63 characters.
+    """
+    host = sealed_name(route.url).rpartition(":")[0]
+    assert host == host.lower()
+    assert all(
+        1 <= len(label) <= 63 and label.replace("-", "").isalnum() for label in host.split(".")
+    )
+    assert host.rpartition(".")[2][0].isalpha()
+
+
+def test_a_broker_always_has_the_same_name(route: Route) -> None:
+    assert len({sealed_name(route.url) for _ in range(3)}) == 1
+
+
+def test_a_name_leads_to_its_broker(route: Route) -> None:
+    with Connection(route.url) as connection:
+        answer = connection.connect(TOKEN, proxy_to_broker_url=sealed_name(route.url))
+    assert answer
+    assert answer.kind == Kind.CONNECTED
+
+
+def changed(name: str, at: int) -> str:
+    return name[:at] + ("a" if name[at] != "a" else "b") + name[at + 1 :]
+
+
+@pytest.mark.parametrize("at", [0, 5, 20])
+def test_a_name_that_was_changed_leads_nowhere(route: Route, at: int) -> None:
+    assert_refused(route.url, changed(sealed_name(route.url), at))
+
+
+def test_an_address_is_no_name(route: Route, pulsar: Standalone) -> None:
+    """Not even the right one: clients cannot reach through the gateway what they were
+    not sent to.
+    """
+    for address in (
+        f"{pulsar.host}:{pulsar.port}",
+        f"{pulsar.host}:{pulsar.web_port}",
+        "localhost:22",
+        "x",
+        ":",
+        "[::1]:1",
+    ):
+        assert_refused(route.url, address)
+
+
+def assert_refused(url: str, name: str) -> None:
+    with Connection(url) as connection:
+        answer = connection.connect(TOKEN, proxy_to_broker_url=name)
+        assert answer is None or answer.kind == Kind.ERROR, name
+        assert answer is None or connection.receive() is None, f"{name}: still open"
+
+
+@pytest.fixture
+def replicas(pulsar: Standalone, reach: Reach, tmp_path: Path) -> tuple[Route, Route]:
+    """By two gateways with the same key."""
+    key = tmp_path / "names.key"
+    key.write_bytes(secrets.token_bytes(32))
+    return reach(pulsar, Plan(key=key)), reach(pulsar, Plan(key=key))
+
+
+def test_replicas_with_one_key_agree_on_names(replicas: tuple[Route, Route]) -> None:
+    one, other = replicas
+    name = sealed_name(one.url)
+    assert sealed_name(other.url) == name
+    with Connection(other.url) as connection:
+        answer = connection.connect(TOKEN, proxy_to_broker_url=name)
+    assert answer
+    assert answer.kind == Kind.CONNECTED
+
+
+def test_a_name_of_another_key_leads_nowhere(route: Route, replicas: tuple[Route, Route]) -> None:
+    assert_refused(route.url, sealed_name(replicas[0].url))
+
+
+def test_a_gateway_that_masks_the_unknown_serves_the_known(
+    pulsar: Standalone, reach: Reach, connect: Connect
+) -> None:
+    client = connect(reach(pulsar, Plan(unknown="mask")).url)
+    topic = fresh_topic()
+    consumer = client.subscribe(topic, "s")
+    send_all(client.create_producer(topic, batching_enabled=True), numbered(100))
+    assert payloads(receive(consumer, 100)) == numbered(100)
+
+
+def test_clients_speak_to_the_gateway_alone(route: Route, connect: Connect) -> None:
+    """One connection to look up and one to work, both through the tap."""
+    client = connect(route.url)
+    client.create_producer(fresh_topic()).send(b"x")
+    assert route.tap is not None
+    assert len(route.tap.recordings) == 2

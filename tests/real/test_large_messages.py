@@ -1,0 +1,55 @@
+"""Messages beyond Pulsar's usual 5 MiB, where a broker is set to take them: the limit is the
+broker's, not the gateway's.
+"""
+
+import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
+import pytest
+
+from .brokers.standalone import Standalone
+from .clients import Client, fresh_topic, payloads, receive
+from .conftest import Connect, Reach, StartBroker
+
+LIMIT = 10 * 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def broad_broker(start_broker: StartBroker) -> Standalone:
+    return start_broker("large", max_message_size=LIMIT)
+
+
+@pytest.fixture
+def broad_client(broad_broker: Standalone, reach: Reach, connect: Connect) -> Client:
+    return connect(reach(broad_broker).url)
+
+
+def content(size: int) -> bytes:
+    return (bytes(range(251)) * (size // 251 + 1))[:size]
+
+
+def test_a_message_of_almost_ten_mebibytes_arrives(broad_client: Client) -> None:
+    topic = fresh_topic()
+    consumer = broad_client.subscribe(topic, "s")
+    producer = broad_client.create_producer(topic)
+    large = content(LIMIT - 1024)
+    for payload in (b"before", large, b"after"):
+        producer.send(payload)
+    assert payloads(receive(consumer, 3)) == [b"before", large, b"after"]
+
+
+def test_large_messages_follow_each_other(broad_client: Client) -> None:
+    topic = fresh_topic()
+    consumer = broad_client.subscribe(topic, "s")
+    producer = broad_client.create_producer(topic)
+    sizes = (6, 9, 7, 8)
+    for mebibytes in sizes:
+        producer.send_async(content(mebibytes * 1024 * 1024), None)
+    producer.flush()
+    assert [len(payload) for payload in payloads(receive(consumer, len(sizes)))] == [
+        n * 1024 * 1024 for n in sizes
+    ]
+
+
+def test_the_broker_s_own_limit_still_holds(broad_client: Client) -> None:
+    producer = broad_client.create_producer(fresh_topic())
+    with pytest.raises(client_library.MessageTooBig):
+        producer.send(bytes(LIMIT + 1))

@@ -1,0 +1,54 @@
+"""Gateways that end and begin while clients live. (That each ends in good order, the fixture
+sees.)
+"""
+
+import pytest
+
+from .brokers.standalone import Standalone
+from .clients import (
+    Client,
+    Producer,
+    fresh_topic,
+    numbered,
+    payloads,
+    receive,
+    send_all,
+    wait_until,
+)
+from .conftest import Connect, Reach, Route
+
+pytestmark = pytest.mark.gateway_only
+
+
+@pytest.fixture
+def own_route(pulsar: Standalone, reach: Reach) -> Route:
+    """By a gateway that no other test uses."""
+    return reach(pulsar)
+
+
+@pytest.fixture
+def producer(own_route: Route, connect: Connect) -> Producer:
+    return connect(own_route.url).create_producer(fresh_topic())
+
+
+def test_a_gateway_ends_with_clients_connected(own_route: Route, producer: Producer) -> None:
+    producer.send(b"x")
+    assert own_route.gateway is not None
+    own_route.gateway.stop()
+
+
+def test_clients_come_back_to_a_new_gateway(own_route: Route, connect: Connect) -> None:
+    """The new one has another key, so the clients' names are worth nothing to it: they must ask
+    anew.
+    """
+    client: Client = connect(own_route.url)
+    topic = fresh_topic()
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    send_all(producer, numbered(10))
+    assert own_route.gateway is not None
+    own_route.gateway.stop()
+    own_route.gateway.start()
+    wait_until(producer.is_connected, 30)
+    send_all(producer, numbered(10, start=10))
+    assert set(payloads(receive(consumer, 20))) == set(numbered(20))
