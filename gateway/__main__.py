@@ -18,13 +18,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; answers its exit status."""
     options = _parser().parse_args(arguments)
     try:
-        if options.command == "check":
-            from gateway.config.load import check
+        # Imported only now: `--version` and a mistyped command do without, and are quick.
+        from gateway.app import check, run
 
+        if options.command == "check":
             print(check(options.configuration))
             return 0
-        from gateway.app import run
-
         return run(options.configuration, trace=options.trace)
     except ConfigurationError as error:
         print(error, file=sys.stderr)

@@ -23,7 +23,9 @@ from gateway.brokers.names import Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.brokers.targets import TargetList
 from gateway.config import model
+from gateway.config.load import check as check_file
 from gateway.config.load import load
+from gateway.errors import ConfigurationError
 from gateway.figures import BrokerHealth, ClusterFigures, ListenerFigures, PlaneFigures
 from gateway.front.jobs import Jobs
 from gateway.front.server import Server, ServerSettings
@@ -41,15 +43,42 @@ VERSION = f"broker-gateway {__version__}"
 """What brokers are told as `proxy_version`."""
 
 
+def check(path: Path) -> str:
+    """Answer what `gateway check` prints of a good file: all that `run` does before it listens.
+
+    Raises as `run` does: keys are read here too, and a file that holds none is a mistake.
+    """
+    found = check_file(path)
+    log.configure("auto", "error")  # a mistake that is raised need not be logged too
+    Application(load(path))
+    return found
+
+
 def run(path: Path, *, trace: bool = False) -> int:
     """Serve until a signal says to stop; answers the exit status.
 
     Raises `ConfigurationError` where the configuration is wrong or cannot be put in force.
     """
     configuration = load(path)
-    log.configure(configuration.log.format, configuration.log.level)
-    trio.run(Application(configuration, trace=trace).serve)
+    # Traces are written as information: who asks for them wants to see them.
+    level = "info" if trace and configuration.log.level != "debug" else configuration.log.level
+    log.configure(configuration.log.format, level)
+    application = Application(configuration, trace=trace)
+    try:
+        trio.run(application.serve)
+    except ExceptionGroup as failures:
+        mistake = _unwrapped(failures)
+        if isinstance(mistake, ConfigurationError):
+            raise mistake from None
+        raise
     return 0
+
+
+def _unwrapped(error: BaseException) -> BaseException:
+    """Take off the groups of one that nested nurseries put around a failure."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 @dataclass(slots=True)
@@ -85,15 +114,16 @@ class Application:
     # -- putting together --------------------------------------------------------------------
 
     def _cluster(self, name: str, cluster: model.Cluster) -> _Cluster:
-        def warn(event: str, **values: object) -> None:
-            self._log.warning(event, cluster=name, **values)
+        def tell(event: str, **values: object) -> None:
+            log_at = self._log.info if event in _GOOD_NEWS else self._log.warning
+            log_at(event, cluster=name, **values)
 
         learned = LearnedHosts()
         deadlines = self._configuration.deadlines
         timing = Timing(dial_timeout=deadlines.dial, attempt_timeout=min(3.0, deadlines.dial))
-        brokers = Brokers(name, cluster.brokers, _targets(cluster), learned, timing, log=warn)
+        brokers = Brokers(name, cluster.brokers, _targets(cluster), learned, timing, log=tell)
         own = cluster.credential
-        credential = TokenFile(own.token_file, warn) if own else NoCredential()
+        credential = TokenFile(own.token_file, tell) if own else NoCredential()
         accounts, figures = AccountBook(), ClusterFigures()
         parts = ClusterParts(_names(name, cluster.names), learned, credential, accounts, figures)
         return _Cluster(name, brokers, parts, accounts, figures)
@@ -120,7 +150,7 @@ class Application:
         )
 
     def _entry(self, listener: model.Listener, cluster: _Cluster) -> Entry:
-        gate = ListenerGate(cluster.parts, _verifiers(listener.identity))
+        gate = ListenerGate(cluster.parts, _verifiers(listener.identity), self._log.warning)
         return PulsarEntry(
             Listener(
                 gate=gate,
@@ -186,16 +216,16 @@ class Application:
         self._draining = True
         for server in self._servers:
             server.stop()
+        for figures in self._listeners.values():
+            figures.stopped = True
         with trio.move_on_after(self._configuration.deadlines.grace):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._second_signal, signals, nursery.cancel_scope)
-                while self._reactor.pairs:
+                while self._reactor.pairs:  # noqa: ASYNC110 - the plane is synchronous: no events
                     await trio.sleep(_LOOK)
                 nursery.cancel_scope.cancel()
 
-    async def _second_signal(
-        self, signals: AsyncIterator[int], scope: trio.CancelScope
-    ) -> None:
+    async def _second_signal(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
         await self._stop_signal(signals)
         scope.cancel()
 
@@ -237,6 +267,8 @@ class Application:
             for endpoint in cluster.brokers.statistics():
                 yield BrokerHealth(cluster.name, str(endpoint.endpoint.address), endpoint.healthy)
 
+
+_GOOD_NEWS = frozenset({"broker_up", "name_resolved"})
 
 _LOOK = 0.05
 """Seconds between two looks whether the last pair is gone."""

@@ -24,12 +24,15 @@ def _no_lookups() -> dict[LookupOutcome, int]:
 
 @dataclass(slots=True)
 class ListenerFigures:
-    """Connections of one listener: accepted and ended since the start, the others right now."""
+    """Connections of one listener: accepted and ended since the start, the others right now.
+
+    `stopped`: it accepts no more, and those that are open drain.
+    """
 
     accepted: int = 0
     opening: int = 0
     open: int = 0
-    draining: int = 0
+    stopped: bool = False
     ended: dict[EndReason, int] = field(default_factory=_no_ends)
 
 
@@ -54,6 +57,10 @@ class BrokerHealth(NamedTuple):
     cluster: str
     broker: str
     healthy: bool
+
+
+OTHER = "__other__"
+"""Stands for all topics that a book has folded into one."""
 
 
 class Totals(NamedTuple):

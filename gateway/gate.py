@@ -57,17 +57,26 @@ class ClusterParts:
 _NO_METHOD = Denial(Refusal.UNAUTHENTICATED, "a credential of method token is needed")
 
 
+def _unheard(event: str, **values: object) -> None:
+    """A log that nobody reads."""
+
+
 class ListenerGate:
-    """See `contract.Gate`. `verifiers`: by authentication method; none for pass-through."""
+    """See `contract.Gate`. `verifiers`: by authentication method; none for pass-through.
+
+    `log(event, **values)` is told what an operator must mend.
+    """
 
     def __init__(
         self,
         cluster: ClusterParts,
         verifiers: dict[str, Verifier],
+        log: Callable[..., object] = _unheard,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._cluster = cluster
         self._verifiers = verifiers
+        self._log = log
         self._wall_clock = wall_clock
 
     def authenticate(self, credential: Credential) -> Principal | Denial:
@@ -95,11 +104,17 @@ class ListenerGate:
     def advertise(self, broker: Address) -> str | Denial:
         """See `contract.Gate`."""
         self._cluster.learned.learn(broker.host)
-        return self._cluster.names.advertise(broker)
+        name = self._cluster.names.advertise(broker)
+        if isinstance(name, Denial):
+            self._log("broker_without_name", broker=str(broker), reason=name.text)
+        return name
 
     def open(self, name: str) -> Address | Denial:
         """See `contract.Gate`."""
-        return self._cluster.names.open(name)
+        broker = self._cluster.names.open(name)
+        if isinstance(broker, Address):
+            self._cluster.learned.learn(broker.host)
+        return broker
 
     def clean(self, text: str) -> str:
         """See `contract.Gate`."""

@@ -52,6 +52,7 @@ class Timing:
 DEFAULT_TIMING = Timing()
 
 _TICK = FIRST_BACK_OFF  # no endpoint becomes due sooner than that after a failure
+_FIRST_TICK = 0.01  # while no name was resolved yet: readiness waits for it
 
 _UNREACHABLE = Denial(Refusal.NOT_READY, "the broker is not reachable")
 _TOO_SLOW = Denial(Refusal.TIMEOUT, "the broker did not answer in time")
@@ -218,7 +219,7 @@ class Brokers:
             async with trio.open_nursery() as nursery:
                 for endpoint in self._pool.due(self._clock(), self._timing.probe_interval):
                     nursery.start_soon(self._probe, endpoint.address)
-            await trio.sleep(_TICK)
+            await trio.sleep(_TICK if self._pool else _FIRST_TICK)
 
     async def _probe(self, address: Address) -> None:
         sock = await self._attempt(address, inf)

@@ -15,14 +15,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from gateway.figures import TopicFigures, Totals
+from gateway.figures import OTHER, TopicFigures, Totals
 from gateway.wire.contract import Account, Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-OTHER = "__other__"
-"""Stands for all folded topics."""
 
 # Far above what one process serves, so that only strays are folded. Where every one of them
 # saw traffic both ways they cost 75 MB here, which is why there is a bound at all.

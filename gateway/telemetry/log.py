@@ -26,7 +26,7 @@ _FOLDED_FOR = 10.0
 _REMEMBERED = 512
 
 # Fields that name one occurrence of an event, not its kind.
-_OCCURRENCE = frozenset({"client", "connection", "detail", "exc_info"})
+_OCCURRENCE = frozenset({"client", "connection", "detail", "exc_info", "seconds"})
 
 
 def configure(style: str, level: str, stream: TextIO | None = None) -> None:

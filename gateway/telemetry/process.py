@@ -72,8 +72,8 @@ def _connections(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
     )
     for listener, figures in listeners.items():
         now.add_metric([listener, "opening"], figures.opening)
-        now.add_metric([listener, "open"], figures.open)
-        now.add_metric([listener, "draining"], figures.draining)
+        now.add_metric([listener, "open"], 0 if figures.stopped else figures.open)
+        now.add_metric([listener, "draining"], figures.open if figures.stopped else 0)
         accepted.add_metric([listener], figures.accepted)
         for reason, number in figures.ended.items():
             ended.add_metric([listener, reason.value], number)

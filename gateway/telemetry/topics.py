@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gateway.figures import OTHER
+
 # What Pulsar takes where a short name says nothing.
 _DOMAIN = "persistent"
 _NAMESPACE = "public/default"
@@ -19,10 +21,6 @@ _OLDER_PARTS = 4
 # Brokers keep a topic's name in paths and file names, where 255 is usual. It bounds what a
 # client that invents names can write into every scrape.
 _LONGEST = 512
-
-
-OTHER = "__other__"
-"""Stands for all topics that a book has folded into one."""
 
 
 class TopicName(NamedTuple):

@@ -36,11 +36,11 @@ def values(family, *labels):
 
 
 def test_connections_are_told_by_listener_and_state():
-    figures = ListenerFigures(accepted=10, opening=1, open=2, draining=3)
+    figures = ListenerFigures(accepted=10, opening=1, open=3, stopped=True)
     found = families(ProcessMetrics(sources(listeners={"clients": figures})))
     assert values(found["gateway_connections"], "listener", "state") == {
         ("clients", "opening"): 1,
-        ("clients", "open"): 2,
+        ("clients", "open"): 0,
         ("clients", "draining"): 3,
     }
     assert values(found["gateway_connections_accepted"], "listener") == {("clients",): 10}

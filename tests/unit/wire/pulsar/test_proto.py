@@ -41,7 +41,10 @@ def table() -> list[Row]:
     """The rows of fields.tsv. `since`, the Pulsar release that brought a row, is for people."""
     with Path(__file__).with_name("fields.tsv").open(newline="") as lines:
         rows = csv.DictReader(lines, delimiter="\t")
-        return [Row(r["message"], int(r["number"]), r["label"], r["type"], r["name"], r["default"]) for r in rows]
+        return [
+            Row(r["message"], int(r["number"]), r["label"], r["type"], r["name"], r["default"])
+            for r in rows
+        ]
 
 
 def described() -> list[Row]:
@@ -91,7 +94,11 @@ def test_only_ping_and_pong_are_empty() -> None:
 
 
 def test_every_name_is_in_a_package_of_ours() -> None:
-    assert [file.package for file in FILES] == ["gateway.pulsar", "gateway.pulsar", "gateway.pulsar.markers"]
+    assert [file.package for file in FILES] == [
+        "gateway.pulsar",
+        "gateway.pulsar",
+        "gateway.pulsar.markers",
+    ]
     assert all(Path(file.name).parent == GENERATED for file in FILES)
 
 
@@ -104,7 +111,9 @@ def test_an_unknown_command_type_reads_as_absent_and_is_written_back() -> None:
 
 
 def test_regenerating_changes_nothing(tmp_path: Path) -> None:
-    pytest.importorskip("grpc_tools", reason="needs the tools of the `proto` extra: pip install '.[proto]'")
+    pytest.importorskip(
+        "grpc_tools", reason="needs the tools of the `proto` extra: pip install '.[proto]'"
+    )
     subprocess.run([sys.executable, ROOT / "proto" / "regenerate.py", tmp_path], check=True)
     assert texts(tmp_path / GENERATED) == texts(ROOT / GENERATED)
 
@@ -118,4 +127,6 @@ def test_the_modules_load_under_the_oldest_protobuf_that_we_accept() -> None:
     accepted = next(line for line in project["dependencies"] if line.startswith("protobuf"))
     for name, text in texts(ROOT / GENERATED).items():
         if name.endswith(".py"):
-            assert re.findall(r"# Protobuf Python Version: (.+)", text) == re.findall(r">=([\d.]+)", accepted)
+            assert re.findall(r"# Protobuf Python Version: (.+)", text) == re.findall(
+                r">=([\d.]+)", accepted
+            )

@@ -1,0 +1,341 @@
+"""The pages agree with the code: examples, settings, metrics, end reasons, links."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+import pytest
+import structlog
+import yaml
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as generate_rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from pydantic import BaseModel, ValidationError, create_model
+from pydantic.fields import FieldInfo
+
+from gateway.app import check
+from gateway.config.model import Configuration, Part
+from gateway.figures import (
+    BrokerHealth,
+    ClusterFigures,
+    ListenerFigures,
+    PlaneFigures,
+)
+from gateway.policy.accounts import AccountBook
+from gateway.telemetry.exposition import TopicExposition
+from gateway.telemetry.process import ProcessMetrics, Sources
+from gateway.wire.contract import Action, EndReason
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGURATION = ROOT / "docs" / "configuration.md"
+OPERATING = ROOT / "docs" / "operating.md"
+
+
+def _pages() -> list[Path]:
+    """All pages of the repository, those that are not committed yet too."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    paths = (ROOT / line for line in listed.stdout.splitlines())
+    return sorted(path for path in paths if path.exists())
+
+
+def _named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+# -- tables ----------------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """One line of a table, by its columns' names. `heading`: of the section it stands in."""
+
+    heading: str
+    cells: Mapping[str, str]
+
+
+def _rows(page: Path, first_column: str) -> list[Row]:
+    """The rows of all tables of a page whose first column has this name."""
+    heading, columns, rows = "", list[str](), list[Row]()
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        if not line.startswith("|"):
+            columns = []
+        elif not columns:
+            columns = _cells(line)
+        elif columns[0] == first_column and not line.startswith("|---"):
+            rows.append(Row(heading, dict(zip(columns, _cells(line), strict=True))))
+    return rows
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def _codes(cell: str) -> list[str]:
+    """What stands in backticks."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+# -- examples --------------------------------------------------------------------------------
+
+
+class Example(NamedTuple):
+    name: str
+    text: str
+
+
+def _examples() -> list[Example]:
+    return list(_whole_files())
+
+
+def _whole_files() -> Iterator[Example]:
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        blocks = re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+        whole = (block for block in blocks if re.search("^version:", block, re.MULTILINE))
+        for number, block in enumerate(whole, start=1):
+            yield Example(f"{_named(page)}-{number}", block)
+
+
+@pytest.fixture(scope="module")
+def keys() -> Mapping[str, bytes]:
+    """What a public key file holds, by the family of the algorithm."""
+    form = (Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    rsa, curve = generate_rsa(65537, 2048), generate_private_key(SECP256R1())
+    return {
+        "R": rsa.public_key().public_bytes(*form),
+        "E": curve.public_key().public_bytes(*form),
+    }
+
+
+@pytest.fixture
+def own_log() -> Iterator[None]:
+    """Whatever the command does to the process's logging is undone."""
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.mark.usefixtures("own_log")
+@pytest.mark.parametrize("example", _examples(), ids=lambda example: example.name)
+def test_an_example_of_a_whole_file_is_right(
+    example: Example, keys: Mapping[str, bytes], tmp_path: Path
+) -> None:
+    path = tmp_path / "gateway.yaml"
+    path.write_text(example.text)
+    for name, content in _files(yaml.safe_load(example.text), keys):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(content)
+    assert check(path).startswith(f"{path}: ok")
+
+
+def _files(part: object, keys: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """The files that a configuration names, with something that may stand in them."""
+    if isinstance(part, list):
+        yield from chain.from_iterable(_files(entry, keys) for entry in part)
+    if not isinstance(part, dict):
+        return
+    for key, value in part.items():
+        if key == "public_key_file":
+            yield value, keys[part.get("algorithms", ["RS256"])[0][0]]
+        elif key == "token_file":
+            yield value, b"a.token.here\n"
+        elif key in ("secret_file", "file"):
+            yield value, os.urandom(64)
+        else:
+            yield from _files(value, keys)
+
+
+def test_there_are_examples() -> None:
+    pages = [example.name.partition("-")[0] for example in _examples()]
+    assert pages.count("README.md") >= 2
+    assert pages.count("docs/configuration.md") >= 4
+
+
+def test_the_whole_file_has_every_setting() -> None:
+    last = [example for example in _examples() if "configuration.md" in example.name][-1]
+    found = set(_keys(yaml.safe_load(last.text)))
+    assert {setting.name for _, setting in _settings()} <= found
+
+
+def _keys(part: object) -> Iterator[str]:
+    if isinstance(part, dict):
+        yield from part
+    if isinstance(part, dict | list):
+        entries = part.values() if isinstance(part, dict) else part
+        yield from chain.from_iterable(_keys(entry) for entry in entries)
+
+
+# -- settings --------------------------------------------------------------------------------
+
+
+class Setting(NamedTuple):
+    name: str
+    field: FieldInfo
+
+
+def _settings(model: type[BaseModel] = Configuration, path: str = "") -> Iterator[Any]:
+    """All settings of the model, each with the path of its part as the page writes it."""
+    for name, field in model.model_fields.items():
+        yield path, Setting(name, field)
+        kinds = (field.annotation, *get_args(field.annotation))
+        for inner in kinds:
+            if isinstance(inner, type) and issubclass(inner, Part):
+                suffix = _SUFFIXES.get(get_origin(field.annotation), "")
+                yield from _settings(inner, f"{path}.{name}".strip(".") + suffix)
+
+
+_SUFFIXES: dict[Any, str] = {tuple: "[]", Mapping: ".<name>"}
+
+
+def _documented() -> dict[tuple[str, str], Mapping[str, str]]:
+    """The rows of the settings' tables, by part and name."""
+    rows = _rows(CONFIGURATION, "Setting")
+    part_of = {row.heading: "".join(_codes(row.heading)) for row in rows}
+    found = {(part_of[row.heading], _codes(row.cells["Setting"])[0]): row.cells for row in rows}
+    assert len(found) == len(rows), "a setting stands there twice"
+    return found
+
+
+def test_every_setting_is_documented_and_no_other() -> None:
+    known = {(path, setting.name) for path, setting in _settings()}
+    assert set(_documented()) == known
+
+
+@pytest.mark.parametrize(
+    ("path", "setting"),
+    [pytest.param(*it, id=f"{it[0]}.{it[1].name}".strip(".")) for it in _settings()],
+)
+def test_a_setting_is_documented_as_it_is(path: str, setting: Setting) -> None:
+    cells = _documented()[path, setting.name]
+    _assert_default(cells["Default"], setting)
+    value = cells["Value"]
+    assert _bounds(setting) in value
+    if get_origin(setting.field.annotation) is Literal:
+        assert _codes(value) == list(get_args(setting.field.annotation))
+
+
+def _assert_default(cell: str, setting: Setting) -> None:
+    if setting.field.is_required():
+        assert cell == "required"
+        return
+    default = setting.field.get_default(call_default_factory=True, validated_data={})
+    if default is None:
+        assert cell == "none"
+        return
+    assert _read(setting, yaml.safe_load(_codes(cell)[0])) == default
+
+
+def _bounds(setting: Setting) -> str:
+    """From where to where it goes, in its own message about a value beyond; empty without."""
+    try:
+        _read(setting, -1)
+    except ValidationError as error:
+        messages = " ".join(details["msg"] for details in error.errors())
+        found = re.search(r"is out of bounds; from (.+ to \S+)", messages)
+        return found[1] if found else ""
+    return ""
+
+
+def _read(setting: Setting, value: object) -> object:
+    """Validate a value of one setting alone."""
+    fields: dict[str, Any] = {"value": (setting.field.annotation, setting.field)}
+    alone: Any = create_model("Alone", **fields).model_validate({"value": value})
+    return alone.value
+
+
+# -- metrics, end reasons, logs --------------------------------------------------------------
+
+
+def _exposition() -> str:
+    """All metrics, each with at least one sample."""
+    book = AccountBook()
+    for action in (Action.PRODUCE, Action.CONSUME):
+        book.open(action, "topic").messages += 1
+    sources = Sources(
+        version="1",
+        listeners={"a": ListenerFigures()},
+        clusters={"b": ClusterFigures()},
+        plane=lambda: PlaneFigures(0, 0),
+        brokers=lambda: [BrokerHealth("b", "127.0.0.1:6650", healthy=True)],
+    )
+    chunks = [ProcessMetrics(sources).render(), *TopicExposition({"b": book}).chunks()]
+    return b"".join(chunks).decode()
+
+
+def test_every_metric_is_documented_with_its_type_and_labels() -> None:
+    text = _exposition()
+    kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE))
+    samples = dict(re.findall(r"^(\w+)(?:\{(.*)\})? \S+$", text, re.MULTILINE))
+    exposed = {
+        (name, kind, frozenset(re.findall(r'(\w+)="', samples[name])))
+        for name, kind in kinds.items()
+    }
+    rows = [row.cells for row in _rows(OPERATING, "Metric")]
+    documented = {
+        (_codes(row["Metric"])[0], row["Type"], frozenset(_codes(row["Labels"]))) for row in rows
+    }
+    assert documented == exposed
+
+
+@pytest.mark.parametrize("page", _pages(), ids=_named)
+def test_no_metric_is_named_that_does_not_exist(page: Path) -> None:
+    exposed = set(re.findall(r"^# TYPE (\w+)", _exposition(), re.MULTILINE))
+    named = set(re.findall(r"\bgateway_\w*[a-z]\b", page.read_text(encoding="utf-8")))
+    assert named <= exposed
+
+
+def test_every_end_reason_is_documented_and_no_other() -> None:
+    documented = [_codes(row.cells["Reason"])[0] for row in _rows(OPERATING, "Reason")]
+    assert documented == [reason.value for reason in EndReason]
+
+
+def test_everyday_end_reasons_are_marked() -> None:
+    from gateway.front.server import _ORDINARY
+
+    rows = [row.cells["Reason"] for row in _rows(OPERATING, "Reason")]
+    assert {_codes(cell)[0] for cell in rows if cell.endswith("*")} == set(_ORDINARY)
+
+
+def test_every_event_of_the_log_is_documented() -> None:
+    call = re.compile(r"\blog(?:\(\))?(?:\.(?:info|warning|error|exception))?\(\s*\"(\w+)\"")
+    sources = (path.read_text() for path in (ROOT / "gateway").rglob("*.py"))
+    logged = set(chain.from_iterable(call.findall(text.replace("_log", "log")) for text in sources))
+    documented = {code for row in _rows(OPERATING, "Event") for code in _codes(row.cells["Event"])}
+    assert "connection_ended" in logged
+    assert logged <= documented
+
+
+# -- links -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", _pages(), ids=_named)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = _without_blocks(page.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    broken = [link for link in links if "://" not in link and not _leads_somewhere(page, link)]
+    assert not broken
+
+
+def _leads_somewhere(page: Path, link: str) -> bool:
+    name, _, anchor = link.partition("#")
+    target = (page.parent / name).resolve() if name else page
+    if not target.exists() or not anchor:
+        return target.exists()
+    headings = re.findall("^#+ (.*)$", _without_blocks(target.read_text()), re.MULTILINE)
+    return anchor in {_anchor(heading) for heading in headings}
+
+
+def _anchor(heading: str) -> str:
+    """As GitHub makes them."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _without_blocks(text: str) -> str:
+    return re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
