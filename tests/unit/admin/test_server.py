@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import h11
@@ -15,11 +16,14 @@ from hypothesis import strategies as st
 
 from gateway.admin import server
 from gateway.admin.routes import METRICS_TYPE, routes
-from gateway.admin.server import attend, serve
+from gateway.admin.server import Routes, attend, serve
 from gateway.errors import ConfigurationError
 from gateway.wire.contract import Address
 
 pytestmark = pytest.mark.trio
+
+# Status, headers, body.
+Answer = tuple[int, dict[bytes, bytes], bytes]
 
 ANYWHERE = Address("127.0.0.1", 0)
 GET = b"GET %b HTTP/1.1\r\nHost: gw\r\n%b\r\n"
@@ -28,28 +32,30 @@ GET = b"GET %b HTTP/1.1\r\nHost: gw\r\n%b\r\n"
 class Gateway:
     """What stands behind the routes."""
 
-    def __init__(self):
-        self.reasons = []
-        self.chunks = [b"one 1\n", b"", b"two 2\n"]
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+        self.chunks: Iterable[bytes] = [b"one 1\n", b"", b"two 2\n"]
 
-    def routes(self):
+    def routes(self) -> Routes:
         return routes(lambda: iter(self.chunks), lambda: self.reasons)
 
 
 @pytest.fixture
-def gateway():
+def gateway() -> Gateway:
     return Gateway()
 
 
-def answers_in(data, *methods):
+def answers_in(data: bytes, *methods: str) -> list[Answer]:
     """Take the answers to requests of these methods apart: status, headers, body."""
-    client, found = h11.Connection(h11.CLIENT), []
+    client = h11.Connection(h11.CLIENT)
+    found: list[Answer] = []
     client.receive_data(data)
     client.receive_data(b"")
     for method in methods:
         client.send(h11.Request(method=method, target="/", headers=[("Host", "gw")]))
         client.send(h11.EndOfMessage())
         head, body = client.next_event(), b""
+        assert isinstance(head, h11.Response)
         while isinstance(part := client.next_event(), h11.Data):
             body += part.data
         assert isinstance(part, h11.EndOfMessage)
@@ -59,7 +65,7 @@ def answers_in(data, *methods):
     return found
 
 
-async def said(request, known):
+async def said(request: bytes, known: Routes) -> bytes:
     """Send bytes, then the end of the stream, and answer all that came back."""
     client, served = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
@@ -69,7 +75,7 @@ async def said(request, known):
         return b"".join([bytes(data) async for data in client])
 
 
-async def asked(request, known, method="GET"):
+async def asked(request: bytes, known: Routes, method: str = "GET") -> Answer:
     (answer,) = answers_in(await said(request, known), method)
     return answer
 
@@ -77,24 +83,24 @@ async def asked(request, known, method="GET"):
 # -- routes ----------------------------------------------------------------------------------
 
 
-async def test_livez_answers_while_the_process_lives(gateway):
+async def test_livez_answers_while_the_process_lives(gateway: Gateway) -> None:
     gateway.reasons = ["draining"]
     status, _, body = await asked(GET % (b"/livez", b""), gateway.routes())
     assert (status, body) == (200, b"alive\n")
 
 
-async def test_readyz_answers_ready(gateway):
+async def test_readyz_answers_ready(gateway: Gateway) -> None:
     status, _, body = await asked(GET % (b"/readyz", b""), gateway.routes())
     assert (status, body) == (200, b"ready\n")
 
 
-async def test_readyz_tells_the_reasons_against_it(gateway):
+async def test_readyz_tells_the_reasons_against_it(gateway: Gateway) -> None:
     gateway.reasons = ["no healthy broker in cluster main", "draining"]
     status, _, body = await asked(GET % (b"/readyz", b""), gateway.routes())
     assert (status, body) == (503, b"no healthy broker in cluster main\ndraining\n")
 
 
-async def test_metrics_are_sent_chunk_by_chunk(gateway):
+async def test_metrics_are_sent_chunk_by_chunk(gateway: Gateway) -> None:
     status, headers, body = await asked(GET % (b"/metrics?x=y", b""), gateway.routes())
     assert (status, body) == (200, b"one 1\ntwo 2\n")
     assert headers[b"content-type"] == METRICS_TYPE.encode()
@@ -111,31 +117,30 @@ async def test_metrics_are_sent_chunk_by_chunk(gateway):
         (b"gzipped", False),
     ],
 )
-async def test_metrics_are_compressed_where_that_is_welcome(gateway, accepted, zipped):
+async def test_metrics_are_compressed_where_that_is_welcome(
+    gateway: Gateway, accepted: bytes, zipped: bool
+) -> None:
     request = GET % (b"/metrics", b"Accept-Encoding: %b\r\n" % accepted)
     _, headers, body = await asked(request, gateway.routes())
     assert (headers.get(b"content-encoding") == b"gzip") is zipped
     assert (gzip.decompress(body) if zipped else body) == b"one 1\ntwo 2\n"
 
 
-async def test_head_has_no_body(gateway):
-    def none():
-        raise AssertionError
-        yield
-
-    gateway.chunks = none()
+async def test_head_has_no_body(gateway: Gateway) -> None:
+    gateway.chunks = untouched = iter([b"one 1\n"])
     request = (GET % (b"/metrics", b"")).replace(b"GET", b"HEAD")
     status, headers, body = await asked(request, gateway.routes(), "HEAD")
     assert (status, body) == (200, b"")
     assert headers[b"content-type"] == METRICS_TYPE.encode()
+    assert list(untouched) == [b"one 1\n"]
 
 
-async def test_an_unknown_path_is_not_here(gateway):
+async def test_an_unknown_path_is_not_here(gateway: Gateway) -> None:
     status, _, body = await asked(GET % (b"/", b""), gateway.routes())
     assert (status, body) == (404, b"not here; /livez /metrics /readyz\n")
 
 
-async def test_another_method_is_not_allowed(gateway):
+async def test_another_method_is_not_allowed(gateway: Gateway) -> None:
     request = (GET % (b"/metrics", b"")).replace(b"GET", b"DELETE")
     status, headers, body = await asked(request, gateway.routes())
     assert (status, body) == (405, b"only GET and HEAD\n")
@@ -145,7 +150,7 @@ async def test_another_method_is_not_allowed(gateway):
 # -- connections -----------------------------------------------------------------------------
 
 
-async def test_a_connection_is_kept_for_more_requests(gateway):
+async def test_a_connection_is_kept_for_more_requests(gateway: Gateway) -> None:
     data = await said(2 * (GET % (b"/livez", b"")) + GET % (b"/readyz", b""), gateway.routes())
     assert [body for _, _, body in answers_in(data, "GET", "GET", "GET")] == [
         b"alive\n",
@@ -158,12 +163,14 @@ async def test_a_connection_is_kept_for_more_requests(gateway):
     "request_",
     [b"GET /livez HTTP/1.0\r\n\r\n", GET % (b"/livez", b"Connection: close\r\n")],
 )
-async def test_a_connection_ends_where_the_client_wants_that(gateway, request_):
+async def test_a_connection_ends_where_the_client_wants_that(
+    gateway: Gateway, request_: bytes
+) -> None:
     data = await said(request_ * 2, gateway.routes())
     assert data.count(b"alive") == 1
 
 
-async def test_a_body_is_not_read(gateway):
+async def test_a_body_is_not_read(gateway: Gateway) -> None:
     request = GET % (b"/livez", b"Content-Length: 1000000000\r\n") + b"x" * 5000
     status, headers, _ = await asked(request, gateway.routes())
     assert (status, headers[b"connection"]) == (200, b"close")
@@ -184,13 +191,15 @@ async def test_a_body_is_not_read(gateway):
         (b"\x16\x03\x01" + b"\x00" * 300, 400),  # TLS
     ],
 )
-async def test_what_is_no_request_is_refused_and_the_connection_ends(gateway, request_, status):
+async def test_what_is_no_request_is_refused_and_the_connection_ends(
+    gateway: Gateway, request_: bytes, status: int
+) -> None:
     data = await said(request_ + GET % (b"/livez", b""), gateway.routes())
     assert int(data.split()[1]) == status
     assert b"alive" not in data
 
 
-async def test_a_path_that_is_no_text_is_not_here(gateway):
+async def test_a_path_that_is_no_text_is_not_here(gateway: Gateway) -> None:
     status, _, _ = await asked(GET % (b"/%ff\xe9", b""), gateway.routes())
     assert status in {400, 404}
 
@@ -207,22 +216,24 @@ async def test_a_path_that_is_no_text_is_not_here(gateway):
         max_size=8,
     )
 )
-async def test_no_bytes_make_it_fail(pieces):
+async def test_no_bytes_make_it_fail(pieces: list[bytes]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server, "_log", lambda: pytest.fail("a request failed"))
         await said(b"".join(pieces), Gateway().routes())
 
 
-async def test_a_failing_route_ends_its_connection_alone(gateway, monkeypatch):
-    failures = []
+async def test_a_failing_route_ends_its_connection_alone(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[str] = []
 
     class Log:
-        def exception(self, event):
+        def exception(self, event: str) -> None:
             failures.append(event)
 
     monkeypatch.setattr(server, "_log", Log)
 
-    def broken():
+    def broken() -> Iterator[bytes]:
         yield b"part\n"
         raise RuntimeError
 
@@ -236,7 +247,9 @@ async def test_a_failing_route_ends_its_connection_alone(gateway, monkeypatch):
 
 
 @pytest.mark.parametrize("start", [b"", b"GET /livez HT"])
-async def test_a_silent_client_is_left(gateway, autojump_clock, start):
+async def test_a_silent_client_is_left(
+    gateway: Gateway, autojump_clock: trio.testing.MockClock, start: bytes
+) -> None:
     client, served = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(attend, served, gateway.routes())
@@ -245,10 +258,12 @@ async def test_a_silent_client_is_left(gateway, autojump_clock, start):
         assert trio.current_time() == pytest.approx(server.PATIENCE, abs=0.1)
 
 
-async def test_a_byte_now_and_then_does_not_prolong_patience(gateway, autojump_clock):
+async def test_a_byte_now_and_then_does_not_prolong_patience(
+    gateway: Gateway, autojump_clock: trio.testing.MockClock
+) -> None:
     client, served = trio.testing.memory_stream_pair()
 
-    async def drip():
+    async def drip() -> None:
         with suppress(trio.BrokenResourceError):
             for byte in GET % (b"/livez", b""):
                 await client.send_all(bytes([byte]))
@@ -261,10 +276,12 @@ async def test_a_byte_now_and_then_does_not_prolong_patience(gateway, autojump_c
         nursery.cancel_scope.cancel()
 
 
-async def test_a_client_that_never_reads_is_left(gateway, autojump_clock):
+async def test_a_client_that_never_reads_is_left(
+    gateway: Gateway, autojump_clock: trio.testing.MockClock
+) -> None:
     client, served = trio.testing.lockstep_stream_pair()
 
-    def endless():
+    def endless() -> Iterator[bytes]:
         while True:
             yield b"x" * 65536
 
@@ -275,7 +292,9 @@ async def test_a_client_that_never_reads_is_left(gateway, autojump_clock):
     assert trio.current_time() <= server.PATIENCE + 2
 
 
-async def test_patience_starts_anew_with_each_request(gateway, autojump_clock):
+async def test_patience_starts_anew_with_each_request(
+    gateway: Gateway, autojump_clock: trio.testing.MockClock
+) -> None:
     client, served = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(attend, served, gateway.routes())
@@ -289,36 +308,44 @@ async def test_patience_starts_anew_with_each_request(gateway, autojump_clock):
 # -- listening -------------------------------------------------------------------------------
 
 
-async def fetched(address, request=GET % (b"/livez", b"Connection: close\r\n")):
+async def fetched(
+    address: Address, request: bytes = GET % (b"/livez", b"Connection: close\r\n")
+) -> bytes:
     async with await trio.open_tcp_stream(*address) as client:
         await client.send_all(request)
         return b"".join([bytes(data) async for data in client])
 
 
-async def test_it_listens_where_it_is_told_and_says_where(gateway, nursery):
+async def test_it_listens_where_it_is_told_and_says_where(
+    gateway: Gateway, nursery: trio.Nursery
+) -> None:
     (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
     assert address.port
     assert b"alive" in await fetched(address)
 
 
-async def test_an_address_in_use_is_told_to_a_person(gateway, nursery):
+async def test_an_address_in_use_is_told_to_a_person(
+    gateway: Gateway, nursery: trio.Nursery
+) -> None:
     (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
     with pytest.raises(ConfigurationError) as caught:
         await serve(address, gateway.routes())
     assert str(caught.value) == f"cannot listen on {address}: address already in use"
 
 
-async def test_an_address_of_somebody_else_is_told_to_a_person(gateway):
+async def test_an_address_of_somebody_else_is_told_to_a_person(gateway: Gateway) -> None:
     with pytest.raises(ConfigurationError, match=r"cannot listen on 192\.0\.2\.1:1: cannot assign"):
         await serve(Address("192.0.2.1", 1), gateway.routes())
 
 
-async def test_all_addresses_are_the_empty_host(gateway, nursery):
+async def test_all_addresses_are_the_empty_host(gateway: Gateway, nursery: trio.Nursery) -> None:
     addresses = await nursery.start(serve, Address("", 0), gateway.routes())
     assert b"alive" in await fetched(Address("127.0.0.1", addresses[0].port))
 
 
-async def test_more_connections_than_its_bound_wait_their_turn(gateway, nursery, monkeypatch):
+async def test_more_connections_than_its_bound_wait_their_turn(
+    gateway: Gateway, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server, "CONNECTIONS", 2)
     (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
     idle = [await trio.open_tcp_stream(*address) for _ in range(2)]
@@ -336,17 +363,23 @@ async def test_more_connections_than_its_bound_wait_their_turn(gateway, nursery,
         await client.aclose()
 
 
-async def test_it_goes_on_when_descriptors_ran_out(gateway, nursery, monkeypatch, autojump_clock):
-    failures = []
+async def test_it_goes_on_when_descriptors_ran_out(
+    gateway: Gateway,
+    nursery: trio.Nursery,
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    failures: list[tuple[str, object]] = []
 
     class Log:
-        def warning(self, event, **fields):
+        def warning(self, event: str, **fields: object) -> None:
             failures.append((event, fields["reason"]))
 
     monkeypatch.setattr(server, "_log", Log)
-    accept, tries = trio.SocketListener.accept, []
+    accept = trio.SocketListener.accept
+    tries: list[float] = []
 
-    async def scarce(listener):
+    async def scarce(listener: trio.SocketListener) -> trio.SocketStream:
         tries.append(trio.current_time())
         if len(tries) < 4:
             raise OSError(errno.EMFILE, "Too many open files")
@@ -359,7 +392,9 @@ async def test_it_goes_on_when_descriptors_ran_out(gateway, nursery, monkeypatch
     assert tries[3] - tries[0] == pytest.approx(0.3)
 
 
-async def test_a_client_that_goes_away_in_the_middle_harms_nobody(gateway, nursery):
+async def test_a_client_that_goes_away_in_the_middle_harms_nobody(
+    gateway: Gateway, nursery: trio.Nursery
+) -> None:
     gateway.chunks = [b"x" * 100_000] * 100
     (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
     for _ in range(3):
@@ -370,16 +405,19 @@ async def test_a_client_that_goes_away_in_the_middle_harms_nobody(gateway, nurse
     assert b"alive" in await fetched(address)
 
 
-async def test_others_run_while_a_long_answer_is_made(gateway, nursery):
+async def test_others_run_while_a_long_answer_is_made(
+    gateway: Gateway, nursery: trio.Nursery
+) -> None:
     (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
-    made, seen = [], []
+    made: list[int] = []
+    seen: list[int] = []
 
-    def long():
+    def long() -> Iterator[bytes]:
         for number in range(100):
             made.append(number)
             yield b""
 
-    async def watch():
+    async def watch() -> None:
         while len(made) < 100:
             seen.append(len(made))
             await trio.lowlevel.checkpoint()

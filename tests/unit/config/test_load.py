@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from ipaddress import ip_network
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -12,10 +14,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gateway.config.load import build, check, load
-from gateway.config.mistakes import written
+from gateway.config.mistakes import Place, written
 from gateway.config.model import Configuration, Deadlines, Identity, Names, Sealed
 from gateway.errors import ConfigurationError
 from gateway.wire.contract import Address
+
+Write = Callable[[str], Path]
+MistakesOf = Callable[[str], list[str]]
 
 SMALLEST = """\
 version: 1
@@ -59,7 +64,7 @@ log: {format: json, level: debug}
 
 
 @pytest.fixture
-def write(tmp_path, monkeypatch):
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     """Write a configuration and the files that `WHOLE` names; stand in its folder."""
     keys = tmp_path / "keys"
     keys.mkdir()
@@ -68,7 +73,7 @@ def write(tmp_path, monkeypatch):
     (keys / "empty").touch()
     monkeypatch.chdir(tmp_path)
 
-    def writer(text):
+    def writer(text: str) -> Path:
         path = tmp_path / "gateway.yaml"
         path.write_text(text)
         return path.relative_to(tmp_path)
@@ -77,8 +82,8 @@ def write(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def mistakes_of(write):
-    def loader(text):
+def mistakes_of(write: Write) -> MistakesOf:
+    def loader(text: str) -> list[str]:
         with pytest.raises(ConfigurationError) as caught:
             load(write(text))
         return str(caught.value).splitlines()
@@ -86,7 +91,7 @@ def mistakes_of(write):
     return loader
 
 
-def changed(old, new):
+def changed(old: str, new: str) -> tuple[str, int]:
     """`WHOLE` with one change, and the line where it is."""
     assert WHOLE.count(old) == 1
     return WHOLE.replace(old, new), WHOLE[: WHOLE.index(old)].count("\n") + 1
@@ -95,7 +100,7 @@ def changed(old, new):
 # -- good files ------------------------------------------------------------------------------
 
 
-def test_the_smallest_file_has_all_defaults(write):
+def test_the_smallest_file_has_all_defaults(write: Write) -> None:
     found = load(write(SMALLEST))
     listener, cluster = found.listeners[0], found.clusters["main"]
     assert listener.bind == Address("127.0.0.1", 6650)
@@ -108,30 +113,38 @@ def test_the_smallest_file_has_all_defaults(write):
     assert (found.data_plane.turn, found.data_plane.socket_buffer) == (0.002, None)
 
 
-def test_the_whole_file_is_read(write, tmp_path):
+def test_the_whole_file_is_read(write: Write, tmp_path: Path) -> None:
     found = load(write(WHOLE))
     listener, main, other = found.listeners[0], found.clusters["main"], found.clusters["other"]
     token = listener.identity.token
+    assert token
     assert token.public_key_file == tmp_path / "keys/public.pem"
     assert (token.algorithms, token.clock_skew) == (("ES256", "PS256"), 30)
     assert listener.trace == (ip_network("10.0.0.0/8"), ip_network("::1"))
     assert main.brokers == (Address("a", 16650), Address("b", 6650))
+    assert main.targets
     assert main.targets.networks == (ip_network("10.0.0.0/8"),)
+    assert main.names.sealed
     assert main.names.sealed.keys[0].file == tmp_path / "keys/seal"
     assert other.brokers == (Address("c", 1), Address("d", 2))
+    assert other.names.template
     assert other.names.template.broker == "pulsar-{n}.internal:6650"
     assert (found.limits.collected_frame, found.data_plane.turn) == (5_000_000, 0.001)
 
 
-def test_files_are_sought_beside_the_configuration(write, tmp_path, monkeypatch):
+def test_files_are_sought_beside_the_configuration(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(WHOLE)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     found = load(tmp_path / "gateway.yaml")
-    assert found.clusters["main"].credential.token_file == tmp_path / "keys/token"
+    credential = found.clusters["main"].credential
+    assert credential
+    assert credential.token_file == tmp_path / "keys/token"
 
 
-def test_a_configuration_cannot_be_changed(write):
+def test_a_configuration_cannot_be_changed(write: Write) -> None:
     found = load(write(SMALLEST))
     with pytest.raises(ValidationError):
         found.limits.connections = 3
@@ -140,13 +153,17 @@ def test_a_configuration_cannot_be_changed(write):
 @pytest.mark.parametrize(
     ("key", "algorithms"), [("secret_file", ("HS256",)), ("public_key_file", ("RS256",))]
 )
-def test_algorithms_default_to_what_fits_the_key(write, key, algorithms):
+def test_algorithms_default_to_what_fits_the_key(
+    write: Write, key: str, algorithms: tuple[str, ...]
+) -> None:
     text, _ = changed("        public_key_file: keys/public.pem\n", "")
     text = text.replace("algorithms: [ES256, PS256]", f"{key}: keys/token")
-    assert load(write(text)).listeners[0].identity.token.algorithms == algorithms
+    token = load(write(text)).listeners[0].identity.token
+    assert token
+    assert token.algorithms == algorithms
 
 
-def test_anchors_and_merged_keys_are_understood(write):
+def test_anchors_and_merged_keys_are_understood(write: Write) -> None:
     text = """\
     version: 1
     listeners:
@@ -157,7 +174,7 @@ def test_anchors_and_merged_keys_are_understood(write):
     assert [it.name for it in load(write(dedent(text))).listeners] == ["one", "two"]
 
 
-def test_check_counts_listeners_and_clusters(write):
+def test_check_counts_listeners_and_clusters(write: Write) -> None:
     assert check(write(SMALLEST)) == "gateway.yaml: ok (1 listener, 1 cluster)"
     assert check(write(WHOLE)) == "gateway.yaml: ok (1 listener, 2 clusters)"
 
@@ -216,14 +233,16 @@ ONE_MISTAKE = [
 
 
 @pytest.mark.parametrize(("old", "new", "complaint"), ONE_MISTAKE)
-def test_a_mistake_is_told_with_its_line_and_place(mistakes_of, old, new, complaint):
+def test_a_mistake_is_told_with_its_line_and_place(
+    mistakes_of: MistakesOf, old: str, new: str, complaint: str
+) -> None:
     text, line = changed(old, new)
     found = [it for it in mistakes_of(text) if complaint in it]
     assert len(found) == 1, mistakes_of(text)
     assert found[0].startswith(f"gateway.yaml:{line}: ")
 
 
-def test_most_mistakes_are_told_once_and_alone(mistakes_of):
+def test_most_mistakes_are_told_once_and_alone(mistakes_of: MistakesOf) -> None:
     several = {"{template: {}, sealed: ", "log: {format: json, "}
     for old, new, _ in ONE_MISTAKE:
         if not {old, new} & several and "pulsar://b:6650" not in new:
@@ -239,7 +258,9 @@ def test_most_mistakes_are_told_once_and_alone(mistakes_of):
         ("    brokers: pulsar://c:1,d:2\n", 24, "clusters.other.brokers: is missing; for example"),
     ],
 )
-def test_a_missing_key_is_told_where_it_should_be(mistakes_of, dropped, line, complaint):
+def test_a_missing_key_is_told_where_it_should_be(
+    mistakes_of: MistakesOf, dropped: str, line: int, complaint: str
+) -> None:
     (mistake,) = mistakes_of(WHOLE.replace(dropped, ""))
     assert mistake.startswith(f"gateway.yaml:{line}: {complaint}")
 
@@ -260,7 +281,9 @@ def test_a_missing_key_is_told_where_it_should_be(mistakes_of, dropped, line, co
         ),
     ],
 )
-def test_identity_and_token_must_fit(mistakes_of, identity, complaint):
+def test_identity_and_token_must_fit(
+    mistakes_of: MistakesOf, identity: str, complaint: str
+) -> None:
     text = SMALLEST.replace("cluster: main}", f"cluster: main, identity: {identity}}}")
     (mistake,) = mistakes_of(text)
     assert mistake.startswith("gateway.yaml:2: listeners[0].identity.")
@@ -278,7 +301,9 @@ def test_identity_and_token_must_fit(mistakes_of, identity, complaint):
         (":0", ":0", False),
     ],
 )
-def test_binds_must_not_overlap(write, mistakes_of, first, second, overlap):
+def test_binds_must_not_overlap(
+    write: Write, mistakes_of: MistakesOf, first: str, second: str, overlap: bool
+) -> None:
     text = SMALLEST.replace(
         '[{name: clients, bind: "127.0.0.1:6650", cluster: main}]',
         f'[{{name: a, bind: "{first}", cluster: main}},\n'
@@ -291,7 +316,7 @@ def test_binds_must_not_overlap(write, mistakes_of, first, second, overlap):
         assert len(load(write(text)).listeners) == 2
 
 
-def test_listener_names_must_differ(mistakes_of):
+def test_listener_names_must_differ(mistakes_of: MistakesOf) -> None:
     text = SMALLEST.replace(
         "cluster: main}]", 'cluster: main},\n{name: clients, bind: ":1", cluster: main}]'
     )
@@ -341,7 +366,7 @@ gateway.yaml:18: deadlines.idle: is not a duration; 500ms, 10s, 2m or a number o
 """
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_lines(mistakes_of):
+def test_all_mistakes_are_told_at_once_in_the_order_of_lines(mistakes_of: MistakesOf) -> None:
     assert mistakes_of(MANY) == TOLD.splitlines()
 
 
@@ -364,7 +389,7 @@ SECRET = "c2VjcmV0-do-not-show"
         f"log: [{SECRET}",
     ],
 )
-def test_no_value_is_repeated(mistakes_of, line):
+def test_no_value_is_repeated(mistakes_of: MistakesOf, line: str) -> None:
     assert not [it for it in mistakes_of(line) if SECRET in it]
 
 
@@ -388,43 +413,47 @@ def test_no_value_is_repeated(mistakes_of, line):
         ("&a [*a]", "gateway.yaml:1: is not a mapping; indented lines of"),
     ],
 )
-def test_what_is_not_yaml_is_told_with_its_line(mistakes_of, text, complaint):
+def test_what_is_not_yaml_is_told_with_its_line(
+    mistakes_of: MistakesOf, text: str, complaint: str
+) -> None:
     (mistake,) = mistakes_of(text)
     assert mistake.startswith(complaint)
 
 
-def test_a_list_that_holds_itself_ends(mistakes_of):
+def test_a_list_that_holds_itself_ends(mistakes_of: MistakesOf) -> None:
     assert len(mistakes_of("version: 1\nlisteners: &a\n  - *a\nclusters: *a\n")) == 2
 
 
-def test_a_date_is_a_text(mistakes_of):
+def test_a_date_is_a_text(mistakes_of: MistakesOf) -> None:
     text = SMALLEST.replace("name: clients", "name: 2024-13-45")
     with pytest.raises(ConfigurationError, match="names no cluster"):
         raise ConfigurationError("\n".join(mistakes_of(text.replace("r: main}", "r: x}"))))
 
 
-def test_a_file_that_is_not_utf_8_is_refused(tmp_path):
+def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "gateway.yaml"
     path.write_bytes(b"version: \xff")
     with pytest.raises(ConfigurationError, match=r"gateway\.yaml: is not UTF-8 text"):
         load(path)
 
 
-def test_a_configuration_that_is_not_there_is_told(tmp_path):
+def test_a_configuration_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read: no such file or directory"):
         load(tmp_path / "none.yaml")
     with pytest.raises(ConfigurationError, match="cannot be read: is a directory"):
         load(tmp_path)
 
 
-def test_a_model_without_a_folder_keeps_paths_as_written():
+def test_a_model_without_a_folder_keeps_paths_as_written() -> None:
     data = {
         "version": 1,
         "listeners": [{"name": "a", "bind": ":1", "cluster": "main"}],
         "clusters": {"main": {"brokers": "pulsar://b", "credential": {"token_file": "x/y"}}},
     }
     found = Configuration.model_validate(data)
-    assert str(found.clusters["main"].credential.token_file) == "x/y"
+    credential = found.clusters["main"].credential
+    assert credential
+    assert str(credential.token_file) == "x/y"
 
 
 # -- anything at all -------------------------------------------------------------------------
@@ -439,7 +468,7 @@ ANYTHING = st.recursive(
 )
 
 
-def places(data, place=()):
+def places(data: object, place: Place = ()) -> Iterator[Place]:
     yield place
     steps = dict(enumerate(data)) if isinstance(data, list) else data
     for step, inner in steps.items() if isinstance(steps, dict) else ():
@@ -447,7 +476,9 @@ def places(data, place=()):
 
 
 @given(st.sampled_from(list(places(yaml.safe_load(WHOLE)))[1:]), ANYTHING)
-def test_whatever_stands_somewhere_is_a_value_or_a_mistake(tmp_path_factory, place, value):
+def test_whatever_stands_somewhere_is_a_value_or_a_mistake(
+    tmp_path_factory: pytest.TempPathFactory, place: Place, value: object
+) -> None:
     data = part = yaml.safe_load(WHOLE)
     for step in place[:-1]:
         part = part[step]
@@ -459,7 +490,9 @@ def test_whatever_stands_somewhere_is_a_value_or_a_mistake(tmp_path_factory, pla
 
 
 @given(ANYTHING)
-def test_a_file_of_anything_is_a_mistake(tmp_path_factory, value):
+def test_a_file_of_anything_is_a_mistake(
+    tmp_path_factory: pytest.TempPathFactory, value: object
+) -> None:
     found, mistakes = build(value, tmp_path_factory.getbasetemp())
     assert found is None
     assert mistakes

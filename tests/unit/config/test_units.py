@@ -14,7 +14,7 @@ from gateway.wire.contract import Address
     ("written", "seconds"),
     [("500ms", 0.5), ("10s", 10), ("2m", 120), ("1.5h", 5400), ("10 s", 10), (3, 3), (0.25, 0.25)],
 )
-def test_durations_are_read_in_seconds(written, seconds):
+def test_durations_are_read_in_seconds(written: object, seconds: float) -> None:
     assert units.seconds(written) == pytest.approx(seconds)
 
 
@@ -22,7 +22,7 @@ def test_durations_are_read_in_seconds(written, seconds):
     "written",
     ["10", "s", "-1s", "10d", "1e3s", "", None, True, [], math.nan, math.inf, 10**400, "10s\n"],
 )
-def test_what_is_no_duration_is_refused(written):
+def test_what_is_no_duration_is_refused(written: object) -> None:
     with pytest.raises(ValueError, match=r"is not a duration; 500ms"):
         units.seconds(written)
 
@@ -38,14 +38,14 @@ def test_what_is_no_duration_is_refused(written):
         ("2GB", 2e9),
     ],
 )
-def test_sizes_are_read_in_bytes(written, size):
+def test_sizes_are_read_in_bytes(written: object, size: float) -> None:
     found = units.size(written)
     assert found == size
     assert isinstance(found, int)
 
 
 @pytest.mark.parametrize("written", ["64K", "x", None, False, math.inf, math.nan, "1TiB"])
-def test_what_is_no_size_is_refused(written):
+def test_what_is_no_size_is_refused(written: object) -> None:
     with pytest.raises(ValueError, match=r"is not a size; 64KiB"):
         units.size(written)
 
@@ -55,12 +55,12 @@ def test_what_is_no_size_is_refused(written):
     [
         ("127.0.0.1:6650", Address("127.0.0.1", 6650)),
         ("[::1]:6650", Address("::1", 6650)),
-        ("0.0.0.0:0", Address("0.0.0.0", 0)),  # noqa: S104 - read, not bound
+        ("0.0.0.0:0", Address("0.0.0.0", 0)),
         (":6650", Address("", 6650)),
         ("gw.example:1", Address("gw.example", 1)),
     ],
 )
-def test_binds_are_read(written, address):
+def test_binds_are_read(written: object, address: Address) -> None:
     assert units.bind(written) == address
 
 
@@ -80,7 +80,7 @@ def test_binds_are_read(written, address):
         "*:1",
     ],
 )
-def test_what_is_no_bind_is_refused(written):
+def test_what_is_no_bind_is_refused(written: object) -> None:
     with pytest.raises(ValueError, match=r";"):
         units.bind(written)
 
@@ -93,7 +93,7 @@ def test_what_is_no_bind_is_refused(written):
         ("pulsar://[fd00::1]:6650/", Address("fd00::1", 6650)),
     ],
 )
-def test_brokers_are_read(written, address):
+def test_brokers_are_read(written: object, address: Address) -> None:
     assert units.broker(written) == address
 
 
@@ -110,12 +110,12 @@ def test_brokers_are_read(written, address):
         ("pulsar://b:6650/path", "is not an address"),
     ],
 )
-def test_what_is_no_broker_is_refused(written, complaint):
+def test_what_is_no_broker_is_refused(written: object, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         units.broker(written)
 
 
-def test_one_text_of_brokers_is_split_and_shares_its_first_scheme():
+def test_one_text_of_brokers_is_split_and_shares_its_first_scheme() -> None:
     assert units.brokers("pulsar://a:1, b:2,http://c") == [
         "pulsar://a:1",
         "pulsar://b:2",
@@ -123,7 +123,7 @@ def test_one_text_of_brokers_is_split_and_shares_its_first_scheme():
     ]
 
 
-def test_a_list_of_brokers_stays_as_it_is():
+def test_a_list_of_brokers_stays_as_it_is() -> None:
     assert units.brokers(["x"]) == ["x"]
 
 
@@ -131,44 +131,44 @@ def test_a_list_of_brokers_stays_as_it_is():
     ("written", "network"),
     [("10.0.0.0/8", "10.0.0.0/8"), ("127.0.0.1", "127.0.0.1/32"), ("FD00::/8", "fd00::/8")],
 )
-def test_networks_are_read(written, network):
+def test_networks_are_read(written: object, network: str) -> None:
     assert str(units.network(written)) == network
 
 
-def test_bits_beyond_a_networks_mask_are_refused_with_the_network_that_was_meant():
+def test_bits_beyond_a_networks_mask_are_refused_with_the_network_that_was_meant() -> None:
     with pytest.raises(ValueError, match=r"has bits beyond its mask; 10\.0\.0\.0/8"):
         units.network("10.0.0.1/8")
 
 
 @pytest.mark.parametrize("written", ["10.0.0.0/33", "localhost", "", None])
-def test_what_is_no_network_is_refused(written):
+def test_what_is_no_network_is_refused(written: object) -> None:
     with pytest.raises(ValueError, match=r";"):
         units.network(written)
 
 
 @pytest.mark.parametrize("written", ["main", "eu-1", "A.b_c", "x" * 63])
-def test_names_are_read(written):
+def test_names_are_read(written: str) -> None:
     assert units.name(written) == written
 
 
 @pytest.mark.parametrize("written", ["", "-a", "a b", "a/b", "x" * 64, "a\n", "é", 3, True])
-def test_what_is_no_name_is_refused(written):
+def test_what_is_no_name_is_refused(written: object) -> None:
     with pytest.raises(ValueError, match=r";"):
         units.name(written)
 
 
 @pytest.mark.parametrize("written", ["Pulsar.Example", "*.pulsar.svc", "10.0.0.1", "fd00::1", "*"])
-def test_host_patterns_are_read_in_lower_case(written):
+def test_host_patterns_are_read_in_lower_case(written: str) -> None:
     assert units.host_pattern(written) == written.lower()
 
 
 @pytest.mark.parametrize("written", ["a b", "a/b", "", "x" * 254, 5])
-def test_what_is_no_host_pattern_is_refused(written):
+def test_what_is_no_host_pattern_is_refused(written: object) -> None:
     with pytest.raises(ValueError, match=r";"):
         units.host_pattern(written)
 
 
-def test_templates_need_the_number_of_a_broker():
+def test_templates_need_the_number_of_a_broker() -> None:
     assert units.host_template("broker-{n}.example") == "broker-{n}.example"
     assert units.broker_template("pulsar-{n}.internal:6650") == "pulsar-{n}.internal:6650"
     for written in ("b.example", "b-{n}-{n}.example", "b-{n}-{m}.x", "{n}:1", "B{n}.x", "a.{n}"):
@@ -186,6 +186,6 @@ def test_templates_need_the_number_of_a_broker():
 
 
 @pytest.mark.parametrize("port", [0, 65536, "6650", True, 1.5])
-def test_what_is_no_port_is_refused(port):
+def test_what_is_no_port_is_refused(port: object) -> None:
     with pytest.raises(ValueError, match=r";"):
         units.port(port)

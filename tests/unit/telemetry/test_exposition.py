@@ -2,46 +2,49 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.policy import accounts
+from gateway.figures import OTHER, TopicBook, TopicFigures, Totals
+from gateway.policy.accounts import AccountBook
 from gateway.telemetry import topics
 from gateway.telemetry.exposition import TopicExposition
+from gateway.wire.contract import Action
+
+NOTHING = Totals(0, 0, 0, 0, 0)
+
+Families = dict[str, Metric]
 
 
-class Side(NamedTuple):
-    messages: int = 0
-    bytes: int = 0
-    frames: int = 0
-    receipts: int = 0
-    open: int = 0
+def totals(
+    messages: int = 0, size: int = 0, frames: int = 0, receipts: int = 0, count: int = 0
+) -> Totals:
+    return Totals(messages, size, frames, receipts, open=count)
 
 
-class Figures(NamedTuple):
-    topic: str
-    produced: Side = Side()
-    consumed: Side = Side()
+def figures_of(topic: str, produced: Totals = NOTHING, consumed: Totals = NOTHING) -> TopicFigures:
+    return TopicFigures(topic, produced, consumed)
 
 
 class Book:
-    def __init__(self, *figures):
+    def __init__(self, *figures: TopicFigures) -> None:
         self.figures = figures
 
-    def topics(self):
+    def topics(self) -> Iterator[TopicFigures]:
         return iter(self.figures)
 
 
-def families(**books):
+def families(**books: TopicBook) -> Families:
     text = b"".join(TopicExposition(books).chunks()).decode()
     return {family.name: family for family in text_string_to_metric_families(text)}
 
 
-def samples(found, name):
+def samples(found: Families, name: str) -> dict[tuple[str, str | None], float]:
     return {
         (it.labels["topic"], it.labels.get("direction")): it.value for it in found[name].samples
     }
@@ -50,8 +53,8 @@ def samples(found, name):
 NAME = "persistent://t/n/x"
 
 
-def test_each_number_stands_in_its_family():
-    found = families(main=Book(Figures(NAME, Side(1, 2, 3, 4, 5), Side(6, 7, 8, 9, 10))))
+def test_each_number_stands_in_its_family() -> None:
+    found = families(main=Book(figures_of(NAME, totals(1, 2, 3, 4, 5), totals(6, 7, 8, 9, 10))))
     for column, name in enumerate(("messages", "bytes", "frames", "receipts"), 1):
         assert samples(found, f"gateway_topic_{name}") == {
             (NAME, "to_broker"): column,
@@ -61,8 +64,8 @@ def test_each_number_stands_in_its_family():
     assert samples(found, "gateway_topic_consumers") == {(NAME, None): 10}
 
 
-def test_all_families_have_their_type_and_help_with_or_without_topics():
-    for book in (Book(), Book(Figures(NAME, Side(1)))):
+def test_all_families_have_their_type_and_help_with_or_without_topics() -> None:
+    for book in (Book(), Book(figures_of(NAME, totals(1)))):
         found = families(main=book)
         assert {name: family.type for name, family in found.items()} == {
             "gateway_topic_messages": "counter",
@@ -75,8 +78,8 @@ def test_all_families_have_their_type_and_help_with_or_without_topics():
         assert all(family.documentation for family in found.values())
 
 
-def test_labels_name_cluster_and_parts():
-    found = families(main=Book(Figures("x", Side(1))))
+def test_labels_name_cluster_and_parts() -> None:
+    found = families(main=Book(figures_of("x", totals(1))))
     (sample,) = found["gateway_topic_messages"].samples
     assert sample.labels == {
         "cluster": "main",
@@ -87,24 +90,26 @@ def test_labels_name_cluster_and_parts():
     }
 
 
-def test_a_direction_that_nobody_used_is_left_out():
-    found = families(main=Book(Figures(NAME, Side(open=1)), Figures("persistent://t/n/idle")))
+def test_a_direction_that_nobody_used_is_left_out() -> None:
+    found = families(
+        main=Book(figures_of(NAME, totals(count=1)), figures_of("persistent://t/n/idle"))
+    )
     assert samples(found, "gateway_topic_messages") == {(NAME, "to_broker"): 0}
     assert samples(found, "gateway_topic_consumers") == {}
 
 
-def test_clusters_are_told_apart():
-    found = families(east=Book(Figures(NAME, Side(1))), west=Book(Figures(NAME, Side(2))))
+def test_clusters_are_told_apart() -> None:
+    found = families(east=Book(figures_of(NAME, totals(1))), west=Book(figures_of(NAME, totals(2))))
     values = {it.labels["cluster"]: it.value for it in found["gateway_topic_messages"].samples}
     assert values == {"east": 1, "west": 2}
 
 
-def test_two_spellings_of_a_topic_are_one_series():
+def test_two_spellings_of_a_topic_are_one_series() -> None:
     found = families(
         main=Book(
-            Figures("x", Side(1, 10)),
-            Figures("y", Side(5)),
-            Figures("persistent://public/default/x", Side(2, 20)),
+            figures_of("x", totals(1, 10)),
+            figures_of("y", totals(5)),
+            figures_of("persistent://public/default/x", totals(2, 20)),
         )
     )
     assert samples(found, "gateway_topic_messages") == {
@@ -113,35 +118,34 @@ def test_two_spellings_of_a_topic_are_one_series():
     }
 
 
-def test_what_a_book_folded_has_a_row_without_tenant():
-    assert topics.OTHER == accounts.OTHER
-    found = families(main=Book(Figures(accounts.OTHER, Side(3))))
+def test_what_a_book_folded_has_a_row_without_tenant() -> None:
+    found = families(main=Book(figures_of(OTHER, totals(3))))
     (sample,) = found["gateway_topic_messages"].samples
     assert (sample.labels["topic"], sample.labels["tenant"]) == ("__other__", "")
 
 
 @pytest.mark.parametrize("name", ['"', "\\", "\n", "\\n", 'a"} 1\nx{b="', "\r", "é", "{}"])
-def test_odd_characters_stay_inside_their_label(name):
+def test_odd_characters_stay_inside_their_label(name: str) -> None:
     name = f"persistent://t/n/{name}"
-    assert samples(families(main=Book(Figures(name, Side(1)))), "gateway_topic_messages") == {
+    assert samples(families(main=Book(figures_of(name, totals(1)))), "gateway_topic_messages") == {
         (name, "to_broker"): 1
     }
 
 
 @given(st.lists(st.text(), unique=True, max_size=5))
-def test_no_name_breaks_the_text(names):
-    found = families(main=Book(*(Figures(name, Side(1)) for name in names)))
+def test_no_name_breaks_the_text(names: list[str]) -> None:
+    found = families(main=Book(*(figures_of(name, totals(1)) for name in names)))
     assert sum(it.value for it in found["gateway_topic_messages"].samples) == len(names)
 
 
-def test_half_a_surrogate_pair_is_replaced():
-    (sample,) = families(m=Book(Figures("\ud800", Side(1))))["gateway_topic_messages"].samples
+def test_half_a_surrogate_pair_is_replaced() -> None:
+    (sample,) = families(m=Book(figures_of("\ud800", totals(1))))["gateway_topic_messages"].samples
     assert sample.labels["topic"].endswith("?")
 
 
-def test_ten_thousand_topics_come_in_slices_and_all_of_them():
+def test_ten_thousand_topics_come_in_slices_and_all_of_them() -> None:
     book = Book(
-        *(Figures(f"persistent://t/n/{n}", Side(n + 1), Side(n + 1)) for n in range(10_000))
+        *(figures_of(f"persistent://t/n/{n}", totals(n + 1), totals(n + 1)) for n in range(10_000))
     )
     chunks = list(TopicExposition({"main": book}).chunks())
     assert max(chunk.count(b"\n") for chunk in chunks) <= 1000
@@ -151,13 +155,17 @@ def test_ten_thousand_topics_come_in_slices_and_all_of_them():
     assert len(set(lines)) == len(lines)
 
 
-def test_labels_are_kept_for_the_next_scrape_and_forgotten_with_their_topic(monkeypatch):
-    made = []
-    real = topics.parsed
-    monkeypatch.setattr(
-        "gateway.telemetry.exposition.parsed", lambda it: made.append(it) or real(it)
-    )
-    book = Book(Figures("x", Side(1)), Figures("y", Side(1)))
+def test_labels_are_kept_for_the_next_scrape_and_forgotten_with_their_topic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[str] = []
+
+    def noted(name: str) -> topics.TopicName:
+        made.append(name)
+        return topics.parsed(name)
+
+    monkeypatch.setattr("gateway.telemetry.exposition.parsed", noted)
+    book = Book(figures_of("x", totals(1)), figures_of("y", totals(1)))
     exposition = TopicExposition({"main": book})
     for figures in (book.figures, book.figures[:1], book.figures):
         book.figures = figures
@@ -165,8 +173,10 @@ def test_labels_are_kept_for_the_next_scrape_and_forgotten_with_their_topic(monk
     assert made == ["x", "y", "y"]
 
 
-def test_two_scrapes_at_once_do_not_disturb_each_other():
-    exposition = TopicExposition({"main": Book(*(Figures(str(n), Side(1)) for n in range(600)))})
+def test_two_scrapes_at_once_do_not_disturb_each_other() -> None:
+    exposition = TopicExposition(
+        {"main": Book(*(figures_of(str(n), totals(1)) for n in range(600)))}
+    )
     alone = b"".join(exposition.chunks())
     one, other = exposition.chunks(), exposition.chunks()
     pairs = list(zip(one, other, strict=True))
@@ -174,9 +184,9 @@ def test_two_scrapes_at_once_do_not_disturb_each_other():
     assert b"".join(second for _, second in pairs) == alone
 
 
-def test_a_real_book_is_exposed():
-    book = accounts.AccountBook()
-    account = book.open(accounts.Action.PRODUCE, NAME)
+def test_a_real_book_is_exposed() -> None:
+    book = AccountBook()
+    account = book.open(Action.PRODUCE, NAME)
     account.messages = 3
     found = families(main=book)
     assert samples(found, "gateway_topic_messages") == {(NAME, "to_broker"): 3}

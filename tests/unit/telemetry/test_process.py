@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
+from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.figures import (
@@ -16,26 +18,28 @@ from gateway.telemetry.process import ProcessMetrics, Sources
 from gateway.wire.contract import EndReason, LookupOutcome
 
 
-def sources(**changes):
-    usual = {
-        "version": "1.2.3",
-        "listeners": {"clients": ListenerFigures()},
-        "clusters": {"main": ClusterFigures()},
-        "plane": lambda: PlaneFigures(buffered=7, turns=9),
-        "brokers": lambda: [BrokerHealth("main", "b:6650", healthy=True)],
-    }
-    return Sources(**{**usual, **changes})
+def sources(
+    listeners: Mapping[str, ListenerFigures] | None = None,
+    clusters: Mapping[str, ClusterFigures] | None = None,
+) -> Sources:
+    return Sources(
+        version="1.2.3",
+        listeners=listeners or {"clients": ListenerFigures()},
+        clusters=clusters or {"main": ClusterFigures()},
+        plane=lambda: PlaneFigures(buffered=7, turns=9),
+        brokers=lambda: [BrokerHealth("main", "b:6650", healthy=True)],
+    )
 
 
-def families(metrics):
+def families(metrics: ProcessMetrics) -> dict[str, Metric]:
     return {it.name: it for it in text_string_to_metric_families(metrics.render().decode())}
 
 
-def values(family, *labels):
+def values(family: Metric, *labels: str) -> dict[tuple[str, ...], float]:
     return {tuple(it.labels[label] for label in labels): it.value for it in family.samples}
 
 
-def test_connections_are_told_by_listener_and_state():
+def test_connections_are_told_by_listener_and_state() -> None:
     figures = ListenerFigures(accepted=10, opening=1, open=3, stopped=True)
     found = families(ProcessMetrics(sources(listeners={"clients": figures})))
     assert values(found["gateway_connections"], "listener", "state") == {
@@ -46,7 +50,7 @@ def test_connections_are_told_by_listener_and_state():
     assert values(found["gateway_connections_accepted"], "listener") == {("clients",): 10}
 
 
-def test_every_end_reason_is_there_from_the_start():
+def test_every_end_reason_is_there_from_the_start() -> None:
     listener = ListenerFigures()
     metrics = ProcessMetrics(sources(listeners={"clients": listener}))
     zeros = values(families(metrics)["gateway_connections_ended"], "reason")
@@ -55,7 +59,7 @@ def test_every_end_reason_is_there_from_the_start():
     assert values(families(metrics)["gateway_connections_ended"], "reason")["idle",] == 1
 
 
-def test_every_lookup_outcome_is_there_from_the_start():
+def test_every_lookup_outcome_is_there_from_the_start() -> None:
     cluster = ClusterFigures(redirects=4)
     cluster.lookups[LookupOutcome.CONNECT] += 2
     found = families(ProcessMetrics(sources(clusters={"main": cluster})))
@@ -67,7 +71,7 @@ def test_every_lookup_outcome_is_there_from_the_start():
     assert values(found["gateway_lookup_redirects"], "cluster") == {("main",): 4}
 
 
-def test_brokers_plane_and_build_are_told():
+def test_brokers_plane_and_build_are_told() -> None:
     found = families(ProcessMetrics(sources()))
     assert values(found["gateway_broker_healthy"], "cluster", "broker") == {("main", "b:6650"): 1}
     assert values(found["gateway_buffered_bytes"]) == {(): 7}
@@ -76,7 +80,7 @@ def test_brokers_plane_and_build_are_told():
     assert values(found["gateway_build_info"], "version", "python") == {("1.2.3", python): 1}
 
 
-def test_counters_end_in_total_and_have_no_creation_times():
+def test_counters_end_in_total_and_have_no_creation_times() -> None:
     text = ProcessMetrics(sources()).render().decode()
     for name in ("connections_ended", "connections_accepted", "lookups", "lookup_redirects"):
         assert f"# TYPE gateway_{name}_total counter" in text
@@ -84,12 +88,12 @@ def test_counters_end_in_total_and_have_no_creation_times():
     assert "# TYPE gateway_reactor_turns_total counter" in text
 
 
-def test_the_process_itself_is_told():
+def test_the_process_itself_is_told() -> None:
     found = families(ProcessMetrics(sources()))
     assert values(found["process_open_fds"])[()] > 0
     assert values(found["process_resident_memory_bytes"])[()] > 0
 
 
-def test_two_of_them_do_not_clash():
+def test_two_of_them_do_not_clash() -> None:
     assert ProcessMetrics(sources()).render()
     assert ProcessMetrics(sources()).render()

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.telemetry.topics import OTHER, TopicName, parsed
+from gateway.figures import OTHER
+from gateway.telemetry.topics import TopicName, parsed
 
 
 @pytest.mark.parametrize(
@@ -27,14 +28,16 @@ from gateway.telemetry.topics import OTHER, TopicName, parsed
         (OTHER, "", "", OTHER),
     ],
 )
-def test_names_have_the_parts_that_pulsar_sees(name, tenant, namespace, full):
+def test_names_have_the_parts_that_pulsar_sees(
+    name: str, tenant: str, namespace: str, full: str
+) -> None:
     assert parsed(name) == TopicName(tenant, namespace, full)
 
 
-def test_a_name_without_end_is_cut():
+def test_a_name_without_end_is_cut() -> None:
     assert all(len(part) <= 512 for part in parsed("persistent://" + "/".join(["x" * 9999] * 3)))
 
 
 @given(st.text())
-def test_no_name_fails(name):
+def test_no_name_fails(name: str) -> None:
     assert all(isinstance(part, str) for part in parsed(name))
