@@ -10,7 +10,7 @@ import trio
 from gateway.errors import PeerError
 from gateway.front.connection import Connection
 from gateway.front.conversation import Conversation
-from gateway.front.side import SideConnections
+from gateway.front.side import AT_ONCE, SideConnections, Waiting
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 from gateway.wire.contract import Denial, EndReason, Job, Refusal
@@ -29,8 +29,15 @@ class Jobs:
     reactor: Reactor
 
     def start(self, pair: Pair, job: Job, token: int) -> None:
-        """See `Hooks`."""
-        self.nursery.start_soon(self._do, pair, job, token)
+        """See `Hooks`. A client may ask for thousands: they wait in a queue, not in a task each."""
+        connection = _connection(pair)
+        if connection.side is None:
+            connection.side = SideConnections(connection.server.connect)
+        side = connection.side
+        side.waiting.append(Waiting(job, token, trio.current_time() + PATIENCE))
+        if side.busy < AT_ONCE:
+            side.busy += 1
+            self.nursery.start_soon(self._work, pair, side)
 
     def ended(self, pair: Pair, reason: EndReason, detail: str) -> None:
         """See `Hooks`."""
@@ -42,20 +49,37 @@ class Jobs:
         connection = _connection(pair)
         connection.server.crashed(connection, error)
 
-    async def _do(self, pair: Pair, job: Job, token: int) -> None:
-        connection = _connection(pair)
-        if connection.side is None:
-            connection.side = SideConnections(connection.server.connect)
-        result: bytes | Denial = _TOO_SLOW
-        with trio.move_on_after(PATIENCE):
-            async with connection.side.room:
-                result = await self._converse(pair, connection.side, job)
-        self.reactor.resume(pair, token, result)
-        await connection.side.expire()
+    async def _work(self, pair: Pair, side: SideConnections) -> None:
+        """Do one job after the other, until none waits."""
+        while side.waiting:
+            job, token, deadline = side.waiting.popleft()
+            result: bytes | Denial = _TOO_SLOW
+            with trio.CancelScope(deadline=deadline):
+                result = await self._converse(pair, side, job, deadline)
+            self.reactor.resume(pair, token, result)
+            await trio.lowlevel.checkpoint()  # a refused job may not have waited for anything
+        side.busy -= 1
+        self._sweep_later(pair, side)
 
-    async def _converse(self, pair: Pair, side: SideConnections, job: Job) -> bytes | Denial:
+    def _sweep_later(self, pair: Pair, side: SideConnections) -> None:
+        """Have unused connections closed in time; no task waits for that."""
+        seconds = side.expires_in
+        if seconds is None or side.sweeping:
+            return
+
+        def sweep(_now: float) -> None:
+            side.sweeping = False
+            side.sweep()
+            self._sweep_later(pair, side)
+
+        side.sweeping = True
+        pair.later(self.reactor.clock() + seconds, sweep)
+
+    async def _converse(
+        self, pair: Pair, side: SideConnections, job: Job, deadline: float
+    ) -> bytes | Denial:
         """Have one conversation; whatever goes wrong in it is an answer, not the end of others."""
-        conversation = Conversation(trio.current_time() + PATIENCE, side.reach)
+        conversation = Conversation(deadline, side.reach)
         usable = False
         try:
             if pair.over:

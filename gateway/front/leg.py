@@ -116,6 +116,8 @@ class Leg:
                 self.received.clear()
                 if more is None:
                     await trio.lowlevel.wait_readable(self.sock)
+                else:  # one that talks without end must not keep the process from its other work
+                    await trio.lowlevel.checkpoint()
 
     def close(self) -> None:
         """At once."""

@@ -7,6 +7,7 @@ sockets over and the task ends, or the client is told why not.
 from __future__ import annotations
 
 import errno
+import math
 import socket
 import time
 from collections.abc import Callable
@@ -22,7 +23,6 @@ from gateway.front.connection import Connection
 from gateway.front.conversation import Conversation
 from gateway.front.leg import Leg
 from gateway.front.tracing import Tracing, opening_watch
-from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 from gateway.wire.contract import (
     Address,
@@ -30,6 +30,7 @@ from gateway.wire.contract import (
     Dialled,
     EndReason,
     Entry,
+    Opened,
     Peer,
     Refusal,
     Refused,
@@ -112,7 +113,7 @@ class Server:
         """Bind and listen; answers the addresses. Raises `ConfigurationError`."""
         bind = self.settings.bind
         try:
-            for host in [bind.host] if bind.host else ["0.0.0.0", "::"]:
+            for host in [bind.host] if bind.host else ["0.0.0.0", "::"]:  # noqa: S104
                 self._sockets.append(_listening(Address(host, self._port(bind.port))))
         except OSError as error:
             # Without IPv6 in the kernel all addresses are those of IPv4.
@@ -178,11 +179,12 @@ class Server:
         leg = self.leg(sock)
         try:
             refused = await self._converse(connection, leg)
-            if refused is not None:
-                self._ended(connection, refused.reason, refused.detail)
-                await leg.part(refused.farewell)
         finally:
             self.figures.opening -= 1
+        if refused is not None:
+            # Not among the connections any more: while it reads why, another one has its place.
+            self._ended(connection, refused.reason, refused.detail)
+            await leg.part(refused.farewell)
 
     async def _converse(self, connection: Connection, leg: Leg) -> Refused | None:
         """Have the opening conversation; None: the plane has the pair."""
@@ -194,6 +196,10 @@ class Server:
         conversation = Conversation(deadline, self._reach, leg, watch)
         try:
             outcome = await conversation.run(self.entry.open())
+            if isinstance(outcome, Opened):
+                session = self.entry.traced(outcome.session, trace) if trace else outcome.session
+                self._opened(connection, leg, conversation.legs[Peer.BROKER], session)
+                return None
         except Exception as error:
             self.crashed(connection, error)
             outcome = Refused(EndReason.INTERNAL_ERROR)
@@ -201,14 +207,8 @@ class Server:
             self._ended(connection, EndReason.DRAINED)
             _close([leg, *conversation.reached])
             raise
-        if isinstance(outcome, Refused):
-            _close(conversation.reached)
-            return outcome
-        session = outcome.session
-        if trace is not None:
-            session = self.entry.traced(session, trace)
-        self._opened(connection, leg, conversation.legs[Peer.BROKER], session)
-        return None
+        _close(conversation.reached)
+        return outcome
 
     async def _reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
         dialled = await self._dialler.dial(target)
@@ -227,19 +227,16 @@ class Server:
         return Leg(sock, self.entry.frame_length, self.settings.handshake_frame)
 
     def _opened(self, connection: Connection, client: Leg, broker: Leg, session: Session) -> None:
-        self.figures.open += 1
         received = (bytes(client.received), bytes(broker.received))
-        pair = self._reactor.add(client.sock, broker.sock, session, connection, received)
-        if session.expires_at is not None:
-            self._end_at_expiry(pair, session.expires_at)
+        expires = self._expiry(session)
+        self.figures.open += 1
+        self._reactor.add(client.sock, broker.sock, session, connection, received, expires)
 
-    def _end_at_expiry(self, pair: Pair, expires_at: float) -> None:
-        """A verified client is no longer who it was when its credential expires."""
-
-        def expire(now: float) -> None:
-            pair.end(EndReason.CREDENTIAL_EXPIRED, detail="the credential has expired")
-
-        pair.later(self._clock() + max(0.0, expires_at - self._wall_clock()), expire)
+    def _expiry(self, session: Session) -> float:
+        """When a verified client is no longer who it was, by the plane's clock."""
+        if session.expires_at is None:
+            return math.inf
+        return self._clock() + session.expires_at - self._wall_clock()
 
     # -- ends --------------------------------------------------------------------------------
 

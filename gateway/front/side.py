@@ -6,37 +6,60 @@ little while, because lookups come in bursts, and bounded in number.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 import trio
 
 from gateway.front.leg import Leg
-from gateway.wire.contract import Address, Denial, Dialled
+from gateway.wire.contract import Address, Denial, Dialled, Job, Refusal
 
 AT_ONCE = 8
-"""Lookups of one pair that are chased at a time, so also the most side connections it has. A
-client that starts has dozens of lookups; each takes some milliseconds."""
+"""Lookups of one pair that are chased at a time. A client that starts has dozens of lookups; each
+takes some milliseconds."""
+
+MOST_KEPT = 2 * AT_ONCE
+"""Unused side connections of one pair: a chase often asks two brokers, first who decides and then
+who was chosen."""
 
 KEPT = 20.0
 """Seconds that an unused side connection is kept. A broker pings after 30 s and nobody would
 answer."""
 
+_OVER = Denial(Refusal.CLOSED, "the client is gone")
+
 Connect = Callable[[Address | None], Awaitable[Leg | Denial]]
 
 
+class Waiting(NamedTuple):
+    """A job that nobody has begun. `deadline`: of trio's clock."""
+
+    job: Job
+    token: int
+    deadline: float
+
+
 class SideConnections:
-    """A pool for one pair. Made at the first redirect."""
+    """A pool for one pair, and what waits to use it. Made at the first redirect.
+
+    `waiting`: in order. `busy`: how many are at it.
+    """
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
-        self._idle: list[tuple[Address, float, Leg]] = []
+        self._idle: list[tuple[Address, float, Leg]] = []  # in the order of their return
         self._taken: dict[Leg, Address] = {}
         self._closed = False
-        self.room = trio.Semaphore(AT_ONCE)
+        self.waiting: deque[Waiting] = deque()
+        self.busy = 0
+        self.sweeping = False
 
     async def reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
         """An opened connection to this broker, or a new one."""
         assert target is not None
+        if self._closed:
+            return _OVER
         leg = self._pooled(target)
         if leg is None:
             connected = await self._connect(target)
@@ -48,7 +71,7 @@ class SideConnections:
         return leg, Dialled(target, fresh=False)
 
     def _pooled(self, target: Address) -> Leg | None:
-        self._sweep()
+        self.sweep()
         for entry in reversed(self._idle):
             if entry[0] == target:
                 self._idle.remove(entry)
@@ -57,12 +80,16 @@ class SideConnections:
                 entry[2].close()
         return None
 
-    def _sweep(self) -> None:
+    @property
+    def expires_in(self) -> float | None:
+        """Seconds until the first unused connection is to be closed; None: there is none."""
+        return self._idle[0][1] + KEPT - trio.current_time() if self._idle else None
+
+    def sweep(self) -> None:
         """Close what was not used for long."""
         oldest = trio.current_time() - KEPT
-        for entry in [entry for entry in self._idle if entry[1] < oldest]:
-            self._idle.remove(entry)
-            entry[2].close()
+        while self._idle and self._idle[0][1] <= oldest:
+            self._idle.pop(0)[2].close()
 
     def give_back(self, legs: list[Leg], *, usable: bool) -> None:
         """A chase is over; its connections can serve another one if nothing went wrong."""
@@ -72,16 +99,13 @@ class SideConnections:
                 self._idle.append((address, trio.current_time(), leg))
             else:
                 leg.close()
-
-    async def expire(self) -> None:
-        """Close what stays unused; ends when nothing is left."""
-        while self._idle:
-            await trio.sleep(KEPT)
-            self._sweep()
+        while len(self._idle) > MOST_KEPT:
+            self._idle.pop(0)[2].close()
 
     def close(self) -> None:
         """The pair is over."""
         self._closed = True
+        self.waiting.clear()
         for _, _, leg in self._idle:
             leg.close()
         self._idle.clear()

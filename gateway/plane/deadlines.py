@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
@@ -9,8 +10,26 @@ from itertools import count
 Callback = Callable[[float], None]
 
 
+class Cancellable:
+    """A callback that can be let go of, and all that it holds with it."""
+
+    __slots__ = ("_callback",)
+
+    def __init__(self, callback: Callback) -> None:
+        self._callback: Callback | None = callback
+
+    def __call__(self, now: float) -> None:
+        if self._callback is not None:
+            self._callback(now)
+
+    def cancel(self) -> None:
+        """Nothing is called any more."""
+        self._callback = None
+
+
 class Deadlines:
-    """Callbacks by time. Nothing is cancelled: a callback looks whether it still matters.
+    """Callbacks by time. Nothing is taken out again: a callback looks whether it still matters, and
+    one that waits for long is a `Cancellable`.
 
     `on_earlier` is called when a new deadline comes before all others.
     """
@@ -32,10 +51,11 @@ class Deadlines:
         if head is None or when < head:
             self._on_earlier()
 
-    def expire(self, now: float) -> None:
-        """Call what is due."""
-        while self._heap and self._heap[0][0] <= now:
+    def expire(self, now: float, most: int = sys.maxsize) -> None:
+        """Call what is due, but not more than `most`."""
+        while most > 0 and self._heap and self._heap[0][0] <= now:
             heappop(self._heap)[2](now)
+            most -= 1
 
     def __len__(self) -> int:
         return len(self._heap)

@@ -26,6 +26,11 @@ class HeldFrames:
     def __contains__(self, account: Account) -> bool:
         return account in self._queues
 
+    @property
+    def size(self) -> int:
+        """Bytes of all frames."""
+        return sum(len(frame) for queue in self._queues.values() for frame in queue)
+
     def put(self, account: Account, frame: bytes) -> None:
         self._queues.setdefault(account, deque()).append(frame)
         self._memory.used += len(frame)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 IN = select.EPOLLIN
 OUT = select.EPOLLOUT
-HANGUP = select.EPOLLHUP | select.EPOLLERR
 
 
 class Lane:
@@ -59,14 +58,9 @@ class Lane:
     def reading(self) -> bool:
         return bool(self._mask & IN)
 
-    def read(self, on: bool) -> None:
+    def read(self, on: bool) -> None:  # noqa: FBT001
         """Whether `reader` is called for what comes."""
         self._watch(self._mask | IN if on else self._mask & ~IN)
-
-    def mute(self) -> None:
-        """Hear nothing until asked to read or to send again. For a hang-up of a lane not read:
-        it would be reported without end, and what the peer sent before it is still to be read."""
-        self._watch(0)
 
     def _watch(self, mask: int) -> None:
         if mask == self._mask:
@@ -74,7 +68,8 @@ class Lane:
         if not self._mask:
             self._epoll.register(self.fd, mask)
         elif not mask:
-            # Not modified to 0: hang-ups are reported under an empty mask too, without end.
+            # Not modified to 0: hang-ups are reported under an empty mask too, without end, and
+            # what the peer sent before is still to be read.
             self._epoll.unregister(self.fd)
         else:
             self._epoll.modify(self.fd, mask)
@@ -119,6 +114,11 @@ class Lane:
         self._watch(self._mask & ~OUT)
         return True
 
+    @property
+    def kept(self) -> int:
+        """Bytes that are pending."""
+        return sum(map(len, self.pending or ()))
+
     # -- the end -----------------------------------------------------------------------------
 
     def shut(self) -> None:
@@ -129,6 +129,6 @@ class Lane:
     def close(self) -> None:
         """Unregister, then close: a closed descriptor's number is soon another's."""
         self._watch(0)
-        self._memory.used -= sum(map(len, self.pending or ()))
+        self._memory.used -= self.kept
         self.pending = None
         self.sock.close()

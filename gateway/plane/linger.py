@@ -38,19 +38,27 @@ class Lingering:
             self.lost(error)
 
     def readable(self, now: float) -> None:
-        """What a peer says now is of no interest."""
-        memory = self._reactor.memory
+        """What a peer says now is of no interest, but that it will say no more is."""
+        memory, lane = self._reactor.memory, self._lane
         try:
-            if not self._lane.receive_into(memory.buffer, memory.size):
-                self._reactor.forget(self._lane)
+            if lane.receive_into(memory.buffer, memory.size):
+                return
         except BlockingIOError:
             return
         except OSError as error:
             self.lost(error)
+            return
+        if lane.pending:
+            lane.read(False)  # it may still hear
+        else:
+            self._reactor.forget(lane)
 
     def flushed(self) -> None:
         """All is delivered."""
-        self._lane.shut()
+        if self._lane.reading:
+            self._lane.shut()
+        else:
+            self._reactor.forget(self._lane)
 
     def lost(self, error: OSError) -> None:
         """Nobody is there to be told."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 CARRY_ROOM = 128 * 1024
 """Room for the bytes of a cut header before those received. A scanner lets none grow beyond
 64 KiB and a little; Pulsar's have some tens of bytes."""
@@ -13,11 +12,12 @@ class Memory:
 
     `used`: bytes pending towards peers, collected, held and carried, of all pairs. Above `bound` no
     pump reads on until it falls: what is kept was already received, so it can only shrink.
+    `full_since`: when a pump first found it so, and none found it otherwise since.
 
     The buffer is received into and scanned within one call; it is never lent.
     """
 
-    __slots__ = ("bound", "buffer", "size", "used", "view")
+    __slots__ = ("bound", "buffer", "full_since", "size", "used", "view")
 
     def __init__(self, buffer_size: int, bound: int) -> None:
         self.size = buffer_size
@@ -25,6 +25,7 @@ class Memory:
         self.view = memoryview(self.buffer)
         self.bound = bound
         self.used = 0
+        self.full_since: float | None = None
 
     @property
     def full(self) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, assert_never
 
 from gateway.errors import PeerError
+from gateway.plane.deadlines import Cancellable
 from gateway.plane.hold import HeldFrames
 from gateway.plane.pump import Pump
 from gateway.wire.contract import (
@@ -44,8 +46,10 @@ class Pair:
 
     __slots__ = (
         "_blocks",
+        "_expires",
         "_held",
         "_reactor",
+        "_watch",
         "broker",
         "client",
         "over",
@@ -65,6 +69,8 @@ class Pair:
         self.owner = owner
         self.over = False
         self.touched = 0.0
+        self._expires = math.inf
+        self._watch = Cancellable(self._look)
         to_broker, to_client = session.scanners
         memory = reactor.memory
         self.pumps = (
@@ -91,7 +97,7 @@ class Pair:
             return
         blocked = self._blocks.pop(token, None) if self._blocks else None
         effects = self.session.resume(token, result, now)
-        self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
+        self._carry_out(effects, blocked or self.pumps[Direction.TO_BROKER], b"", now)
         if blocked is not None:
             blocked.unpause(now)
 
@@ -149,9 +155,12 @@ class Pair:
                 frame = self._held.take(account)
                 if frame is None:
                     return
-                self.pumps[Direction.TO_BROKER].offer(frame, now)
+                self.pumps[Direction.TO_BROKER].release(frame, now)
 
-        self.pumps[Direction.TO_BROKER].at_border(release)
+        try:
+            self.pumps[Direction.TO_BROKER].at_border(release)
+        except Exception as error:
+            self._reactor.crash(self, error)
 
     def _pause(self, pump: Pump, until: float) -> None:
         def pause() -> None:
@@ -167,13 +176,48 @@ class Pair:
         pump.pause()
 
     def later(self, when: float, callback: Callable[[float], None]) -> None:
-        """Call back at a time, unless the pair is over by then."""
+        """Call back at a time, unless the pair is over by then. For seconds: until that time the
+        pair is kept."""
 
         def still(now: float) -> None:
-            if not self.over:
+            if self.over:
+                return
+            try:
                 callback(now)
+            except Exception as error:
+                self._reactor.crash(self, error)
 
         self._reactor.deadlines.add(when, still)
+
+    def soon(self, callback: Callable[[float], None]) -> None:
+        """Call back when what is done now is done, and others had their turn."""
+        self.later(self._reactor.clock(), callback)
+
+    # -- watching ----------------------------------------------------------------------------
+
+    @property
+    def kept(self) -> int:
+        """Bytes that the plane's memory holds for this pair."""
+        parts = (*self.pumps, self.client, self.broker)
+        return sum(part.kept for part in parts) + (self._held.size if self._held else 0)
+
+    def short_of_memory(self, now: float) -> None:
+        """A pump of this pair does not read because of it."""
+        self._reactor.short_of_memory(now)
+
+    def watch(self, expires: float) -> None:
+        """End the pair when nothing moves any more, or at `expires`."""
+        self._expires = expires
+        self._look(self.touched)
+
+    def _look(self, now: float) -> None:
+        idle = self.touched + self._reactor.settings.idle
+        if now >= self._expires:
+            self.end(EndReason.CREDENTIAL_EXPIRED, detail="the credential has expired")
+        elif now >= idle:
+            self.end(EndReason.IDLE)
+        else:
+            self._reactor.deadlines.add(min(idle, self._expires), self._watch)
 
     # -- ends --------------------------------------------------------------------------------
 
@@ -194,11 +238,22 @@ class Pair:
         if self.over:
             return
         self.over = True
-        farewell = farewell or self.session.farewell(reason, detail)
+        self._watch.cancel()
         whole = self.pumps[Direction.TO_CLIENT].scanner.owed == 0
         for pump in self.pumps:
             pump.close()
         if self._held is not None:
             self._held.clear()
-        self.session.close()
+        farewell = self._take_leave(reason, farewell, detail)
         self._reactor.part(self, reason, farewell if whole else b"", detail)
+
+    def _take_leave(self, reason: EndReason, farewell: bytes, detail: str) -> bytes:
+        """Of the session. Its bugs are no reason to keep the lanes."""
+        try:
+            try:
+                return farewell or self.session.farewell(reason, detail)
+            finally:
+                self.session.close()
+        except Exception as error:
+            self._reactor.hooks.crashed(self, error)
+            return farewell

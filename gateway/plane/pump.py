@@ -9,7 +9,8 @@ shared buffer, one scan, one send of all that the scanner cleared. What else can
 - **stop frame**: the session decides it, and its effects are carried out; the scan goes on behind
   it. One that is not all here is *collected*, within the session's bound.
 - **injections**: frames of our own may enter only at a frame border. While the last frame is *owed*
-  in part they wait.
+  in part they wait. A peer that lets too many of them wait is not read: it would fill the memory
+  with the answers to its requests.
 - **blocked or paused**: not read until somebody resumes it. What the chunk held beyond is carried.
 - **the sink takes less than it is given**: the rest is copied, reading stops until it is gone,
   and the next reads are halved, so that a slow reader does not keep a whole buffer's worth.
@@ -19,9 +20,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from gateway.errors import PeerError
 from gateway.wire.contract import Direction, EndReason
 
 if TYPE_CHECKING:
@@ -36,6 +37,15 @@ SMALLEST_READ = 16 * 1024
 BREATH = 0.05
 """Seconds that a pump does not read while the plane's memory is full: a few round trips, in which
 the peers that caused it may take what is pending."""
+
+
+UNHEARD_BOUND = 64 * 1024
+"""Bytes of our own frames that may wait for a peer before it is not read any more. Some hundred
+answers: more than a client asks for before it listens, and far below what a buffer holds."""
+
+DECISIONS_AT_ONCE = 64
+"""Stop frames of one chunk that are decided in a row. One costs 10 to 20 µs, so this is about a
+turn; a chunk may hold 25,000."""
 
 
 class Reader(Protocol):
@@ -63,6 +73,7 @@ class Pump:
         "_pauses",
         "_read_size",
         "_scan",
+        "_unheard",
         "direction",
         "pair",
         "scanner",
@@ -88,13 +99,15 @@ class Pump:
         self._carry = b""
         self._collected: bytearray | None = None
         self._collecting = 0  # length of the stop frame that is collected
-        self._at_border: deque[Callable[[], None]] | None = None  # to be done there
+        # To be done, or sent, there.
+        self._at_border: deque[Callable[[], None] | bytes] | None = None
         self._pauses = 0  # how many reasons there are not to read
+        self._unheard = 0  # bytes of our own that were not sent at once
         self.source.reader = self
 
     # -- the usual way -----------------------------------------------------------------------
 
-    def readable(self, now: float) -> None:
+    def readable(self, now: float) -> None:  # noqa: C901
         """Move what has come. Flat: this runs once for each wake-up."""
         pair, memory, carry = self.pair, self._memory, self._carry
         if self._pauses or self.sink.pending or memory.used > memory.bound:
@@ -155,8 +168,14 @@ class Pump:
         """An event from before reading was turned off, or a hang-up of a lane that is not read."""
         self.source.read(False)
         if not self._pauses and not self.sink.pending:
+            self.pair.short_of_memory(now)
             self.pause()
-            self.pair.later(now + BREATH, self.unpause)
+            self.pair.later(now + BREATH, self._look_again)
+
+    def _look_again(self, now: float) -> None:
+        if not self._memory.full:
+            self._memory.full_since = None
+        self.unpause(now)
 
     def _blocked_by_sink(self) -> None:
         self.source.read(False)
@@ -166,7 +185,7 @@ class Pump:
 
     def _move(self, at: int, end: int, now: float) -> None:
         """Scan and send `buffer[at:end]`, and do at the first border what waits for it."""
-        memory = self._memory
+        memory, decisions = self._memory, 0
         if self._at_border is not None:
             at = self._to_border(at, end)
         while at < end and not self.pair.over:
@@ -175,12 +194,16 @@ class Pump:
                 return
             cleared = self._scan(memory.buffer, at, end)
             self._emit(memory.view[at:cleared])
-            if cleared == end:
+            if cleared == end or self.pair.over:
                 return
             if not self.scanner.stop:
                 self._keep(memory.view[cleared:end])
                 return
             at = self._stop_frame(cleared, end, now)
+            decisions += 1
+            if decisions == DECISIONS_AT_ONCE and not self.pair.over:
+                self.pause()
+                self.pair.soon(self.unpause)
 
     def _stopped(self, at: int, end: int, now: float) -> None:
         """The scan of the usual way halted at a stop frame."""
@@ -207,10 +230,21 @@ class Pump:
         self._scan(self._memory.buffer, at, border)
         self._emit(self._memory.view[at:border])
         if not self.scanner.owed:
-            waiting, self._at_border = self._at_border, None
-            for action in waiting or ():
-                action()
+            self._do_at_border()
         return border
+
+    def _do_at_border(self) -> None:
+        """Whatever is done may end the pair, and there is nothing to be done then."""
+        while self._at_border:
+            action = self._at_border.popleft()
+            if isinstance(action, bytes):
+                self._memory.used -= len(action)
+                self._emit(action)
+            else:
+                action()
+        self._at_border = None
+        if not self.sink.pending:
+            self._heard()
 
     def _collect(self, now: float) -> None:
         """Receive more of a stop frame, never beyond it."""
@@ -264,18 +298,57 @@ class Pump:
         """Send in place of the stop frame that is being decided: at a border by its nature."""
         self._emit(frame)
 
+    def release(self, frame: bytes, now: float) -> None:
+        """Scan and send one whole frame that was held; to be called at a border.
+
+        Not by way of the shared buffer, which may be in use, and not behind what is carried,
+        which came later.
+        """
+        try:
+            cleared = self._scan(bytearray(frame), 0, len(frame))
+        except PeerError as error:
+            self.pair.violated(self.direction, error)
+            return
+        if cleared:
+            self._emit(frame)
+        else:
+            self.pair.decide(self.direction, frame, now)
+
     def inject(self, frames: bytes) -> None:
         """Send at the next frame border."""
-        self.at_border(partial(self._emit, frames))
+        if self.scanner.owed:
+            self._wait_for_border(frames)
+            self._memory.used += len(frames)
+        else:
+            self._emit(frames)
+            if self.pair.over or not self.sink.pending:
+                return
+        before, self._unheard = self._unheard, self._unheard + len(frames)
+        if before <= UNHEARD_BOUND < self._unheard:
+            self._other.pause()
+
+    def _heard(self) -> None:
+        """None of our own frames waits any more."""
+        if self._unheard > UNHEARD_BOUND:
+            self.pair.soon(self._other.unpause)
+        self._unheard = 0
+
+    @property
+    def _other(self) -> Pump:
+        """The pump that reads from the peer to which this one sends."""
+        return self.pair.pumps[1 - self.direction]
 
     def at_border(self, action: Callable[[], None]) -> None:
         """Do this at the next frame border: now, if nothing is owed."""
-        if not self.scanner.owed:
-            action()
-        elif self._at_border is None:
-            self._at_border = deque((action,))
+        if self.scanner.owed:
+            self._wait_for_border(action)
         else:
-            self._at_border.append(action)
+            action()
+
+    def _wait_for_border(self, action: Callable[[], None] | bytes) -> None:
+        if self._at_border is None:
+            self._at_border = deque()
+        self._at_border.append(action)
 
     # -- reading or not ----------------------------------------------------------------------
 
@@ -297,6 +370,12 @@ class Pump:
 
     def offer(self, data: bytes, now: float) -> None:
         """Move bytes that were kept, of any length, as if they had been received just now."""
+        try:
+            self._offer(data, now)
+        except PeerError as error:
+            self.pair.violated(self.direction, error)
+
+    def _offer(self, data: bytes, now: float) -> None:
         memory, rest = self._memory, memoryview(data)
         while rest and not self.pair.over:
             if self._collected is not None:
@@ -314,6 +393,8 @@ class Pump:
 
     def drained(self) -> None:
         """The sink has nothing pending any more."""
+        if self._at_border is None:
+            self._heard()
         self._read_on()
 
     def _read_on(self) -> None:
@@ -324,14 +405,26 @@ class Pump:
 
     def flushed(self) -> None:
         """See `Reader`: the source lane is the sink of the other pump."""
-        self.pair.pumps[1 - self.direction].drained()
+        self._other.drained()
 
     def lost(self, error: OSError) -> None:
         """See `Reader`."""
         self.pair.lost(self.source, error)
 
+    # -- what is kept ------------------------------------------------------------------------
+
+    @property
+    def kept(self) -> int:
+        """Bytes: carried, collected, and of our own that wait for a border."""
+        return len(self._carry) + len(self._collected or b"") + self._waiting
+
+    @property
+    def _waiting(self) -> int:
+        return sum(len(frames) for frames in self._at_border or () if isinstance(frames, bytes))
+
     def close(self) -> None:
         """The pair is over: nothing is kept."""
         self._release_collected()
         self._keep(b"")
+        self._memory.used -= self._waiting
         self._at_border = None

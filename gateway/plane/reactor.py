@@ -19,11 +19,13 @@ of events with another meaning.
 
 from __future__ import annotations
 
+import math
 import select
 import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import trio
@@ -39,6 +41,15 @@ from gateway.wire.contract import Denial, EndReason, Job, Peer, Session
 
 EVENTS_AT_ONCE = 256
 """Events taken from the kernel by one call: enough to make it cheap, few enough to be fresh."""
+
+
+DEADLINES_AT_ONCE = 16
+"""Deadlines kept in a row before the rest of the process has a chance: each may be a chunk that was
+carried, which costs up to a turn."""
+
+RELIEF = 2.0
+"""Seconds that memory may be full all the time: those who should take what is kept do not, and
+nobody is read. Longer than a lane lingers, and a short break for all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +114,12 @@ class Reactor:
         session: Session,
         owner: object = None,
         received: tuple[bytes, bytes] = (b"", b""),
+        expires: float = math.inf,
     ) -> Pair:
-        """Take over two connected, non-blocking sockets.
+        """Take over two connected, non-blocking sockets. Raises nothing: the pair may be over.
 
         `received`: what was read from each side beyond the opening, by direction.
+        `expires`: when nothing proves any more who the client is, by our clock.
         """
         now = self.clock()
         lanes = [
@@ -116,16 +129,15 @@ class Reactor:
         pair = Pair(self, lanes[0], lanes[1], session, owner)
         pair.touched = now
         self.pairs.add(pair)
-        for lane in lanes:
-            self._lanes[lane.fd] = lane
-            lane.read(True)
-        self.deadlines.add(now + self.settings.idle, _IdleWatch(self, pair).look)
-        for pump in pair.pumps:
-            if received[pump.direction] and not pair.over:
-                try:
-                    pump.offer(received[pump.direction], now)
-                except Exception as error:
-                    self._failed(pump.source, error)
+        self._lanes.update((lane.fd, lane) for lane in lanes)
+        try:
+            for lane in lanes:
+                lane.read(True)
+            pair.watch(expires)
+            for pump in pair.pumps:
+                pump.offer(received[pump.direction], now)
+        except Exception as error:
+            self.crash(pair, error)
         return pair
 
     def resume(self, pair: Pair, token: int, result: bytes | Denial) -> None:
@@ -133,7 +145,7 @@ class Reactor:
         try:
             pair.resume(token, result, self.clock())
         except Exception as error:
-            self._crash(pair, error)
+            self.crash(pair, error)
 
     def part(self, pair: Pair, reason: EndReason, farewell: bytes, detail: str) -> None:
         """Called by a pair that ends: its lanes deliver what they must, then close."""
@@ -141,7 +153,7 @@ class Reactor:
         gone = {EndReason.CLIENT_CLOSED: pair.client, EndReason.CLIENT_LOST: pair.client}
         gone |= {EndReason.BROKER_CLOSED: pair.broker, EndReason.BROKER_LOST: pair.broker}
         for lane in (pair.broker, pair.client):
-            if lane is gone.get(reason):
+            if lane is gone.get(reason) or reason is EndReason.OUT_OF_MEMORY:
                 self.forget(lane)
             else:
                 Lingering(self, lane).begin(farewell if lane is pair.client else b"")
@@ -182,17 +194,15 @@ class Reactor:
 
     def _rare(self, lane: Lane, event: int, now: float) -> None:
         """A lane can be written, or is hung up."""
-        if event & OUT:
+        if event & OUT or lane.pending:
+            # A hang-up is found by sending.
             try:
                 if lane.flush():
                     lane.reader.flushed()
             except OSError as error:
                 lane.reader.lost(error)
-        if event & ~OUT and self._lanes.get(lane.fd) is lane:
-            if lane.reading:
-                lane.reader.readable(now)
-            else:
-                lane.mute()
+        if event & ~OUT and lane.reading and self._lanes.get(lane.fd) is lane:
+            lane.reader.readable(now)
 
     def _failed(self, lane: Lane, error: Exception) -> None:
         pump = lane.reader
@@ -201,11 +211,33 @@ class Reactor:
         elif isinstance(error, PeerError):
             pump.pair.violated(pump.direction, error)
         else:
-            self._crash(pump.pair, error)
+            self.crash(pump.pair, error)
 
-    def _crash(self, pair: Pair, error: Exception) -> None:
+    def crash(self, pair: Pair, error: Exception) -> None:
+        """Our own bug ends a pair, and it alone."""
         self.hooks.crashed(pair, error)
         pair.end(EndReason.INTERNAL_ERROR)
+
+    # -- memory ------------------------------------------------------------------------------
+
+    def short_of_memory(self, now: float) -> None:
+        """A pump does not read because memory is full."""
+        if self.memory.full_since is None:
+            self.memory.full_since = now
+            self.deadlines.add(now + RELIEF, partial(self._relieve, now))
+
+    def _relieve(self, since: float, now: float) -> None:
+        """End the pairs that keep the most, if memory was full all the time."""
+        if self.memory.full_since != since:
+            return
+        self.memory.full_since = None
+        excess = self.memory.used - self.memory.bound
+        by_size = sorted(((pair.kept, id(pair), pair) for pair in self.pairs), reverse=True)
+        for kept, _, pair in by_size:
+            if excess <= 0:
+                return
+            pair.end(EndReason.OUT_OF_MEMORY, detail=f"{kept} bytes waited for its peers")
+            excess -= kept
 
     # -- in trio -----------------------------------------------------------------------------
 
@@ -227,7 +259,7 @@ class Reactor:
                 await trio.sleep_forever() if head is None else await trio.sleep(
                     max(0.0, head - self.clock())
                 )
-            self.deadlines.expire(self.clock())
+            self.deadlines.expire(self.clock(), DEADLINES_AT_ONCE)
 
     def _rearm(self) -> None:
         if self._timer is not None:
@@ -241,22 +273,3 @@ class Reactor:
             self.forget(lane)
         trio.lowlevel.notify_closing(self._epoll.fileno())
         self._epoll.close()
-
-
-class _IdleWatch:
-    """Looks, once in a while, whether a pair has moved anything since."""
-
-    __slots__ = ("_pair", "_reactor")
-
-    def __init__(self, reactor: Reactor, pair: Pair) -> None:
-        self._reactor = reactor
-        self._pair = pair
-
-    def look(self, now: float) -> None:
-        pair, idle = self._pair, self._reactor.settings.idle
-        if pair.over:
-            return
-        if now - pair.touched >= idle:
-            pair.end(EndReason.IDLE)
-        else:
-            self._reactor.deadlines.add(pair.touched + idle, self.look)

@@ -23,11 +23,12 @@ from typing import Any, Protocol
 import pytest
 
 from .artifacts import Artifacts
+from .brokers.cluster import Cluster, LoadManager
 from .brokers.jars import MissingToolError, pulsar_jars
 from .brokers.standalone import Standalone
 from .brokers.tokens import Authority
 from .clients import OPERATION_SECONDS, Client, Token, close_client, open_client
-from .gateways import PASS_THROUGH, Gateway, Plan
+from .gateways import PASS_THROUGH, Gateway, Plan, Upstream
 from .tap import Tap
 
 GATEWAY, DIRECT = "gateway", "direct"
@@ -180,28 +181,52 @@ def pulsar_auth(start_session_broker: StartBroker, authority: Authority) -> Stan
     return start_session_broker("auth", authority=authority)
 
 
+def _running_cluster(
+    jars: Path, artifacts: Artifacts, load_manager: LoadManager
+) -> Iterator[Cluster]:
+    directory = artifacts.directory(f"cluster-{load_manager.name.lower()}")
+    cluster = Cluster(jars, directory, load_manager)
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def modular(jars: Path, artifacts: Artifacts) -> Iterator[Cluster]:
+    """Two brokers that redirect lookups to each other."""
+    yield from _running_cluster(jars, artifacts, LoadManager.MODULAR)
+
+
+@pytest.fixture(scope="module")
+def extensible(jars: Path, artifacts: Artifacts) -> Iterator[Cluster]:
+    """Two brokers that tell clients where a topic has gone."""
+    yield from _running_cluster(jars, artifacts, LoadManager.EXTENSIBLE)
+
+
 # --- the way to them -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Route:
-    """How a test's clients get to `broker`: through `tap` and `gateway`, or by neither when the
-    run is direct.
+    """How a test's clients get to `broker` (or to a cluster): through `tap` and `gateway`, or by
+    neither when the run is direct.
     """
 
     url: str
-    broker: Standalone
+    broker: Any
     gateway: Gateway | None = None
     tap: Tap | None = None
 
 
 class StartGateway(Protocol):
-    def __call__(self, broker: Standalone, plan: Plan = PASS_THROUGH) -> Gateway: ...
+    def __call__(
+        self, broker: Upstream, plan: Plan = PASS_THROUGH, until: str = "readyz"
+    ) -> Gateway: ...
 
 
 class Reach(Protocol):
     def __call__(
-        self, broker: Standalone, plan: Plan = PASS_THROUGH, *, through: Gateway | None = None
+        self, broker: Upstream, plan: Plan = PASS_THROUGH, *, through: Gateway | None = None
     ) -> Route: ...
 
 
@@ -218,9 +243,9 @@ def gateway(artifacts: Artifacts, request: pytest.FixtureRequest) -> Iterator[St
     """
     with ExitStack() as running:
 
-        def start(broker: Standalone, plan: Plan = PASS_THROUGH) -> Gateway:
+        def start(broker: Upstream, plan: Plan = PASS_THROUGH, until: str = "readyz") -> Gateway:
             started = Gateway(broker, plan, artifacts.directory(f"gateway-{request.node.name}"))
-            started.start()
+            started.start(until)
             running.callback(started.stop)
             return started
 
@@ -236,7 +261,7 @@ def plain_gateway(pulsar: Standalone, artifacts: Artifacts) -> Iterator[Gateway]
     shared.stop()
 
 
-def _assert_hidden(tap: Tap, gateway: Gateway, broker: Standalone) -> None:
+def _assert_hidden(tap: Tap, gateway: Gateway, broker: Upstream) -> None:
     tap.close()
     found = [str(leak) for leak in tap.leaks(broker.traces)]
     assert not found, "a client was shown its broker:\n" + "\n".join(found)
@@ -249,7 +274,7 @@ def reach(way: str, gateway: StartGateway) -> Iterator[Reach]:
     with ExitStack() as opened:
 
         def open_route(
-            broker: Standalone, plan: Plan = PASS_THROUGH, *, through: Gateway | None = None
+            broker: Upstream, plan: Plan = PASS_THROUGH, *, through: Gateway | None = None
         ) -> Route:
             if way == DIRECT:
                 return Route(broker.service_url, broker)

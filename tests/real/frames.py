@@ -32,6 +32,8 @@ class Kind(IntEnum):
     CONNECTED = 3
     MESSAGE = 9
     ERROR = 14
+    CLOSE_PRODUCER = 15
+    CLOSE_CONSUMER = 16
     LOOKUP = 23
     LOOKUP_RESPONSE = 24
 
@@ -39,6 +41,8 @@ class Kind(IntEnum):
 class ServerError(IntEnum):
     AUTHENTICATION = 3
     AUTHORIZATION = 4
+    SERVICE_NOT_READY = 6
+    NOT_ALLOWED = 22
 
 
 def varint(number: int) -> bytes:

@@ -5,17 +5,17 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 
 from .brokers.ports import free_ports
 from .brokers.processes import end, spawn, tail
-from .brokers.standalone import Standalone
 
 HOST = "127.0.0.1"
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -27,20 +27,34 @@ STOP_SECONDS = 30
 Settings = dict[str, Any]
 
 
+class Upstream(Protocol):
+    """What a gateway stands in front of: one broker, or some of a cluster."""
+
+    @property
+    def service_url(self) -> str:
+        """`pulsar://host:port`, with a comma before each further `host:port`."""
+
+    @property
+    def traces(self) -> tuple[str, ...]:
+        """Texts that give a broker away, whoever shows them."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a test wants of a gateway.
 
     `identity`: how clients prove who they are; `credential`: our own, where we speak for them;
-    `unknown`: what becomes of commands nobody knows; `key`: seals names, else a random one.
+    `unknown`: what becomes of commands nobody knows; `key`: seals names, else a random one;
+    `names`: how brokers are named, where that says it all.
     """
 
     identity: Mapping[str, Any] = field(default_factory=lambda: {"mode": "pass-through"})
     credential: Mapping[str, Any] | None = None
     unknown: str = "pass"
     key: Path | None = None
+    names: Mapping[str, Any] | None = None
 
-    def settings(self, broker: Standalone, port: int, admin_port: int) -> Settings:
+    def settings(self, broker: Upstream, port: int, admin_port: int) -> Settings:
         """The whole content of the gateway's file."""
         listener: Settings = {"name": "clients", "bind": f"{HOST}:{port}", "cluster": CLUSTER}
         listener |= {"identity": dict(self.identity), "unknown": self.unknown}
@@ -51,14 +65,26 @@ class Plan:
             "admin": {"bind": f"{HOST}:{admin_port}"},
         }
 
-    def _cluster(self, broker: Standalone) -> Settings:
-        targets = {"networks": [f"{broker.host}/32"], "ports": [broker.port]}
-        cluster: Settings = {"brokers": [broker.service_url], "targets": targets}
+    def _cluster(self, broker: Upstream) -> Settings:
+        cluster: Settings = {"brokers": broker.service_url, "targets": _targets(broker)}
         if self.credential:
             cluster["credential"] = dict(self.credential)
-        if self.key:
-            cluster["names"] = {"sealed": {"keys": [{"file": str(self.key)}]}}
+        names = sealed_by(self.key) if self.key else self.names
+        if names:
+            cluster["names"] = dict(names)
         return cluster
+
+
+def _targets(broker: Upstream) -> Settings:
+    """These brokers, and no others."""
+    addresses = broker.service_url.removeprefix("pulsar://").split(",")
+    hosts, ports = zip(*(address.split(":") for address in addresses), strict=True)
+    return {"networks": [f"{host}/32" for host in hosts], "ports": sorted({*map(int, ports)})}
+
+
+def sealed_by(*keys: Path) -> Settings:
+    """The names of brokers: the first key seals them, all keys open them."""
+    return {"sealed": {"keys": [{"file": str(key)} for key in keys]}}
 
 
 PASS_THROUGH = Plan()
@@ -76,7 +102,7 @@ def verifying(credential: Path, *, forward: bool = False, **token: Any) -> Plan:
 class Gateway:
     """One running gateway in front of `broker`; `directory` takes its settings and its log."""
 
-    def __init__(self, broker: Standalone, plan: Plan, directory: Path) -> None:
+    def __init__(self, broker: Upstream, plan: Plan, directory: Path) -> None:
         self.port, self.admin_port = free_ports(HOST, 2)
         self.url = f"pulsar://{HOST}:{self.port}"
         self.metrics_url = f"http://{HOST}:{self.admin_port}/metrics"
@@ -86,16 +112,16 @@ class Gateway:
         self._log_checked = 0
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Returns when the gateway says that it is ready; fails with its log otherwise. After a
-        stop it starts anew.
+    def start(self, until: str = "readyz") -> None:
+        """Returns when the gateway says that it is ready (or, with "livez", that it lives); fails
+        with its log otherwise. After a stop it starts anew.
         """
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(yaml.safe_dump(self._settings, sort_keys=False))
         command = [sys.executable, "-m", "gateway", "run", str(self._file)]
         self._process = spawn(command, self.log, os.environ | {"PYTHONPATH": str(CHECKOUT)})
         try:
-            self._wait_until_ready(time.monotonic() + READY_SECONDS)
+            self._wait_until(until, time.monotonic() + READY_SECONDS)
         except BaseException:
             end(self._process, STOP_SECONDS, signal.SIGKILL)
             self._process = None
@@ -123,9 +149,18 @@ class Gateway:
         around = fresh[max(0, at - 500) : at + 3000].decode(errors="replace")
         assert at < 0, f"the gateway logged a traceback:\n{around}"
 
-    def _wait_until_ready(self, deadline: float) -> None:
+    def ask(self, path: str) -> tuple[int, str]:
+        """What the admin listener answers: status and text. Raises OSError where it does not."""
+        url = f"http://{HOST}:{self.admin_port}/{path}"
+        try:
+            with urllib.request.urlopen(url, timeout=2) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def _wait_until(self, path: str, deadline: float) -> None:
         assert self._process is not None
-        while not self._is_ready():
+        while not self._affirms(path):
             assert self._process.poll() is None, (
                 f"the gateway ended with {self._process.returncode}:\n{tail(self.log)}"
             )
@@ -134,11 +169,8 @@ class Gateway:
             )
             time.sleep(0.05)
 
-    def _is_ready(self) -> bool:
+    def _affirms(self, path: str) -> bool:
         try:
-            with urllib.request.urlopen(
-                f"http://{HOST}:{self.admin_port}/readyz", timeout=2
-            ) as answer:
-                return bool(answer.status == 200)
-        except OSError:  # includes HTTPError: not ready yet
+            return self.ask(path)[0] == 200
+        except OSError:  # nobody listens yet
             return False

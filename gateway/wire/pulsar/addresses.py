@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from gateway.wire.contract import Address, Denial, Gate
+from gateway.wire.contract import Address, Denial, Gate, Refusal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 
 ADVERTISED_PORT = 6650
 """Clients neither resolve an advertised name nor connect to it: any port serves, as long as it is
 always the same, because the text is the key of the client's connection pool."""
+
+_NOWHERE = Denial(Refusal.NOT_READY, "no broker was named")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +35,13 @@ class Veil:
         """What stands for a broker's URL."""
         address = parse(url)
         if address is None:
-            return ""
+            return _NOWHERE
         name = self.gate.advertise(address)
         return name if isinstance(name, Denial) else f"{self.scheme}://{name}:{ADVERTISED_PORT}"
+
+    def cleaned(self, text: str | bytes) -> str:
+        """A broker's text for a client. Protobuf hands out bytes where it is not UTF-8."""
+        return self.gate.clean(text.decode(errors="replace") if isinstance(text, bytes) else text)
 
     def hide(self, command: BaseCommand, kind: int) -> bool:
         """Rewrite a command in place. Answers whether anything was changed."""
@@ -47,15 +53,17 @@ class Veil:
     def _clean(self, command: BaseCommand, place: tuple[str, str]) -> bool:
         message: Any = getattr(command, place[0])
         text = getattr(message, place[1])
-        cleaned = self.gate.clean(text)
+        cleaned = self.cleaned(text) if text else text
         if cleaned == text:
             return False
         setattr(message, place[1], cleaned)
         return True
 
 
-def parse(url: str) -> Address | None:
+def parse(url: str | bytes) -> Address | None:
     """Where a URL like `pulsar://host:port` points to; None where it points nowhere."""
+    if isinstance(url, bytes):  # not UTF-8
+        return None
     try:
         parts = urlsplit(url)
         default = 6651 if parts.scheme == "pulsar+ssl" else 6650
@@ -79,7 +87,7 @@ def _replace(veil: Veil, message: _Urls, plain: str, tls: str) -> bool:
         return False
     advertised = veil.advertised_url(url)
     for field in (plain, tls):
-        if isinstance(advertised, Denial) or not advertised:
+        if isinstance(advertised, Denial):
             message.ClearField(field)
         else:
             setattr(message, field, advertised)
@@ -98,23 +106,34 @@ def _close_consumer(veil: Veil, command: BaseCommand) -> bool:
 
 def _scalable_topic(veil: Veil, command: BaseCommand) -> bool:
     dag = command.scalableTopicUpdate.dag
+    changed = _replace(veil, dag, "controller_broker_url", "controller_broker_url_tls")
     for segment in dag.segment_brokers:
-        # The plain URL is required by the schema: an empty text says "none".
-        if _replace(veil, segment, "broker_url", "broker_url_tls") and not segment.broker_url:
-            segment.broker_url = ""
-    _replace(veil, dag, "controller_broker_url", "controller_broker_url_tls")
-    return True
+        changed |= _replace(veil, segment, "broker_url", "broker_url_tls")
+        if not segment.HasField("broker_url"):
+            segment.broker_url = ""  # required by the schema; empty says "none"
+    return changed
 
 
 def _coordinators(veil: Veil, command: BaseCommand) -> bool:
+    changed = False
     for assignment in command.watchTcAssignmentsUpdate.snapshot.assignments:
-        _replace(veil, assignment, "broker_service_url", "broker_service_url_tls")
+        changed |= _replace(veil, assignment, "broker_service_url", "broker_service_url_tls")
+    return changed
+
+
+def _consumer_stats(_veil: Veil, command: BaseCommand) -> bool:
+    """`address` is where the broker sees the consumer: an inner address of the gateway's own."""
+    message = command.consumerStatsResponse
+    if not message.HasField("address"):
+        return False
+    message.ClearField("address")
     return True
 
 
 _REWRITES: dict[int, Callable[[Veil, BaseCommand], bool]] = {
     Kind.CLOSE_PRODUCER: _close_producer,
     Kind.CLOSE_CONSUMER: _close_consumer,
+    Kind.CONSUMER_STATS_RESPONSE: _consumer_stats,
     Kind.SCALABLE_TOPIC_UPDATE: _scalable_topic,
     Kind.WATCH_TC_ASSIGNMENTS_UPDATE: _coordinators,
 }

@@ -2,6 +2,8 @@
 
 Each hop sends the client's own LOOKUP again (listener name, properties and unknown fields with
 it) to the broker that the last answer named, with the `authoritative` flag of that answer.
+A side connection is opened in the client's name and answers for itself: PINGs, and challenges to
+show the credential again.
 """
 
 from __future__ import annotations
@@ -22,15 +24,20 @@ from gateway.wire.contract import (
     StepResult,
     Transmit,
 )
-from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandLookupTopicResponse
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
+    BaseCommand,
+    CommandLookupTopicResponse,
+    ServerError,
+)
 from gateway.wire.pulsar.addresses import parse
-from gateway.wire.pulsar.commands import decode, encode
+from gateway.wire.pulsar.commands import auth_response, decode, encode, kind_of
 from gateway.wire.pulsar.context import Client, Listener
+from gateway.wire.pulsar.frames import kind_name
 
 HOPS = 20
 """Redirects followed for one lookup, as Java's client does; real clusters need one or two."""
 
-_LOST = Denial(Refusal.NOT_READY, "the topic's broker was not found")
+NOT_FOUND = Denial(Refusal.NOT_READY, "the topic's broker was not found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +48,15 @@ class Hop:
     authoritative: bool
 
 
+def is_redirect(answer: CommandLookupTopicResponse) -> bool:
+    """Whether the broker sends the client elsewhere."""
+    redirect = CommandLookupTopicResponse.Redirect  # also what an absent field reads as
+    return answer.HasField("response") and answer.response == redirect
+
+
 def next_hop(answer: CommandLookupTopicResponse) -> Hop | None:
     """Whom a Redirect names; None for any other answer."""
-    if not answer.HasField("response") or answer.response != CommandLookupTopicResponse.Redirect:
+    if not is_redirect(answer):
         return None
     address = parse(answer.brokerServiceUrl or answer.brokerServiceUrlTls)
     return None if address is None else Hop(address, answer.authoritative)
@@ -51,10 +64,14 @@ def next_hop(answer: CommandLookupTopicResponse) -> Hop | None:
 
 @dataclass(frozen=True, slots=True)
 class Chase:
-    """A job: see `contract.Job`. Its outcome is the last broker's LOOKUP_RESPONSE."""
+    """A job: see `contract.Job`. Its outcome is the last broker's LOOKUP_RESPONSE.
+
+    `lookup`: the client's frame, with its `request_id`.
+    """
 
     listener: Listener
     client: Client
+    request_id: int
     lookup: bytes
     hop: Hop
 
@@ -65,32 +82,34 @@ class Chase:
             frame = yield from self._ask(hop)
             if isinstance(frame, Denial):
                 return frame
-            answer = decode(frame).lookupTopicResponse
-            following = next_hop(answer)
+            following = next_hop(decode(frame).lookupTopicResponse)
             if following is None:
                 return frame
             self.listener.gate.redirected()
             hop = following
-        return _LOST
+        return NOT_FOUND
 
     def _ask(self, hop: Hop) -> Generator[Step, StepResult, bytes | Denial]:
         """Dial, greet if the connection is fresh, ask."""
         dialled = yield Dial(hop.address)
         if not isinstance(dialled, Dialled):
-            return dialled if isinstance(dialled, Denial) else _LOST
+            return dialled if isinstance(dialled, Denial) else NOT_FOUND
         if dialled.fresh:
             refused = yield from self._greet()
             if refused is not None:
                 return refused
         yield Transmit(Peer.BROKER, self._request(hop))
-        return (yield from self._await(BaseCommand.LOOKUP_RESPONSE))
+        frame = yield from self._await(BaseCommand.LOOKUP_RESPONSE, opened=True)
+        if isinstance(frame, bytes):
+            self._check_answer(frame)
+        return frame
 
     def _greet(self) -> Generator[Step, StepResult, Denial | None]:
-        greeting = self.client.greeting(self.listener)
+        greeting = self.client.greeting(self.listener, side=True)
         if isinstance(greeting, Denial):
             return greeting
         yield Transmit(Peer.BROKER, greeting)
-        answer = yield from self._await(BaseCommand.CONNECTED)
+        answer = yield from self._await(BaseCommand.CONNECTED, opened=False)
         return answer if isinstance(answer, Denial) else None
 
     def _request(self, hop: Hop) -> bytes:
@@ -98,24 +117,49 @@ class Chase:
         command.lookupTopic.authoritative = hop.authoritative
         return encode(command)
 
+    def _check_answer(self, frame: bytes) -> None:
+        answered = decode(frame).lookupTopicResponse.request_id
+        if answered != self.request_id:
+            raise PeerError(f"a broker answered lookup {answered} instead of {self.request_id}")
+
     def _await(
-        self, wanted: BaseCommand.Type.ValueType
+        self, wanted: BaseCommand.Type.ValueType, *, opened: bool
     ) -> Generator[Step, StepResult, bytes | Denial]:
-        """The next frame of this type. A PING on a pooled connection is answered."""
+        """The next frame of this type. What a broker asks meanwhile is answered."""
         while True:
             frame = yield Receive(Peer.BROKER)
             if not isinstance(frame, bytes):
-                return frame if isinstance(frame, Denial) else _LOST
+                return frame if isinstance(frame, Denial) else NOT_FOUND
             command = decode(frame)
-            if command.type == wanted:
+            if command.type == wanted and command.HasField("type"):
                 return frame
-            if command.type == BaseCommand.PING:
-                yield Transmit(Peer.BROKER, _PONG)
-            elif command.type == BaseCommand.ERROR:
-                text = self.listener.gate.clean(command.error.message)
-                return Denial(Refusal.NOT_READY, text)
-            elif command.type != BaseCommand.PONG:
-                raise PeerError(f"a broker answered a lookup by command {command.type}")
+            reply = self._reply(command, kind_of(command, frame), opened=opened)
+            if isinstance(reply, Denial):
+                return reply
+            if reply:
+                yield Transmit(Peer.BROKER, reply)
+
+    def _reply(self, command: BaseCommand, kind: int, *, opened: bool) -> bytes | Denial:
+        """What we say to a frame that is not the awaited one; empty: nothing."""
+        if kind == BaseCommand.PING:
+            return _PONG
+        if kind == BaseCommand.PONG:
+            return b""
+        if kind == BaseCommand.AUTH_CHALLENGE:
+            proof = self.client.proof(self.listener, opened=opened)
+            ours = self.listener.version
+            return proof if isinstance(proof, Denial) else auth_response(proof, ours)
+        if kind == BaseCommand.ERROR:
+            refusal = _REFUSALS.get(command.error.error, Refusal.NOT_READY)
+            return Denial(refusal, self.listener.veil.cleaned(command.error.message))
+        raise PeerError(f"a broker answered a lookup by {kind_name(kind)}")
+
+
+_REFUSALS = {
+    ServerError.AuthenticationError: Refusal.UNAUTHENTICATED,
+    ServerError.AuthorizationError: Refusal.UNAUTHORIZED,
+}
+"""What is the client's own affair: told by its code, so that it does not just try again."""
 
 
 def _pong() -> bytes:

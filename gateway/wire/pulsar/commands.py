@@ -9,7 +9,7 @@ from __future__ import annotations
 from google.protobuf.message import DecodeError
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Denial, Refusal
+from gateway.wire.contract import Credential, Denial, Refusal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     BaseCommand,
     CommandLookupTopicResponse,
@@ -34,6 +34,22 @@ CODES = {
     Refusal.UNSUPPORTED: ServerError.UnsupportedVersionError,
 }
 """Pulsar's error for each kind of refusal. What clients make of them: docs/protocols/pulsar.md."""
+
+
+BUSY = Denial(Refusal.TOO_MANY, "too many requests wait on this connection")
+
+
+def check_request(request_id: int) -> None:
+    """Raises `PeerError` where a client uses an id of ours."""
+    if request_id >= FIRST_OWN_REQUEST:
+        raise PeerError(f"request id {request_id} is beyond 2^63")
+
+
+def text(value: str | bytes) -> str:
+    """A client's text. What is not UTF-8 comes out of protobuf as bytes: raises `PeerError`."""
+    if isinstance(value, bytes):
+        raise PeerError("a text that is not UTF-8")
+    return value
 
 
 def decode(frame: bytes) -> BaseCommand:
@@ -77,4 +93,13 @@ def lookup_failed(request_id: int, denial: Denial) -> bytes:
     answer.response = CommandLookupTopicResponse.Failed
     answer.error = CODES[denial.refusal]
     answer.message = denial.text
+    return encode(command)
+
+
+def auth_response(credential: Credential, version: str) -> bytes:
+    """An AUTH_RESPONSE of our own."""
+    command = BaseCommand(type=BaseCommand.AUTH_RESPONSE)
+    command.authResponse.client_version = version
+    command.authResponse.response.auth_method_name = credential.method
+    command.authResponse.response.auth_data = credential.data
     return encode(command)

@@ -14,7 +14,7 @@ from gateway.wire.pulsar.commands import encode
 class Mode(StrEnum):
     """Who authenticates clients, and what the broker is told of them."""
 
-    PASS_THROUGH = "pass-through"
+    PASS_THROUGH = "pass-through"  # noqa: S105 (no password)
     VERIFY = "verify"
     VERIFY_AND_FORWARD = "verify-and-forward"
 
@@ -25,12 +25,15 @@ class Bounds:
 
     `collected`: bytes of a stop frame; Pulsar's own default for frames is 5 MiB, and a PRODUCER
     carries a schema. `handles`: producers and consumers. `lookups`: unanswered at a time; the
-    Java client allows itself 5,000. `rounds`: of one authentication, as SASL has a handful.
+    Java client allows itself 5,000. `lookup_bytes`: of their frames, which are kept in case of a
+    redirect; 5,000 have less than a megabyte. `rounds`: frames of a broker until CONNECTED; SASL
+    needs a handful.
     """
 
     collected: int = 6 * 1024 * 1024
     handles: int = 20_000
     lookups: int = 5_000
+    lookup_bytes: int = 4 * 1024 * 1024
     rounds: int = 10
 
 
@@ -54,45 +57,61 @@ class Listener:
 class Client:
     """Who is at the other end of one connection.
 
-    `credential`: the newest that the client showed; later connections of ours use it.
+    `connect`: its CONNECT, with the newest credential that it showed.
+    `credential`: the same credential, its method by name.
     """
 
     connect: CommandConnect
     principal: Principal
     credential: Credential
 
-    def greeting(self, listener: Listener) -> bytes | Denial:
+    def show(self, credential: Credential) -> None:
+        """The client has a newer credential: later connections of ours use it."""
+        self.credential = credential
+        _prove(self.connect, credential)
+
+    def greeting(self, listener: Listener, *, side: bool = False) -> bytes | Denial:
         """The CONNECT that opens a broker connection on behalf of this client.
 
         The client's version, protocol version, flags and unknown fields go along. In the
         verifying modes the credential is ours, and `original_principal` says whom we speak for.
+        `side`: a connection on which the client is not heard; we answer challenges there.
         """
         command = BaseCommand(type=BaseCommand.CONNECT)
-        connect = command.connect
-        connect.CopyFrom(self.connect)
-        connect.ClearField("proxy_to_broker_url")
-        if listener.mode is Mode.PASS_THROUGH:
-            self._show(connect, self.credential)
-            return encode(command)
-        ours = listener.gate.credential()
-        if isinstance(ours, Denial):
-            return ours
-        self._show(connect, ours)
-        connect.ClearField("auth_method")
+        command.connect.CopyFrom(self.connect)
+        command.connect.ClearField("proxy_to_broker_url")
+        if side:
+            command.connect.feature_flags.supports_auth_refresh = True
+        if listener.mode is not Mode.PASS_THROUGH:
+            ours = listener.gate.credential()
+            if isinstance(ours, Denial):
+                return ours
+            self._speak_for(command.connect, ours, listener)
+        return encode(command)
+
+    def _speak_for(self, connect: CommandConnect, ours: Credential, listener: Listener) -> None:
+        _prove(connect, ours)
         connect.original_principal = self.principal.name
         connect.proxy_version = listener.version
         if listener.mode is Mode.VERIFY_AND_FORWARD:
             # The field is a string: upstream's proxy, too, sends text credentials only.
             connect.original_auth_data = self.credential.data.decode("utf-8", "replace")
             connect.original_auth_method = self.credential.method
-        return encode(command)
 
-    def _show(self, connect: CommandConnect, credential: Credential) -> None:
-        if credential.method:
-            connect.auth_method_name = credential.method
-        else:
-            connect.ClearField("auth_method_name")
-        if credential.data:
-            connect.auth_data = credential.data
-        else:
-            connect.ClearField("auth_data")
+    def proof(self, listener: Listener, *, opened: bool) -> Credential | Denial:
+        """What answers an AUTH_CHALLENGE: whatever the broker was shown by CONNECT.
+
+        While a connection is being opened that is ours in both verifying modes. Once it is open
+        the broker asks for what can expire: a forwarded credential is the client's.
+        """
+        if listener.mode is Mode.PASS_THROUGH:
+            return self.credential
+        if listener.mode is Mode.VERIFY_AND_FORWARD and opened:
+            return self.credential
+        return listener.gate.credential()
+
+
+def _prove(connect: CommandConnect, credential: Credential) -> None:
+    connect.ClearField("auth_method")  # a number of old clients, which the name replaced
+    connect.auth_method_name = credential.method
+    connect.auth_data = credential.data

@@ -1,51 +1,78 @@
 """The producers and consumers of one pair, and their states.
 
-States: *opening* (PRODUCER or SUBSCRIBE forwarded), *queued* (a producer that waits for exclusive
-access: PRODUCER_SUCCESS with `producer_ready` false), *open*, *closing* and *unsubscribing* (the
-client's CLOSE or UNSUBSCRIBE forwarded). An id that the broker closed, or refused, is in no
-state: it is not here.
+An *incarnation* is one (id, request that opened it). Its states:
 
-An *incarnation* is one (id, request that opened it). A new request for an id, an error answer, or
-a close by the broker ends it.
+- *opening*: PRODUCER or SUBSCRIBE was forwarded.
+- *reopening*: the same, in place of an incarnation that the broker had not closed yet. So the next
+  close by the broker may be meant for that one, and does not end this one.
+- *queued*: a producer waits for exclusive access (PRODUCER_SUCCESS with `producer_ready` false).
+- *open*.
+- *unsubscribing*, *closing*: the client's UNSUBSCRIBE or CLOSE was forwarded.
+
+An id that is in no state is not here: never opened, refused, or closed by either side. What leads
+from state to state stands in docs/protocols/pulsar.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum, auto
+from typing import NamedTuple
 
 from gateway.wire.contract import Account, Action
 
 
 class State(Enum):
     OPENING = auto()
+    REOPENING = auto()
     QUEUED = auto()
     OPEN = auto()
-    CLOSING = auto()
     UNSUBSCRIBING = auto()
+    CLOSING = auto()
+
+
+class Asked(Enum):
+    """What a request wants of an incarnation."""
+
+    OPEN = auto()
+    UNSUBSCRIBE = auto()
+    CLOSE = auto()
 
 
 class Handle:
-    """One incarnation of a producer (`Action.PRODUCE`) or consumer (`Action.CONSUME`)."""
+    """One incarnation of a producer (`Action.PRODUCE`) or consumer (`Action.CONSUME`).
 
-    __slots__ = ("account", "action", "id", "state")
+    `requests`: those that the broker has not answered.
+    `close`: the client's CLOSE_PRODUCER while it waits behind held frames; empty otherwise.
+    """
 
-    def __init__(self, action: Action, id: int, account: Account) -> None:  # noqa: A002
+    __slots__ = ("account", "action", "close", "id", "requests", "state")
+
+    def __init__(self, action: Action, id: int, account: Account, state: State) -> None:
         self.action = action
         self.id = id
         self.account = account
-        self.state = State.OPENING
+        self.state = state
+        self.requests: list[int] = []
+        self.close = b""
+
+
+class Awaited(NamedTuple):
+    """What the answer to a request is about."""
+
+    handle: Handle
+    asked: Asked
 
 
 class Handles:
-    """The incarnations of one pair, by id and by the request whose answer is awaited."""
+    """The incarnations of one pair, by id and by the requests whose answers are awaited."""
 
-    __slots__ = ("_by_request", "consumers", "producers")
+    __slots__ = ("_awaited", "consumers", "producers")
 
     def __init__(self) -> None:
         self.producers: dict[int, Handle] = {}
         self.consumers: dict[int, Handle] = {}
-        self._by_request: dict[int, Handle] = {}
+        self._awaited: dict[int, Awaited] = {}
 
     def __len__(self) -> int:
         return len(self.producers) + len(self.consumers)
@@ -60,20 +87,25 @@ class Handles:
     def add(self, handle: Handle, request_id: int) -> None:
         """A new incarnation, whose answer is awaited."""
         self.table(handle.action)[handle.id] = handle
-        self._by_request[request_id] = handle
+        self.awaits(handle, request_id, Asked.OPEN)
 
-    def awaits(self, handle: Handle, request_id: int) -> None:
-        """One more answer to come: of a close, or a second one to the request that opened it."""
-        self._by_request[request_id] = handle
+    def awaits(self, handle: Handle, request_id: int, asked: Asked) -> None:
+        """One more answer to come."""
+        self._awaited[request_id] = Awaited(handle, asked)
+        handle.requests.append(request_id)
 
-    def answered(self, request_id: int) -> Handle | None:
-        """The incarnation that awaited this answer, if it is still the one of its id."""
-        handle = self._by_request.pop(request_id, None)
-        if handle is None or self.table(handle.action).get(handle.id) is not handle:
-            return None
-        return handle
+    def answered(self, request_id: int) -> Awaited | None:
+        """What this answer is about, if its incarnation is not over."""
+        awaited = self._awaited.pop(request_id, None)
+        if awaited is not None:
+            awaited.handle.requests.remove(request_id)
+        return awaited
 
     def remove(self, handle: Handle) -> None:
-        table = self.table(handle.action)
-        if table.get(handle.id) is handle:
-            del table[handle.id]
+        """An incarnation is over. Some of its requests never get an answer."""
+        del self.table(handle.action)[handle.id]
+        for request_id in handle.requests:
+            awaited = self._awaited.get(request_id)
+            # A client that uses an id twice has taken it from this incarnation.
+            if awaited is not None and awaited.handle is handle:
+                del self._awaited[request_id]

@@ -30,10 +30,18 @@ from gateway.wire.contract import (
     Transmit,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
-from gateway.wire.pulsar.commands import NO_REQUEST, decode, encode, error, kind_of
+from gateway.wire.pulsar.commands import (
+    NO_REQUEST,
+    auth_response,
+    decode,
+    encode,
+    error,
+    kind_of,
+    text,
+)
 from gateway.wire.pulsar.context import Client, Listener, Mode
 from gateway.wire.pulsar.frames import kind_name
-from gateway.wire.pulsar.session import PulsarSession, auth_response
+from gateway.wire.pulsar.session import PulsarSession
 
 _DIAL_REASONS = {
     Refusal.TARGET: EndReason.TARGET_REFUSED,
@@ -43,12 +51,17 @@ _DIAL_REASONS = {
 _LEGACY_METHODS = {1: "ycav1", 2: "athens"}
 """`CommandConnect.auth_method`, which the method's name replaced."""
 
+_OF_PROXIES = frozenset(
+    {"original_principal", "original_auth_data", "original_auth_method", "proxy_version"}
+)
+"""What a client may not say where we verify it: from us, a trusted proxy, it would be believed."""
+
 
 def open_pair(listener: Listener) -> Opening:
     """The conversation of one client connection."""
     frame = yield Receive(Peer.CLIENT)
     if not isinstance(frame, bytes):
-        return _silent(frame, EndReason.CLIENT_CLOSED)
+        return _silent(frame)
     try:
         connect = _connect(frame, listener)
         client = _identify(connect, listener)
@@ -62,9 +75,9 @@ def open_pair(listener: Listener) -> Opening:
 
 def _connect(frame: bytes, listener: Listener) -> CommandConnect:
     command = decode(frame)
-    if command.type != BaseCommand.CONNECT or not command.HasField("connect"):
-        kind = kind_name(kind_of(command, frame))
-        raise PeerError(f"a connection begins with CONNECT, not with {kind}")
+    kind = kind_of(command, frame)
+    if kind != BaseCommand.CONNECT or not command.HasField("connect"):
+        raise PeerError(f"a connection begins with CONNECT, not with {kind_name(kind)}")
     connect = command.connect
     if not listener.unknown_pass:
         connect.DiscardUnknownFields()
@@ -72,19 +85,19 @@ def _connect(frame: bytes, listener: Listener) -> CommandConnect:
 
 
 def _identify(connect: CommandConnect, listener: Listener) -> Client | Denial:
-    method = connect.auth_method_name or _LEGACY_METHODS.get(connect.auth_method, "")
+    method = text(connect.auth_method_name) or _LEGACY_METHODS.get(connect.auth_method, "")
     credential = Credential(method, connect.auth_data)
     if listener.mode is Mode.PASS_THROUGH:
         return Client(connect, Principal("", verified=False), credential)
-    if connect.HasField("original_principal") or connect.HasField("proxy_version"):
-        # It would be believed: to the broker we are a trusted proxy.
-        return Denial(Refusal.UNAUTHENTICATED, "original_principal is not accepted here")
+    claimed = {field.name for field, _ in connect.ListFields()} & _OF_PROXIES
+    if claimed:
+        return Denial(Refusal.UNAUTHENTICATED, f"{min(claimed)} is not accepted here")
     principal = listener.gate.authenticate(credential)
     return principal if isinstance(principal, Denial) else Client(connect, principal, credential)
 
 
 def _pair(listener: Listener, client: Client) -> Opening:
-    target = _target(listener, client.connect.proxy_to_broker_url)
+    target = _target(listener, text(client.connect.proxy_to_broker_url))
     if isinstance(target, Denial):
         return _refused(EndReason.TARGET_REFUSED, Denial(Refusal.NOT_READY, target.text))
     greeting = client.greeting(listener)
@@ -117,20 +130,26 @@ def _await_connected(listener: Listener, client: Client) -> Opening:
             command = decode(frame)
         except PeerError as violation:
             return _refused(EndReason.BROKER_VIOLATION, _NOT_READY, str(violation))
-        if command.type == BaseCommand.CONNECTED:
-            yield Transmit(Peer.CLIENT, _connected(command, frame, listener))
-            size = command.connected.max_message_size
-            return Opened(PulsarSession(listener, client, size))
-        if command.type == BaseCommand.ERROR:
-            return _broker_no(command, listener)
-        if command.type != BaseCommand.AUTH_CHALLENGE:
-            kind = kind_name(kind_of(command, frame))
-            detail = f"the broker answered CONNECT by {kind}"
-            return _refused(EndReason.BROKER_VIOLATION, _NOT_READY, detail)
-        refused = yield from _challenged(listener, client, frame)
-        if refused is not None:
-            return refused
+        outcome = yield from _answered(listener, client, command, frame)
+        if outcome is not None:
+            return outcome
     return _refused(EndReason.AUTHENTICATION_FAILED, _ENDLESS)
+
+
+def _answered(
+    listener: Listener, client: Client, command: BaseCommand, frame: bytes
+) -> Generator[Step, StepResult, Opened | Refused | None]:
+    """The broker's answer to our CONNECT; None: it goes on."""
+    kind = kind_of(command, frame)
+    if kind == BaseCommand.AUTH_CHALLENGE:
+        return (yield from _challenged(listener, client, frame))
+    if kind == BaseCommand.ERROR:
+        return _broker_no(command, listener)
+    if kind != BaseCommand.CONNECTED:
+        detail = f"the broker answered CONNECT by {kind_name(kind)}"
+        return _refused(EndReason.BROKER_VIOLATION, _NOT_READY, detail)
+    yield Transmit(Peer.CLIENT, _connected(command, frame, listener))
+    return Opened(PulsarSession(listener, client, command.connected.max_message_size))
 
 
 def _challenged(
@@ -138,7 +157,7 @@ def _challenged(
 ) -> Generator[Step, StepResult, Refused | None]:
     """One round: passed through, or answered with our own credential."""
     if listener.mode is not Mode.PASS_THROUGH:
-        ours = listener.gate.credential()
+        ours = client.proof(listener, opened=False)
         if isinstance(ours, Denial):
             return _refused(EndReason.NO_BROKER, ours)
         yield Transmit(Peer.BROKER, auth_response(ours, listener.version))
@@ -146,12 +165,9 @@ def _challenged(
     yield Transmit(Peer.CLIENT, frame)
     answer = yield Receive(Peer.CLIENT)
     if not isinstance(answer, bytes):
-        return _silent(answer, EndReason.CLIENT_CLOSED)
-    command = decode(answer)
-    if command.type != BaseCommand.AUTH_RESPONSE:
+        return _silent(answer)
+    if kind_of(decode(answer), answer) != BaseCommand.AUTH_RESPONSE:
         raise PeerError("an AUTH_CHALLENGE is answered by AUTH_RESPONSE")
-    data = command.authResponse.response
-    client.credential = Credential(data.auth_method_name, data.auth_data)
     yield Transmit(Peer.BROKER, answer)
     return None
 
@@ -160,13 +176,13 @@ def _connected(command: BaseCommand, frame: bytes, listener: Listener) -> bytes:
     """The broker's own word; under `unknown: mask` without flags that we do not know."""
     if listener.unknown_pass:
         return frame
-    command.connected.DiscardUnknownFields()
+    command.DiscardUnknownFields()
     return encode(command)
 
 
 def _broker_no(command: BaseCommand, listener: Listener) -> Refused:
     code: Any = command.error.error
-    detail = command.error.message
+    detail = str(command.error.message)  # bytes where it is not UTF-8
     listener.veil.hide(command, BaseCommand.ERROR)
     passed_through = listener.mode is Mode.PASS_THROUGH
     if passed_through and code == ServerError.AuthenticationError:
@@ -175,20 +191,24 @@ def _broker_no(command: BaseCommand, listener: Listener) -> Refused:
 
 
 def _broker_gone(denial: StepResult) -> Refused:
-    timeout = isinstance(denial, Denial) and denial.refusal is Refusal.TIMEOUT
-    reason = EndReason.HANDSHAKE_TIMEOUT if timeout else EndReason.BROKER_LOST
-    return _refused(reason, _NOT_READY)
+    refusal = denial.refusal if isinstance(denial, Denial) else Refusal.CLOSED
+    return _refused(_SILENCES.get(refusal, EndReason.BROKER_LOST), _NOT_READY)
 
 
-def _silent(denial: StepResult, otherwise: EndReason) -> Refused:
+def _silent(denial: StepResult) -> Refused:
     """The client did not say what it had to."""
-    reasons = {
-        Refusal.TIMEOUT: EndReason.HANDSHAKE_TIMEOUT,
-        Refusal.TOO_MANY: EndReason.FRAME_TOO_LARGE,
-    }
-    if isinstance(denial, Denial) and denial.refusal in reasons:
-        return _refused(reasons[denial.refusal], denial)
-    return Refused(otherwise)
+    if not isinstance(denial, Denial) or denial.refusal not in _SILENCES:
+        return Refused(EndReason.CLIENT_CLOSED)
+    too_large = denial.refusal is Refusal.TOO_MANY
+    told = Denial(Refusal.UNSUPPORTED, denial.text) if too_large else denial
+    return _refused(_SILENCES[denial.refusal], told)
+
+
+_SILENCES = {
+    Refusal.TIMEOUT: EndReason.HANDSHAKE_TIMEOUT,
+    Refusal.TOO_MANY: EndReason.FRAME_TOO_LARGE,
+}
+"""What it means that there is no frame, if not that the peer is gone."""
 
 
 def _refused(reason: EndReason, denial: Denial, detail: str = "") -> Refused:

@@ -1,4 +1,4 @@
-"""Decides the stop frames of one pair; docs/protocols/pulsar.md holds its table.
+"""Decides the stop frames of one pair; docs/protocols/pulsar.md holds its tables.
 
 Each handler takes a decoded command and its frame, changes the tables of this pair, and answers
 with effects. It never asks anybody who could make it wait: what is slow is a job.
@@ -7,8 +7,6 @@ with effects. It never asks anybody who could make it wait: what is slow is a jo
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
-from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.contract import (
@@ -27,49 +25,42 @@ from gateway.wire.contract import (
     Forward,
     Hold,
     Inject,
-    LookupOutcome,
     Refusal,
     Replace,
-    Start,
 )
-from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
-    BaseCommand,
-    CommandLookupTopicResponse,
-)
-from gateway.wire.pulsar.chase import Chase, next_hop
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import (
-    FIRST_OWN_REQUEST,
+    BUSY,
     NO_REQUEST,
+    auth_response,
+    check_request,
     decode,
     encode,
     error,
     kind_of,
-    lookup_failed,
+    text,
 )
 from gateway.wire.pulsar.context import Client, Listener, Mode
 from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
-from gateway.wire.pulsar.ids import Handle, Handles, State
+from gateway.wire.pulsar.ids import Asked, Handle, Handles, State
+from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.tables import ACTIONS
 
 FRAME_PADDING = 64 * 1024
 """What a frame has beside the message that a broker's `max_message_size` bounds, in bytes."""
 
-_BUSY = Denial(Refusal.TOO_MANY, "too many requests wait on this connection")
-
 
 class PulsarSession:
     """See `contract.Session`."""
 
     __slots__ = (
-        "_chases",
         "_client",
         "_handles",
         "_listener",
         "_lookups",
         "_to_broker",
         "_to_client",
-        "_tokens",
         "collected_bound",
     )
 
@@ -77,9 +68,7 @@ class PulsarSession:
         self._listener = listener
         self._client = client
         self._handles = Handles()
-        self._lookups: dict[int, bytes] = {}
-        self._chases: dict[int, int] = {}
-        self._tokens = count()
+        self._lookups = Lookups(listener, client)
         self.collected_bound = max(listener.bounds.collected, max_message_size + FRAME_PADDING)
         unknown = listener.unknown_pass
         self._to_broker = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, unknown])
@@ -113,8 +102,8 @@ class PulsarSession:
             return FORWARD
         if direction is Direction.TO_CLIENT:
             return DROP
-        text = f"{kind_name(kind)} is not known to this gateway"
-        return (Drop(), _end(EndReason.UNKNOWN_COMMAND, Refusal.UNSUPPORTED, text))
+        denial = Denial(Refusal.UNSUPPORTED, f"{kind_name(kind)} is not known to this gateway")
+        return _end(EndReason.UNKNOWN_COMMAND, denial)
 
     def _hidden(self, command: BaseCommand, frame: bytes) -> Effects:
         """To the client: without any broker's address."""
@@ -126,74 +115,128 @@ class PulsarSession:
 
     def _producer(self, command: BaseCommand, frame: bytes) -> Effects:
         request = command.producer
-        return self._open(Action.PRODUCE, request.producer_id, request.request_id, request.topic)
+        topic = text(request.topic)
+        return self._open(Action.PRODUCE, request.producer_id, request.request_id, topic)
 
     def _subscribe(self, command: BaseCommand, frame: bytes) -> Effects:
         request = command.subscribe
-        return self._open(Action.CONSUME, request.consumer_id, request.request_id, request.topic)
+        topic = text(request.topic)
+        return self._open(Action.CONSUME, request.consumer_id, request.request_id, topic)
 
-    def _open(self, action: Action, id: int, request_id: int, topic: str) -> Effects:  # noqa: A002
-        _check_request(request_id)
-        discard = self._incarnation_ends(self._handles.table(action).get(id))
-        if len(self._handles) >= self._listener.bounds.handles:
-            return (Drop(), Inject(Direction.TO_CLIENT, error(request_id, _BUSY)), *discard)
-        account = self._listener.gate.admit(action, topic, self._client.principal)
+    def _open(self, action: Action, id: int, request_id: int, topic: str) -> Effects:
+        check_request(request_id)
+        before = self._handles.table(action).get(id)
+        ended = self._ended(before)
+        account = self._admitted(action, topic)
         if isinstance(account, Denial):
-            return (Drop(), Inject(Direction.TO_CLIENT, error(request_id, account)), *discard)
-        self._handles.add(Handle(action, id, account), request_id)
+            return (*ended, Drop(), Inject(Direction.TO_CLIENT, error(request_id, account)))
+        state = State.OPENING if before is None else State.REOPENING
+        self._handles.add(Handle(action, id, account, state), request_id)
         if action is Action.CONSUME:
             self._to_client.consumers[id] = account
-        return (Forward(), *discard)
+        return (*ended, Forward())
+
+    def _admitted(self, action: Action, topic: str) -> Account | Denial:
+        if len(self._handles) >= self._listener.bounds.handles:
+            return BUSY
+        return self._listener.gate.admit(action, topic, self._client.principal)
 
     def _producer_success(self, command: BaseCommand, frame: bytes) -> Effects:
         answer = command.producer_success
-        handle = self._handles.answered(answer.request_id)
-        if handle is None:
+        awaited = self._handles.answered(answer.request_id)
+        if awaited is None:
             return FORWARD
-        if not answer.producer_ready:
-            handle.state = State.QUEUED
-            self._handles.awaits(handle, answer.request_id)
-            return FORWARD
-        handle.state = State.OPEN
-        self._to_broker.admit(handle.id, handle.account)
-        self._to_client.producers[handle.id] = handle.account
+        if not answer.producer_ready:  # the same request is answered once more, by yes or no
+            self._handles.awaits(awaited.handle, answer.request_id, awaited.asked)
+        state = State.OPEN if answer.producer_ready else State.QUEUED
+        self._opened(awaited.handle, Action.PRODUCE, state)
         return FORWARD
 
     def _success(self, command: BaseCommand, frame: bytes) -> Effects:
-        handle = self._handles.answered(command.success.request_id)
-        if handle is None:
+        awaited = self._handles.answered(command.success.request_id)
+        if awaited is None:
             return FORWARD
-        if handle.state in (State.CLOSING, State.UNSUBSCRIBING):
-            return (Forward(), *self._incarnation_ends(handle))
-        handle.state = State.OPEN
+        if awaited.asked is not Asked.OPEN:
+            return (Forward(), *self._ended(awaited.handle))
+        self._opened(awaited.handle, Action.CONSUME, State.OPEN)
         return FORWARD
+
+    def _opened(self, handle: Handle, action: Action, state: State) -> None:
+        """By the answer that suits its action, unless the client gave up meanwhile."""
+        if handle.action is not action or handle.state not in _UNANSWERED:
+            return
+        handle.state = state
+        if state is State.OPEN and action is Action.PRODUCE:
+            self._to_broker.admit(handle.id, handle.account)
+            self._to_client.producers[handle.id] = handle.account
 
     def _error(self, command: BaseCommand, frame: bytes) -> Effects:
-        handle = self._handles.answered(command.error.request_id)
-        if handle is not None and handle.state is State.UNSUBSCRIBING:
-            handle.state = State.OPEN  # the broker keeps a consumer that it does not unsubscribe
-            return self._hidden(command, frame)
-        return (*self._hidden(command, frame), *self._incarnation_ends(handle))
+        request_id = command.error.request_id
+        self._lookups.failed(request_id)
+        hidden = self._hidden(command, frame)
+        awaited = self._handles.answered(request_id)
+        if awaited is None:
+            return hidden
+        if awaited.asked is not Asked.UNSUBSCRIBE:
+            return (*hidden, *self._ended(awaited.handle))
+        if awaited.handle.state is State.UNSUBSCRIBING:
+            awaited.handle.state = State.OPEN  # the broker keeps what it does not unsubscribe
+        return hidden
 
-    def _close(self, command: BaseCommand, frame: bytes) -> Effects:
+    def _close_producer(self, command: BaseCommand, frame: bytes) -> Effects:
+        close = command.close_producer
+        handle = self._handles.producers.get(close.producer_id)
+        if handle is not None and handle.state is State.OPEN and handle.account.held:
+            handle.close = frame  # an overtaken SEND would cost the client its connection
+            return (Hold(handle.account),)
+        return self._close(handle, close.request_id)
+
+    def _close_consumer(self, command: BaseCommand, frame: bytes) -> Effects:
+        close = command.close_consumer
+        return self._close(self._handles.consumers.get(close.consumer_id), close.request_id)
+
+    def _close(self, handle: Handle | None, request_id: int) -> Effects:
         """The client's: nothing more is sent, but receipts and messages on their way still come."""
-        close = _closed_id(command)
-        handle = self._handles.table(close.action).get(close.id)
-        if handle is not None:
-            if handle.action is Action.PRODUCE:
-                self._to_broker.forget(handle.id)
-            handle.state = close.state
-            self._handles.awaits(handle, close.request_id)
+        check_request(request_id)
+        if handle is None or handle.state is State.CLOSING:
+            return FORWARD
+        if handle.action is Action.PRODUCE:
+            self._to_broker.forget(handle.id)
+            handle.close = b""
+        handle.state = State.CLOSING
+        self._handles.awaits(handle, request_id, Asked.CLOSE)
         return FORWARD
 
-    def _closed(self, command: BaseCommand, frame: bytes) -> Effects:
-        """The broker's: the incarnation is over, and the client is told where to go on."""
-        close = _closed_id(command)
-        handle = self._handles.table(close.action).get(close.id)
-        return (*self._hidden(command, frame), *self._incarnation_ends(handle))
+    def _unsubscribe(self, command: BaseCommand, frame: bytes) -> Effects:
+        request = command.unsubscribe
+        check_request(request.request_id)
+        handle = self._handles.consumers.get(request.consumer_id)
+        if handle is not None and handle.state not in _LEAVING:
+            handle.state = State.UNSUBSCRIBING
+            self._handles.awaits(handle, request.request_id, Asked.UNSUBSCRIBE)
+        return FORWARD
 
-    def _incarnation_ends(self, handle: Handle | None) -> Effects:
-        """Nothing of an ended incarnation is counted or sent any more."""
+    def _producer_closed(self, command: BaseCommand, frame: bytes) -> Effects:
+        handle = self._handles.producers.get(command.close_producer.producer_id)
+        return self._closed(handle, command, frame)
+
+    def _consumer_closed(self, command: BaseCommand, frame: bytes) -> Effects:
+        handle = self._handles.consumers.get(command.close_consumer.consumer_id)
+        return self._closed(handle, command, frame)
+
+    def _closed(self, handle: Handle | None, command: BaseCommand, frame: bytes) -> Effects:
+        """The broker's: the incarnation is over, and the client is told where to go on."""
+        hidden = self._hidden(command, frame)
+        if handle is not None and handle.state is State.REOPENING:
+            handle.state = State.OPENING  # it was the one before that is closed
+            return hidden
+        return (*hidden, *self._ended(handle))
+
+    def _ended(self, handle: Handle | None) -> Effects:
+        """Nothing of an ended incarnation is counted or sent any more.
+
+        A close of the client's own that still waited goes on: the client awaits its answer.
+        """
         if handle is None:
             return ()
         self._handles.remove(handle)
@@ -203,7 +246,8 @@ class PulsarSession:
         else:
             self._to_client.consumers.pop(handle.id, None)
         self._listener.gate.release(handle.account)
-        return (Discard(handle.account),)
+        discard = (Discard(handle.account),)
+        return (*discard, Inject(Direction.TO_BROKER, handle.close)) if handle.close else discard
 
     # -- SENDs that the scanner did not let pass ---------------------------------------------
 
@@ -229,59 +273,14 @@ class PulsarSession:
     # -- lookups -----------------------------------------------------------------------------
 
     def _lookup(self, command: BaseCommand, frame: bytes) -> Effects:
-        request_id = command.lookupTopic.request_id
-        _check_request(request_id)
-        if len(self._lookups) + len(self._chases) >= self._listener.bounds.lookups:
-            self._listener.gate.looked_up(LookupOutcome.REFUSED)
-            return (Drop(), Inject(Direction.TO_CLIENT, lookup_failed(request_id, _BUSY)))
-        self._lookups[request_id] = frame
-        return FORWARD
+        return self._lookups.ask(command, frame)
 
     def _lookup_response(self, command: BaseCommand, frame: bytes) -> Effects:
-        answer = command.lookupTopicResponse
-        lookup = self._lookups.pop(answer.request_id, None)
-        hop = next_hop(answer)
-        if hop is None or lookup is None:
-            return (Replace(self._lookup_answer(command)),)
-        self._listener.gate.redirected()
-        token = next(self._tokens)
-        self._chases[token] = answer.request_id
-        return (Drop(), Start(Chase(self._listener, self._client, lookup, hop), token))
+        return self._lookups.answered(command)
 
     def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
         """See `contract.Session`: a chased lookup has its answer."""
-        request_id = self._chases.pop(token)
-        if isinstance(result, Denial):
-            self._listener.gate.looked_up(LookupOutcome.REFUSED)
-            return (Inject(Direction.TO_CLIENT, lookup_failed(request_id, result)),)
-        return (Inject(Direction.TO_CLIENT, self._lookup_answer(decode(result))),)
-
-    def _lookup_answer(self, command: BaseCommand) -> bytes:
-        """The broker's last word on a lookup, in the words of ours."""
-        answer = command.lookupTopicResponse
-        if answer.response != CommandLookupTopicResponse.Connect:
-            return self._lookup_no(command)
-        url = answer.brokerServiceUrl or answer.brokerServiceUrlTls
-        advertised = self._listener.veil.advertised_url(url)
-        if isinstance(advertised, Denial) or not advertised:
-            self._listener.gate.looked_up(LookupOutcome.REFUSED)
-            text = advertised.text if isinstance(advertised, Denial) else "no broker was named"
-            return lookup_failed(answer.request_id, Denial(Refusal.NOT_READY, text))
-        self._listener.gate.looked_up(LookupOutcome.CONNECT)
-        answer.brokerServiceUrl = answer.brokerServiceUrlTls = advertised
-        answer.proxy_through_service_url = True
-        return encode(command)
-
-    def _lookup_no(self, command: BaseCommand) -> bytes:
-        answer = command.lookupTopicResponse
-        self._listener.gate.looked_up(LookupOutcome.FAILED)
-        if answer.response == CommandLookupTopicResponse.Redirect:
-            text = "the topic's broker was not found"
-            return lookup_failed(answer.request_id, Denial(Refusal.NOT_READY, text))
-        answer.ClearField("brokerServiceUrl")
-        answer.ClearField("brokerServiceUrlTls")
-        self._listener.veil.hide(command, Kind.LOOKUP_RESPONSE)
-        return encode(command)
+        return self._lookups.resume(token, result)
 
     # -- identity ----------------------------------------------------------------------------
 
@@ -295,9 +294,9 @@ class PulsarSession:
         """
         if self._listener.mode is not Mode.VERIFY:
             return FORWARD
-        ours = self._listener.gate.credential()
+        ours = self._client.proof(self._listener, opened=True)
         if isinstance(ours, Denial):
-            return (Drop(), _end(EndReason.AUTHENTICATION_FAILED, ours.refusal, ours.text))
+            return _end(EndReason.AUTHENTICATION_FAILED, ours)
         return (Drop(), Inject(Direction.TO_BROKER, auth_response(ours, self._listener.version)))
 
     def _auth_response(self, command: BaseCommand, frame: bytes) -> Effects:
@@ -305,22 +304,22 @@ class PulsarSession:
         if self._listener.mode is Mode.VERIFY:
             return DROP  # we did not ask
         data = command.authResponse.response
-        credential = Credential(data.auth_method_name, data.auth_data)
-        if self._listener.mode is Mode.VERIFY_AND_FORWARD:
-            principal = self._listener.gate.authenticate(credential)
-            if isinstance(principal, Denial):
-                return (
-                    Drop(),
-                    _end(EndReason.AUTHENTICATION_FAILED, principal.refusal, principal.text),
-                )
-            if principal.name != self._client.principal.name:
-                text = "the principal may not change on a connection"
-                return (
-                    Drop(),
-                    _end(EndReason.AUTHENTICATION_FAILED, Refusal.UNAUTHENTICATED, text),
-                )
-        self._client.credential = credential
+        method = text(data.auth_method_name) or self._client.credential.method
+        credential = Credential(method, data.auth_data)
+        denial = self._changed(credential)
+        if denial is not None:
+            return _end(EndReason.AUTHENTICATION_FAILED, denial)
+        self._client.show(credential)
         return FORWARD
+
+    def _changed(self, credential: Credential) -> Denial | None:
+        """Whether the client may go on with another credential."""
+        if self._listener.mode is Mode.PASS_THROUGH:
+            return None
+        principal = self._listener.gate.authenticate(credential)
+        if isinstance(principal, Denial):
+            return principal
+        return None if principal.name == self._client.principal.name else _OTHER_PRINCIPAL
 
     def _withheld(self, command: BaseCommand, frame: bytes) -> Effects:
         """TOPIC_MIGRATED names another cluster's brokers: nothing may stand there yet."""
@@ -336,12 +335,17 @@ class PulsarSession:
     def close(self) -> None:
         """See `contract.Session`."""
         for handle in tuple(self._handles):
-            self._incarnation_ends(handle)
+            self._ended(handle)
         self._lookups.clear()
 
 
 _STRAY = Account("", Action.CONSUME)
 """MESSAGEs of consumers that were closed meanwhile: of no topic, and on nobody's bill."""
+
+_UNANSWERED = frozenset({State.OPENING, State.REOPENING, State.QUEUED})
+_LEAVING = frozenset({State.UNSUBSCRIBING, State.CLOSING})
+
+_OTHER_PRINCIPAL = Denial(Refusal.UNAUTHENTICATED, "the principal may not change on a connection")
 
 _TOLD = {
     EndReason.CLIENT_VIOLATION: Refusal.UNSUPPORTED,
@@ -350,42 +354,8 @@ _TOLD = {
 }
 
 
-class _ClosedId(NamedTuple):
-    """What CLOSE_PRODUCER, CLOSE_CONSUMER and UNSUBSCRIBE have in common."""
-
-    action: Action
-    id: int
-    request_id: int
-    state: State = State.CLOSING
-
-
-def _closed_id(command: BaseCommand) -> _ClosedId:
-    if command.HasField("close_producer"):
-        producer = command.close_producer
-        return _ClosedId(Action.PRODUCE, producer.producer_id, producer.request_id)
-    if command.HasField("unsubscribe"):
-        gone = command.unsubscribe
-        return _ClosedId(Action.CONSUME, gone.consumer_id, gone.request_id, State.UNSUBSCRIBING)
-    consumer = command.close_consumer
-    return _ClosedId(Action.CONSUME, consumer.consumer_id, consumer.request_id)
-
-
-def _check_request(request_id: int) -> None:
-    if request_id >= FIRST_OWN_REQUEST:
-        raise PeerError(f"request id {request_id} is beyond 2^63")
-
-
-def _end(reason: EndReason, refusal: Refusal, text: str) -> End:
-    return End(reason, error(NO_REQUEST, Denial(refusal, text)), text)
-
-
-def auth_response(credential: Credential, version: str) -> bytes:
-    """An AUTH_RESPONSE that shows a credential of ours."""
-    command = BaseCommand(type=BaseCommand.AUTH_RESPONSE)
-    command.authResponse.client_version = version
-    command.authResponse.response.auth_method_name = credential.method
-    command.authResponse.response.auth_data = credential.data
-    return encode(command)
+def _end(reason: EndReason, denial: Denial) -> Effects:
+    return (Drop(), End(reason, error(NO_REQUEST, denial), denial.text))
 
 
 Handler = Callable[[PulsarSession, BaseCommand, bytes], Effects]
@@ -396,9 +366,9 @@ _HANDLERS: dict[Direction, dict[int, Handler]] = {
         Kind.PRODUCER: PulsarSession._producer,
         Kind.SUBSCRIBE: PulsarSession._subscribe,
         Kind.SEND: PulsarSession._send,
-        Kind.CLOSE_PRODUCER: PulsarSession._close,
-        Kind.CLOSE_CONSUMER: PulsarSession._close,
-        Kind.UNSUBSCRIBE: PulsarSession._close,
+        Kind.CLOSE_PRODUCER: PulsarSession._close_producer,
+        Kind.CLOSE_CONSUMER: PulsarSession._close_consumer,
+        Kind.UNSUBSCRIBE: PulsarSession._unsubscribe,
         Kind.LOOKUP: PulsarSession._lookup,
         Kind.AUTH_RESPONSE: PulsarSession._auth_response,
     },
@@ -407,8 +377,8 @@ _HANDLERS: dict[Direction, dict[int, Handler]] = {
         Kind.SUCCESS: PulsarSession._success,
         Kind.ERROR: PulsarSession._error,
         Kind.SEND_ERROR: PulsarSession._send_error,
-        Kind.CLOSE_PRODUCER: PulsarSession._closed,
-        Kind.CLOSE_CONSUMER: PulsarSession._closed,
+        Kind.CLOSE_PRODUCER: PulsarSession._producer_closed,
+        Kind.CLOSE_CONSUMER: PulsarSession._consumer_closed,
         Kind.LOOKUP_RESPONSE: PulsarSession._lookup_response,
         Kind.AUTH_CHALLENGE: PulsarSession._auth_challenge,
         Kind.TOPIC_MIGRATED: PulsarSession._withheld,

@@ -1,0 +1,149 @@
+"""The lookups of one pair: remembered until they are answered, chased where they are redirected.
+
+A client never sees a Redirect, and never a broker's address: *Connect* names an advertised broker,
+*Redirect* is withheld and chased, *Failed* loses the addresses in its text.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import NamedTuple
+
+from gateway.wire.contract import (
+    FORWARD,
+    Action,
+    Denial,
+    Direction,
+    Drop,
+    Effects,
+    Inject,
+    LookupOutcome,
+    Refusal,
+    Replace,
+    Start,
+)
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandLookupTopicResponse
+from gateway.wire.pulsar.chase import NOT_FOUND, Chase, Hop, is_redirect, next_hop
+from gateway.wire.pulsar.commands import BUSY, check_request, decode, encode, lookup_failed, text
+from gateway.wire.pulsar.context import Client, Listener
+from gateway.wire.pulsar.frames import Kind
+
+
+class _Lookup(NamedTuple):
+    """One that is not answered yet, with the frame that a chase sends again."""
+
+    request_id: int
+    frame: bytes
+
+
+class Lookups:
+    """Each method answers with effects, as `contract.Session.decide` does."""
+
+    __slots__ = ("_asked", "_chased", "_client", "_kept", "_listener", "_tokens")
+
+    def __init__(self, listener: Listener, client: Client) -> None:
+        self._listener = listener
+        self._client = client
+        self._asked: dict[int, _Lookup] = {}  # by request id
+        self._chased: dict[int, _Lookup] = {}  # by token
+        self._kept = 0  # bytes of frames
+        self._tokens = count()
+
+    # -- from the client ---------------------------------------------------------------------
+
+    def ask(self, command: BaseCommand, frame: bytes) -> Effects:
+        """The client's LOOKUP."""
+        lookup = _Lookup(command.lookupTopic.request_id, frame)
+        check_request(lookup.request_id)
+        denial = self._denial(text(command.lookupTopic.topic), lookup)
+        if denial is not None:
+            self._listener.gate.looked_up(LookupOutcome.REFUSED)
+            return (Drop(), Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, denial)))
+        self._forget(self._asked, lookup.request_id)
+        self._asked[lookup.request_id] = lookup
+        self._kept += len(frame)
+        return FORWARD
+
+    def _denial(self, topic: str, lookup: _Lookup) -> Denial | None:
+        bounds = self._listener.bounds
+        if len(self._asked) + len(self._chased) >= bounds.lookups:
+            return BUSY
+        if self._kept + len(lookup.frame) > bounds.lookup_bytes:
+            return BUSY
+        admitted = self._listener.gate.admit(Action.LOOKUP, topic, self._client.principal)
+        return admitted if isinstance(admitted, Denial) else None
+
+    # -- from brokers ------------------------------------------------------------------------
+
+    def answered(self, command: BaseCommand) -> Effects:
+        """The broker's LOOKUP_RESPONSE."""
+        lookup = self._forget(self._asked, command.lookupTopicResponse.request_id)
+        hop = next_hop(command.lookupTopicResponse)
+        if hop is None or lookup is None:
+            return (Replace(self._answer(command)),)
+        return self._chase(lookup, hop)
+
+    def _chase(self, lookup: _Lookup, hop: Hop) -> Effects:
+        self._listener.gate.redirected()
+        token = next(self._tokens)
+        self._chased[token] = lookup
+        self._kept += len(lookup.frame)
+        chase = Chase(self._listener, self._client, lookup.request_id, lookup.frame, hop)
+        return (Drop(), Start(chase, token))
+
+    def failed(self, request_id: int) -> None:
+        """An ERROR in place of a LOOKUP_RESPONSE, if it is one."""
+        if self._forget(self._asked, request_id) is not None:
+            self._listener.gate.looked_up(LookupOutcome.FAILED)
+
+    def resume(self, token: int, result: bytes | Denial) -> Effects:
+        """A chase has its outcome."""
+        lookup = self._forget(self._chased, token)
+        if lookup is None:
+            return ()
+        if isinstance(result, Denial):
+            self._listener.gate.looked_up(LookupOutcome.REFUSED)
+            return (Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, result)),)
+        return (Inject(Direction.TO_CLIENT, self._answer(decode(result))),)
+
+    def clear(self) -> None:
+        """The pair is over."""
+        self._asked.clear()
+        self._chased.clear()
+
+    def _forget(self, table: dict[int, _Lookup], key: int) -> _Lookup | None:
+        lookup = table.pop(key, None)
+        if lookup is not None:
+            self._kept -= len(lookup.frame)
+        return lookup
+
+    # -- what the client is told -------------------------------------------------------------
+
+    def _answer(self, command: BaseCommand) -> bytes:
+        """A broker's last word on a lookup, in the words of ours."""
+        self._listener.veil.hide(command, Kind.LOOKUP_RESPONSE)
+        if command.lookupTopicResponse.response == CommandLookupTopicResponse.Connect:
+            return self._connect(command)
+        return self._no(command)
+
+    def _connect(self, command: BaseCommand) -> bytes:
+        answer = command.lookupTopicResponse
+        url = answer.brokerServiceUrl or answer.brokerServiceUrlTls
+        advertised = self._listener.veil.advertised_url(url)
+        if isinstance(advertised, Denial):
+            self._listener.gate.looked_up(LookupOutcome.REFUSED)
+            return lookup_failed(answer.request_id, Denial(Refusal.NOT_READY, advertised.text))
+        self._listener.gate.looked_up(LookupOutcome.CONNECT)
+        answer.brokerServiceUrl = answer.brokerServiceUrlTls = advertised
+        answer.proxy_through_service_url = True
+        return encode(command)
+
+    def _no(self, command: BaseCommand) -> bytes:
+        """Failed, a Redirect that leads nowhere, or an answer of later versions."""
+        answer = command.lookupTopicResponse
+        self._listener.gate.looked_up(LookupOutcome.FAILED)
+        if is_redirect(answer):
+            return lookup_failed(answer.request_id, NOT_FOUND)
+        answer.ClearField("brokerServiceUrl")
+        answer.ClearField("brokerServiceUrlTls")
+        return encode(command)

@@ -1,0 +1,145 @@
+"""A protocol that is made for these tests: small enough to see through, and with every effect.
+
+A frame is its whole length (4 bytes, big-endian), its kind (1 byte) and its body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+
+from gateway.errors import PeerError
+from gateway.wire.contract import (
+    FORWARD,
+    Account,
+    Action,
+    Denial,
+    Direction,
+    Effects,
+    EndReason,
+)
+
+HEAD = Struct(">IB")
+PASS, STOP, COUNTED, VIOLATION, BUG = b"psav!"
+"""Passes; is decided; passes if account `body[0]` may; is not allowed; breaks the scanner."""
+
+
+def frame(kind: int, body: bytes = b"") -> bytes:
+    """One frame."""
+    return HEAD.pack(HEAD.size + len(body), kind) + body
+
+
+def passing(body: bytes = b"") -> bytes:
+    """One that nobody looks at."""
+    return frame(PASS, body)
+
+
+def stop(body: bytes = b"") -> bytes:
+    """One that the session decides."""
+    return frame(STOP, body)
+
+
+def counted(account: int, body: bytes = b"") -> bytes:
+    """One that an account pays for."""
+    return frame(COUNTED, bytes([account]) + body)
+
+
+def frames(stream: bytes) -> list[bytes]:
+    """The frames of a stream. Fails where one is cut."""
+    found = []
+    while stream:
+        length, _ = HEAD.unpack_from(stream)
+        assert HEAD.size <= length <= len(stream), "a frame is cut"
+        found.append(stream[:length])
+        stream = stream[length:]
+    return found
+
+
+class FakeScanner:
+    """See `contract.Scanner`."""
+
+    def __init__(self, accounts: dict[int, Account]) -> None:
+        self.owed = 0
+        self.stop = 0
+        self._accounts = accounts
+
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`. What is owed stays as it was where this raises."""
+        self.stop = 0
+        pos = start + self.owed
+        while pos < end:
+            if end - pos < HEAD.size:
+                return self._cut(pos)
+            length, kind = HEAD.unpack_from(chunk, pos)
+            if kind == COUNTED and end - pos == HEAD.size:
+                return self._cut(pos)
+            if kind == BUG:
+                raise RuntimeError("a bug of the scanner")
+            if kind == VIOLATION:
+                raise PeerError("not a frame")
+            if kind == STOP or (kind == COUNTED and not self._passes(chunk[pos + 5], length)):
+                self.owed, self.stop = 0, length
+                return pos
+            pos += length
+        self.owed = pos - end
+        return end
+
+    def _cut(self, pos: int) -> int:
+        self.owed = 0
+        return pos
+
+    def _passes(self, id: int, length: int) -> bool:
+        account = self._accounts.get(id)
+        if account is None or account.held:
+            return False
+        account.messages += 1
+        account.bytes += length
+        return True
+
+
+Answer = Callable[[Direction, bytes], Effects]
+Resumption = Callable[[int, bytes | Denial], Effects]
+
+
+class FakeSession:
+    """Decides as a test says: `answer` and `resumption` are the test's own functions."""
+
+    def __init__(self, bound: int = 1 << 20) -> None:
+        self.accounts: dict[int, Account] = {}
+        self.scanners = FakeScanner(self.accounts), FakeScanner({})
+        self.collected_bound = bound
+        self.expires_at: float | None = None
+        self.answer: Answer = lambda direction, frame: FORWARD
+        self.resumption: Resumption = lambda token, result: ()
+        self.words: dict[EndReason, bytes] = {}
+        self.decided: list[tuple[Direction, bytes]] = []
+        self.resumed: list[tuple[int, bytes | Denial]] = []
+        self.closed = 0
+
+    def account(self, id: int) -> Account:
+        """Open an account whose frames may pass without end."""
+        self.accounts[id] = Account(f"topic {id}", Action.PRODUCE)
+        return self.accounts[id]
+
+    def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
+        """See `contract.Session`."""
+        self.decided.append((direction, frame))
+        return self.answer(direction, frame)
+
+    def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
+        """See `contract.Session`."""
+        self.resumed.append((token, result))
+        return self.resumption(token, result)
+
+    def farewell(self, reason: EndReason, detail: str) -> bytes:
+        """See `contract.Session`."""
+        return self.words.get(reason, b"")
+
+    def close(self) -> None:
+        """See `contract.Session`."""
+        self.closed += 1
+
+
+def crash(*_: object) -> Effects:
+    """A bug of a session."""
+    raise RuntimeError("a bug")

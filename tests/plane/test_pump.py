@@ -1,0 +1,502 @@
+"""One direction: receive, scan, send, and what gets in between."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from contextlib import suppress
+
+import pytest
+
+from gateway.plane.pump import DECISIONS_AT_ONCE, SMALLEST_READ, UNHEARD_BOUND
+from gateway.wire.contract import DROP, Direction, EndReason, Inject, Peer
+
+from .harness import BUFFER, KIB, Opened, Plane, Reception, Transmission, tcp_sockets
+from .protocol import FakeSession, frames, passing, stop
+
+both = pytest.mark.parametrize("direction", list(Direction))
+RESET = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+BROKEN = BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+# -- the usual way ---------------------------------------------------------------------------
+
+
+@both
+def test_frames_pass(plane: Plane, pair: Opened, direction: Direction) -> None:
+    speaker, hearer = pair.far(direction)
+    said = passing(b"one") + passing(b"two" * 1000)
+    speaker.say(said)
+    plane.turn()
+    assert hearer.hear() == said
+    assert plane.memory.used == 0
+
+
+def test_the_two_ways_are_apart(plane: Plane, pair: Opened) -> None:
+    pair.client.say(passing(b"ping"))
+    pair.broker.say(passing(b"pong"))
+    plane.turn()
+    assert pair.broker.hear() == passing(b"ping")
+    assert pair.client.hear() == passing(b"pong")
+
+
+@both
+@pytest.mark.parametrize("cut", [1, 4])
+def test_a_cut_header_is_carried(
+    plane: Plane, pair: Opened, direction: Direction, cut: int
+) -> None:
+    speaker, hearer = pair.far(direction)
+    first, second = passing(b"first"), passing(b"second")
+    speaker.say(first + second[:cut])
+    plane.turn()
+    assert hearer.hear() == first
+    assert plane.memory.used == cut
+    speaker.say(second[cut:])
+    plane.turn()
+    assert hearer.hear() == first + second
+    assert plane.memory.used == 0
+
+
+@both
+def test_what_is_owed_passes_as_it_comes(plane: Plane, pair: Opened, direction: Direction) -> None:
+    speaker, hearer = pair.far(direction)
+    long = passing(b"x" * 1000)
+    for part in (long[:10], long[10:500], long[500:] + passing(b"next")):
+        speaker.say(part)
+        plane.turn()
+        assert plane.memory.used == 0
+    assert hearer.hear() == long + passing(b"next")
+
+
+@both
+def test_any_cut_gives_the_same(plane: Plane, pair: Opened, direction: Direction) -> None:
+    speaker, hearer = pair.far(direction)
+    said = passing(b"one") + stop(b"two") + passing() + stop() + stop(b"three") + passing(b"x" * 50)
+    for at in range(len(said)):
+        speaker.say(said[at : at + 1])
+        plane.turn()
+    assert hearer.hear() == said
+    assert [frame for _, frame in pair.session.decided] == [stop(b"two"), stop(), stop(b"three")]
+    assert plane.memory.used == 0
+
+
+def test_more_than_a_buffer_passes(plane: Plane, pair: Opened) -> None:
+    said = b"".join(passing(bytes([n]) * 7_000) for n in range(40))
+    for at in range(0, len(said), 50_000):
+        pair.client.say(said[at : at + 50_000])
+        plane.turn()
+        pair.broker.hear()
+    assert pair.broker.heard == said
+
+
+# -- stop frames -----------------------------------------------------------------------------
+
+
+@both
+def test_a_stop_frame_is_decided_between_its_neighbours(
+    plane: Plane, pair: Opened, direction: Direction
+) -> None:
+    speaker, hearer = pair.far(direction)
+    said = passing(b"before") + stop(b"me") + passing(b"behind")
+    speaker.say(said)
+    plane.turn()
+    assert pair.session.decided == [(direction, stop(b"me"))]
+    assert hearer.hear() == said
+
+
+@both
+def test_a_stop_frame_is_collected_across_chunks(
+    plane: Plane, pair: Opened, direction: Direction
+) -> None:
+    speaker, hearer = pair.far(direction)
+    said = stop(b"x" * 100)
+    for at in range(0, 90, 30):
+        speaker.say(said[at : at + 30])
+        plane.turn()
+        assert plane.memory.used == at + 30
+        assert pair.session.decided == []
+        assert hearer.hear() == b""
+    speaker.say(said[90:] + passing(b"behind"))
+    plane.turn()
+    assert pair.session.decided == [(direction, said)]
+    assert hearer.hear() == said + passing(b"behind")
+    assert plane.memory.used == 0
+
+
+def test_a_stop_frame_may_be_larger_than_the_buffer(plane: Plane, pair: Opened) -> None:
+    said = stop(bytes(range(256)) * 1024)
+    assert len(said) > 3 * BUFFER
+    for at in range(0, len(said), 30_000):
+        pair.client.say(said[at : at + 30_000])
+        plane.turn()
+    plane.until(lambda: len(pair.broker.hear()) == len(said))
+    assert pair.broker.heard == said
+    assert pair.session.decided == [(Direction.TO_BROKER, said)]
+
+
+def test_nothing_behind_a_collected_frame_is_received_with_it(plane: Plane, pair: Opened) -> None:
+    reception = Reception(pair.pair.client)
+    said = stop(b"x" * 100)
+    pair.client.say(said[:50])
+    plane.turn()
+    pair.client.say(said[50:] + passing(b"behind"))
+    plane.turn()
+    assert len(said) - 50 in reception.sizes
+
+
+@pytest.mark.parametrize("said_first", [5, 1000])
+def test_a_stop_frame_beyond_the_bound_ends_the_pair(plane: Plane, said_first: int) -> None:
+    session = FakeSession(bound=1000)
+    session.words[EndReason.FRAME_TOO_LARGE] = passing(b"too large")
+    pair = plane.open(session)
+    pair.client.say(passing(b"before") + stop(b"x" * 996)[:said_first])
+    plane.turn()
+    assert plane.hooks.reasons == [EndReason.FRAME_TOO_LARGE]
+    assert plane.hooks.ends[0].detail == "a stop frame of 1001 bytes"
+    assert pair.session.decided == []
+    assert pair.client.hear() == passing(b"too large")
+    assert pair.broker.hear() == passing(b"before")
+
+
+def test_a_stop_frame_of_the_bound_is_decided(plane: Plane) -> None:
+    pair = plane.open(FakeSession(bound=1000))
+    said = stop(b"x" * 995)
+    pair.client.say(said[:500])
+    plane.turn()
+    pair.client.say(said[500:])
+    plane.turn()
+    assert pair.broker.hear() == said
+
+
+def test_a_chunk_of_stop_frames_does_not_keep_the_others_waiting(
+    plane: Plane, pair: Opened
+) -> None:
+    """Decisions cost much more than passing frames, so a turn makes so many and no more."""
+    said = b"".join(stop(b"%d" % n) for n in range(3 * DECISIONS_AT_ONCE))
+    pair.client.say(said)
+    plane.reactor.turn()
+    assert len(pair.session.decided) < 2 * DECISIONS_AT_ONCE
+    plane.turn()
+    assert pair.broker.hear() == said
+    assert plane.memory.used == 0
+
+
+# -- slow readers ----------------------------------------------------------------------------
+
+
+def fill(plane: Plane, pair: Opened, direction: Direction) -> bytes:
+    """Say passing frames until the plane reads no more; answers all that was said."""
+    speaker, _ = pair.far(direction)
+    source = pair.pair.pumps[direction].source
+    said = b""
+    for n in range(10_000):
+        frame = passing(n.to_bytes(4) * 500)
+        sent = 0
+        with suppress(BlockingIOError):
+            sent = speaker.sock.send(frame)
+        said += frame[:sent]
+        plane.turn()
+        if sent < len(frame):
+            break
+    assert not source.reading, "the plane reads without end"
+    return said
+
+
+@both
+def test_a_slow_reader_stops_the_reading(plane: Plane, direction: Direction) -> None:
+    pair = plane.open(send_buffer=8 * KIB)
+    said = fill(plane, pair, direction)
+    sink = pair.pair.pumps[direction].sink
+    assert 0 < sink.kept <= BUFFER
+    assert plane.memory.used == sink.kept
+    _, hearer = pair.far(direction)
+    plane.until(lambda: len(hearer.hear()) == len(said))
+    assert hearer.heard == said
+    assert plane.memory.used == 0
+    assert pair.pair.pumps[direction].source.reading
+
+
+def test_a_slow_reader_of_tcp_gets_everything(plane: Plane) -> None:
+    pair = plane.open(sockets=tcp_sockets, send_buffer=8 * KIB)
+    said = fill(plane, pair, Direction.TO_BROKER)
+    assert plane.memory.used <= BUFFER
+    plane.until(lambda: len(pair.broker.hear(50_000)) == len(said))
+    assert pair.broker.heard == said
+
+
+def test_reads_are_halved_for_a_slow_reader_and_recover(plane: Plane, pair: Opened) -> None:
+    reception = Reception(pair.pair.client)
+    transmission = Transmission(pair.pair.broker)
+    for _ in range(4):
+        transmission.most = 0
+        pair.client.say(passing(b"blocked"))
+        plane.reactor.turn()
+        transmission.most = None
+        plane.turn()
+    assert reception.sizes[0] == BUFFER
+    assert reception.sizes[-1] == SMALLEST_READ
+    pair.client.say(b"".join(passing(b"x" * 995) for _ in range(150)))
+    plane.until(lambda: len(pair.broker.hear()) >= 150_000)
+    assert max(reception.sizes[5:]) == BUFFER
+
+
+def test_a_slow_reader_does_not_stop_the_other_way(plane: Plane) -> None:
+    pair = plane.open(send_buffer=8 * KIB)
+    fill(plane, pair, Direction.TO_BROKER)
+    pair.broker.say(passing(b"still"))
+    plane.turn()
+    assert pair.client.hear() == passing(b"still")
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 1000])
+def test_short_writes_lose_nothing(plane: Plane, pair: Opened, most: int) -> None:
+    Transmission(pair.pair.broker).most = most
+    said = passing(b"one" * 9) + stop(b"two" * 9) + passing(b"three" * 9)
+    pair.client.say(said)
+    plane.until(lambda: len(pair.broker.hear()) == len(said))
+    assert pair.broker.heard == said
+    assert plane.memory.used == 0
+
+
+def test_a_socket_that_takes_nothing_is_tried_when_it_can(plane: Plane, pair: Opened) -> None:
+    transmission = Transmission(pair.pair.broker)
+    transmission.most = 0
+    said = passing(b"one") + stop(b"two") + passing(b"three")
+    pair.client.say(said)
+    plane.reactor.turn()
+    assert plane.memory.used == len(said)
+    transmission.most = None
+    plane.turn()
+    assert pair.broker.hear() == said
+
+
+def test_an_empty_wake_up_is_nothing(plane: Plane, pair: Opened) -> None:
+    pair.pair.pumps[0].readable(plane.clock())
+    pair.client.say(stop(b"x" * 50)[:10])
+    plane.turn()
+    pair.pair.pumps[0].readable(plane.clock())
+    assert plane.hooks.ends == []
+
+
+# -- lost peers ------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("collecting", [False, True])
+def test_an_error_of_receiving_ends_the_pair(
+    plane: Plane, pair: Opened, direction: Direction, collecting: bool
+) -> None:
+    speaker, hearer = pair.far(direction)
+    if collecting:
+        speaker.say(stop(b"x" * 50)[:10])
+        plane.turn()
+    source = pair.pair.pumps[direction].source
+    Reception(source).error = RESET
+    speaker.say(passing())
+    plane.turn()
+    lost = EndReason.CLIENT_LOST if source.peer is Peer.CLIENT else EndReason.BROKER_LOST
+    assert plane.hooks.reasons == [lost]
+    assert plane.hooks.ends[0].detail == "Connection reset by peer"
+    assert hearer.told_the_end
+
+
+@both
+@pytest.mark.parametrize("kind", [passing, stop])
+@pytest.mark.parametrize("error", [RESET, BROKEN])
+def test_an_error_of_sending_ends_the_pair(
+    plane: Plane, pair: Opened, direction: Direction, kind: type, error: OSError
+) -> None:
+    speaker, _ = pair.far(direction)
+    sink = pair.pair.pumps[direction].sink
+    Transmission(sink).error = error
+    speaker.say(kind(b"x"))
+    plane.turn()
+    lost = EndReason.CLIENT_LOST if sink.peer is Peer.CLIENT else EndReason.BROKER_LOST
+    assert plane.hooks.reasons == [lost]
+    assert speaker.told_the_end
+
+
+@both
+def test_an_error_of_flushing_ends_the_pair(
+    plane: Plane, pair: Opened, direction: Direction
+) -> None:
+    speaker, _ = pair.far(direction)
+    sink = pair.pair.pumps[direction].sink
+    transmission = Transmission(sink)
+    transmission.most = 0
+    speaker.say(passing(b"x"))
+    plane.reactor.turn()
+    transmission.error = RESET
+    plane.turn()
+    lost = EndReason.CLIENT_LOST if sink.peer is Peer.CLIENT else EndReason.BROKER_LOST
+    assert plane.hooks.reasons == [lost]
+
+
+@pytest.mark.parametrize("fails_at", range(1, 5))
+def test_nothing_is_decided_or_kept_behind_a_lost_peer(
+    plane: Plane, pair: Opened, fails_at: int
+) -> None:
+    """One chunk is sent in several parts; each of them may find the sink gone."""
+    transmission = Transmission(pair.pair.broker)
+    transmission.fails_at = fails_at
+    pair.client.say(passing(b"1") + stop(b"2") + passing(b"3") + stop(b"4") + passing(b"5")[:3])
+    plane.turn()
+    assert plane.hooks.reasons == [EndReason.BROKER_LOST]
+    assert len(pair.session.decided) == fails_at // 2
+    assert transmission.calls == fails_at
+    assert plane.memory.used == 0
+
+
+@both
+def test_the_end_of_a_stream_ends_the_pair_behind_what_was_said(
+    plane: Plane, pair: Opened, direction: Direction
+) -> None:
+    speaker, hearer = pair.far(direction)
+    speaker.say(passing(b"last words"))
+    speaker.close()
+    plane.turn()
+    closed = (EndReason.CLIENT_CLOSED, EndReason.BROKER_CLOSED)[direction]
+    assert plane.hooks.reasons == [closed]
+    assert hearer.hear() == passing(b"last words")
+    assert hearer.told_the_end
+
+
+@both
+def test_a_half_closed_stream_ends_the_pair(
+    plane: Plane, pair: Opened, direction: Direction
+) -> None:
+    speaker, hearer = pair.far(direction)
+    speaker.say(passing(b"last words"))
+    speaker.sock.shutdown(socket.SHUT_WR)
+    plane.turn()
+    assert plane.hooks.reasons == [(EndReason.CLIENT_CLOSED, EndReason.BROKER_CLOSED)[direction]]
+    assert hearer.hear() == passing(b"last words")
+    assert hearer.told_the_end
+    assert speaker.told_the_end
+
+
+def test_the_end_of_a_stream_within_a_stop_frame(plane: Plane, pair: Opened) -> None:
+    pair.client.say(stop(b"x" * 50)[:20])
+    plane.turn()
+    pair.client.close()
+    plane.turn()
+    assert plane.hooks.reasons == [EndReason.CLIENT_CLOSED]
+    assert pair.session.decided == []
+
+
+def test_the_end_of_a_stream_waits_for_a_slow_reader(plane: Plane) -> None:
+    pair = plane.open(sockets=tcp_sockets, send_buffer=8 * KIB)
+    said = fill(plane, pair, Direction.TO_BROKER)
+    pair.client.close()
+    plane.turn()
+    assert plane.hooks.reasons == []
+    plane.until(lambda: len(pair.broker.hear(50_000)) == len(said))
+    plane.until(lambda: plane.hooks.reasons == [EndReason.CLIENT_CLOSED])
+    assert pair.broker.heard == said
+
+
+@both
+def test_a_hang_up_of_a_lane_that_is_not_read_does_not_spin(
+    plane: Plane, direction: Direction
+) -> None:
+    pair = plane.open(sockets=tcp_sockets, send_buffer=8 * KIB)
+    said = fill(plane, pair, direction)
+    speaker, hearer = pair.far(direction)
+    kept = plane.memory.used
+    speaker.reset()
+    for _ in range(5):
+        plane.turn()
+    assert plane.hooks.reasons == []
+    assert plane.memory.used == kept
+    plane.until(lambda: (hearer.hear(50_000), plane.hooks.ends)[1])
+    lost = (EndReason.CLIENT_LOST, EndReason.BROKER_LOST)[direction]
+    assert plane.hooks.reasons == [lost]
+    plane.until(lambda: hearer.told_the_end)
+    assert said.startswith(hearer.heard)
+    assert len(hearer.heard) >= kept
+
+
+def test_a_hang_up_with_both_ways_blocked_ends_the_pair(plane: Plane) -> None:
+    """The client's lane waits to be written, so its hang-up is heard; what the broker is still
+    to have, it gets."""
+    pair = plane.open(sockets=tcp_sockets, send_buffer=8 * KIB)
+    fill(plane, pair, Direction.TO_CLIENT)
+    said = fill(plane, pair, Direction.TO_BROKER)
+    kept = pair.pair.broker.kept
+    assert pair.pair.client.kept
+    assert kept
+    pair.client.reset()
+    plane.until(lambda: plane.hooks.ends)
+    assert plane.hooks.reasons == [EndReason.CLIENT_LOST]
+    plane.until(lambda: pair.broker.told_the_end)
+    assert said.startswith(pair.broker.heard)
+    assert len(pair.broker.heard) >= kept
+
+
+# -- frames of our own -----------------------------------------------------------------------
+
+
+def test_a_peer_that_does_not_read_its_answers_is_not_read(plane: Plane) -> None:
+    """Otherwise one client could fill the plane's memory with refusals."""
+    pair = plane.open(send_buffer=8 * KIB)
+    answer = passing(b"no" * 500)
+    pair.session.answer = lambda direction, frame: (
+        *DROP,
+        Inject(Direction.TO_CLIENT, answer),
+    )
+    asked = 0
+    for _ in range(10_000):
+        try:
+            pair.client.say(stop(b"may I?") * 10)
+        except BlockingIOError:
+            break
+        asked += 10
+        plane.turn()
+    assert asked < 10_000, "the client is read without end"
+    assert plane.memory.used < 4 * BUFFER
+    plane.until(lambda: len(pair.client.hear()) == asked * len(answer))
+    assert frames(pair.client.heard) == [answer] * asked
+
+
+def test_a_peer_that_reads_its_answers_is_read(plane: Plane, pair: Opened) -> None:
+    """However many they are: those that were heard do not count."""
+    answer = passing(b"no" * 2000)
+    pair.session.answer = lambda direction, frame: (
+        *DROP,
+        Inject(Direction.TO_CLIENT, answer),
+    )
+    long = passing(b"x" * 100)
+    for _ in range(3 * UNHEARD_BOUND // len(answer)):
+        pair.broker.say(long[:50])
+        plane.turn()
+        pair.client.say(stop(b"may I?"))
+        plane.turn()
+        pair.broker.say(long[50:])
+        plane.turn()
+        assert pair.pair.client.reading
+        pair.client.hear()
+
+
+def test_answers_that_wait_for_a_border_are_bounded_too(plane: Plane) -> None:
+    pair = plane.open()
+    answer = passing(b"no" * 500)
+    pair.session.answer = lambda direction, frame: (
+        *DROP,
+        Inject(Direction.TO_CLIENT, answer),
+    )
+    long = passing(b"x" * 100)
+    pair.broker.say(long[:50])
+    plane.turn()
+    asked = 0
+    for _ in range(10_000):
+        try:
+            pair.client.say(stop(b"may I?") * 10)
+        except BlockingIOError:
+            break
+        asked += 10
+        plane.turn()
+    assert asked < 10_000, "the client is read without end"
+    assert 0 < plane.memory.used < 4 * BUFFER
+    pair.broker.say(long[50:])
+    plane.until(lambda: len(pair.client.hear()) == len(long) + asked * len(answer))
+    assert frames(pair.client.heard) == [long] + [answer] * asked

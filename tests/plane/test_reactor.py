@@ -1,0 +1,500 @@
+"""Turns, bounds, and the life of the reactor's task."""
+
+from __future__ import annotations
+
+import gc
+import select
+import weakref
+from collections.abc import Iterator
+
+import pytest
+import trio
+import trio.testing
+
+from gateway.plane.pump import BREATH
+from gateway.plane.reactor import RELIEF, PlaneSettings, Reactor
+from gateway.wire.contract import Block, Direction, EndReason
+
+from .harness import BUFFER, KIB, Far, Opened, Plane, Recorder, Transmission
+from .harness import unix_sockets as pair_of_sockets
+from .protocol import BUG, VIOLATION, FakeSession, frame, passing, stop
+
+# -- taking pairs over -----------------------------------------------------------------------
+
+
+def test_what_was_received_before_is_moved_first(plane: Plane) -> None:
+    received = (passing(b"to") + stop(b"broker"), passing(b"to client")[:4])
+    pair = plane.open(received=received)
+    assert pair.broker.hear() == received[0]
+    pair.broker.say(passing(b"to client")[4:])
+    pair.client.say(passing(b"later"))
+    plane.turn()
+    assert pair.broker.hear() == received[0] + passing(b"later")
+    assert pair.client.hear() == passing(b"to client")
+
+
+def test_more_than_a_buffer_may_have_been_received(plane: Plane) -> None:
+    received = passing(b"x" * 70_000) + stop(b"y" * 70_000) + passing(b"z" * 70_000)
+    pair = plane.open(received=(received + stop(b"w" * 9)[:8], b""))
+    plane.until(lambda: len(pair.broker.hear()) == len(received))
+    assert pair.broker.heard == received
+    pair.client.say(stop(b"w" * 9)[8:])
+    plane.turn()
+    assert pair.broker.hear() == received + stop(b"w" * 9)
+
+
+@pytest.mark.parametrize("size", [10, 3 * BUFFER])
+def test_what_was_received_may_block(plane: Plane, size: int) -> None:
+    session = FakeSession()
+    session.answer = lambda direction, frame: (Block(1),)
+    behind = b"".join(passing(b"%d" % n) for n in range(size // 10))
+    pair = plane.open(session, received=(stop(b"x") + behind, b""))
+    pair.client.say(passing(b"more"))
+    plane.turn()
+    assert pair.broker.hear() == b""
+    plane.reactor.resume(pair.pair, 1, b"")
+    plane.turn()
+    assert pair.broker.hear() == behind + passing(b"more")
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+@pytest.mark.parametrize("kind", [VIOLATION, BUG])
+def test_what_was_received_may_be_at_fault(plane: Plane, direction: Direction, kind: int) -> None:
+    received = (frame(kind), b"") if direction is Direction.TO_BROKER else (b"", frame(kind))
+    pair = plane.open(received=received)
+    violation = (EndReason.CLIENT_VIOLATION, EndReason.BROKER_VIOLATION)[direction]
+    expected = violation if kind == VIOLATION else EndReason.INTERNAL_ERROR
+    assert plane.hooks.reasons == [expected]
+    assert len(plane.hooks.crashes) == (kind == BUG)
+    assert pair.client.told_the_end
+
+
+def test_a_peer_that_is_gone_already(plane: Plane) -> None:
+    (client, far_client), (broker, far_broker) = pair_of_sockets(), pair_of_sockets()
+    ends = Far(far_client), Far(far_broker)
+    client.setblocking(False)
+    broker.setblocking(False)
+    far_broker.close()
+    session = FakeSession()
+    pair = plane.reactor.add(client, broker, session, None, (passing(b"x"), b""))
+    plane.turn()
+    assert plane.hooks.reasons == [EndReason.BROKER_LOST]
+    plane.adopt(Opened(pair, session, *ends))
+
+
+def test_a_pair_that_cannot_be_registered_ends_alone(plane: Plane) -> None:
+    """The kernel bounds how much may be watched."""
+
+    class Full:
+        """An epoll that takes no more."""
+
+        def __init__(self, epoll: select.epoll) -> None:
+            self.epoll = epoll
+
+        def register(self, fd: int, mask: int) -> None:
+            raise OSError(28, "No space left on device")
+
+    real = plane.reactor._epoll
+    plane.reactor._epoll = Full(real)  # type: ignore[assignment]
+    pair = plane.open()
+    plane.reactor._epoll = real
+    assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
+    assert len(plane.hooks.crashes) == 1
+    assert pair.client.told_the_end
+
+
+def test_a_descriptor_number_may_come_back(plane: Plane) -> None:
+    first = plane.open()
+    numbers = {first.pair.client.fd, first.pair.broker.fd}
+    first.pair.end(EndReason.IDLE)
+    plane.after(plane.settings.linger)
+    second = plane.open()
+    assert numbers & {second.pair.client.fd, second.pair.broker.fd}
+    plane.reactor.forget(first.pair.client)
+    plane.reactor.forget(first.pair.broker)
+    second.client.say(passing(b"new"))
+    plane.turn()
+    assert second.broker.hear() == passing(b"new")
+
+
+# -- turns -----------------------------------------------------------------------------------
+
+
+def test_a_turn_is_bounded_in_time(plane: Plane) -> None:
+    pairs = [plane.open() for _ in range(10)]
+    for pair in pairs:
+        pair.client.say(passing(b"x"))
+    plane.clock.step = plane.settings.turn / 6
+    plane.reactor.turn()
+    served = [pair for pair in pairs if pair.broker.hear()]
+    assert 0 < len(served) < 10
+    plane.turn()
+    assert all(pair.broker.hear() == passing(b"x") for pair in pairs)
+
+
+def test_a_turn_that_is_cut_is_finished_before_anything_else(plane: Plane) -> None:
+    """The first ones always have something to do; the last ones must not starve."""
+    pairs = [plane.open() for _ in range(12)]
+    plane.clock.step = plane.settings.turn / 6
+    for pair in pairs:
+        pair.client.say(passing(b"x"))
+    turns = 0
+    while not all(pair.broker.hear() for pair in pairs):
+        plane.reactor.turn()
+        turns += 1
+        assert turns <= len(pairs), "somebody starves"
+        for pair in pairs:
+            if pair.broker.hear():
+                pair.client.say(passing(b"x"))
+    plane.clock.step = 0
+
+
+def test_a_cut_turn_survives_the_end_of_pairs_in_its_rest(plane: Plane) -> None:
+    pairs = [plane.open() for _ in range(10)]
+    for pair in pairs:
+        pair.client.say(passing(b"x"))
+    plane.clock.step = plane.settings.turn / 6
+    plane.reactor.turn()
+    plane.clock.step = 0
+    for pair in pairs:
+        pair.pair.end(EndReason.DRAINED)
+    plane.after(plane.settings.linger)
+    late = plane.open()
+    late.client.say(passing(b"late"))
+    plane.turn()
+    assert late.broker.hear() == passing(b"late")
+
+
+@pytest.mark.parametrize(
+    "event", [select.EPOLLIN, select.EPOLLOUT, select.EPOLLERR, select.EPOLLHUP]
+)
+@pytest.mark.parametrize("blocked", [False, True])
+def test_an_event_of_a_former_owner_does_no_harm(
+    plane: Plane, pair: Opened, event: int, blocked: bool
+) -> None:
+    """The rest of a cut turn may be about a number that is somebody else's by now."""
+    transmission = Transmission(pair.pair.client)
+    transmission.most = 0 if blocked else None
+    pair.broker.say(passing(b"x"))
+    plane.reactor.turn()
+    pair.pair.pumps[0].pause()
+    plane.reactor._rest = [(pair.pair.client.fd, event)]
+    plane.reactor.turn()
+    transmission.most = None
+    pair.pair.pumps[0].unpause(plane.clock())
+    pair.client.say(passing(b"y"))
+    plane.turn()
+    assert pair.client.hear() == passing(b"x")
+    assert pair.broker.hear() == passing(b"y")
+
+
+def test_turns_are_counted(plane: Plane) -> None:
+    plane.reactor.turn()
+    plane.reactor.turn()
+    assert plane.reactor.turns == 2
+
+
+# -- memory ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tight() -> Iterator[Plane]:
+    """A plane with room for some blocked chunks."""
+    plane = Plane(PlaneSettings(buffer=BUFFER, memory=2 * BUFFER))
+    yield plane
+    plane.close()
+
+
+def stall(plane: Plane, size: int = 60_000) -> Opened:
+    """A pair whose broker does not read: most of one chunk is pending."""
+    pair = plane.open(send_buffer=4 * KIB)
+    pair.client.say(passing(b"x" * (size - 5)))
+    plane.turn()
+    return pair
+
+
+def stalled(plane: Plane) -> list[Opened]:
+    """As many stalled pairs as fill the plane's memory."""
+    pairs = []
+    while not plane.memory.full:
+        pairs.append(stall(plane))
+    return pairs
+
+
+def test_reading_stops_at_the_bound_and_goes_on(tight: Plane) -> None:
+    innocent = tight.open()
+    pairs = stalled(tight)
+    for _ in range(3):
+        innocent.client.say(passing(b"y"))
+        tight.after(BREATH)
+        assert innocent.broker.hear() == b""
+    for pair in pairs:
+        tight.until(lambda pair=pair: len(pair.broker.hear()) == 60_000)  # type: ignore[misc]
+    assert tight.memory.used == 0
+    tight.after(BREATH)
+    assert innocent.broker.hear() == passing(b"y") * 3
+    tight.after(RELIEF)
+    assert tight.hooks.ends == []
+
+
+def test_the_bound_is_exceeded_by_one_chunk_at_most(tight: Plane) -> None:
+    for _ in range(10):
+        stall(tight)
+    assert tight.memory.used <= tight.memory.bound + BUFFER
+
+
+def test_those_who_keep_most_go_if_memory_stays_full(tight: Plane) -> None:
+    """Otherwise peers that never read would stop all others."""
+    innocent = tight.open()
+    small = stall(tight, 20_000)
+    large = stalled(tight)
+    innocent.client.say(passing(b"y"))
+    tight.after(BREATH)
+    tight.after(RELIEF)
+    assert tight.hooks.reasons == [EndReason.OUT_OF_MEMORY]
+    assert tight.hooks.ends[0].pair in [pair.pair for pair in large]
+    tight.after(BREATH)
+    assert innocent.broker.hear() == passing(b"y")
+    assert not small.pair.over
+
+
+def test_frames_that_are_collected_do_not_stop_each_other_for_ever(tight: Plane) -> None:
+    """Each of them needs to be read on to become whole, and memory is full."""
+    pairs = [tight.open() for _ in range(4)]
+    said = stop(b"x" * 50_000)
+    for _ in range(2):
+        for pair in pairs:
+            pair.client.say(said[:24_000])
+            tight.turn()
+    for pair in pairs:
+        pair.client.say(said[:24_000])
+    for _ in range(3):
+        tight.after(BREATH)
+        tight.after(RELIEF)
+    assert tight.hooks.reasons == [EndReason.OUT_OF_MEMORY]
+    for pair in pairs:
+        if not pair.pair.over:
+            pair.client.say(said[72_000 - len(said) :])
+    tight.turn()
+
+
+def test_memory_that_was_not_full_all_the_time_costs_nobody_a_pair(tight: Plane) -> None:
+    innocent = tight.open()
+    pairs = stalled(tight)
+    innocent.client.say(passing(b"y"))
+    tight.after(BREATH)
+    tight.until(lambda: len(pairs[0].broker.hear()) == 60_000)
+    tight.after(BREATH)
+    assert innocent.broker.hear() == passing(b"y")
+    stalled(tight)
+    innocent.client.say(passing(b"z"))
+    tight.after(RELIEF - BREATH)
+    assert tight.hooks.ends == []
+
+
+# -- deadlines -------------------------------------------------------------------------------
+
+
+def test_an_idle_pair_ends(plane: Plane, pair: Opened) -> None:
+    idle = plane.settings.idle
+    plane.after(idle - 1)
+    assert plane.hooks.ends == []
+    plane.after(1)
+    assert plane.hooks.reasons == [EndReason.IDLE]
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+def test_a_pair_that_moves_bytes_is_not_idle(
+    plane: Plane, pair: Opened, direction: Direction
+) -> None:
+    speaker, _ = pair.far(direction)
+    idle = plane.settings.idle
+    for _ in range(5):
+        plane.after(idle * 0.9)
+        speaker.say(passing(b"x"))
+        plane.turn()
+    assert plane.hooks.ends == []
+    plane.after(idle)
+    assert plane.hooks.reasons == [EndReason.IDLE]
+
+
+def test_the_look_at_an_idle_pair_has_an_end() -> None:
+    """Sums and differences of times round differently; at the very moment that must not matter."""
+    plane = Plane(PlaneSettings(idle=0.1))
+    plane.clock.step = 0
+    for _ in range(200):
+        plane.clock.now += 1e6 / 3
+        plane.open()
+        plane.clock.now += plane.settings.idle
+        plane.reactor.deadlines.expire(plane.clock.now)
+    assert len(plane.hooks.ends) == 200
+    plane.close()
+
+
+def test_a_pair_ends_when_its_credential_expires(plane: Plane) -> None:
+    idle = plane.settings.idle
+    session = FakeSession()
+    session.words[EndReason.CREDENTIAL_EXPIRED] = passing(b"expired")
+    pair = plane.open(session, expires=plane.clock() + 2.5 * idle)
+    for _ in range(4):
+        plane.after(0.6 * idle)
+        pair.client.say(passing(b"x"))
+        plane.turn()
+    assert plane.hooks.ends == []
+    plane.after(0.2 * idle)
+    assert plane.hooks.reasons == [EndReason.CREDENTIAL_EXPIRED]
+    assert plane.hooks.ends[0].detail == "the credential has expired"
+    assert pair.client.hear() == passing(b"expired")
+
+
+@pytest.mark.parametrize("expires", [-5.0, 0.0])
+def test_a_credential_may_have_expired_already(plane: Plane, expires: float) -> None:
+    plane.open(expires=plane.clock() + expires)
+    plane.turn()
+    assert plane.hooks.reasons == [EndReason.CREDENTIAL_EXPIRED]
+
+
+def test_a_pair_that_is_over_is_not_kept_for_its_deadlines(plane: Plane) -> None:
+    """Deadlines are not cancelled, and a credential may be good for a year."""
+    pair = plane.open(expires=plane.clock() + 1e8)
+    client, broker, session = pair.client, pair.broker, weakref.ref(pair.session)
+    pair.client.say(passing(b"x"))
+    plane.turn()
+    pair.pair.end(EndReason.DRAINED)
+    plane.after(plane.settings.linger)
+    assert len(plane.reactor.deadlines) <= 1
+    plane.forget(pair)
+    del pair
+    gc.collect()
+    assert session() is None
+    plane.after(plane.settings.idle)
+    assert len(plane.reactor.deadlines) == 0
+    client.close()
+    broker.close()
+
+
+# -- in trio ---------------------------------------------------------------------------------
+
+
+class Running:
+    """A reactor in its task, and far ends that wait for their bytes."""
+
+    def __init__(self, settings: PlaneSettings | None = None) -> None:
+        self.hooks = Recorder()
+        settings = settings or PlaneSettings(buffer=BUFFER)
+        self.reactor = Reactor(self.hooks, settings, trio.current_time)
+        self.session = FakeSession()
+
+    def open(self) -> tuple[trio.SocketStream, trio.SocketStream]:
+        """The far ends of a new pair: client, broker."""
+        (client, far_client), (broker, far_broker) = pair_of_sockets(), pair_of_sockets()
+        client.setblocking(False)
+        broker.setblocking(False)
+        self.reactor.add(client, broker, self.session)
+        streams = [
+            trio.SocketStream(trio.socket.from_stdlib_socket(far))
+            for far in (far_client, far_broker)
+        ]
+        return streams[0], streams[1]
+
+
+async def receive(stream: trio.SocketStream, size: int) -> bytes:
+    """So many bytes."""
+    received = b""
+    while len(received) < size:
+        received += await stream.receive_some(size - len(received))
+    return received
+
+
+async def test_the_task_moves_bytes() -> None:
+    running = Running()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(running.reactor.run)
+        client, broker = running.open()
+        for n in range(20):
+            said = passing(b"%d" % n)
+            await client.send_all(said)
+            assert await receive(broker, len(said)) == said
+            await broker.send_all(said)
+            assert await receive(client, len(said)) == said
+        await client.aclose()
+        assert await broker.receive_some(1) == b""
+        await broker.aclose()
+        nursery.cancel_scope.cancel()
+    assert running.hooks.reasons == [EndReason.CLIENT_CLOSED]
+
+
+async def test_the_rest_of_a_cut_turn_needs_no_news() -> None:
+    running = Running(PlaneSettings(buffer=BUFFER, turn=0.0))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(running.reactor.run)
+        pairs = [running.open() for _ in range(10)]
+        for client, _ in pairs:
+            await client.send_all(passing(b"x"))
+        for _, broker in pairs:
+            assert await receive(broker, 6) == passing(b"x")
+        nursery.cancel_scope.cancel()
+    for pair in pairs:
+        for stream in pair:
+            await stream.aclose()
+
+
+async def test_the_task_keeps_deadlines(autojump_clock: trio.testing.MockClock) -> None:
+    running = Running()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(running.reactor.run)
+        await trio.sleep(1)
+        client, broker = running.open()
+        assert await client.receive_some(1) == b""
+        assert running.hooks.reasons == [EndReason.IDLE]
+        assert trio.current_time() >= 1 + running.reactor.settings.idle
+        nursery.cancel_scope.cancel()
+    await client.aclose()
+    await broker.aclose()
+
+
+async def test_an_earlier_deadline_wakes_the_task(autojump_clock: trio.testing.MockClock) -> None:
+    running = Running()
+    called: list[float] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(running.reactor.run)
+        running.reactor.deadlines.add(trio.current_time() + 1000, called.append)
+        await trio.sleep(1)
+        running.reactor.deadlines.add(trio.current_time() + 1, called.append)
+        await trio.sleep(2)
+        assert len(called) == 1
+        nursery.cancel_scope.cancel()
+
+
+async def test_closing_ends_all_pairs() -> None:
+    running = Running()
+    running.session.words[EndReason.DRAINED] = passing(b"bye")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(running.reactor.run)
+        pairs = [running.open() for _ in range(3)]
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert running.hooks.reasons == [EndReason.DRAINED] * 3
+    assert running.reactor._lanes == {}
+    assert running.reactor.memory.used == 0
+    for client, broker in pairs:
+        assert await receive(client, 8) == passing(b"bye")
+        assert await client.receive_some(1) == b""
+        assert await broker.receive_some(1) == b""
+        await client.aclose()
+        await broker.aclose()
+
+
+async def test_closing_tells_whoever_waits_for_the_epoll() -> None:
+    """Its descriptor's number is soon another's, and trio must not wait for that one."""
+    running = Running()
+    descriptor = running.reactor._epoll.fileno()
+
+    async def wait() -> None:
+        with pytest.raises(trio.ClosedResourceError):
+            await trio.lowlevel.wait_readable(descriptor)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        running.reactor.close()

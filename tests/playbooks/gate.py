@@ -1,0 +1,90 @@
+"""A gate that answers as a test tells it, and remembers what it was asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from gateway.wire.contract import (
+    Account,
+    Action,
+    Address,
+    Credential,
+    Denial,
+    LookupOutcome,
+    Principal,
+    Refusal,
+)
+
+OWN = Credential("token", b"the gateway's token")
+BROKER_1 = Address("broker-1.internal", 6650)
+BROKER_2 = Address("broker-2.internal", 6650)
+URL_1 = f"pulsar://{BROKER_1}"
+URL_2 = f"pulsar://{BROKER_2}"
+NAME_1 = "one.gw"
+NAME_2 = "two.gw"
+SEALED_1 = f"pulsar://{NAME_1}:6650"
+SEALED_2 = f"pulsar://{NAME_2}:6650"
+
+EXPIRED = Denial(Refusal.UNAUTHENTICATED, "the token has expired")
+FORBIDDEN = Denial(Refusal.UNAUTHORIZED, "not allowed")
+UNKNOWN_NAME = Denial(Refusal.TARGET, "unknown broker name")
+TOO_LONG = Denial(Refusal.UNSUPPORTED, "the broker's name is too long to be hidden")
+
+
+class FakeGate:
+    """See `contract.Gate`. Knows two brokers, and tokens like `alice's token`."""
+
+    def __init__(self) -> None:
+        self.own: Credential | Denial = OWN
+        self.names = {BROKER_1: NAME_1, BROKER_2: NAME_2}
+        self.admitted: list[Account] = []
+        self.released: list[Account] = []
+        self.outcomes: Counter[LookupOutcome] = Counter()
+        self.redirects = 0
+
+    @property
+    def live(self) -> list[Account]:
+        """Admitted and not released."""
+        released = set(self.released)
+        return [account for account in self.admitted if account not in released]
+
+    def authenticate(self, credential: Credential) -> Principal | Denial:
+        name, _, rest = credential.data.decode(errors="replace").partition("'s ")
+        if rest == "expired token":
+            return EXPIRED
+        if credential.method != "token" or rest not in ("token", "newer token"):
+            return Denial(Refusal.UNAUTHENTICATED, "wrong credential")
+        return Principal(name, verified=True, expires_at=1000.0)
+
+    def credential(self) -> Credential | Denial:
+        return self.own
+
+    def admit(self, action: Action, topic: str, principal: Principal) -> Account | Denial:
+        if topic.endswith("forbidden"):
+            return FORBIDDEN
+        account = Account(topic, action)
+        if action is not Action.LOOKUP:
+            self.admitted.append(account)
+        return account
+
+    def release(self, account: Account) -> None:
+        self.released.append(account)
+
+    def advertise(self, broker: Address) -> str | Denial:
+        return self.names.get(broker, TOO_LONG)
+
+    def open(self, name: str) -> Address | Denial:
+        host = name.partition(":")[0]
+        found = (address for address, sealed in self.names.items() if sealed == host)
+        return next(found, UNKNOWN_NAME)
+
+    def clean(self, text: str) -> str:
+        for broker in (BROKER_1, BROKER_2):
+            text = text.replace(str(broker), "broker").replace(broker.host, "broker")
+        return text
+
+    def looked_up(self, outcome: LookupOutcome) -> None:
+        self.outcomes[outcome] += 1
+
+    def redirected(self) -> None:
+        self.redirects += 1

@@ -1,0 +1,250 @@
+"""How a playbook is written: `Play` for an open pair, `Talk` for a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Self
+
+from gateway.wire.contract import (
+    Account,
+    Action,
+    Address,
+    Credential,
+    Denial,
+    Dial,
+    Dialled,
+    Direction,
+    Discard,
+    Drop,
+    Effect,
+    Effects,
+    End,
+    EndReason,
+    Forward,
+    Hold,
+    Inject,
+    Opened,
+    Peer,
+    Principal,
+    Receive,
+    Refused,
+    Replace,
+    Start,
+    Step,
+    StepResult,
+    Transmit,
+)
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.chase import Chase
+from gateway.wire.pulsar.context import Bounds, Client, Listener, Mode
+from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.opening import open_pair
+from gateway.wire.pulsar.session import PulsarSession
+
+from .frames import connect, read
+from .gate import BROKER_1, FakeGate
+
+VERSION = "gateway/test"
+PASS_THROUGH, VERIFY, FORWARD_TOO = Mode.PASS_THROUGH, Mode.VERIFY, Mode.VERIFY_AND_FORWARD
+
+
+def listener(gate: FakeGate, mode: Mode = PASS_THROUGH, **settings: Any) -> Listener:
+    return Listener(gate, mode, version=VERSION, **settings)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one frame. `effects`: None where it passed unseen."""
+
+    effects: Effects | None
+
+    def happens(self) -> None:
+        """Whatever it was: another playbook looks closer."""
+
+    def passes(self) -> None:
+        """It passed without being looked at, but for counting."""
+        assert self.effects is None
+
+    def gives(self, *effects: Effect) -> None:
+        """The session answered by exactly these effects."""
+        assert self.effects == effects
+
+    def forwards(self) -> None:
+        self.gives(Forward())
+
+    def drops(self) -> None:
+        self.gives(Drop())
+
+    def holds(self, account: Account) -> None:
+        self.gives(Hold(account))
+
+    def replaces(self, data: bytes) -> None:
+        self.gives(Replace(data))
+
+    def refuses(self, data: bytes) -> None:
+        """It goes nowhere, and its sender, the client, is told this."""
+        self.gives(Drop(), Inject(Direction.TO_CLIENT, data))
+
+    def replaced(self) -> BaseCommand:
+        """The command that went on in its place."""
+        assert self.effects is not None
+        (effect,) = self.effects
+        assert isinstance(effect, Replace)
+        return read(effect.data)
+
+    def ended(self, reason: EndReason) -> BaseCommand:
+        """The pair ended, with this farewell."""
+        assert self.effects is not None
+        drop, end = self.effects
+        assert drop == Drop()
+        assert isinstance(end, End)
+        assert end.reason is reason
+        return read(end.farewell)
+
+    def started(self) -> tuple[Chase, int]:
+        """A chase and its token; the answer that led to it is withheld."""
+        assert self.effects is not None
+        drop, start = self.effects
+        assert drop == Drop()
+        assert isinstance(start, Start)
+        assert isinstance(start.job, Chase)
+        return start.job, start.token
+
+    @property
+    def words(self) -> str:
+        """The effects by name, as the tables of the docs say them."""
+        if self.effects is None:
+            return "pass"
+        return " + ".join(type(effect).__name__.lower() for effect in self.effects)
+
+
+class Play:
+    """An open pair without sockets. Frames are whole: how they are cut is the scanners' affair."""
+
+    def __init__(
+        self, mode: Mode = PASS_THROUGH, *, max_message_size: int = 0, **settings: Any
+    ) -> None:
+        self.gate = FakeGate()
+        self.listener = listener(self.gate, mode, **settings)
+        self.hello = Client(
+            read(connect()).connect,
+            Principal("alice", verified=mode is not PASS_THROUGH, expires_at=1000.0),
+            Credential("token", b"alice's token"),
+        )
+        self.session = PulsarSession(self.listener, self.hello, max_message_size)
+
+    def client(self, frame: bytes) -> Outcome:
+        """The client says this."""
+        return self._say(Direction.TO_BROKER, frame)
+
+    def broker(self, frame: bytes) -> Outcome:
+        """The broker says this."""
+        return self._say(Direction.TO_CLIENT, frame)
+
+    def _say(self, direction: Direction, frame: bytes) -> Outcome:
+        scanner = self.session.scanners[direction]
+        cleared = scanner.scan(bytearray(frame), 0, len(frame))
+        if not scanner.stop:
+            assert cleared == len(frame)
+            assert scanner.owed == 0
+            return Outcome(None)
+        assert (cleared, scanner.stop) == (0, len(frame))
+        return Outcome(self.session.decide(direction, frame, now=0.0))
+
+    def resume(self, token: int, result: bytes | Denial) -> Outcome:
+        """A job has this result."""
+        return Outcome(self.session.resume(token, result, now=0.0))
+
+    @property
+    def account(self) -> Account:
+        """The latest that was admitted."""
+        return self.gate.admitted[-1]
+
+    @property
+    def over(self) -> Discard:
+        """The effect that the latest account's incarnation ends with."""
+        return Discard(self.account)
+
+    def state(self, action: Action, id: int = 1) -> State | None:
+        handle = self.session._handles.table(action).get(id)
+        return None if handle is None else handle.state
+
+
+class Talk:
+    """A conversation, step by step; each method says what the next step must be."""
+
+    def __init__(self, steps: Generator[Step, StepResult, Any]) -> None:
+        self._steps = steps
+        self._outcome: Any = None
+        self._over = False
+        self._step: Step | None = None
+        self._go_on(None)
+
+    def _go_on(self, result: StepResult) -> None:
+        try:
+            self._step = self._steps.send(result)
+        except StopIteration as stop:
+            self._step, self._over, self._outcome = None, True, stop.value
+
+    def _expect(self, step: Step, result: StepResult) -> Self:
+        assert not self._over, f"{step} was expected, but it is over: {self._outcome}"
+        assert self._step == step
+        self._go_on(result)
+        return self
+
+    def client_says(self, frame: bytes | Denial) -> Self:
+        return self._expect(Receive(Peer.CLIENT), frame)
+
+    def broker_says(self, frame: bytes | Denial) -> Self:
+        return self._expect(Receive(Peer.BROKER), frame)
+
+    def tells_client(self, frame: bytes) -> Self:
+        return self._expect(Transmit(Peer.CLIENT, frame), None)
+
+    def tells_broker(self, frame: bytes) -> Self:
+        return self._expect(Transmit(Peer.BROKER, frame), None)
+
+    def dials(
+        self, target: Address | None, *, pooled: bool = False, refused: Denial | None = None
+    ) -> Self:
+        """`pooled`: the connection was opened before."""
+        dialled = Dialled(target or BROKER_1, fresh=not pooled)
+        return self._expect(Dial(target), refused or dialled)
+
+    def said_to_broker(self) -> BaseCommand:
+        """What the broker is told now, whatever it is; the conversation goes on."""
+        assert isinstance(self._step, Transmit)
+        assert self._step.peer is Peer.BROKER
+        data = self._step.data
+        self._go_on(None)
+        return read(data)
+
+    def ends(self, outcome: bytes | Denial) -> None:
+        assert self._over
+        assert self._outcome == outcome
+
+    def opens(self) -> PulsarSession:
+        assert isinstance(self._outcome, Opened)
+        assert isinstance(self._outcome.session, PulsarSession)
+        return self._outcome.session
+
+    def refused(self, reason: EndReason) -> BaseCommand:
+        """Ended without a pair, with this farewell."""
+        assert isinstance(self._outcome, Refused)
+        assert self._outcome.reason is reason
+        return read(self._outcome.farewell)
+
+    @property
+    def outcome(self) -> Any:
+        assert self._over
+        return self._outcome
+
+
+def opening(mode: Mode = PASS_THROUGH, gate: FakeGate | None = None, **settings: Any) -> Talk:
+    """The opening conversation of a listener."""
+    return Talk(open_pair(listener(gate or FakeGate(), mode, **settings)))
+
+
+FEW = Bounds(handles=2, lookups=2, rounds=3)
+"""Bounds that a playbook can reach."""

@@ -1,0 +1,270 @@
+"""docs/protocols/pulsar.md and the code: the page's tables are read, and played."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.wire.contract import Action, Direction
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandConnect
+from gateway.wire.pulsar.chase import HOPS
+from gateway.wire.pulsar.context import Bounds, Mode
+from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
+from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.session import _HANDLERS, FRAME_PADDING
+from gateway.wire.pulsar.tables import COUNTED, STOPS
+
+from .frames import (
+    Fields,
+    close_consumer,
+    close_producer,
+    connect,
+    error,
+    message,
+    producer,
+    producer_success,
+    queued,
+    read,
+    receipt,
+    send,
+    send_error,
+    subscribe,
+    success,
+    unsubscribe,
+)
+from .gate import BROKER_1, NAME_1, OWN
+from .script import FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Play, opening
+
+PAGE = Path(__file__).parents[2] / "docs" / "protocols" / "pulsar.md"
+
+Row = list[str]
+
+
+def table(heading: str) -> list[Row]:
+    """The rows of the first table under a heading, its head first."""
+    section = re.split(r"^#+ +", PAGE.read_text(), flags=re.MULTILINE)
+    text = next(part for part in section if part.startswith(heading + "\n"))
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [rows[0], *rows[2:]]
+
+
+def commands(rows: list[Row]) -> set[Kind]:
+    """What stands in backticks in the first column."""
+    return {Kind[name] for row in rows[1:] for name in re.findall(r"`([A-Z_]+)`", row[0])}
+
+
+@pytest.mark.parametrize(
+    ("direction", "heading"),
+    [
+        (Direction.TO_BROKER, "What stops on its way to the broker"),
+        (Direction.TO_CLIENT, "What stops on its way to the client"),
+    ],
+)
+def test_the_page_names_every_command_that_stops(direction: Direction, heading: str) -> None:
+    assert commands(table(heading)) == STOPS[direction]
+
+
+def test_the_page_names_every_command_that_is_counted() -> None:
+    rows = table("What is counted as it passes")
+    for direction, word in ((Direction.TO_BROKER, "broker"), (Direction.TO_CLIENT, "client")):
+        assert (
+            commands([rows[0], *(row for row in rows[1:] if row[1] == word)]) == COUNTED[direction]
+        )
+
+
+def test_each_command_stands_in_one_row() -> None:
+    for direction in ("broker", "client"):
+        rows = table(f"What stops on its way to the {direction}")
+        named = [name for row in rows[1:] for name in re.findall(r"`([A-Z_]+)`", row[0])]
+        assert len(named) == len(set(named))
+
+
+def test_every_command_that_is_decided_stops() -> None:
+    """Handlers of commands that pass would be dead code; a SEND stops where it may not pass."""
+    for direction in Direction:
+        assert set(_HANDLERS[direction]) <= STOPS[direction] | COUNTED[direction]
+
+
+# -- the tables of states ----------------------------------------------------------------------
+
+Said = Callable[[Play], str]
+"""Has a peer say a frame; answers what became of it, in the words of the page."""
+
+OPENING, LEAVING, CLOSING = 11, 12, 13
+"""The requests of the incarnation that is played; the one before was opened by request 1."""
+
+
+def by_client(frame: bytes) -> Said:
+    return lambda play: play.client(frame).words
+
+
+def by_broker(frame: bytes) -> Said:
+    return lambda play: play.broker(frame).words
+
+
+def many(*said: Said) -> Said:
+    return lambda play: "".join(each(play) for each in said)
+
+
+OPEN_PRODUCER = by_client(producer(1, request=OPENING))
+CLOSE_PRODUCER = by_client(close_producer(1, request=CLOSING))
+PRODUCER_READY = by_broker(producer_success(OPENING))
+
+PRODUCER_STATES: dict[str, Said] = {
+    "none": many(),
+    "opening": OPEN_PRODUCER,
+    "reopening": many(by_client(producer(1, request=1)), OPEN_PRODUCER),
+    "queued": many(OPEN_PRODUCER, by_broker(queued(OPENING))),
+    "open": many(OPEN_PRODUCER, PRODUCER_READY),
+    "closing": many(OPEN_PRODUCER, CLOSE_PRODUCER),
+}
+
+PRODUCER_EVENTS: dict[str, Said] = {
+    "client: PRODUCER": by_client(producer(1, request=99)),
+    "client: SEND": by_client(send(1)),
+    "client: CLOSE_PRODUCER": CLOSE_PRODUCER,
+    "broker: PRODUCER_SUCCESS, ready": PRODUCER_READY,
+    "broker: PRODUCER_SUCCESS, not ready": by_broker(queued(OPENING)),
+    "broker: ERROR to PRODUCER": by_broker(error(OPENING)),
+    "broker: SUCCESS to CLOSE_PRODUCER": by_broker(success(CLOSING)),
+    "broker: ERROR to CLOSE_PRODUCER": by_broker(error(CLOSING)),
+    "broker: CLOSE_PRODUCER": by_broker(close_producer(1)),
+    "broker: SEND_RECEIPT": by_broker(receipt(1)),
+    "broker: SEND_ERROR": by_broker(send_error(1)),
+}
+
+SUBSCRIBE = by_client(subscribe(1, request=OPENING))
+UNSUBSCRIBE = by_client(unsubscribe(1, request=LEAVING))
+CLOSE_CONSUMER = by_client(close_consumer(1, request=CLOSING))
+
+CONSUMER_STATES: dict[str, Said] = {
+    "none": many(),
+    "opening": SUBSCRIBE,
+    "reopening": many(by_client(subscribe(1, request=1)), SUBSCRIBE),
+    "open": many(SUBSCRIBE, by_broker(success(OPENING))),
+    "unsubscribing": many(SUBSCRIBE, UNSUBSCRIBE),
+    "closing": many(SUBSCRIBE, UNSUBSCRIBE, CLOSE_CONSUMER),
+}
+
+CONSUMER_EVENTS: dict[str, Said] = {
+    "client: SUBSCRIBE": by_client(subscribe(1, request=99)),
+    "client: UNSUBSCRIBE": UNSUBSCRIBE,
+    "client: CLOSE_CONSUMER": CLOSE_CONSUMER,
+    "broker: SUCCESS to SUBSCRIBE": by_broker(success(OPENING)),
+    "broker: ERROR to SUBSCRIBE": by_broker(error(OPENING)),
+    "broker: SUCCESS to UNSUBSCRIBE": by_broker(success(LEAVING)),
+    "broker: ERROR to UNSUBSCRIBE": by_broker(error(LEAVING)),
+    "broker: SUCCESS to CLOSE_CONSUMER": by_broker(success(CLOSING)),
+    "broker: ERROR to CLOSE_CONSUMER": by_broker(error(CLOSING)),
+    "broker: CLOSE_CONSUMER": by_broker(close_consumer(1)),
+    "broker: MESSAGE": by_broker(message(1)),
+}
+
+GRIDS = {
+    "The states of a producer": (Action.PRODUCE, PRODUCER_STATES, PRODUCER_EVENTS),
+    "The states of a consumer": (Action.CONSUME, CONSUMER_STATES, CONSUMER_EVENTS),
+}
+
+
+def played(action: Action, state: Said, event: Said) -> str:
+    """What an event does in a state, as the page writes it: effects, and the next state if new."""
+    play = Play()
+    state(play)
+    before = play.state(action)
+    effects = event(play)
+    after = play.state(action)
+    name = "none" if after is None else after.name.lower()
+    return effects if before is after and "discard" not in effects else f"{effects} → {name}"
+
+
+def cells() -> Iterator[tuple[str, str, str, str]]:
+    for heading in GRIDS:
+        head, *rows = table(heading)
+        for row in rows:
+            for state, cell in zip(head[1:], row[1:], strict=True):
+                yield heading, row[0], state, cell
+
+
+@pytest.mark.parametrize(("heading", "event", "state", "cell"), list(cells()))
+def test_what_the_page_says_of_a_state_is_what_happens(
+    heading: str, event: str, state: str, cell: str
+) -> None:
+    action, states, events = GRIDS[heading]
+    assert played(action, states[state], events[event]) == cell
+
+
+@pytest.mark.parametrize("heading", GRIDS)
+def test_the_page_has_every_state_and_every_event(heading: str) -> None:
+    _, states, events = GRIDS[heading]
+    head, *rows = table(heading)
+    assert head[1:] == list(states)
+    assert [row[0] for row in rows] == list(events)
+
+
+def test_every_state_is_on_the_page() -> None:
+    named = {*PRODUCER_STATES, *CONSUMER_STATES} - {"none"}
+    assert named == {state.name.lower() for state in State}
+
+
+# -- identity ----------------------------------------------------------------------------------
+
+CLIENT_FIELDS: Fields = {"client_version": "Go-0.19.0", "protocol_version": 18}
+PROXY_FIELDS: Fields = {
+    "original_principal": "carol",
+    "original_auth_data": "carol's token",
+    "original_auth_method": "basic",
+    "proxy_version": "another proxy",
+}
+MODES = {"pass-through": PASS_THROUGH, "verify": VERIFY, "verify and forward": FORWARD_TOO}
+
+OURS = {"auth_method_name": OWN.method, "auth_data": OWN.data, "proxy_version": VERSION}
+FORWARDED = {"original_auth_data": "alice's token", "original_auth_method": "token"}
+
+
+def greetings(mode: Mode) -> tuple[CommandConnect, CommandConnect]:
+    """What a client says, as much of it as it may, and what the broker is told."""
+    may = CLIENT_FIELDS | (PROXY_FIELDS if mode is PASS_THROUGH else {})
+    said = connect(auth_method=1, proxy_to_broker_url=NAME_1, **may)
+    told = opening(mode).client_says(said).dials(BROKER_1).said_to_broker()
+    return read(said).connect, told.connect
+
+
+def stands(said: CommandConnect, told: CommandConnect, field: Any, whose: str) -> bool:
+    if whose == "absent":
+        return not told.HasField(field)
+    meant: dict[str, object] = {
+        "the client's": getattr(said, field),
+        "the gateway's": OURS.get(field),
+        "who was verified": "alice",
+        "the client's credential": FORWARDED.get(field),
+    }
+    return told.HasField(field) and bool(getattr(told, field) == meant[whose])
+
+
+def test_the_broker_is_told_what_the_page_says() -> None:
+    head, *rows = table("Identity")
+    assert head[1:] == list(MODES)
+    fields = [row for row in rows if row[0].startswith("`")]
+    for row in fields:
+        for mode, whose in zip(head[1:], row[1:], strict=True):
+            said, told = greetings(MODES[mode])
+            for name in re.findall(r"`([a-z_]+)`", row[0]):
+                assert stands(said, told, name, whose), f"{name} under {mode}"
+    named = {name for row in fields for name in re.findall(r"`([a-z_]+)`", row[0])}
+    assert named == {field.name for field in CommandConnect.DESCRIPTOR.fields}
+
+
+def test_the_page_has_the_bounds_as_they_are() -> None:
+    defaults = " ".join(row[1] for row in table("Bounds"))
+    bounds = Bounds()
+    for number in (bounds.handles, bounds.lookups, bounds.rounds, HOPS):
+        assert f"{number:,}" in defaults
+    for size in (bounds.collected, bounds.lookup_bytes):
+        assert f"{size >> 20} MiB" in defaults
+    for size in (FRAME_PADDING, COMMAND_BOUND):
+        assert f"{size >> 10} KiB" in defaults

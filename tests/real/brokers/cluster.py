@@ -1,0 +1,348 @@
+"""A Pulsar cluster as a test fixture: ZooKeeper, one bookie, two brokers, each in its own JVM.
+
+The brokers answer on two loopback addresses that nobody else uses, on the same two ports, so
+wherever one of those is read by a client, it can only have come from here. What the load manager
+decides is how clients are led to a topic's owner:
+
+`MODULAR`: lookups of what nobody has yet are redirected, to the leader and then to whom it chose.
+What is unloaded is closed without a word about where it goes.
+`EXTENSIBLE`: any broker names the owner, and tells clients of an unloaded topic the new one.
+"""
+
+import os
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from .admin import Admin, AdminError, topic_path
+from .jars import java
+from .ports import free_ports, is_free
+from .processes import end, spawn, tail
+from .standalone import JVM_OPTIONS, Settings, StartError
+
+HOSTS = ("127.0.0.78", "127.0.0.79")
+INNER_HOST = "127.0.0.1"  # of ZooKeeper and the bookie, whom no client ever hears of
+CLUSTER = "c1"
+# All of it takes 11 to 13 s on two idle cores; this is for each process on a busy machine.
+READY_SECONDS = 90
+# A broker that is told to end first hands its topics over.
+STOP_SECONDS = 15
+# Bundles of a new namespace: enough that both brokers have some.
+BUNDLES = 16
+TEMPORARY_REDIRECT = 307
+
+ZOOKEEPER: Settings = {
+    "tickTime": 2000,
+    "clientPortAddress": INNER_HOST,
+    "admin.enableServer": "false",
+    "maxClientCnxns": 0,
+    "forceSync": "no",
+}
+BOOKIE: Settings = {
+    "clusterName": CLUSTER,
+    "bindAddress": INNER_HOST,
+    "advertisedAddress": INNER_HOST,
+    "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
+    "nettyMaxFrameSizeBytes": 5 * 1024 * 1024 + 10 * 1024,
+    "journalSyncData": "false",
+    "dbStorage_writeCacheMaxSizeMb": 16,
+    "dbStorage_readAheadCacheMaxSizeMb": 16,
+    "httpServerEnabled": "false",
+    # Without these two the bookie listens on every address of the machine.
+    "listeningInterface": "lo",
+    "allowLoopback": "true",
+}
+BROKER: Settings = {
+    "clusterName": CLUSTER,
+    "managedLedgerDefaultEnsembleSize": 1,
+    "managedLedgerDefaultWriteQuorum": 1,
+    "managedLedgerDefaultAckQuorum": 1,
+    "managedLedgerCacheSizeMB": 16,
+    "loadBalancerEnabled": "true",
+    # Only tests move topics.
+    "loadBalancerSheddingEnabled": "false",
+    "loadBalancerAutoBundleSplitEnabled": "false",
+    "loadBalancerAutoUnloadSplitBundlesEnabled": "false",
+    "defaultNumberOfNamespaceBundles": BUNDLES,
+    "webSocketServiceEnabled": "false",
+    "functionsWorkerEnabled": "false",
+    "transactionCoordinatorEnabled": "false",
+    "brokerShutdownTimeoutMs": 5000,
+    "bookkeeperNumberOfChannelsPerBookie": 2,
+    "bookkeeperUseV2WireProtocol": "true",
+    "numIOThreads": 2,
+    "numHttpServerThreads": 8,
+    "numOrderedExecutorThreads": 2,
+    # How long the others wait for a broker that was killed.
+    "metadataStoreSessionTimeoutMillis": 6000,
+    "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis": 5000,
+}
+
+
+class LoadManager(StrEnum):
+    """Who decides which broker has a topic."""
+
+    MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+    EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+
+
+class Jvm:
+    """One Java process, which logs to `name`.log in `directory`. `arguments`: JVM options, the
+    class, and what that is told.
+    """
+
+    def __init__(self, jars: Path, directory: Path, name: str, arguments: Sequence[str]) -> None:
+        self.log = directory / f"{name}.log"
+        self._name = name
+        self._command = [java(), *JVM_OPTIONS, "-cp", f"{jars}{os.sep}*", *arguments]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def spawn(self) -> None:
+        """Begins; `await_ready` waits."""
+        assert not self.is_running
+        self._process = spawn(self._command, self.log)
+
+    def await_ready(self, is_ready: Callable[[], bool]) -> None:
+        """Raises StartError when the process ended, or is not ready in time."""
+        assert self._process is not None
+        deadline = time.monotonic() + READY_SECONDS
+        while not is_ready():
+            if self._process.poll() is not None:
+                self._fail(f"ended with {self._process.returncode}")
+            if time.monotonic() > deadline:
+                self._fail(f"was not ready after {READY_SECONDS} s")
+            time.sleep(0.1)
+
+    def await_success(self) -> None:
+        """Of a process that does one thing and ends."""
+        assert self._process is not None
+        try:
+            code = self._process.wait(READY_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._fail(f"did not end within {READY_SECONDS} s")
+        if code != 0:
+            self._fail(f"ended with {code}")
+
+    def stop(self, patience: float = STOP_SECONDS) -> None:
+        """Ends the process that this object started; harmless when it is down."""
+        process, self._process = self._process, None
+        if process is not None:
+            end(process, patience)
+
+    def _fail(self, how: str) -> None:
+        raise StartError(f"{self._name} {how}:\n{tail(self.log)}")
+
+
+class Broker:
+    """One broker of a cluster. It may be stopped, and started again."""
+
+    def __init__(self, jvm: Jvm, host: str, port: int, web_port: int) -> None:
+        self.jvm = jvm
+        self.host = host
+        self.admin = Admin(f"http://{host}:{web_port}")
+        self.id = f"{host}:{web_port}"
+        self.service_url = f"pulsar://{host}:{port}"
+        # Of the other broker as well: whoever reaches one must not see the other either.
+        self.traces = (*HOSTS, f":{port}", f":{web_port}")
+
+    def start(self) -> None:
+        """Returns when it serves, raises StartError otherwise; harmless when it is up."""
+        if not self.jvm.is_running:
+            self.jvm.spawn()
+            self.jvm.await_ready(self.admin.is_healthy)
+
+    def stop(self) -> None:
+        self.jvm.stop()
+
+    def connections(self) -> int:
+        """How many were made to it since it started."""
+        lines = self.admin.request("GET", "metrics/").splitlines()
+        name = "pulsar_connection_created_total_count"
+        return sum(int(float(line.split()[-1])) for line in lines if line.startswith(name))
+
+
+class Cluster:
+    """All of it. `directory` holds everything that it writes."""
+
+    def __init__(self, jars: Path, directory: Path, load_manager: LoadManager) -> None:
+        self._jars = jars
+        self._directory = directory
+        self._load_manager = load_manager
+        (self._zookeeper_port,) = free_ports(INNER_HOST, 1)
+        self.port, self.web_port = _shared_ports(2)
+        self.brokers = [self._broker(host) for host in HOSTS]
+        self._zookeeper = self._jvm("zookeeper", self._zookeeper_arguments())
+        self._bookie = self._jvm("bookie", self._bookie_arguments())
+        self._setup = self._jvm("setup", self._setup_arguments())
+
+    # -- what tests use ----------------------------------------------------------------------
+
+    @property
+    def service_url(self) -> str:
+        return "pulsar://" + ",".join(f"{host}:{self.port}" for host in HOSTS)
+
+    @property
+    def traces(self) -> tuple[str, ...]:
+        """Texts that give a broker away, whoever shows them."""
+        return self.brokers[0].traces
+
+    @property
+    def admin(self) -> Admin:
+        return self.brokers[0].admin
+
+    def fresh_namespace(self) -> str:
+        """One whose topics no broker has yet."""
+        namespace = f"public/{uuid.uuid4().hex[:12]}"
+        self.admin.create_namespace(namespace)
+        return namespace
+
+    def owner(self, topic: str) -> Broker:
+        """Who serves a topic; some broker is given it if nobody does yet."""
+        answer = self.admin.request("GET", f"lookup/v2/topic/{topic_path(topic)}")
+        return next(broker for broker in self.brokers if broker.service_url == answer["brokerUrl"])
+
+    def leader(self) -> Broker:
+        """Who chooses owners."""
+        answer = self.admin.request("GET", "admin/v2/brokers/leaderBroker")
+        return next(broker for broker in self.brokers if broker.id == answer["brokerId"])
+
+    def other(self, broker: Broker) -> Broker:
+        return next(each for each in self.brokers if each is not broker)
+
+    def move(self, topic: str, to: Broker) -> None:
+        """Gives another broker the bundle that a topic lies in. Only of an extensible cluster."""
+        assert self._load_manager is LoadManager.EXTENSIBLE
+        bundle = self.admin.request("GET", f"lookup/v2/topic/{topic_path(topic)}/bundle")
+        self._unload(f"{_namespace(topic)}/{bundle}", f"?destinationBroker={to.id}")
+
+    def unload(self, namespace: str) -> None:
+        """Closes all topics of a namespace where they are; clients look for them again."""
+        self._unload(namespace)
+
+    def _unload(self, what: str, query: str = "") -> None:
+        """Asks one broker after the other: those that are not concerned answer by a redirect."""
+        for broker in self.brokers:
+            try:
+                broker.admin.request("PUT", f"admin/v2/namespaces/{what}/unload{query}")
+                return
+            except AdminError as error:
+                if error.status != TEMPORARY_REDIRECT or broker is self.brokers[-1]:
+                    raise
+
+    # -- starting and stopping ---------------------------------------------------------------
+
+    def start(self) -> None:
+        """Returns when both brokers serve; raises StartError, and then nothing is left running."""
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._write_configurations()
+        self._zookeeper.spawn()
+        self._zookeeper.await_ready(lambda: self._zookeeper_says("ruok") == "imok")
+        self._bookie.spawn()
+        self._bookie.await_ready(lambda: "/ledgers/available/127" in self._zookeeper_says("dump"))
+        self._setup.spawn()
+        self._setup.await_success()
+        for broker in self.brokers:
+            broker.jvm.spawn()
+        for broker in self.brokers:
+            broker.jvm.await_ready(broker.admin.is_healthy)
+
+    def stop(self) -> None:
+        """At once: what it wrote is thrown away, so nobody has to hand anything over."""
+        inner = (self._setup, self._bookie, self._zookeeper)
+        for jvm in (*(broker.jvm for broker in self.brokers), *inner):
+            jvm.stop(patience=0)
+
+    def _zookeeper_says(self, word: str) -> str:
+        """The answer to one of ZooKeeper's four-letter words; empty while it does not listen."""
+        try:
+            with socket.create_connection((INNER_HOST, self._zookeeper_port), 2) as asked:
+                asked.sendall(word.encode())
+                return asked.makefile().read()
+        except OSError:
+            return ""
+
+    # -- commands and configurations ---------------------------------------------------------
+
+    @property
+    def _metadata(self) -> str:
+        return f"zk:{INNER_HOST}:{self._zookeeper_port}"
+
+    def _jvm(self, name: str, arguments: Sequence[str]) -> Jvm:
+        return Jvm(self._jars, self._directory, name, arguments)
+
+    def _configuration(self, name: str) -> Path:
+        return self._directory / f"{name}.conf"
+
+    def _broker(self, host: str) -> Broker:
+        arguments = ["org.apache.pulsar.PulsarBrokerStarter"]
+        arguments += ["--broker-conf", str(self._configuration(host))]
+        return Broker(self._jvm(f"broker-{host}", arguments), host, self.port, self.web_port)
+
+    def _zookeeper_arguments(self) -> list[str]:
+        words = "-Dzookeeper.4lw.commands.whitelist=ruok,dump"
+        main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+        return ["-Xmx64m", words, main, str(self._configuration("zookeeper"))]
+
+    def _bookie_arguments(self) -> list[str]:
+        arguments = ["-Xmx256m", "org.apache.pulsar.PulsarStandaloneStarter", "--no-broker"]
+        arguments += ["--no-functions-worker", "--no-stream-storage"]
+        arguments += ["--config", str(self._configuration("bookie"))]
+        arguments += ["--metadata-url", self._metadata, "--advertised-address", INNER_HOST]
+        return [*arguments, "--bookkeeper-dir", str(self._directory / "bookie")]
+
+    def _setup_arguments(self) -> list[str]:
+        webs = ",".join(f"{host}:{self.web_port}" for host in HOSTS)
+        arguments = ["org.apache.pulsar.PulsarClusterMetadataSetup", "--cluster", CLUSTER]
+        arguments += ["--metadata-store", self._metadata]
+        arguments += ["--configuration-metadata-store", self._metadata]
+        arguments += ["--web-service-url", f"http://{webs}"]
+        return [*arguments, "--broker-service-url", self.service_url]
+
+    def _write_configurations(self) -> None:
+        data: Settings = {
+            "dataDir": str(self._directory / "zookeeper"),
+            "clientPort": self._zookeeper_port,
+        }
+        self._write("zookeeper", ZOOKEEPER | data)
+        self._write("bookie", BOOKIE)
+        common: Settings = {
+            "metadataStoreUrl": self._metadata,
+            "configurationMetadataStoreUrl": self._metadata,
+            "brokerServicePort": self.port,
+            "webServicePort": self.web_port,
+            "loadManagerClassName": self._load_manager.value,
+        }
+        for host in HOSTS:
+            own: Settings = {"bindAddress": host, "advertisedAddress": host}
+            self._write(host, BROKER | common | own)
+
+    def _write(self, name: str, settings: Settings) -> None:
+        lines = [f"{key}={value}" for key, value in settings.items()]
+        self._configuration(name).write_text("\n".join(lines) + "\n")
+
+
+def _shared_ports(count: int) -> list[int]:
+    """Ports that are free on both brokers' addresses."""
+    while True:
+        found = free_ports(HOSTS[0], count)
+        if all(is_free(host, port) for host in HOSTS for port in found):
+            return found
+
+
+def _namespace(topic: str) -> str:
+    return topic.rpartition("://")[2].rpartition("/")[0]

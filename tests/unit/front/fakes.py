@@ -1,0 +1,327 @@
+"""A protocol, a dialler and peers that do what a test says."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+
+import trio
+
+from gateway.figures import ListenerFigures
+from gateway.front.jobs import Jobs
+from gateway.front.server import Server, ServerSettings
+from gateway.front.tracing import Tracing
+from gateway.plane.reactor import PlaneSettings, Reactor
+from gateway.wire.contract import (
+    Address,
+    Denial,
+    Dial,
+    Dialled,
+    EndReason,
+    Opened,
+    Opening,
+    Peer,
+    Receive,
+    Refusal,
+    Refused,
+    Session,
+    Step,
+    StepResult,
+    Trace,
+    Transmit,
+)
+from tests.plane.protocol import HEAD, FakeSession, frame, passing
+
+HELLO, WELCOME = b"hw"
+"""Kinds of the frames that open a pair."""
+
+LOOPBACK = Address("127.0.0.1", 0)
+BROKER = Address("broker", 6650)
+NO_BROKER = Denial(Refusal.NOT_READY, "no broker")
+
+Opener = Callable[[], Opening]
+
+
+def hello(name: bytes = b"") -> bytes:
+    """What a client begins with."""
+    return frame(HELLO, name)
+
+
+def welcome(name: bytes = b"") -> bytes:
+    """What a broker answers."""
+    return frame(WELCOME, name)
+
+
+def frame_length(head: bytes | bytearray) -> int:
+    """See `contract.Entry`."""
+    return HEAD.unpack_from(head)[0] if len(head) >= HEAD.size else 0
+
+
+def greeting(session: Callable[[], Session] = FakeSession) -> Opener:
+    """The usual conversation: hello, passed to a broker, and its welcome, passed to the client."""
+
+    def open() -> Opening:
+        said = yield Receive(Peer.CLIENT)
+        if not isinstance(said, bytes):
+            return refused(said)
+        dialled = yield Dial()
+        if not isinstance(dialled, Dialled):
+            return refused(dialled)
+        yield Transmit(Peer.BROKER, said)
+        answer = yield Receive(Peer.BROKER)
+        if not isinstance(answer, bytes):
+            return refused(answer)
+        yield Transmit(Peer.CLIENT, answer)
+        return Opened(session())
+
+    return open
+
+
+REASONS = {
+    Refusal.TIMEOUT: EndReason.HANDSHAKE_TIMEOUT,
+    Refusal.TOO_MANY: EndReason.FRAME_TOO_LARGE,
+    Refusal.NOT_READY: EndReason.NO_BROKER,
+}
+
+
+def refused(denial: StepResult) -> Refused:
+    """No pair, and the client is told why."""
+    assert isinstance(denial, Denial)
+    reason = REASONS.get(denial.refusal, EndReason.CLIENT_CLOSED)
+    return Refused(reason, passing(denial.text.encode()), denial.text)
+
+
+@dataclass
+class FakeEntry:
+    """See `contract.Entry`."""
+
+    open: Opener = field(default_factory=greeting)
+    traces: list[Session] = field(default_factory=list)
+
+    def frame_length(self, head: bytes | bytearray) -> int:
+        """See `contract.Entry`."""
+        return frame_length(head)
+
+    def refuse(self, denial: Denial) -> bytes:
+        """See `contract.Entry`."""
+        return passing(denial.text.encode())
+
+    def describe(self, frame: bytes) -> str:
+        """See `contract.Entry`."""
+        return f"frame {chr(frame[4])}"
+
+    def traced(self, session: Session, trace: Trace) -> Session:
+        """See `contract.Entry`."""
+        self.traces.append(session)
+        return session
+
+
+class FakeDialler:
+    """A broker whose far ends the test holds. `denial`: it cannot be reached; `delay` seconds."""
+
+    def __init__(self) -> None:
+        self.dialled: list[Address | None] = []
+        self.brokers: list[socket.socket] = []
+        self.denial: Denial | None = None
+        self.delay = 0.0
+
+    async def dial(self, target: Address | None = None) -> tuple[socket.socket, Address] | Denial:
+        """See `Dialler`."""
+        self.dialled.append(target)
+        await trio.sleep(self.delay)
+        if self.denial is not None:
+            return self.denial
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        self.brokers.append(far)
+        return near, target or BROKER
+
+    def broker(self, index: int = -1) -> Talker:
+        """The broker's end of a connection, the latest unless said otherwise."""
+        return Talker(self.brokers[index])
+
+    def close(self) -> None:
+        """All far ends."""
+        for sock in self.brokers:
+            sock.close()
+
+
+class Talker:
+    """A peer of the gateway, in trio."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        sock.setblocking(False)
+
+    def say(self, data: bytes) -> None:
+        """All at once."""
+        assert self.sock.send(data) == len(data)
+
+    async def hear(self, size: int) -> bytes:
+        """So many bytes, or what came before the end."""
+        heard = b""
+        while len(heard) < size and (data := await self._receive(size - len(heard))):
+            heard += data
+        return heard
+
+    async def hear_all(self) -> bytes:
+        """Everything up to the end; fails where a reset comes instead."""
+        return await self.hear(1 << 30)
+
+    async def _receive(self, size: int) -> bytes:
+        while True:
+            try:
+                return self.sock.recv(min(size, 1 << 16))
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(self.sock)
+
+    def reset(self) -> None:
+        """Close without a word, by a reset."""
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.sock.close()
+
+    def close(self) -> None:
+        """Close in good order."""
+        self.sock.close()
+
+
+@dataclass
+class Serving:
+    """A server that runs, and what stands around it."""
+
+    server: Server
+    entry: FakeEntry
+    dialler: FakeDialler
+    reactor: Reactor
+    figures: ListenerFigures
+    address: Address
+    nursery: trio.Nursery
+    front: trio.CancelScope
+    served: trio.Event
+    clients: list[Talker] = field(default_factory=list)
+
+    def connect(self) -> Talker:
+        """A new client."""
+        sock = socket.socket()
+        sock.settimeout(5)
+        sock.connect(tuple(self.address))
+        self.clients.append(Talker(sock))
+        return self.clients[-1]
+
+    async def open(self, name: bytes = b"") -> tuple[Talker, Talker]:
+        """A client and a broker with a pair between them."""
+        client = self.connect()
+        client.say(hello(name))
+        known = len(self.dialler.brokers)
+        await until(lambda: len(self.dialler.brokers) > known)
+        broker = self.dialler.broker()
+        assert await broker.hear(len(hello(name))) == hello(name)
+        broker.say(welcome(name))
+        assert await client.hear(len(welcome(name))) == welcome(name)
+        return client, broker
+
+    @property
+    def ended(self) -> dict[EndReason, int]:
+        """How many connections ended, by the reasons that there were."""
+        return {reason: number for reason, number in self.figures.ended.items() if number}
+
+    @property
+    def now(self) -> tuple[int, int]:
+        """Connections that are opening, and that are open."""
+        return self.figures.opening, self.figures.open
+
+
+async def until(reached: Callable[[], object]) -> None:
+    """Let others run until something is so; look less often the longer it takes."""
+    pause = 0.001
+    for _ in range(60):
+        if reached():
+            return
+        await trio.sleep(pause)
+        pause = min(1.0, pause * 1.2)
+    raise AssertionError("it never came to that")
+
+
+@asynccontextmanager
+async def serving(
+    opener: Opener | None = None,
+    *,
+    bind: Address = LOOPBACK,
+    connections: int = 100,
+    handshake: float = 10.0,
+    handshake_frame: int = 64 * 1024,
+    socket_buffer: int | None = None,
+    tracing: Tracing | None = None,
+    wall_clock: Callable[[], float] = lambda: 0.0,
+    wrap: Callable[[socket.socket], socket.socket] = lambda listener: listener,
+) -> AsyncIterator[Serving]:
+    """A server with its reactor. At the end nothing of it is left."""
+    settings = ServerSettings(
+        "clients", bind, handshake, handshake_frame, connections, socket_buffer
+    )
+    entry, dialler, figures, jobs = FakeEntry(), FakeDialler(), ListenerFigures(), Jobs()
+    if opener is not None:
+        entry.open = opener
+    reactor = Reactor(jobs, PlaneSettings(buffer=1 << 16), trio.current_time)
+    tracing = tracing or Tracing()
+    server = Server(
+        settings,
+        entry,
+        dialler,
+        reactor,
+        figures,
+        tracing,
+        count(1),
+        trio.current_time,
+        wall_clock,
+    )
+    served = trio.Event()
+
+    async def serve() -> None:
+        await server.serve()
+        served.set()
+
+    jobs.reactor = reactor
+    addresses = server.listen()
+    server._sockets[:] = map(wrap, server._sockets)
+    async with trio.open_nursery() as plane:
+        jobs.nursery = plane
+        plane.start_soon(reactor.run)
+        async with trio.open_nursery() as front:
+            front.start_soon(serve)
+            running = Serving(
+                server,
+                entry,
+                dialler,
+                reactor,
+                figures,
+                addresses[0],
+                plane,
+                front.cancel_scope,
+                served,
+            )
+            yield running
+            server.stop()
+            front.cancel_scope.cancel()
+        plane.cancel_scope.cancel()
+    assert running.now == (0, 0), "connections are still counted"
+    assert figures.accepted == sum(figures.ended.values()), "a connection ended without a reason"
+    assert reactor.memory.used == 0
+    for client in running.clients:
+        client.close()
+    with suppress(OSError):
+        dialler.close()
+
+
+Conversation = Generator[Step, StepResult, bytes | Denial]
+
+
+@dataclass
+class FakeJob:
+    """See `contract.Job`."""
+
+    converse: Callable[[], Conversation]

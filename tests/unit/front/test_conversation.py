@@ -1,0 +1,219 @@
+"""Steps carried out, and their results given back."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Generator, Iterator
+
+import pytest
+import trio
+import trio.lowlevel
+import trio.testing
+
+from gateway.errors import PeerError
+from gateway.front.conversation import Conversation, Reach
+from gateway.front.leg import Leg
+from gateway.wire.contract import (
+    Address,
+    Denial,
+    Dial,
+    Dialled,
+    Direction,
+    Peer,
+    Receive,
+    Refusal,
+    Step,
+    StepResult,
+    Transmit,
+)
+from tests.plane.protocol import passing
+
+from .fakes import NO_BROKER, Talker, frame_length, hello, welcome
+from .test_leg import Chatterbox
+
+Steps = Generator[Step, StepResult, object]
+Pairs = Generator[Step, StepResult, tuple[StepResult, StepResult]]
+
+
+class Ends:
+    """Two legs and their peers; `dialled`: whom the conversation asked for."""
+
+    def __init__(self) -> None:
+        self.legs: list[Leg] = []
+        self.peers: list[Talker] = []
+        self.dialled: list[Address | None] = []
+        self.denial: Denial | None = None
+        self.client = self.leg()
+
+    def leg(self) -> Leg:
+        """A new one, with a peer."""
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        self.legs.append(Leg(near, frame_length, 1000))
+        self.peers.append(Talker(far))
+        return self.legs[-1]
+
+    async def reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
+        """See `Reach`."""
+        self.dialled.append(target)
+        return self.denial or (self.leg(), Dialled(target or Address("any", 1)))
+
+    def conversation(self, deadline: float = 10.0) -> Conversation:
+        """With the client's leg."""
+        return Conversation(trio.current_time() + deadline, self.reach, self.client)
+
+    def close(self) -> None:
+        for leg in self.legs:
+            leg.close()
+        for peer in self.peers:
+            peer.close()
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    ends = Ends()
+    yield ends
+    ends.close()
+
+
+async def test_the_outcome_is_what_the_conversation_returns(ends: Ends) -> None:
+    def steps() -> Steps:
+        yield from ()
+        return "outcome"
+
+    assert await ends.conversation().run(steps()) == "outcome"
+
+
+async def test_frames_are_received_and_bytes_transmitted(ends: Ends) -> None:
+    def steps() -> Steps:
+        said = yield Receive(Peer.CLIENT)
+        nothing = yield Transmit(Peer.CLIENT, welcome())
+        return said, nothing
+
+    ends.peers[0].say(hello())
+    assert await ends.conversation().run(steps()) == (hello(), None)
+    assert await ends.peers[0].hear(5) == welcome()
+
+
+async def test_dialling_gives_a_broker_to_speak_with(ends: Ends) -> None:
+    target = Address("broker", 1)
+
+    def steps() -> Steps:
+        dialled = yield Dial(target)
+        yield Transmit(Peer.BROKER, hello())
+        return dialled, (yield Receive(Peer.BROKER))
+
+    async def answer() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        assert await ends.peers[1].hear(5) == hello()
+        ends.peers[1].say(welcome())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(answer)
+        conversation = ends.conversation()
+        assert await conversation.run(steps()) == (Dialled(target), welcome())
+    assert ends.dialled == [target]
+    assert conversation.reached == [ends.legs[1]]
+
+
+async def test_the_latest_broker_is_spoken_with(ends: Ends) -> None:
+    def steps() -> Steps:
+        yield Dial(Address("first", 1))
+        yield Dial(Address("second", 1))
+        yield Transmit(Peer.BROKER, hello())
+        return None
+
+    conversation = ends.conversation()
+    await conversation.run(steps())
+    assert conversation.reached == ends.legs[1:]
+    assert await ends.peers[2].hear(5) == hello()
+
+
+async def test_a_broker_that_is_not_reached(ends: Ends) -> None:
+    ends.denial = NO_BROKER
+
+    def steps() -> Pairs:
+        dialled = yield Dial()
+        yield Transmit(Peer.BROKER, b"nobody hears it")
+        return dialled, (yield Receive(Peer.BROKER))
+
+    conversation = ends.conversation()
+    dialled, received = await conversation.run(steps())
+    assert dialled == NO_BROKER
+    assert isinstance(received, Denial)
+    assert received.refusal is Refusal.CLOSED
+    assert conversation.reached == []
+
+
+async def test_the_deadline_is_that_of_all_steps(
+    ends: Ends, autojump_clock: trio.testing.MockClock
+) -> None:
+    def steps() -> Pairs:
+        first = yield Receive(Peer.CLIENT)
+        second = yield Receive(Peer.CLIENT)
+        return first, second
+
+    async def say() -> None:
+        await trio.sleep(9)
+        ends.peers[0].say(hello())
+        await trio.sleep(9)
+        ends.peers[0].say(hello())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(say)
+        first, second = await ends.conversation(10).run(steps())
+        nursery.cancel_scope.cancel()
+    assert first == hello()
+    assert isinstance(second, Denial)
+    assert second.refusal is Refusal.TIMEOUT
+
+
+async def test_faults_are_the_callers(ends: Ends) -> None:
+    def steps() -> Steps:
+        yield Receive(Peer.CLIENT)
+        raise PeerError("no")
+
+    ends.peers[0].say(hello())
+    with pytest.raises(PeerError, match="no"):
+        await ends.conversation().run(steps())
+
+
+async def test_a_watch_is_told_of_all_frames(ends: Ends) -> None:
+    watched: list[tuple[Direction, bytes]] = []
+    reach: Reach = ends.reach
+    conversation = Conversation(
+        trio.current_time() + 10,
+        reach,
+        ends.client,
+        lambda *told: watched.append(told),
+    )
+
+    def steps() -> Steps:
+        yield Receive(Peer.CLIENT)
+        yield Dial()
+        ends.peers[1].say(welcome())
+        yield Receive(Peer.BROKER)
+        ends.peers[0].close()
+        yield Receive(Peer.CLIENT)
+        return None
+
+    ends.peers[0].say(hello())
+    await conversation.run(steps())
+    assert watched == [(Direction.TO_BROKER, hello()), (Direction.TO_CLIENT, welcome())]
+
+
+async def test_a_peer_that_talks_without_end_does_not_stop_the_process(ends: Ends) -> None:
+    """A conversation may ignore some frames, so a hostile peer may send nothing else."""
+    chatterbox = Leg(Chatterbox(passing(b"blah")), frame_length, 1000)  # type: ignore[arg-type]
+
+    def steps() -> Steps:
+        while True:
+            yield Receive(Peer.CLIENT)
+
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            conversation = Conversation(trio.current_time() + 10, ends.reach, chatterbox)
+            nursery.start_soon(conversation.run, steps())
+            await trio.lowlevel.checkpoint()
+            scope.cancel()
+    assert scope.cancelled_caught

@@ -1,0 +1,320 @@
+"""What a session asks for is done, and the plane is told."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+import trio
+import trio.testing
+
+from gateway.errors import PeerError
+from gateway.front.connection import Connection
+from gateway.front.jobs import PATIENCE, Jobs
+from gateway.front.leg import Leg
+from gateway.front.side import AT_ONCE, KEPT
+from gateway.plane.pair import Pair
+from gateway.plane.reactor import PlaneSettings, Reactor
+from gateway.wire.contract import (
+    Address,
+    Denial,
+    Dial,
+    Dialled,
+    EndReason,
+    Peer,
+    Receive,
+    Refusal,
+    Step,
+    StepResult,
+    Transmit,
+)
+from tests.plane.protocol import FakeSession, crash
+
+from .fakes import NO_BROKER, FakeJob, Talker, frame_length, hello, until, welcome
+
+Steps = Generator[Step, StepResult, bytes | Denial]
+BROKER = Address("broker", 6650)
+
+
+@dataclass
+class FakeServer:
+    """What a connection needs of its server."""
+
+    brokers: list[Talker] = field(default_factory=list)
+    ends: list[EndReason] = field(default_factory=list)
+    crashes: list[Exception] = field(default_factory=list)
+    denial: Denial | None = None
+
+    async def connect(self, target: Address | None) -> Leg | Denial:
+        """See `Server`."""
+        await trio.lowlevel.checkpoint()
+        if self.denial is not None:
+            return self.denial
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        self.brokers.append(Talker(far))
+        return Leg(near, frame_length, 1000)
+
+    def ended(self, connection: Connection, reason: EndReason, detail: str) -> None:
+        """See `Server`."""
+        self.ends.append(reason)
+        if connection.side is not None:
+            connection.side.close()
+
+    def crashed(self, connection: Connection, error: Exception) -> None:
+        """See `Server`."""
+        self.crashes.append(error)
+
+
+@dataclass
+class World:
+    """One pair, its jobs and their brokers."""
+
+    jobs: Jobs
+    server: FakeServer
+    session: FakeSession
+    pair: Pair
+    client: Talker
+
+    def start(self, *conversations: Callable[[], Steps]) -> None:
+        """Jobs with the numbers from 0 on."""
+        for token, converse in enumerate(conversations):
+            self.jobs.start(self.pair, FakeJob(converse), token)
+
+    async def results(self, number: int = 1) -> dict[int, bytes | Denial]:
+        """So many of them, by token."""
+        await until(lambda: len(self.session.resumed) >= number)
+        return dict(self.session.resumed)
+
+    async def answers(self, index: int, answer: bytes) -> None:
+        """The broker of one side connection hears a question and answers it."""
+        await until(lambda: len(self.server.brokers) > index)
+        assert await self.server.brokers[index].hear(5) == hello()
+        self.server.brokers[index].say(answer)
+
+    @property
+    def open_connections(self) -> int:
+        """Side connections that are not closed."""
+        side = _connection(self.pair).side
+        assert side is not None
+        return len(side._idle) + len(side._taken)
+
+
+def _connection(pair: Pair) -> Connection:
+    assert isinstance(pair.owner, Connection)
+    return pair.owner
+
+
+@asynccontextmanager
+async def a_world() -> AsyncIterator[World]:
+    jobs, server, session = Jobs(), FakeServer(), FakeSession()
+    reactor = Reactor(jobs, PlaneSettings(idle=1e6), trio.current_time)
+    jobs.reactor = reactor
+    (client, far_client), (broker, far_broker) = socket.socketpair(), socket.socketpair()
+    client.setblocking(False)
+    broker.setblocking(False)
+    connection = Connection(1, server, "client", 0.0)  # type: ignore[arg-type]
+    async with trio.open_nursery() as nursery:
+        jobs.nursery = nursery
+        nursery.start_soon(reactor.run)
+        pair = reactor.add(client, broker, session, connection)
+        yield World(jobs, server, session, pair, Talker(far_client))
+        nursery.cancel_scope.cancel()
+    for sock in (far_client, far_broker, *(broker.sock for broker in server.brokers)):
+        sock.close()
+
+
+def ask(target: Address = BROKER) -> Steps:
+    """Dial, ask, and answer with what the broker says."""
+    dialled = yield Dial(target)
+    if not isinstance(dialled, Dialled):
+        assert isinstance(dialled, Denial)
+        return dialled
+    yield Transmit(Peer.BROKER, hello())
+    answer = yield Receive(Peer.BROKER)
+    assert isinstance(answer, bytes | Denial)
+    return answer
+
+
+async def test_a_result_reaches_the_session() -> None:
+    async with a_world() as world:
+        world.start(ask)
+        await world.answers(0, welcome(b"0"))
+        assert await world.results() == {0: welcome(b"0")}
+        assert world.server.crashes == []
+
+
+async def test_a_denial_reaches_the_session() -> None:
+    async with a_world() as world:
+        world.server.denial = NO_BROKER
+        world.start(ask)
+        assert await world.results() == {0: NO_BROKER}
+
+
+async def test_a_connection_serves_one_job_after_the_other() -> None:
+    async with a_world() as world:
+        for token in range(3):
+            world.jobs.start(world.pair, FakeJob(ask), token)
+            await world.answers(0, welcome(b"%d" % token))
+            await world.results(token + 1)
+        assert await world.results() == {n: welcome(b"%d" % n) for n in range(3)}
+        assert len(world.server.brokers) == 1
+
+
+async def test_a_connection_that_the_broker_closed_is_not_used() -> None:
+    async with a_world() as world:
+        world.start(ask)
+        await world.answers(0, welcome())
+        await world.results(1)
+        world.server.brokers[0].close()
+        world.jobs.start(world.pair, FakeJob(ask), 1)
+        await world.answers(1, welcome(b"again"))
+        assert (await world.results(2))[1] == welcome(b"again")
+
+
+def refused(text: str) -> Denial:
+    """How a job that failed reads."""
+    return Denial(Refusal.NOT_READY, text)
+
+
+NOT_FOUND = refused("the topic's broker was not found")
+
+
+async def test_a_broker_that_does_not_keep_to_its_protocol_is_an_answer() -> None:
+    def converse() -> Steps:
+        yield Dial(BROKER)
+        raise PeerError("nonsense")
+
+    async with a_world() as world:
+        world.start(converse)
+        assert await world.results() == {0: NOT_FOUND}
+        assert world.server.crashes == []
+        assert world.open_connections == 0
+        assert not world.pair.over
+
+
+async def test_a_bug_in_a_job_is_told_and_is_an_answer() -> None:
+    def converse() -> Steps:
+        yield Dial(BROKER)
+        raise RuntimeError("a bug")
+
+    async with a_world() as world:
+        world.start(converse, ask)
+        await world.answers(1, welcome())
+        results = await world.results(2)
+        assert results == {0: NOT_FOUND, 1: welcome()}
+        assert [type(error) for error in world.server.crashes] == [RuntimeError]
+        assert world.open_connections == 1
+
+
+async def test_a_broker_that_says_nothing_is_an_answer_in_time(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with a_world() as world:
+        began = trio.current_time()
+        world.start(ask)
+        result = (await world.results())[0]
+        assert isinstance(result, Denial)
+        assert result.refusal is Refusal.TIMEOUT
+        assert trio.current_time() - began >= PATIENCE
+        assert world.open_connections == 0
+
+
+async def test_so_many_jobs_are_done_at_once_and_the_others_wait() -> None:
+    async with a_world() as world:
+        number = AT_ONCE + 3
+        world.start(*[ask] * number)
+        await until(lambda: len(world.server.brokers) == AT_ONCE)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(world.server.brokers) == AT_ONCE
+        for index in range(AT_ONCE):
+            await world.answers(index, welcome())
+        for index in range(number - AT_ONCE):
+            await until(lambda index=index: len(world.session.resumed) > index)  # type: ignore[misc]
+        # The others go on over connections that are there already.
+        async with trio.open_nursery() as nursery:
+            for broker in world.server.brokers:
+                nursery.start_soon(_answer_always, broker)
+            assert set(await world.results(number)) == set(range(number))
+            nursery.cancel_scope.cancel()
+        assert len(world.server.brokers) == AT_ONCE
+
+
+async def _answer_always(broker: Talker) -> None:
+    while await broker.hear(5):
+        broker.say(welcome())
+
+
+async def test_those_who_wait_have_no_longer_than_the_others(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with a_world() as world:
+        began = trio.current_time()
+        world.start(*[ask] * (3 * AT_ONCE))
+        results = await world.results(3 * AT_ONCE)
+        assert all(isinstance(result, Denial) for result in results.values())
+        assert trio.current_time() - began < 2 * PATIENCE
+
+
+async def test_nothing_is_done_for_a_pair_that_is_over() -> None:
+    async with a_world() as world:
+        world.start(*[ask] * (AT_ONCE + 3))
+        world.client.close()
+        await until(lambda: world.server.ends)
+        await trio.testing.wait_all_tasks_blocked()
+        for broker in world.server.brokers:
+            broker.say(welcome())
+        await until(lambda: world.open_connections == 0)
+        assert world.session.resumed == []
+        world.start(ask)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(world.server.brokers) <= AT_ONCE
+
+
+async def test_unused_connections_are_closed_in_time(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with a_world() as world:
+        world.start(ask)
+        await world.answers(0, welcome())
+        await world.results()
+        assert world.open_connections == 1
+        await trio.sleep(KEPT / 2)
+        assert world.open_connections == 1
+        await trio.sleep(KEPT / 2 + 1)
+        assert world.open_connections == 0
+        assert await world.server.brokers[0].hear_all() == b""
+
+
+async def test_unused_connections_end_with_their_pair() -> None:
+    async with a_world() as world:
+        world.start(ask)
+        await world.answers(0, welcome())
+        await world.results()
+        world.client.close()
+        assert await world.server.brokers[0].hear_all() == b""
+
+
+async def test_the_server_is_told_of_ends_and_crashes() -> None:
+    async with a_world() as world:
+        world.session.resumption = crash
+        world.start(ask)
+        await world.answers(0, welcome())
+        await until(lambda: world.server.ends)
+        assert world.server.ends == [EndReason.INTERNAL_ERROR]
+        assert [type(error) for error in world.server.crashes] == [RuntimeError]
+
+
+@pytest.mark.parametrize("busy", [False, True])
+async def test_jobs_end_with_the_process(busy: bool) -> None:
+    async with a_world() as world:
+        world.start(ask)
+        await until(lambda: world.server.brokers)
+        if not busy:
+            await world.answers(0, welcome())
+            await world.results()
+    assert await world.server.brokers[0].hear(0) == b""
+    assert world.open_connections == 0

@@ -1,0 +1,275 @@
+"""One socket while a conversation speaks on it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+import trio
+import trio.lowlevel
+import trio.testing
+
+from gateway.front.leg import CHUNK, LINGER, Leg
+from gateway.wire.contract import Denial, Refusal
+from tests.plane.harness import tcp_sockets, unix_sockets
+from tests.plane.protocol import passing
+
+from .fakes import Talker, frame_length, hello
+
+BOUND = 1000
+
+
+class Ends:
+    """A leg and its peer."""
+
+    def __init__(self, near: socket.socket, far: socket.socket) -> None:
+        near.setblocking(False)
+        self.leg = Leg(near, frame_length, BOUND)
+        self.peer = Talker(far)
+
+    def close(self) -> None:
+        self.leg.close()
+        self.peer.close()
+
+
+@pytest.fixture(params=[unix_sockets, tcp_sockets])
+def ends(request: pytest.FixtureRequest) -> Iterator[Ends]:
+    ends = Ends(*request.param())
+    yield ends
+    ends.close()
+
+
+def soon() -> float:
+    """A deadline that is far enough."""
+    return trio.current_time() + 10
+
+
+def refusal(received: bytes | Denial) -> Refusal:
+    """Why there is no frame."""
+    assert isinstance(received, Denial)
+    return received.refusal
+
+
+async def test_a_frame_is_received(ends: Ends) -> None:
+    ends.peer.say(hello(b"x"))
+    assert await ends.leg.receive(soon()) == hello(b"x")
+    assert ends.leg.received == b""
+
+
+async def test_a_frame_is_waited_for(ends: Ends) -> None:
+    async def say() -> None:
+        for byte in hello(b"x" * 20):
+            await trio.testing.wait_all_tasks_blocked()
+            ends.peer.say(bytes([byte]))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(say)
+        assert await ends.leg.receive(soon()) == hello(b"x" * 20)
+
+
+async def test_what_comes_behind_a_frame_stays(ends: Ends) -> None:
+    ends.peer.say(hello(b"1") + hello(b"2") + hello(b"3")[:3])
+    assert await ends.leg.receive(soon()) == hello(b"1")
+    assert await ends.leg.receive(soon()) == hello(b"2")
+    assert ends.leg.received == hello(b"3")[:3]
+
+
+@pytest.mark.parametrize("size", [BOUND - 1, BOUND])
+async def test_a_frame_of_the_bound_is_received(ends: Ends, size: int) -> None:
+    said = hello(b"x" * (size - len(hello())))
+    ends.peer.say(said)
+    assert await ends.leg.receive(soon()) == said
+
+
+async def test_a_frame_beyond_the_bound_is_not_waited_for(ends: Ends) -> None:
+    ends.peer.say(hello(b"x" * (BOUND + 1 - len(hello())))[:5])
+    assert refusal(await ends.leg.receive(soon())) is Refusal.TOO_MANY
+
+
+async def test_little_more_than_the_bound_is_kept(ends: Ends) -> None:
+    ends.peer.say(hello(b"x" * 900)[:800])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ends.leg.receive, soon())
+        await trio.testing.wait_all_tasks_blocked()
+        ends.peer.say(b"x" * 100 + passing(b"y" * 150_000))
+    assert len(ends.leg.received) <= BOUND + CHUNK
+
+
+@pytest.mark.parametrize("said", [b"", hello()[:3], hello(b"x" * 50)[:20]])
+async def test_a_peer_that_closes(ends: Ends, said: bytes) -> None:
+    ends.peer.say(said) if said else None
+    ends.peer.close()
+    assert refusal(await ends.leg.receive(soon())) is Refusal.CLOSED
+
+
+async def test_a_peer_that_resets() -> None:
+    ends = Ends(*tcp_sockets())
+    ends.peer.reset()
+    assert refusal(await ends.leg.receive(soon())) is Refusal.CLOSED
+    ends.close()
+
+
+async def test_frames_before_the_end_are_received(ends: Ends) -> None:
+    ends.peer.say(hello())
+    ends.peer.close()
+    assert await ends.leg.receive(soon()) == hello()
+    assert refusal(await ends.leg.receive(soon())) is Refusal.CLOSED
+
+
+@pytest.mark.parametrize("said", [b"", hello(b"x" * 50)[:20]])
+async def test_a_peer_that_says_nothing_more(
+    ends: Ends, said: bytes, autojump_clock: trio.testing.MockClock
+) -> None:
+    ends.peer.say(said) if said else None
+    assert refusal(await ends.leg.receive(soon())) is Refusal.TIMEOUT
+
+
+async def test_a_peer_that_says_a_little_again_and_again(
+    ends: Ends, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The deadline is for the whole, not for each byte."""
+
+    async def drip() -> None:
+        for byte in hello(b"x" * 500):
+            await trio.sleep(1)
+            ends.peer.say(bytes([byte]))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(drip)
+        assert refusal(await ends.leg.receive(soon())) is Refusal.TIMEOUT
+        nursery.cancel_scope.cancel()
+    assert len(ends.leg.received) < 12
+
+
+async def test_a_deadline_that_has_passed(ends: Ends) -> None:
+    assert refusal(await ends.leg.receive(trio.current_time() - 1)) is Refusal.TIMEOUT
+
+
+async def test_bytes_are_transmitted(ends: Ends) -> None:
+    await ends.leg.transmit(hello(b"x"), soon())
+    assert await ends.peer.hear(6) == hello(b"x")
+
+
+async def test_a_slow_peer_is_waited_for(ends: Ends) -> None:
+    said = bytes(range(256)) * 20_000
+    heard: list[bytes] = []
+
+    async def hear() -> None:
+        heard.append(await ends.peer.hear(len(said)))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ends.leg.transmit, said, soon())
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(hear)
+    assert heard == [said]
+
+
+async def test_a_peer_that_does_not_listen_is_given_up(
+    ends: Ends, autojump_clock: trio.testing.MockClock
+) -> None:
+    await ends.leg.transmit(b"x" * 10_000_000, soon())
+    assert len(await _all(ends)) < 10_000_000
+
+
+async def _all(ends: Ends) -> bytes:
+    ends.leg.close()
+    return await ends.peer.hear_all()
+
+
+async def test_a_peer_that_is_gone_is_noticed_when_listening(ends: Ends) -> None:
+    ends.peer.close()
+    for _ in range(3):
+        await ends.leg.transmit(hello(), soon())
+        await trio.lowlevel.checkpoint()
+    assert refusal(await ends.leg.receive(soon())) is Refusal.CLOSED
+
+
+async def test_a_peer_is_alive_until_it_closes(ends: Ends) -> None:
+    assert ends.leg.is_alive()
+    ends.peer.say(b"x")
+    assert ends.leg.is_alive()
+    assert await ends.peer.hear(0) == b""
+    ends.leg.sock.recv(1)
+    ends.peer.close()
+    await trio.sleep(0.01)
+    assert not ends.leg.is_alive()
+
+
+async def test_a_peer_that_was_reset_is_not_alive() -> None:
+    ends = Ends(*tcp_sockets())
+    ends.peer.reset()
+    assert not ends.leg.is_alive()
+    ends.close()
+
+
+async def test_a_farewell_is_read_though_more_was_said(ends: Ends) -> None:
+    """Closing with unread bytes would send a reset, and that may overtake the farewell."""
+    ends.peer.say(b"unread" * 1000)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ends.leg.part, passing(b"bye"))
+        await trio.testing.wait_all_tasks_blocked()
+        ends.peer.say(b"more" * 1000)
+        await trio.testing.wait_all_tasks_blocked()
+        assert await ends.peer.hear_all() == passing(b"bye")
+        ends.peer.close()
+    assert ends.leg.sock.fileno() == -1
+
+
+async def test_a_peer_that_does_not_read_its_farewell(
+    ends: Ends, autojump_clock: trio.testing.MockClock
+) -> None:
+    before = trio.current_time()
+    await ends.leg.part(passing(b"bye"))
+    assert trio.current_time() - before == pytest.approx(LINGER)
+    assert ends.leg.sock.fileno() == -1
+
+
+async def test_without_a_farewell_there_is_nothing_to_wait_for(ends: Ends) -> None:
+    await ends.leg.part(b"")
+    assert ends.leg.sock.fileno() == -1
+
+
+async def test_a_farewell_to_somebody_who_is_gone(ends: Ends) -> None:
+    ends.peer.close()
+    await ends.leg.part(passing(b"bye"))
+    assert ends.leg.sock.fileno() == -1
+
+
+async def test_parting_can_be_cancelled(ends: Ends) -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ends.leg.part, passing(b"bye"))
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert ends.leg.sock.fileno() == -1
+
+
+class Chatterbox:
+    """A socket whose peer always has something to say."""
+
+    def __init__(self, said: bytes) -> None:
+        self._said = said
+        self.open = True
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        return self._said
+
+    def send(self, data: bytes) -> int:
+        return len(data)
+
+    def shutdown(self, how: int) -> None:
+        pass
+
+    def close(self) -> None:
+        self.open = False
+
+
+async def test_a_peer_that_talks_without_end_does_not_stop_the_process() -> None:
+    sock = Chatterbox(passing(b"blah"))
+    leg = Leg(sock, frame_length, BOUND)  # type: ignore[arg-type]
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(leg.part, passing(b"bye"))
+            await trio.lowlevel.checkpoint()
+            scope.cancel()
+    assert not sock.open

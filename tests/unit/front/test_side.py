@@ -1,0 +1,170 @@
+"""The side connections of one pair."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+import trio
+import trio.testing
+
+from gateway.front.leg import Leg
+from gateway.front.side import KEPT, MOST_KEPT, SideConnections
+from gateway.wire.contract import Address, Denial, Dialled, Refusal
+
+from .fakes import NO_BROKER, Talker, frame_length
+
+ONE, OTHER = Address("one", 1), Address("other", 1)
+
+
+class World:
+    """Brokers that can be connected to, and a pool."""
+
+    def __init__(self) -> None:
+        self.connected: list[Address | None] = []
+        self.brokers: list[Talker] = []
+        self.denial: Denial | None = None
+        self.side = SideConnections(self.connect)
+
+    async def connect(self, target: Address | None) -> Leg | Denial:
+        """See `Connect`."""
+        self.connected.append(target)
+        if self.denial is not None:
+            return self.denial
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        self.brokers.append(Talker(far))
+        return Leg(near, frame_length, 1000)
+
+    async def reach(self, target: Address = ONE) -> tuple[Leg, bool]:
+        """A leg, and whether nothing was said on it yet."""
+        reached = await self.side.reach(target)
+        assert not isinstance(reached, Denial)
+        leg, dialled = reached
+        assert dialled == Dialled(target, fresh=dialled.fresh)
+        return leg, dialled.fresh
+
+    def close(self) -> None:
+        self.side.close()
+        for broker in self.brokers:
+            broker.close()
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    yield world
+    world.close()
+
+
+def is_open(leg: Leg) -> bool:
+    return leg.sock.fileno() >= 0
+
+
+async def test_a_new_connection_is_fresh(world: World) -> None:
+    leg, fresh = await world.reach()
+    assert fresh
+    world.side.give_back([leg], usable=True)
+
+
+async def test_one_that_was_given_back_is_used_again(world: World) -> None:
+    leg, _ = await world.reach()
+    world.side.give_back([leg], usable=True)
+    assert await world.reach() == (leg, False)
+    assert world.connected == [ONE]
+    world.side.give_back([leg], usable=True)
+
+
+async def test_one_that_is_taken_is_not_given_twice(world: World) -> None:
+    first, _ = await world.reach()
+    second, fresh = await world.reach()
+    assert fresh
+    assert first is not second
+    world.side.give_back([first, second], usable=True)
+
+
+async def test_each_broker_has_its_own(world: World) -> None:
+    leg, _ = await world.reach()
+    world.side.give_back([leg], usable=True)
+    other, fresh = await world.reach(OTHER)
+    assert fresh
+    world.side.give_back([other], usable=True)
+
+
+async def test_a_broker_that_cannot_be_reached(world: World) -> None:
+    world.denial = NO_BROKER
+    assert await world.side.reach(ONE) == NO_BROKER
+
+
+async def test_one_that_failed_is_not_used_again(world: World) -> None:
+    leg, _ = await world.reach()
+    world.side.give_back([leg], usable=False)
+    assert not is_open(leg)
+    assert (await world.reach())[1]
+
+
+async def test_one_with_an_answer_that_nobody_took_is_not_used_again(world: World) -> None:
+    leg, _ = await world.reach()
+    leg.received += b"x"
+    world.side.give_back([leg], usable=True)
+    assert not is_open(leg)
+
+
+async def test_one_that_the_broker_closed_is_replaced(world: World) -> None:
+    leg, _ = await world.reach()
+    world.side.give_back([leg], usable=True)
+    world.brokers[0].close()
+    other, fresh = await world.reach()
+    assert fresh
+    assert not is_open(leg)
+    world.side.give_back([other], usable=True)
+
+
+async def test_the_unused_are_bounded_and_the_oldest_go(world: World) -> None:
+    legs = [(await world.reach(Address("one", port)))[0] for port in range(MOST_KEPT + 3)]
+    world.side.give_back(legs, usable=True)
+    assert [is_open(leg) for leg in legs] == [False] * 3 + [True] * MOST_KEPT
+
+
+async def test_the_unused_are_closed_in_time(
+    world: World, autojump_clock: trio.testing.MockClock
+) -> None:
+    assert world.side.expires_in is None
+    first, _ = await world.reach()
+    world.side.give_back([first], usable=True)
+    await trio.sleep(KEPT / 2)
+    second, _ = await world.reach(OTHER)
+    world.side.give_back([second], usable=True)
+    assert world.side.expires_in == pytest.approx(KEPT / 2)
+    await trio.sleep(KEPT / 2)
+    world.side.sweep()
+    assert (is_open(first), is_open(second)) == (False, True)
+    await trio.sleep(KEPT / 2)
+    world.side.sweep()
+    assert not is_open(second)
+    assert world.side.expires_in is None
+
+
+async def test_an_old_one_is_not_used_again(
+    world: World, autojump_clock: trio.testing.MockClock
+) -> None:
+    leg, _ = await world.reach()
+    world.side.give_back([leg], usable=True)
+    await trio.sleep(KEPT)
+    assert (await world.reach())[1]
+    assert not is_open(leg)
+
+
+async def test_nothing_is_kept_for_a_pair_that_is_over(world: World) -> None:
+    unused, _ = await world.reach()
+    used, _ = await world.reach()
+    world.side.give_back([unused], usable=True)
+    world.side.close()
+    assert not is_open(unused)
+    assert is_open(used)
+    world.side.give_back([used], usable=True)
+    assert not is_open(used)
+    denial = await world.side.reach(ONE)
+    assert isinstance(denial, Denial)
+    assert denial.refusal is Refusal.CLOSED
