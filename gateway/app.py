@@ -6,6 +6,7 @@ jobs go on for the grace period, the admin listener answers to the last.
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -192,6 +193,8 @@ class Application:
                 plane.start_soon(cluster.brokers.watch)
             async with trio.open_nursery() as front:
                 self._listen(front)
+                # What is there now stays: no collection need walk through it again.
+                gc.freeze()
                 await self._stop_signal(signals)
                 await self._drain(signals)
                 front.cancel_scope.cancel()

@@ -253,7 +253,9 @@ def test_our_own_credential_may_be_missing_when_it_is_asked_for() -> None:
 def test_a_side_connection_can_be_asked_for_its_credential_again() -> None:
     """Even for a client that cannot: the broker would close the connection instead."""
     play = Play()
-    play.hello.connect.feature_flags.supports_auth_refresh = False
+    hello = play.hello.connect
+    hello.feature_flags.supports_auth_refresh = False
+    play.hello.connect = hello
     greeting = redirected(play).dials(BROKER_2).said_to_broker().connect
     assert greeting.feature_flags.supports_auth_refresh
     assert not play.hello.connect.feature_flags.supports_auth_refresh

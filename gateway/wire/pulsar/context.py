@@ -53,22 +53,37 @@ class Listener:
         return Veil(self.gate, self.scheme)
 
 
-@dataclass(slots=True)
 class Client:
     """Who is at the other end of one connection.
 
-    `connect`: its CONNECT, with the newest credential that it showed.
+    `connect`: its CONNECT, with the newest credential that it showed. A copy, made of the bytes
+    that are kept: a decoded one takes a kilobyte for as long as the connection lasts.
     `credential`: the same credential, its method by name.
     """
 
-    connect: CommandConnect
-    principal: Principal
-    credential: Credential
+    __slots__ = ("_connect", "credential", "principal")
+
+    def __init__(
+        self, connect: CommandConnect, principal: Principal, credential: Credential
+    ) -> None:
+        self.connect = connect
+        self.principal = principal
+        self.credential = credential
+
+    @property
+    def connect(self) -> CommandConnect:
+        return CommandConnect.FromString(self._connect)
+
+    @connect.setter
+    def connect(self, connect: CommandConnect) -> None:
+        self._connect = connect.SerializePartialToString()
 
     def show(self, credential: Credential) -> None:
         """The client has a newer credential: later connections of ours use it."""
         self.credential = credential
-        _prove(self.connect, credential)
+        connect = self.connect
+        _prove(connect, credential)
+        self.connect = connect
 
     def greeting(self, listener: Listener, *, side: bool = False) -> bytes | Denial:
         """The CONNECT that opens a broker connection on behalf of this client.
@@ -78,7 +93,7 @@ class Client:
         `side`: a connection on which the client is not heard; we answer challenges there.
         """
         command = BaseCommand(type=BaseCommand.CONNECT)
-        command.connect.CopyFrom(self.connect)
+        command.connect.MergeFromString(self._connect)
         command.connect.ClearField("proxy_to_broker_url")
         if side:
             command.connect.feature_flags.supports_auth_refresh = True
