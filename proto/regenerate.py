@@ -23,7 +23,11 @@ PACKAGE = "gateway/wire/pulsar/_proto"
 def missing_tools() -> list[str]:
     """The pins of the `proto` extra that this Python does not have, as `name==version`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return [pin for pin in project["optional-dependencies"]["proto"] if not is_installed(*pin.split("=="))]
+    return [
+        pin
+        for pin in project["optional-dependencies"]["proto"]
+        if not is_installed(*pin.split("=="))
+    ]
 
 
 def is_installed(name: str, wanted: str) -> bool:
@@ -36,7 +40,8 @@ def is_installed(name: str, wanted: str) -> bool:
 def generate(target: Path) -> None:
     """Write modules and stubs below `target`, which stands for the root of the checkout.
 
-    The stubs are mypy-protobuf's: protoc's own are not valid Python here, as `Schema.Type` has a value named `None`.
+    The stubs are mypy-protobuf's: protoc's own are not valid Python here, as `Schema.Type` has a
+    value named `None`.
     """
     target.mkdir(parents=True, exist_ok=True)
     plugin = Path(sysconfig.get_path("scripts")) / "protoc-gen-mypy"

@@ -397,7 +397,7 @@ class Session(Protocol):
     """What is known of one pair, shared by its two scanners.
 
     `collected_bound`: the largest stop frame that may be held in memory, in bytes.
-    `expires_at`: wall-clock seconds at which nothing proves any more who the client is; None: never.
+    `expires_at`: wall-clock seconds from which on nothing proves who the client is; None: never.
     """
 
     @property

@@ -28,8 +28,9 @@ CHECKSUM_MAGIC = 0x0E01
 BROKER_ENTRY_MAGIC = 0x0E02
 
 COMMAND_BOUND = 64 * 1024
-"""Largest command part of a SEND or MESSAGE, in bytes. Real ones have 20 to 40; the largest are
-the acknowledgement sets of huge batches, some kilobytes. It bounds what is kept of a cut header."""
+"""Largest command part of a MESSAGE or SEND_RECEIPT, in bytes. Real ones have 20 to 40; the largest
+are the acknowledgement sets of huge batches, some kilobytes. It bounds what is kept of a cut
+header."""
 
 LAST_TYPE_OF_ONE_BYTE = 127
 

@@ -2,56 +2,87 @@
 
 Absent means one. The last occurrence counts, as in protobuf. Fields come in any order, so the
 metadata is walked to its end.
+
+Metadata is the producer's, not the broker's: a broker hands on what it cannot read, and consumers
+throw it away by themselves. So nothing in it is a violation. Where it cannot be read any further,
+the count is what was read so far.
 """
 
 from __future__ import annotations
 
-from gateway.errors import PeerError
 from gateway.wire.contract import Account
 
 _NUM_MESSAGES = 11 << 3
-_LAST_COUNT = (1 << 31) - 1
 
-_LONGEST_ITEM = 20
-"""A tag and a varint have at most ten bytes each: more of a cut field is never kept."""
+_NOWHERE = 1 << 64
+"""An offset beyond any metadata: there is nothing more to be read."""
 
 
 def count_messages(chunk: bytes | bytearray, at: int, end: int) -> int:
-    """Walk whole metadata at `chunk[at:end]`. Raises `PeerError` where it is not protobuf."""
-    messages = 1
+    """The count of whole metadata at `chunk[at:end]`."""
+    return as_count(walk_fields(chunk, at, end, _NUM_MESSAGES, 1)[1])
+
+
+def as_count(number: int) -> int:
+    """A message count, from the varint of an int32. What is none is one message."""
+    number &= 0xFFFFFFFF
+    return number if 0 < number < 1 << 31 else 1
+
+
+def walk_fields(
+    chunk: bytes | bytearray, at: int, end: int, wanted: int, value: int
+) -> tuple[int, int]:
+    """Walk protobuf fields at `chunk[at:end]`, looking for numbers with the tag `wanted`.
+
+    Answers where it came to an end, and the last such number, `value` where there is none. It ends
+    at `end`, or at the begin of a field whose head is cut (at most 20 bytes before `end`), or
+    behind `end` where a field's content is cut, or nowhere where it is not protobuf. Flat on
+    purpose.
+    """
     while at < end:
+        begin = at
         tag = chunk[at]
         at += 1
-        if tag > 127:  # a field above 15: its number does not matter, its wire type does
-            wire = tag & 7
-            while tag > 127:
-                if at >= end:
-                    raise PeerError("the metadata of a message is cut")
-                tag = chunk[at]
-                at += 1
-            tag = 0x78 | wire  # field 15, which is not the one we look for
+        if tag > 127:
+            tag, at = _varint(chunk, begin, end)
+            if at < 0:
+                return begin, value
+            tag &= 0xFFFFFFFF  # Pulsar's own decoder ignores what is above
         wire = tag & 7
-        if wire == 5 or wire == 1:
-            at += 4 if wire == 5 else 8
-            continue
-        if wire != 0 and wire != 2:
-            raise PeerError(f"the metadata of a message has a field of wire type {wire}")
-        value = shift = 0
-        byte = 128
-        while byte > 127:
-            if at >= end or shift > 63:
-                raise PeerError("the metadata of a message is cut")
-            byte = chunk[at]
+        if wire == 0 and tag != wanted:
+            here = at + 10 if at + 10 < end else end
+            while at < here and chunk[at] > 127:
+                at += 1
+            if at == here:
+                return (begin if here == end else _NOWHERE), value
             at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-        if wire == 2:
-            at += value
-        elif tag == _NUM_MESSAGES:
-            messages = value
-    if at != end:
-        raise PeerError("a field of a message's metadata reaches beyond it")
-    return messages if 0 < messages <= _LAST_COUNT else 1
+        elif wire == 2 or wire == 0:
+            number, at = _varint(chunk, at, end)
+            if at < 0:
+                return begin, value
+            if wire == 2:
+                at += number
+            elif at <= end:
+                value = number
+        elif wire == 5 or wire == 1:
+            at += 4 if wire == 5 else 8
+        else:
+            return _NOWHERE, value
+    return at, value
+
+
+def _varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
+    """A varint and the next offset: -1 where it is cut, nowhere where it is none."""
+    if at < end and chunk[at] < 128:
+        return chunk[at], at + 1
+    value = shift = 0
+    for index in range(at, min(at + 10, end)):
+        byte = chunk[index]
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, index + 1
+        shift += 7
+    return 0, -1 if end < at + 10 else _NOWHERE
 
 
 class MetadataWalk:
@@ -60,14 +91,14 @@ class MetadataWalk:
     The message count is booked on the account when the last byte was seen.
     """
 
-    __slots__ = ("_account", "_cut", "_left", "_messages", "_skip")
+    __slots__ = ("_account", "_cut", "_left", "_number", "_skip")
 
     def __init__(self, account: Account, size: int) -> None:
         self._account = account
         self._left = size
         self._skip = 0
         self._cut = b""
-        self._messages = 1
+        self._number = 1
 
     def feed(self, chunk: bytearray, start: int, end: int) -> MetadataWalk | None:
         """Walk on through `chunk[start:end]`. Answers itself, or None when the end was reached."""
@@ -75,57 +106,13 @@ class MetadataWalk:
         self._left -= take
         skipped = min(self._skip, take)
         self._skip -= skipped
-        piece = self._cut + bytes(chunk[start + skipped : start + take])
-        at = self._fields(piece)
+        piece = self._cut + chunk[start + skipped : start + take]
+        at, self._number = walk_fields(piece, 0, len(piece), _NUM_MESSAGES, self._number)
         self._skip += max(0, at - len(piece))
         self._cut = piece[at:]
         if self._left:
             return self
-        if self._skip or self._cut:
-            raise PeerError("a field of a message's metadata reaches beyond it")
-        self._account.messages += self._messages
-        self._account.surplus += self._messages - 1
+        messages = as_count(self._number)
+        self._account.messages += messages
+        self._account.surplus += messages - 1
         return None
-
-    def _fields(self, piece: bytes) -> int:
-        """Walk whole fields. Answers the offset of a cut one, or one beyond the piece."""
-        at = 0
-        while at < len(piece):
-            head = _item(piece, at)
-            if head is None:
-                if len(piece) - at > _LONGEST_ITEM:
-                    raise PeerError("a field of a message's metadata has an endless head")
-                return at
-            tag, value, at = head
-            if tag & 7 == 2:
-                at += value
-            elif tag == _NUM_MESSAGES:
-                self._messages = value if 0 < value <= _LAST_COUNT else 1
-        return at
-
-
-def _item(piece: bytes, at: int) -> tuple[int, int, int] | None:
-    """Tag, value (of a length-delimited field: its length) and next offset; None: it is cut."""
-    tag = _varint(piece, at)
-    if tag is None:
-        return None
-    number, at = tag
-    wire = number & 7
-    if wire == 1 or wire == 5:
-        at += 8 if wire == 1 else 4
-        return (number, 0, at) if at <= len(piece) else None
-    if wire != 0 and wire != 2:
-        raise PeerError(f"the metadata of a message has a field of wire type {wire}")
-    value = _varint(piece, at)
-    return None if value is None else (number, *value)
-
-
-def _varint(piece: bytes, at: int) -> tuple[int, int] | None:
-    value = shift = 0
-    for index in range(at, min(len(piece), at + 10)):
-        byte = piece[index]
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, index + 1
-        shift += 7
-    return None

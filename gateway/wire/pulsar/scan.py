@@ -19,13 +19,15 @@ bytes of the sequence id as one integer. Equal keys and the right continuation b
 integer prove that the next frame has the same layout, hence one message of the same producer.
 Another producer of the layout is found by its key. Frames of a run are added up and booked once.
 A sequence id of more than four bytes (2²⁸ and above) is walked: a shape would leave some of its
-bytes unproved, and a hostile client could hide a message count there.
+bytes unproved, and a hostile client could hide a message count there. A SEND that holds anything
+but numbers is a stop frame: protobuf reads it, and nothing is left to be read in two ways.
 
 **Metadata** (to the client). A MESSAGE carries no message count; it stands in the metadata
 (`num_messages_in_batch`), behind properties of any length. The metadata of a single message of
 most producers is name, sequence id, publish time and no more, which its last 16 bytes prove; other
 metadata is walked. What the chunk's end cuts is walked as it passes (`MetadataWalk`), and its
-messages are counted at its end.
+messages are counted at its end. What stands behind the command is a producer's, and a broker hands
+it on unread: whatever it is, it passes, and counts as one message if no more can be read from it.
 
 The loops are flat on purpose: a call costs as much as everything else that is done for a frame.
 """
@@ -46,14 +48,16 @@ from gateway.wire.pulsar.frames import (
     COUNT,
     HEAD,
     HEADER,
+    LAST_TYPE_OF_ONE_BYTE,
     PASS,
+    STOP,
     Kind,
-    kind_name,
 )
-from gateway.wire.pulsar.metadata import MetadataWalk, count_messages
+from gateway.wire.pulsar.metadata import MetadataWalk, as_count, count_messages, walk_fields
 
 _head: Callable[[bytearray, int], tuple[int, int]] = HEAD.unpack_from
-_checksum_head = Struct(">HII").unpack_from  # magic, checksum, metadata size
+# Magic, checksum, metadata size, the first two bytes of the metadata.
+_metadata_head: Callable[[bytearray, int], tuple[int, int, int, int]] = Struct(">HIIH").unpack_from
 _magic = Struct(">H").unpack_from
 _size = Struct(">I").unpack_from
 _lead: Callable[[bytearray, int], tuple[int, int, int]] = Struct(">IIH").unpack_from
@@ -62,7 +66,16 @@ _MESSAGE = 0x0800 | Kind.MESSAGE
 _RECEIPT = 0x0800 | Kind.SEND_RECEIPT
 """The first two bytes of these commands."""
 
+_ID = 0xFF80FF80
+_MESSAGE_ID = 0x4A000800
+_RECEIPT_ID = 0x3A000800
+"""Mask and proofs of the next four bytes, where length and id have one byte: the id is the last.
+Brokers write it once, in front."""
+
 _words: Callable[[bytearray, int], tuple[int, int]] = Struct(">QQ").unpack_from
+
+_SEND_BODY = 12
+"""Offset of a SEND's fields where its length has one byte. All known numbers together have 70."""
 
 _SEND_PREFIX = 10
 """Bytes of a shape's key beside the producer id: command size (4), type (2), tag and length of the
@@ -71,9 +84,15 @@ command (2), tags of producer and sequence id (2)."""
 _CARRY_BOUND = 8 * 1024
 """Metadata up to this size is waited for, larger is walked as it passes. Most has 50 bytes."""
 
-_LAST_COUNT = (1 << 31) - 1
-"""`num_messages` is an int32: what lies above is a negative number."""
+_ENTRY_BOUND = 4 * 1024
+"""Broker entry metadata up to this size is waited for: what brokers write has 22 bytes. Behind
+more of it, which could only be a producer's, no metadata is looked for."""
 
+_TAGS = tuple(
+    bytes((tag & 127 | 128, tag >> 7) if tag > 127 else (tag,))
+    for tag in (kind << 3 | 2 for kind in range(LAST_TYPE_OF_ONE_BYTE + 1))
+)
+"""Of the field that a canonical command of each type consists of."""
 
 _PLAIN_HEAD = [int.from_bytes(b"\xff" + b"\x80" * (length - 1)) for length in range(9)]
 _PLAIN_HEAD_PROOF = [int.from_bytes(b"\x10" + b"\x80" * (length - 1)) for length in range(9)]
@@ -217,75 +236,70 @@ class ToBrokerScanner(_FrameScanner):
         if end - pos < HEADER:
             return pos
         total, size = _head(chunk, pos)
-        command = pos + 8
-        command_end = command + size
         if size < 2 or size + 4 > total:
             raise PeerError(f"a frame of {total} bytes cannot hold a command of {size}")
-        kind = chunk[command + 1]
-        body = _body(chunk, command, min(end, command_end), command_end)
-        if body == 0:
-            return pos
-        if body < 0 or chunk[command] != 0x08:
+        kind = chunk[pos + 9]
+        if chunk[pos + 8] != 0x08 or kind > LAST_TYPE_OF_ONE_BYTE:
             return self._halt(pos, total)
         action = self._actions[kind]
+        if action == STOP:
+            return self._halt(pos, total)
+        command_end = pos + 8 + size
+        body = _body(chunk, pos + 8, end, command_end)
+        if body < 0:
+            return pos
+        if not body or (action == COUNT and body != pos + _SEND_BODY):
+            return self._halt(pos, total)
         if action == PASS:
             return pos + total + 4
-        if action != COUNT:
-            return self._halt(pos, total)
-        if command_end > end:
-            _check_command(kind, size)
-            return pos
-        return self._send(chunk, pos, total, body, command_end)
+        return pos if command_end > end else self._send(chunk, pos, total, command_end)
 
-    def _send(self, chunk: bytearray, pos: int, total: int, body: int, end: int) -> int:
-        producer, messages, sequence_at, at = -1, 1, 0, body
+    def _send(self, chunk: bytearray, pos: int, total: int, end: int) -> int:
+        """Count a SEND that is of numbers alone, with tags of one byte, in less than 128 bytes.
+
+        All that clients write are. The broker's decoder lets a nested field run out of its message,
+        and would find other numbers behind it than a walk here.
+        """
+        producer, messages, sequence_at, at = -1, 1, 0, pos + _SEND_BODY
         while at < end:
             tag = chunk[at]
             at += 1
+            if tag & 0x87 or not tag:
+                return self._halt(pos, total)
             if tag == 0x10:
                 sequence_at = at
-            shift = value = 0
-            while True:
+            value = shift = 0
+            byte = 128
+            while byte > 127:
                 if at >= end or shift > 63:
                     raise PeerError("a field of SEND is cut or too long")
                 byte = chunk[at]
                 at += 1
                 value |= (byte & 127) << shift
-                if byte < 128:
-                    break
                 shift += 7
             if tag == 0x08:
                 producer = value
             elif tag == 0x18:
-                messages = value
-            elif tag & 7 == 2:
-                at += value
-            elif tag & 7 or tag > 127:
-                return self._halt(pos, total)  # a field of later versions: protobuf knows how
-        if at != end:
-            raise PeerError("a field of SEND reaches beyond the command")
+                messages = as_count(value)
         account = self._producers.get(producer)
         if account is None or account.held:
             return self._halt(pos, total)
-        if not 0 < messages <= _LAST_COUNT:
-            messages = 1
         account.messages += messages
         account.surplus += messages - 1
         account.bytes += total + 4
-        self._learn(chunk, pos, body, sequence_at, end, account)
+        self._learn(chunk, pos, sequence_at, end, account)
         return pos + total + 4
 
     def _learn(
-        self, chunk: bytearray, pos: int, body: int, sequence_at: int, end: int, account: Account
+        self, chunk: bytearray, pos: int, sequence_at: int, end: int, account: Account
     ) -> None:
         """Remember the shape of this SEND, if it is the plain one: producer id, sequence id."""
+        body = pos + _SEND_BODY
         id_length, length = sequence_at - body - 2, end - sequence_at
         plain = (
-            body - pos == 12  # the command is shorter than 128 bytes
+            length <= 4
             and chunk[body] == 0x08
-            and sequence_at > 0
             and _one_varint(chunk, body + 1, id_length)
-            and length <= 4
             and _one_varint(chunk, sequence_at, length)
         )
         if not plain:
@@ -311,113 +325,107 @@ class ToClientScanner(_FrameScanner):
         self.unknown = unknown
         self._walk: MetadataWalk | None = None
 
-    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:  # noqa: C901
         """See `contract.Scanner`. Flat on purpose."""
         self.stop = 0
         if self._walk is not None:
             self._walk = self._walk.feed(chunk, start, end)
         pos = start + self.owed
-        self.owed = 0
-        while end - pos >= HEADER:
+        last = end - HEADER
+        consumers, unknown = self.consumers, self.unknown
+        while pos <= last:
             total, size, lead = _lead(chunk, pos)
             if size < 2 or size + 4 > total:
                 raise PeerError(f"a frame of {total} bytes cannot hold a command of {size}")
             at = pos + 8 + size
             if lead == _MESSAGE:
-                if at + 10 > end:
-                    if pos + 4 + total <= end:
-                        raise PeerError("a MESSAGE without metadata")
-                    _check_command(Kind.MESSAGE, size)
-                    return pos
-                consumer = chunk[pos + 13]
-                if consumer > 127 or chunk[pos + 12] != 0x08 or chunk[pos + 10] != 0x4A:
-                    consumer = _id(chunk, pos + 8, at)
-                account = self.consumers.get(consumer, self.unknown)
-                magic, _, metadata_size = _checksum_head(chunk, at)
-                at += 10
-                if magic != CHECKSUM_MAGIC:
-                    found = _find_metadata(chunk, at - 10, min(end, pos + 4 + total), end)
+                if size > COMMAND_BOUND:
+                    raise PeerError(f"a MESSAGE with a command of {size} bytes")
+                frame_end = pos + 4 + total
+                if at + 12 <= end:
+                    magic, _, length, first = _metadata_head(chunk, at)
+                    (ids,) = _size(chunk, pos + 10)
+                else:
+                    magic = length = first = ids = 0
+                begin = at + 10
+                metadata_end = begin + length
+                if magic != CHECKSUM_MAGIC or metadata_end > frame_end:
+                    found = _find_metadata(chunk, at, frame_end, end)
                     if found is None:
-                        return pos
-                    at, metadata_size = found
-                metadata_end = at + metadata_size
-                if metadata_end > end or metadata_end > pos + 4 + total:
-                    if metadata_end > pos + 4 + total:
-                        raise PeerError("the metadata of a MESSAGE reaches beyond its frame")
-                    if metadata_end - pos <= _CARRY_BOUND:
-                        return pos
-                    self._walk = MetadataWalk(account, metadata_size).feed(chunk, at, end)
-                    account.bytes += total + 4
-                    pos += total + 4
+                        break
+                    begin, metadata_end = found
+                    first = 0
+                consumer = ids & 127 if ids & _ID == _MESSAGE_ID else _id(chunk, pos + 8, at)
+                account = consumers.get(consumer, unknown)
+                if metadata_end > end:
+                    if metadata_end - pos > _CARRY_BOUND:
+                        walk = MetadataWalk(account, metadata_end - begin)
+                        self._walk = walk.feed(chunk, begin, end)
+                        account.bytes += total + 4
+                        pos = frame_end
                     break
                 # A single message of most producers: name, sequence id, time, and no more.
-                name = chunk[at + 1]
-                length = metadata_end - at - 10 - name  # of the sequence id, if it is plain
-                head, tail = _words(chunk, metadata_end - 16)
+                length = metadata_end - begin - 10 - (first & 127)  # of the sequence id, if plain
+                if first & 0xFF80 == 0x0A00 and 0 < length < 8:
+                    head, tail = _words(chunk, metadata_end - 16)
+                else:
+                    head = tail = 0
                 if (
                     tail & _PLAIN_TAIL == _PLAIN_TAIL_PROOF
-                    and name < 128
-                    and 0 < length < 8
                     and head & _PLAIN_HEAD[length] == _PLAIN_HEAD_PROOF[length]
-                    and chunk[at] == 0x0A
                 ):
                     account.messages += 1
                 else:
-                    messages = count_messages(chunk, at, metadata_end)
+                    messages = count_messages(chunk, begin, metadata_end)
                     account.messages += messages
                     account.surplus += messages - 1
                 account.bytes += total + 4
-            elif lead == _RECEIPT:
+                pos = frame_end
+                continue
+            if lead == _RECEIPT:
+                if size > COMMAND_BOUND:
+                    raise PeerError(f"a SEND_RECEIPT with a command of {size} bytes")
                 if at > end:
-                    _check_command(Kind.SEND_RECEIPT, size)
-                    return pos
+                    break
                 self._receipt(chunk, pos + 8, at)
             elif lead >> 8 != 0x08 or lead & 0x80 or self._actions[lead & 0x7F] != PASS:
+                self.owed = 0
                 return self._halt(pos, total)
             pos += total + 4
-        if pos < end:
-            return pos
-        self.owed = pos - end
-        return end
+        self.owed = pos - end if pos > end else 0
+        return pos if pos < end else end
 
     def _receipt(self, chunk: bytearray, command: int, end: int) -> None:
-        producer = chunk[command + 5] if end - command > 5 else 0
-        if chunk[command + 2] != 0x3A or chunk[command + 4] != 0x08 or producer > 127:
-            producer = _id(chunk, command, end)
+        ids = _size(chunk, command + 2)[0] if end - command > 5 else 0
+        producer = ids & 127 if ids & _ID == _RECEIPT_ID else _id(chunk, command, end)
         account = self.producers.get(producer)
         if account is not None:
             account.receipts += 1
 
 
-def _body(chunk: bytearray, command: int, here: int, command_end: int) -> int:
-    """Where the fields of a canonical command begin; -1: not canonical; 0: too little is here."""
-    kind = chunk[command + 1]
-    if command_end - command == 2:
-        return command_end
+def _body(chunk: bytearray, command: int, end: int, command_end: int) -> int:
+    """Where the fields of a canonical command begin; 0: it is not canonical; -1: not all here."""
     at = command + 2
-    tag = kind << 3 | 2
-    while tag > 127:
+    if at == command_end:
+        return at
+    here, short = (end, -1) if end < command_end else (command_end, 0)
+    for byte in _TAGS[chunk[command + 1]]:
         if at >= here:
+            return short
+        if chunk[at] != byte:
             return 0
-        if chunk[at] != tag & 127 | 128:
-            return -1
-        tag >>= 7
         at += 1
-    if at >= here:
-        return 0
-    if chunk[at] != tag:
-        return -1
     length = shift = 0
     while shift < 35:
-        at += 1
         if at >= here:
-            return 0 if here < command_end else -1
+            return short
         byte = chunk[at]
+        at += 1
         length |= (byte & 127) << shift
         if byte < 128:
-            return at + 1 if at + 1 + length == command_end else -1
+            return at if at + length == command_end else 0
         shift += 7
-    return -1
+    return 0
 
 
 def _one_varint(chunk: bytearray, at: int, length: int) -> bool:
@@ -428,35 +436,34 @@ def _one_varint(chunk: bytearray, at: int, length: int) -> bool:
 
 
 def _id(chunk: bytearray, command: int, end: int) -> int:
-    """Field 1 of a canonical command's fields; -1 where it is not the first one."""
-    at = _body(chunk, command, end, end)
-    if at <= 0 or at >= end or chunk[at] != 0x08:
-        return -1
-    value = shift = 0
-    for byte in chunk[at + 1 : min(at + 11, end)]:
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value
-        shift += 7
-    return -1
+    """The id of a whole command: its field 1; -1 where there is none."""
+    body = _body(chunk, command, end, end)
+    return walk_fields(chunk, body, end, 0x08, -1)[1] if body else -1
 
 
 def _find_metadata(chunk: bytearray, at: int, frame_end: int, end: int) -> tuple[int, int] | None:
-    """Begin and size of metadata that is not preceded by a plain checksum; None: not here yet."""
+    """Begin and end of the metadata of a MESSAGE whose command ends at `at`; None: not here yet.
+
+    It is empty where its sizes lie: they are the producer's, not the broker's.
+    """
+    nowhere = at, at
+    if at + 6 > frame_end:
+        return nowhere if at <= end else None
+    if at + 6 > end:
+        return None
     if _magic(chunk, at)[0] == BROKER_ENTRY_MAGIC:
         size = _size(chunk, at + 2)[0]
-        if size > COMMAND_BOUND:
-            raise PeerError(f"a MESSAGE with broker entry metadata of {size} bytes")
         at += 6 + size
-    if at + 10 > frame_end:
-        if frame_end < end:
-            raise PeerError("a MESSAGE without metadata")
-        return None
+        if size > _ENTRY_BOUND or at + 6 > frame_end:
+            return nowhere
+        if at + 6 > end:
+            return None
     if _magic(chunk, at)[0] == CHECKSUM_MAGIC:
         at += 6
-    return at + 4, _size(chunk, at)[0]
-
-
-def _check_command(kind: int, size: int) -> None:
-    if size > COMMAND_BOUND:
-        raise PeerError(f"a {kind_name(kind)} with a command of {size} bytes")
+        if at + 4 > frame_end:
+            return nowhere
+        if at + 4 > end:
+            return None
+    begin = at + 4
+    metadata_end = begin + _size(chunk, at)[0]
+    return (begin, metadata_end) if metadata_end <= frame_end else nowhere

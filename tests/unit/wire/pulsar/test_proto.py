@@ -1,4 +1,5 @@
-"""The descriptions in proto/ against the table of facts beside this file, and the generated modules against the descriptions."""
+"""The descriptions in proto/ against the table of facts beside this file, and the generated modules
+against the descriptions."""
 
 import csv
 import re
