@@ -3,8 +3,9 @@
     python proto/regenerate.py              after any change of a .proto file
     python proto/regenerate.py DIRECTORY    the same tree below DIRECTORY, to compare
 
-The tools are the `proto` extra, at its pinned versions only. Generated code refuses a protobuf runtime older than its
-generator, so a newer generator would narrow the range of runtimes that the gateway can be installed beside.
+The tools are the `proto` extra, at its pinned versions only. Generated code refuses a protobuf
+runtime older than its generator, so a newer generator would narrow the range of runtimes that the
+gateway can be installed beside.
 """
 
 import subprocess

@@ -160,9 +160,12 @@ def unix_sockets() -> Sockets:
 
 
 def tcp_sockets() -> Sockets:
-    """Two ends with resets and windows."""
+    """Two ends with resets and windows. The far one's are small, to be full soon."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        far = socket.create_connection(server.getsockname())
+        far = socket.socket()
+        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+            far.setsockopt(socket.SOL_SOCKET, option, BUFFER)
+        far.connect(server.getsockname())
         near, _ = server.accept()
     for sock in (near, far):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

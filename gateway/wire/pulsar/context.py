@@ -14,7 +14,7 @@ from gateway.wire.pulsar.commands import encode
 class Mode(StrEnum):
     """Who authenticates clients, and what the broker is told of them."""
 
-    PASS_THROUGH = "pass-through"  # noqa: S105 (no password)
+    PASS_THROUGH = "pass-through"
     VERIFY = "verify"
     VERIFY_AND_FORWARD = "verify-and-forward"
 

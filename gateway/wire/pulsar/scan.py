@@ -339,7 +339,7 @@ class ToClientScanner(_FrameScanner):
                 raise PeerError(f"a frame of {total} bytes cannot hold a command of {size}")
             at = pos + 8 + size
             if lead == _MESSAGE:
-                if size > COMMAND_BOUND:
+                if not 5 < size <= COMMAND_BOUND:
                     raise PeerError(f"a MESSAGE with a command of {size} bytes")
                 frame_end = pos + 4 + total
                 if at + 12 <= end:

@@ -202,7 +202,9 @@ async def test_a_bug_in_a_job_is_told_and_is_an_answer() -> None:
         raise RuntimeError("a bug")
 
     async with a_world() as world:
-        world.start(converse, ask)
+        world.start(converse)
+        await world.results(1)
+        world.jobs.start(world.pair, FakeJob(ask), 1)
         await world.answers(1, welcome())
         results = await world.results(2)
         assert results == {0: NOT_FOUND, 1: welcome()}

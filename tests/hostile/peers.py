@@ -1,0 +1,207 @@
+"""Clients and brokers made of bytes: they say what they are told to, and listen."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Self
+
+from google.protobuf.message import DecodeError
+
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandLookupTopicResponse
+from gateway.wire.pulsar.frames import Kind
+from tests.support.frames import receipt, simple
+
+HOST = "127.0.0.1"
+PATIENCE = 10.0
+"""Seconds until a peer that waits gives up, which fails its test."""
+
+MAX_MESSAGE_SIZE = 256 * 1024
+"""What our broker says it is: small, so that its bounds are reached soon."""
+
+CONNECT = simple(Kind.CONNECT, client_version="hostile", protocol_version=20)
+CONNECTED = simple(
+    Kind.CONNECTED,
+    server_version="a test",
+    protocol_version=20,
+    max_message_size=MAX_MESSAGE_SIZE,
+)
+
+
+class Closed(Exception):  # noqa: N818
+    """The peer says no more."""
+
+
+class Wire:
+    """A connection on which both whole frames and single bytes can be said."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        sock.settimeout(PATIENCE)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def say(self, data: bytes) -> None:
+        """All of it; one who is gone does not hear it."""
+        with suppress(OSError):
+            self.sock.sendall(data)
+
+    def drip(self, data: bytes) -> None:
+        """Byte by byte."""
+        for at in range(len(data)):
+            self.say(data[at : at + 1])
+
+    def hear(self) -> BaseCommand:
+        """The next frame's command. Raises `Closed`."""
+        total, size = struct.unpack(">II", self._read(8))
+        body = self._read(total - 4)
+        try:
+            return BaseCommand.FromString(body[:size])
+        except DecodeError:
+            raise Closed from None  # as if: who says such things is not heard any more
+
+    def _read(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            try:
+                part = self.sock.recv(size - len(data))
+            except ConnectionError:
+                raise Closed from None
+            if not part:
+                raise Closed
+            data += part
+        return data
+
+    def hear_all(self) -> list[BaseCommand]:
+        """All frames up to the end."""
+        heard = []
+        with suppress(Closed):
+            while True:
+                heard.append(self.hear())
+        return heard
+
+    def reset(self) -> None:
+        """Close by a reset."""
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.sock.close()
+
+    def close(self) -> None:
+        """Close in good order."""
+        self.sock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+Script = Callable[[Wire], None]
+"""What a broker does with a connection that has said CONNECT."""
+
+
+def polite(wire: Wire) -> None:
+    """Answer like a broker, until the end."""
+    wire.say(CONNECTED)
+    with suppress(Closed):
+        while True:
+            answer(wire, wire.hear())
+
+
+def answer(wire: Wire, command: BaseCommand) -> None:
+    """What a broker says to one command."""
+    match command.type:
+        case BaseCommand.PRODUCER:
+            request = command.producer.request_id
+            name = "a-producer"
+            wire.say(simple(Kind.PRODUCER_SUCCESS, request_id=request, producer_name=name))
+        case BaseCommand.SUBSCRIBE:
+            wire.say(simple(Kind.SUCCESS, request_id=command.subscribe.request_id))
+        case BaseCommand.CLOSE_PRODUCER:
+            wire.say(simple(Kind.SUCCESS, request_id=command.close_producer.request_id))
+        case BaseCommand.CLOSE_CONSUMER:
+            wire.say(simple(Kind.SUCCESS, request_id=command.close_consumer.request_id))
+        case BaseCommand.SEND:
+            wire.say(receipt(command.send.producer_id, command.send.sequence_id))
+        case BaseCommand.PING:
+            wire.say(simple(Kind.PONG))
+        case BaseCommand.LOOKUP:
+            failed = CommandLookupTopicResponse.Failed
+            request = command.lookupTopic.request_id
+            wire.say(simple(Kind.LOOKUP_RESPONSE, request_id=request, response=failed, error=2))
+
+
+class Broker:
+    """Listens, and plays a script for each connection, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server((HOST, 0), backlog=1024)
+        self.port: int = self._listener.getsockname()[1]
+        self.address = f"{HOST}:{self.port}"
+        self._script: Script = polite
+        self._wires: set[Wire] = set()
+        self._lock = threading.Lock()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @contextmanager
+    def playing(self, script: Script) -> Iterator[None]:
+        """Another script for a while."""
+        self._script = script
+        try:
+            yield
+        finally:
+            self._script = polite
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                sock, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=[Wire(sock)], daemon=True).start()
+
+    def _serve(self, wire: Wire) -> None:
+        with self._lock:
+            self._wires.add(wire)
+        try:
+            with wire, suppress(Closed, OSError):
+                if wire.hear().type == BaseCommand.CONNECT:
+                    self._script(wire)
+        finally:
+            with self._lock:
+                self._wires.discard(wire)
+
+    @property
+    def connections(self) -> int:
+        """How many are open here."""
+        with self._lock:
+            return len(self._wires)
+
+    def close(self) -> None:
+        """No more of it."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+class Client(Wire):
+    """One connection to the gateway."""
+
+    def __init__(self, port: int, receive_buffer: int = 0) -> None:
+        sock = socket.socket()
+        if receive_buffer:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        super().__init__(sock)
+        sock.connect((HOST, port))
+
+    def open(self) -> Self:
+        """CONNECT, and see that the broker says yes."""
+        self.say(CONNECT)
+        assert self.hear().type == BaseCommand.CONNECTED
+        return self
+
+    def produce(self, producer_id: int = 1) -> None:
+        """Open a producer."""
+        request = 1000 + producer_id
+        topic = "persistent://public/default/t"
+        self.say(simple(Kind.PRODUCER, topic=topic, producer_id=producer_id, request_id=request))
+        assert self.hear().producer_success.request_id == request

@@ -1,0 +1,215 @@
+"""One gateway process, and what it says of itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from gateway.wire.contract import EndReason
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.frames import Kind
+from tests.support.frames import send, simple
+
+from .peers import HOST, PATIENCE, Broker, Client
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+LISTENERS = "passing", "masking", "verifying"
+"""Those that are attacked; one more serves good clients."""
+HANDSHAKE = 0.4
+"""Seconds. Short, as many tests wait for it; long enough for a slow machine's good clients."""
+
+COLLECTED = 256 * 1024
+
+Ends = Counter[EndReason]
+T = TypeVar("T")
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports that nobody listens on."""
+    listeners = [socket.create_server((HOST, 0)) for _ in range(number)]
+    ports = [listener.getsockname()[1] for listener in listeners]
+    for listener in listeners:
+        listener.close()
+    return ports
+
+
+def until(reached: Callable[[], T]) -> T:
+    """Wait until something is so."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        found = reached()
+        if found or time.monotonic() > deadline:
+            return found
+        time.sleep(0.01)
+
+
+class Metrics:
+    """What the gateway said of itself at one moment."""
+
+    def __init__(self, text: str) -> None:
+        samples = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
+        self._samples = {name: float(value) for name, value in samples}
+
+    def matching(self, *parts: str) -> list[float]:
+        """The values of all samples whose name and labels have these parts."""
+        found = [
+            value for name, value in self._samples.items() if all(part in name for part in parts)
+        ]
+        assert found, f"there is no metric {parts}"
+        return found
+
+    @property
+    def buffered(self) -> float:
+        """Bytes that wait."""
+        return self._samples["gateway_buffered_bytes"]
+
+    def connections(self, listener: str) -> float:
+        """In all states."""
+        return sum(self.matching("gateway_connections{", f'listener="{listener}"'))
+
+    def ended(self, listener: str) -> Ends:
+        """How many connections ended, by reason."""
+        labels = 'gateway_connections_ended_total{listener="%s",reason="%s"}'
+        return Counter(
+            {reason: int(self._samples[labels % (listener, reason)]) for reason in EndReason}
+        )
+
+
+class Gateway:
+    """A process with one listener of each kind, in front of one broker."""
+
+    def __init__(self, broker: Broker, directory: Path, deadlines: dict[str, str]) -> None:
+        names = (*LISTENERS, "serving")
+        *ports, admin = free_ports(len(names) + 1)
+        self.ports = dict(zip(names, ports, strict=True))
+        self._metrics_url = f"http://{HOST}:{admin}/metrics"
+        self.log = directory / "gateway.log"
+        file = directory / "gateway.yaml"
+        secret = directory / "secret"
+        secret.write_bytes(secrets.token_bytes(32))
+        settings = self._settings(broker, admin, secret, deadlines)
+        file.write_text(yaml.safe_dump(settings))
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "gateway", "run", str(file)],
+                stdout=log,
+                stderr=log,
+                env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+            )
+        assert until(self._is_ready), f"the gateway did not start:\n{self.log.read_text()}"
+
+    def _settings(
+        self, broker: Broker, admin: int, secret: Path, deadlines: dict[str, str]
+    ) -> dict[str, Any]:
+        token = {"secret_file": str(secret)}
+        kinds: dict[str, dict[str, Any]] = {
+            "passing": {},
+            "serving": {},
+            "masking": {"unknown": "mask"},
+            "verifying": {"identity": {"mode": "verify", "token": token}},
+        }
+        return {
+            "version": 1,
+            "listeners": [
+                {"name": name, "bind": f"{HOST}:{port}", "cluster": "main"} | kinds[name]
+                for name, port in self.ports.items()
+            ],
+            "clusters": {"main": {"brokers": f"pulsar://{broker.address}"}},
+            "admin": {"bind": f"{HOST}:{admin}"},
+            "deadlines": {"grace": "0s"} | deadlines,
+            "limits": {"collected_frame": COLLECTED, "buffered": "8MiB"},
+            "data_plane": {"buffer": "64KiB"},
+        }
+
+    def _is_ready(self) -> bool:
+        assert self.process.poll() is None, f"the gateway ended:\n{self.log.read_text()}"
+        with suppress(OSError):
+            return self.healthy
+        return False
+
+    # -- what it says of itself --------------------------------------------------------------
+
+    def metrics(self) -> Metrics:
+        """All of them, right now."""
+        with urllib.request.urlopen(self._metrics_url, timeout=PATIENCE) as answer:
+            return Metrics(answer.read().decode())
+
+    @property
+    def healthy(self) -> bool:
+        """Its broker is known to live."""
+        return sum(self.metrics().matching("gateway_broker_healthy")) > 0
+
+    @property
+    def buffered(self) -> float:
+        """Bytes that wait."""
+        return self.metrics().buffered
+
+    @property
+    def memory(self) -> int:
+        """Resident bytes."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"VmRSS:\s+(\d+) kB", status)
+        assert found
+        return int(found[1]) * 1024
+
+    @property
+    def descriptors(self) -> int:
+        """Open ones."""
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))  # noqa: PTH208
+
+    # -- what tests expect of it -------------------------------------------------------------
+
+    @contextmanager
+    def expecting(self, listener: str, *reasons: EndReason, number: int = 1) -> Iterator[None]:
+        """So many connections end meanwhile, all for one of these reasons, and nothing stays."""
+        before = self.metrics().ended(listener)
+        yield
+
+        def settled() -> Metrics | None:
+            metrics = self.metrics()
+            ends = metrics.ended(listener).total() - before.total()
+            calm = metrics.connections(listener) == metrics.buffered == 0
+            return metrics if calm and ends >= number else None
+
+        metrics = until(settled) or self.metrics()
+        ends = metrics.ended(listener) - before
+        assert ends.total() == number, ends
+        assert ends.keys() <= set(reasons), ends
+        assert metrics.connections(listener) == 0
+        assert metrics.buffered == 0
+
+    def serves(self) -> None:
+        """A good client finds all as it should be."""
+        with Client(self.ports["serving"]).open() as client:
+            client.produce()
+            for sequence_id in range(3):
+                client.say(send(1, sequence_id))
+                assert client.hear().send_receipt.sequence_id == sequence_id
+            client.drip(simple(Kind.PING))
+            assert client.hear().type == BaseCommand.PONG
+
+    def stop(self) -> None:
+        """Ends in good order, and has said of no bug."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            assert self.process.wait(PATIENCE) == 0
+        finally:
+            self.process.kill()
+            self.process.wait()
+        log = self.log.read_text()
+        assert "Traceback" not in log, log[-5000:]
+        assert "internal_error" not in log, log[-5000:]
