@@ -1,0 +1,268 @@
+"""What a protocol hands in, and a driver that treats a scanner as a pump does.
+
+A `Spec` is one direction of one protocol: how to make a scanner with open accounts, samples whose
+every frame says what must become of it, and lies: frames whose lengths contradict each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import cycle
+from typing import NamedTuple
+
+from gateway.errors import PeerError
+from gateway.wire.contract import Account, Scanner
+
+# -- what a protocol hands in ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A frame and what must become of it.
+
+    `account`: the one it is counted on, if any. `absent`: bytes that never come, of a last frame.
+    """
+
+    data: bytes
+    account: str = ""
+    messages: int = 0
+    receipts: int = 0
+    stop: bool = False
+    absent: int = 0
+
+    @property
+    def length(self) -> int:
+        return len(self.data) + self.absent
+
+
+@dataclass(frozen=True)
+class Sample:
+    name: str
+    frames: tuple[Frame, ...]
+
+    @property
+    def stream(self) -> bytes:
+        return b"".join(frame.data for frame in self.frames)
+
+
+@dataclass(frozen=True)
+class Lie:
+    """A frame whose lengths contradict each other. Nothing of it may be counted."""
+
+    name: str
+    data: bytes
+
+
+class Subject(NamedTuple):
+    """A fresh scanner, and the accounts that are open on it, by the names that samples use."""
+
+    scanner: Scanner
+    accounts: Mapping[str, Account]
+
+
+class Spec:
+    """`limits`: whether the scanner looks at allowances, and halts where there is none.
+
+    Not a dataclass: Hypothesis prints all fields of one, and these have megabytes.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Subject],
+        samples: tuple[Sample, ...],
+        lies: tuple[Lie, ...],
+        *,
+        limits: bool,
+        carry_bound: int,
+    ) -> None:
+        self.name = name
+        self.make = make
+        self.samples = samples
+        self.lies = lies
+        self.limits = limits
+        self.carry_bound = carry_bound
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def frames(self, longest: int) -> list[Frame]:
+        """All that are whole, and not longer than this."""
+        every = (frame for sample in self.samples for frame in sample.frames)
+        return [frame for frame in every if not frame.absent and frame.length <= longest]
+
+    def counted(self, longest: int) -> list[Frame]:
+        """Those that an allowance is for."""
+        return [frame for frame in self.frames(longest) if frame.messages and not frame.stop]
+
+
+# -- what came of a stream ---------------------------------------------------------------------
+
+
+class Counts(NamedTuple):
+    messages: int = 0
+    surplus: int = 0
+    bytes: int = 0
+    receipts: int = 0
+
+    @classmethod
+    def of(cls, account: Account) -> Counts:
+        return cls(account.messages, account.surplus, account.bytes, account.receipts)
+
+    def plus(self, frame: Frame) -> Counts:
+        """These and those of a frame that passed."""
+        return Counts(
+            self.messages + frame.messages,
+            self.surplus + max(0, frame.messages - 1),
+            self.bytes + (frame.length if frame.messages else 0),
+            self.receipts + frame.receipts,
+        )
+
+
+class Stop(NamedTuple):
+    offset: int
+    length: int
+
+
+@dataclass
+class Outcome:
+    """What came of a stream; the same, however the stream was cut.
+
+    `waiting`: bytes of a cut header at its end. `violated`: whether the scanner refused it.
+    """
+
+    cleared: bytes = b""
+    stops: list[Stop] = field(default_factory=list)
+    counts: dict[str, Counts] = field(default_factory=dict)
+    owed: int = 0
+    waiting: int = 0
+    violated: bool = False
+
+
+def expected(frames: Iterable[Frame]) -> Outcome:
+    """What must come of these frames."""
+    outcome, offset = Outcome(), 0
+    for frame in frames:
+        if frame.stop:
+            outcome.stops.append(Stop(offset, frame.length))
+        else:
+            outcome.cleared += frame.data
+            outcome.owed = frame.absent
+            if frame.account:
+                before = outcome.counts.get(frame.account, Counts())
+                outcome.counts[frame.account] = before.plus(frame)
+        offset += frame.length
+    return outcome
+
+
+# -- driving -----------------------------------------------------------------------------------
+
+
+class Around(NamedTuple):
+    """What lies around a chunk: nothing, or the rests of earlier receives."""
+
+    before: bytes
+    behind: bytes
+
+
+BARE = Around(b"", b"")
+RESTS = b"\x00\x00\x00\x20\x00\x00\x00\x0c\x08\x06"
+SURROUNDINGS = (
+    BARE,
+    *(Around(b"\x7f\x00\x08", fill * 64) for fill in (b"\x00", b"\x08", b"\x80", b"\xff", RESTS)),
+)
+
+
+class Driver:
+    """Does with a scanner what a pump does, and watches it.
+
+    Bytes of a cut header are offered again together with what follows. Stop frames are skipped.
+    """
+
+    def __init__(self, subject: Subject, carry_bound: int, around: Around = BARE) -> None:
+        self._scanner, self._accounts = subject
+        self._carry_bound = carry_bound
+        self._around = around
+        self._carry = b""
+        self._skip = 0
+        self._offset = 0
+        self._cleared = bytearray()
+        self._stops: list[Stop] = []
+        self.violated = False
+
+    def feed(self, piece: bytes) -> None:
+        """The next bytes of the stream."""
+        skipped = min(self._skip, len(piece))
+        self._skip -= skipped
+        self._offset += skipped
+        if skipped == len(piece) or self.violated:
+            return
+        whole = self._carry + piece[skipped:]
+        before, behind = self._around
+        chunk = bytearray(before + whole + behind)
+        self._carry = b""
+        at, end = len(before), len(before) + len(whole)
+        while at < end and not self.violated:
+            at = self._scan(chunk, at, end)
+        assert chunk == before + whole + behind, "the chunk was written to"
+
+    def _scan(self, chunk: bytearray, at: int, end: int) -> int:
+        owed = self._scanner.owed
+        try:
+            cleared = self._scanner.scan(chunk, at, end)
+        except PeerError:
+            assert self._scanner.owed == owed, "what is owed changed, though nothing passed"
+            self.violated = True
+            return end
+        assert at <= cleared <= end
+        self._cleared += chunk[at:cleared]
+        self._offset += cleared - at
+        if cleared == end:
+            assert self._scanner.stop == 0
+            return end
+        assert self._scanner.owed == 0, "a border that is none"
+        return self._stop(cleared, end) if self._scanner.stop else self._cut(chunk, cleared, end)
+
+    def _stop(self, at: int, end: int) -> int:
+        length = self._scanner.stop
+        self._stops.append(Stop(self._offset, length))
+        taken = min(length, end - at)
+        self._offset += taken
+        self._skip = length - taken
+        return at + taken
+
+    def _cut(self, chunk: bytearray, at: int, end: int) -> int:
+        self._carry = bytes(chunk[at:end])
+        assert len(self._carry) <= self._carry_bound, "too much is kept of a cut header"
+        return end
+
+    def outcome(self) -> Outcome:
+        """What has come of the stream so far."""
+        counts = {name: Counts.of(account) for name, account in self._accounts.items()}
+        return Outcome(
+            cleared=bytes(self._cleared),
+            stops=self._stops,
+            counts={name: count for name, count in counts.items() if count != Counts()},
+            owed=self._scanner.owed,
+            waiting=len(self._carry),
+            violated=self.violated,
+        )
+
+
+def drive(spec: Spec, pieces: Iterable[bytes], around: Around = BARE) -> Outcome:
+    """What comes of a stream that arrives in these pieces."""
+    driver = Driver(spec.make(), spec.carry_bound, around)
+    for piece in pieces:
+        driver.feed(piece)
+    return driver.outcome()
+
+
+def cut(stream: bytes, sizes: Iterable[int]) -> Iterator[bytes]:
+    """The stream in pieces of these sizes, over and over."""
+    at = 0
+    for size in cycle(sizes):
+        if at >= len(stream):
+            return
+        yield stream[at : at + size]
+        at += size

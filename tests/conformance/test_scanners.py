@@ -1,0 +1,345 @@
+"""What any scanner must do with a stream, however it is cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.wire.contract import ENDLESS, Account, Action
+from tests.support.examples import examples
+
+from .battery import (
+    SURROUNDINGS,
+    Around,
+    Driver,
+    Frame,
+    Lie,
+    Outcome,
+    Sample,
+    Spec,
+    cut,
+    drive,
+    expected,
+)
+from .specs import SPECS
+
+BYTEWISE = 20_000
+"""Samples up to this size are fed byte by byte, larger ones in small pieces: for time's sake."""
+
+SMALL = 400
+"""Samples up to this size are cut at each offset, larger ones near the borders of their frames."""
+
+JUNK = bytes(100_000)
+"""What follows a lie: a scanner that waits for more of it has been taken in."""
+
+sizes = st.lists(st.one_of(st.integers(1, 12), st.integers(1, 3000)), min_size=1, max_size=30)
+
+every_spec = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+lying = pytest.mark.parametrize(
+    "spec", [spec for spec in SPECS if spec.lies], ids=lambda spec: spec.name
+)
+every_sample = pytest.mark.parametrize(
+    ("spec", "sample"),
+    [
+        pytest.param(spec, sample, id=f"{spec.name}: {sample.name}")
+        for spec in SPECS
+        for sample in spec.samples
+    ],
+)
+every_lie = pytest.mark.parametrize(
+    ("spec", "lie"),
+    [pytest.param(spec, lie, id=f"{spec.name}: {lie.name}") for spec in SPECS for lie in spec.lies],
+)
+
+
+@cache
+def stock(spec: Spec, longest: int) -> list[Frame]:
+    """Frames to make streams of."""
+    return spec.frames(longest)
+
+
+def cuts(sample: Sample) -> list[int]:
+    """Offsets at which to cut a sample in two."""
+    length = len(sample.stream)
+    if length <= SMALL:
+        return list(range(1, length))
+    begins = [0]
+    for frame in sample.frames:
+        begins.append(begins[-1] + len(frame.data))
+    near = {at + by for at in begins for by in (*range(-2, 40), 60, 100) if 0 < at + by < length}
+    return sorted(near)[:: 1 + len(near) // 500]
+
+
+# -- samples -----------------------------------------------------------------------------------
+
+
+@every_sample
+def test_a_whole_stream(spec: Spec, sample: Sample) -> None:
+    assert drive(spec, [sample.stream]) == expected(sample.frames)
+
+
+@every_sample
+def test_byte_by_byte(spec: Spec, sample: Sample) -> None:
+    size = 1 if len(sample.stream) <= BYTEWISE else 97
+    assert drive(spec, cut(sample.stream, [size])) == expected(sample.frames)
+
+
+@every_sample
+def test_cut_in_two(spec: Spec, sample: Sample) -> None:
+    stream, outcome = sample.stream, expected(sample.frames)
+    for at in cuts(sample):
+        assert drive(spec, [stream[:at], stream[at:]]) == outcome, f"cut at {at}"
+
+
+@every_sample
+def test_what_lies_behind_the_end_of_a_chunk_changes_nothing(spec: Spec, sample: Sample) -> None:
+    outcome = expected(sample.frames)
+    for around in SURROUNDINGS:
+        assert drive(spec, [sample.stream], around) == outcome
+        pieces = cut(sample.stream, [11, 1, 30, 2])
+        assert len(sample.stream) > BYTEWISE or drive(spec, pieces, around) == outcome
+
+
+@every_sample
+def test_what_is_owed_ends_at_a_border(spec: Spec, sample: Sample) -> None:
+    """Of each beginning of a stream, what passed, is owed, waits and stopped adds up."""
+    borders = {0}
+    for frame in sample.frames:
+        borders.add(max(borders) + frame.length)
+    for at in cuts(sample):
+        outcome = drive(spec, [sample.stream[:at]])
+        stopped = sum(min(stop.length, at - stop.offset) for stop in outcome.stops)
+        assert len(outcome.cleared) + stopped + outcome.waiting == at
+        assert at + outcome.owed in borders or outcome.waiting or outcome.stops
+        assert at - outcome.waiting in borders or not outcome.waiting
+
+
+# -- streams of all frames -----------------------------------------------------------------------
+
+
+@every_spec
+@examples(200)
+@given(data=st.data(), sizes=sizes, around=st.sampled_from(SURROUNDINGS))
+def test_any_frames_cut_anywhere(
+    spec: Spec, data: st.DataObject, sizes: list[int], around: Around
+) -> None:
+    frames = data.draw(st.lists(st.sampled_from(stock(spec, 2000)), max_size=40))
+    stream = b"".join(frame.data for frame in frames)
+    assert drive(spec, cut(stream, sizes), around) == expected(frames)
+
+
+@every_spec
+@examples(150)
+@given(data=st.data(), sizes=sizes)
+def test_the_beginning_of_a_next_frame_changes_nothing(
+    spec: Spec, data: st.DataObject, sizes: list[int]
+) -> None:
+    any_frame = st.sampled_from(stock(spec, 2000))
+    frames, last = data.draw(st.lists(any_frame, max_size=5)), data.draw(any_frame)
+    here = data.draw(st.integers(0, len(last.data) - 1))
+    stream = b"".join(frame.data for frame in frames) + last.data[:here]
+    outcome, without = drive(spec, cut(stream, sizes)), expected(frames)
+    assert outcome.cleared.startswith(without.cleared)
+    assert outcome.stops[: len(without.stops)] == without.stops
+    with_it = expected(
+        [*frames, replace(last, data=last.data[:here], absent=len(last.data) - here)]
+    )
+    if outcome.waiting:
+        assert outcome == replace(without, waiting=here)
+    elif here:
+        assert replace(outcome, counts={}) == replace(with_it, counts={})
+        assert _lies_between(outcome, without, with_it)
+
+
+def _lies_between(outcome: Outcome, low: Outcome, high: Outcome) -> bool:
+    """A frame that has come in part may be counted in part: its bytes now, its messages later."""
+    return all(
+        got == expected_low or got[2:] == expected_high[2:]
+        for name, got in outcome.counts.items()
+        for expected_low, expected_high in [(low.counts.get(name), high.counts[name])]
+    )
+
+
+@every_spec
+@examples(400)
+@given(data=st.data(), sizes=sizes, around=st.sampled_from(SURROUNDINGS))
+def test_damaged_streams_are_judged_alike_however_cut(
+    spec: Spec, data: st.DataObject, sizes: list[int], around: Around
+) -> None:
+    frames = data.draw(st.lists(st.sampled_from(stock(spec, 300)), min_size=1, max_size=8))
+    stream = bytearray(b"".join(frame.data for frame in frames))
+    damages = st.tuples(st.integers(0, len(stream) - 1), st.integers(0, 255))
+    for at, byte in data.draw(st.lists(damages, min_size=1, max_size=4)):
+        stream[at] = byte
+    _judged_alike(spec, bytes(stream), sizes, around)
+
+
+@every_spec
+@examples(200)
+@given(stream=st.binary(max_size=300), sizes=sizes, around=st.sampled_from(SURROUNDINGS))
+def test_noise_is_judged_alike_however_cut(
+    spec: Spec, stream: bytes, sizes: list[int], around: Around
+) -> None:
+    _judged_alike(spec, stream, sizes, around)
+
+
+def _judged_alike(spec: Spec, stream: bytes, sizes: list[int], around: Around) -> None:
+    whole, pieces = drive(spec, [stream]), drive(spec, cut(stream, sizes), around)
+    if whole.violated:  # what precedes the violation in a chunk does not pass any more
+        assert pieces.cleared.startswith(whole.cleared)
+        whole, pieces = (replace(o, cleared=b"", owed=0, waiting=0) for o in (whole, pieces))
+    assert pieces == whole
+
+
+# -- lies --------------------------------------------------------------------------------------
+
+
+@every_lie
+@pytest.mark.parametrize("size", [1, 3, 10, 14, 1 << 20])
+def test_a_lie_is_refused_or_handed_on(spec: Spec, lie: Lie, size: int) -> None:
+    for around in SURROUNDINGS:
+        driver = Driver(spec.make(), spec.carry_bound, around)
+        for piece in cut(lie.data, [size]):
+            driver.feed(piece)
+        for piece in cut(JUNK, [20_000]):
+            driver.feed(piece)
+        outcome = driver.outcome()
+        assert outcome.violated or outcome.stops[:1] == [(0, lie_length(lie))]
+        assert outcome.counts == {}
+        assert outcome.cleared == b""
+
+
+def lie_length(lie: Lie) -> int:
+    """The length that a lie claims, which is all that a stop frame is known by."""
+    return int.from_bytes(lie.data[:4]) + 4
+
+
+@lying
+@examples(100)
+@given(data=st.data(), sizes=sizes)
+def test_frames_before_a_lie_are_counted(spec: Spec, data: st.DataObject, sizes: list[int]) -> None:
+    frames = data.draw(st.lists(st.sampled_from(stock(spec, 300)), max_size=8))
+    lie = data.draw(st.sampled_from(spec.lies))
+    stream = b"".join(frame.data for frame in frames)
+    outcome = drive(spec, cut(stream + lie.data + JUNK[:100], sizes))
+    assert outcome.counts == expected(frames).counts
+    assert expected(frames).cleared.startswith(outcome.cleared) or not outcome.violated
+
+
+# -- allowances --------------------------------------------------------------------------------
+
+limited = pytest.mark.parametrize(
+    "spec", [spec for spec in SPECS if spec.limits], ids=lambda spec: spec.name
+)
+
+ceilings = st.one_of(st.just(ENDLESS), st.integers(0, 30))
+byte_ceilings = st.one_of(st.just(ENDLESS), st.integers(0, 3000))
+grants = st.tuples(st.one_of(st.just(ENDLESS), st.integers(0, 5)), byte_ceilings)
+
+
+class Model:
+    """Allowances in the simplest words: a frame passes while there is something left of both."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, list[int]] = {}
+
+    def limit(self, name: str, messages: int, size: int) -> None:
+        """What is allowed from the start."""
+        self._left[name] = [messages, size]
+
+    def hold(self, name: str) -> None:
+        """Nothing is left; debt stays."""
+        self._left[name] = [min(0, left) for left in self._left[name]]
+
+    def grant(self, name: str, messages: int, size: int) -> None:
+        """So much more is left."""
+        left = self._left[name]
+        self._left[name] = [left[0] + messages, left[1] + size]
+
+    def judge(self, frame: Frame) -> Frame:
+        """The frame, as a stop frame where it may not pass."""
+        left = self._left.get(frame.account)
+        if left is None or frame.stop:
+            return frame
+        if left[0] <= 0 or left[1] <= 0:
+            return replace(frame, stop=True)
+        self._left[frame.account] = [left[0] - frame.messages, left[1] - frame.length]
+        return frame
+
+
+@limited
+@examples(400)
+@given(data=st.data(), sizes=sizes)
+def test_exactly_what_is_allowed_passes(spec: Spec, data: st.DataObject, sizes: list[int]) -> None:
+    """Several accounts with limits of messages and bytes, held and granted in between."""
+    subject, model = spec.make(), Model()
+    names = sorted({frame.account for frame in spec.counted(300)})
+    names = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
+    stocked = [frame for frame in spec.counted(300) if frame.account in names]
+    for name in names:
+        account, messages, size = (
+            subject.accounts[name],
+            data.draw(ceilings),
+            data.draw(byte_ceilings),
+        )
+        account.messages_ceiling, account.bytes_ceiling = messages, size
+        model.limit(name, messages, size)
+    driver, judged = Driver(subject, spec.carry_bound), list[Frame]()
+    for _ in range(data.draw(st.integers(1, 4))):
+        frames = data.draw(_runs(stocked))
+        for piece in cut(b"".join(frame.data for frame in frames), sizes):
+            driver.feed(piece)
+        judged += map(model.judge, frames)
+        _hold_or_grant(data, subject.accounts, model, names)
+    assert driver.outcome() == expected(judged)
+
+
+def _runs(frames: list[Frame]) -> st.SearchStrategy[list[Frame]]:
+    """Streams in which the same frame comes many times in a row, and others between."""
+    run = st.tuples(st.sampled_from(frames), st.integers(1, 12))
+    return st.lists(run, max_size=8).map(
+        lambda runs: [f for f, times in runs for _ in range(times)]
+    )
+
+
+def _hold_or_grant(
+    data: st.DataObject, accounts: Mapping[str, Account], model: Model, names: list[str]
+) -> None:
+    for name in names:
+        match data.draw(st.sampled_from(["", "hold", "grant"])):
+            case "hold":
+                accounts[name].hold()
+                model.hold(name)
+            case "grant":
+                messages, size = data.draw(grants)
+                accounts[name].grant(messages, size)
+                model.grant(name, messages, size)
+
+
+def test_a_held_account_lets_nothing_pass_until_it_is_granted_more() -> None:
+    account = Account("a topic", Action.PRODUCE)
+    account.messages, account.bytes = 5, 100
+    held = [account.held]
+    account.hold()
+    held.append(account.held)
+    account.grant(messages=1, size=0)  # no bytes are left
+    held.append(account.held)
+    account.grant(messages=0, size=1)
+    held.append(account.held)
+    assert held == [False, True, True, False]
+
+
+def test_debt_is_paid_before_anything_passes() -> None:
+    account = Account("a topic", Action.PRODUCE)
+    account.messages_ceiling, account.messages = 3, 10
+    account.grant(messages=7)
+    held = [account.held]
+    account.grant(messages=1)
+    assert [*held, account.held] == [True, False]
+
+
+# -- time --------------------------------------------------------------------------------------
