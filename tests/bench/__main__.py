@@ -1,0 +1,160 @@
+"""`python -m tests.bench`: measures, and prints the table on standard output.
+
+`PEERS=java` adds Apache's proxy; `BENCH_PYTHON=/usr/bin/python3` runs the gateway by another
+interpreter. Exit status 0 also where the machine lacks something: then it says what.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.bench import report
+from tests.bench.figures import Line, cpu_line, latency_line, life_line, medians
+from tests.bench.load import BenchError, Generator, MissingToolError, Sample, build
+from tests.bench.machine import Cores, Interpreter, description, descriptors
+from tests.bench.proxies import (
+    CHECKOUT,
+    HAPROXY_BUFFER,
+    HOST,
+    Proxy,
+    Recipe,
+    gateway,
+    haproxy,
+    haproxy_version,
+    running,
+)
+from tests.bench.rounds import AT_ONCE, DISTURBED, Bench, Life, possible_connections, say
+from tests.bench.rows import EXTRA, LIFE, ROWS, Kind, Row
+from tests.real.brokers.ports import free_ports
+
+BUILD = CHECKOUT / "build" / "bench"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the bench; answers the exit status."""
+    options = _options(arguments)
+    try:
+        with tempfile.TemporaryDirectory(prefix="broker-gateway-bench-") as folder:
+            print(_measured(options, Path(folder)))
+    except MissingToolError as missing:
+        print(f"skipped: {missing}")
+    except BenchError as error:
+        print(f"failed: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="samples of each proxy and row (5)")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of one sample (2)")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="TEXT", help="rows whose key holds this"
+    )
+    parser.add_argument(
+        "--extra", action="store_true", help="rows without a place in the goals too"
+    )
+    parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
+    parser.add_argument("--list", action="store_true", help="name the rows, measure nothing")
+    return parser.parse_args(arguments)
+
+
+def _measured(options: argparse.Namespace, folder: Path) -> str:
+    """Measure what was asked for; the table."""
+    rows = [
+        row for row in (*ROWS, *(EXTRA if options.extra else ())) if _is_chosen(row.key, options)
+    ]
+    life = _is_chosen("life", options)
+    if options.list:
+        return "\n".join([*(f"{row.key}: {row.title}" for row in rows), "life" if life else ""])
+    interpreter, connections = Interpreter.chosen(), possible_connections(descriptors())
+    (port,) = free_ports(HOST, 1)
+    generator = Generator(build(BUILD), f"{HOST}:{port}")
+    bench = Bench(generator, Cores.of_this_process(), options.rounds, options.seconds, connections)
+    os.sched_setaffinity(0, {bench.cores.load})
+    recipes = _recipes(folder, generator.listen, connections, interpreter)
+    lines = _loads(bench, recipes, rows) if rows else []
+    if life:
+        lines += _lives(bench, recipes, max(1, min(3, options.rounds)))
+    write = report.markdown if options.markdown else report.text
+    return write(
+        _circumstances(bench, recipes, interpreter), [recipe.name for recipe in recipes], lines
+    )
+
+
+def _is_chosen(key: str, options: argparse.Namespace) -> bool:
+    return not options.only or any(part in key for part in options.only)
+
+
+def _recipes(folder: Path, broker: str, connections: int, interpreter: Interpreter) -> list[Recipe]:
+    # Some more than are opened: what was closed a moment ago may still count.
+    room = connections + 500
+    recipes = [haproxy(folder, broker, room), gateway(folder, broker, room, interpreter)]
+    if "java" in os.environ.get("PEERS", "").split(","):
+        from tests.bench import javaproxy
+
+        recipes += javaproxy.recipes(folder, broker)
+    return recipes
+
+
+def _loads(bench: Bench, recipes: Sequence[Recipe], rows: Sequence[Row]) -> list[Line]:
+    with ExitStack() as stack:
+        proxies: list[Proxy] = []
+        for recipe in recipes:
+            say(f"starting {recipe.name}")
+            proxies.append(stack.enter_context(running(recipe, bench.cores)))
+        bench.settle(proxies)
+        lines = []
+        for row in rows:
+            samples = bench.load(row, proxies)
+            _keep(row.key, samples)
+            lines.append(_line(row, samples))
+            say(f"  {lines[-1].measured} ({lines[-1].verdict})")
+        return lines
+
+
+def _line(row: Row, samples: Iterable[tuple[str, Sample]]) -> Line:
+    if row.kind is Kind.LATENCY:
+        return latency_line(row, medians((proxy, it["p50_us"]) for proxy, it in samples))
+    return cpu_line(row, medians((proxy, it["proxy_us_per_frame"]) for proxy, it in samples))
+
+
+def _lives(bench: Bench, recipes: Sequence[Recipe], rounds: int) -> list[Line]:
+    lives = bench.lives(recipes, rounds)
+    return [
+        life_line(figure, medians((proxy, _value(life, figure.key)) for proxy, life in lives))
+        for figure in LIFE
+    ]
+
+
+def _value(life: Life, key: str) -> float:
+    return float(getattr(life, key))
+
+
+def _keep(key: str, samples: Iterable[tuple[str, Sample]]) -> None:
+    """Every sample of the latest run of a row, for a closer look."""
+    kept = [{"proxy": proxy, "foreign": it.foreign, **it.numbers} for proxy, it in samples]
+    (BUILD / f"{key}.json").write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def _circumstances(bench: Bench, recipes: Sequence[Recipe], interpreter: Interpreter) -> list[str]:
+    cores = "a core each" if bench.cores.apart else "one core for both"
+    return [
+        f"machine: {description()}; proxy and load generator: {cores}",
+        f"gateway: {interpreter.version} ({interpreter.build}), reads of up to 512 KiB",
+        f"HAProxy: {haproxy_version(recipes[0])}, one thread, buffers of {HAPROXY_BUFFER} bytes",
+        f"medians of {bench.rounds} rounds of {bench.seconds:g} s; CPU of the proxy per frame",
+        f"{bench.connections} connections, opened {AT_ONCE} at a time, for pairs and set-up",
+        f"foreign load: at most {bench.worst:.2f} cores ({DISTURBED} is let pass)",
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""From samples to the lines of the table. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+
+from tests.bench.rows import SLACK, LifeFigure, Row
+
+PEER = "HAProxy"
+"""Whom all are compared with."""
+
+OURS = "gateway"
+
+DIRECT = "direct"
+"""No proxy between: the load generator dials itself."""
+
+Medians = Mapping[str, float]
+"""By name of the proxy."""
+
+
+class Verdict(StrEnum):
+    """NEAR: short of the goal by less than machines vary."""
+
+    MET = "met"
+    NEAR = "within 15 %"
+    MISSED = "missed"
+    NONE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the table. `cells`: by name of the proxy; `measured`: ours against `goal`."""
+
+    title: str
+    cells: Mapping[str, str]
+    measured: str
+    goal: str
+    verdict: Verdict
+
+
+def medians(samples: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """By name of the proxy."""
+    by_proxy = defaultdict[str, list[float]](list)
+    for proxy, value in samples:
+        by_proxy[proxy].append(value)
+    return {proxy: median(values) for proxy, values in by_proxy.items()}
+
+
+def judged(value: float, goal: float | None, *, at_least: bool) -> Verdict:
+    """A goal that is missed by less than machines vary is not missed."""
+    if goal is None:
+        return Verdict.NONE
+    higher, lower = (value, goal) if at_least else (goal, value)
+    if higher >= lower:
+        return Verdict.MET
+    return Verdict.NEAR if higher >= lower * SLACK else Verdict.MISSED
+
+
+def cpu_line(row: Row, us_per_frame: Medians) -> Line:
+    """Microseconds of CPU per frame; above 1: less than HAProxy."""
+    ratios = {proxy: us_per_frame[PEER] / value for proxy, value in us_per_frame.items()}
+    goal = "-" if row.goal is None else f">= {row.goal:g}"
+    verdict = judged(ratios[OURS], row.goal, at_least=True)
+    return Line(row.title, _cells(us_per_frame, ratios), f"{ratios[OURS]:.2f}", goal, verdict)
+
+
+def latency_line(row: Row, p50_us: Medians) -> Line:
+    """Microseconds that each proxy adds to the median round trip; above 1: more than HAProxy."""
+    direct = p50_us[DIRECT]
+    added = {proxy: value - direct for proxy, value in p50_us.items() if proxy != DIRECT}
+    ratios = {proxy: value / added[PEER] for proxy, value in added.items()}
+    goal = "-" if row.goal is None else f"<= {row.goal:g}"
+    verdict = judged(ratios[OURS], row.goal, at_least=False)
+    return Line(row.title, _cells(added, ratios), f"{ratios[OURS]:.2f}", goal, verdict)
+
+
+def life_line(figure: LifeFigure, values: Medians) -> Line:
+    """A figure as it is; HAProxy's is told, but is not what ours is compared with."""
+    scaled = {proxy: value * figure.scale for proxy, value in values.items()}
+    cells = {proxy: f"{readable(value)} {figure.unit}" for proxy, value in scaled.items()}
+    goal = "-" if figure.goal is None else f"<= {figure.goal:g} {figure.unit}"
+    verdict = judged(scaled[OURS], figure.goal, at_least=False)
+    return Line(figure.title, cells, cells[OURS], goal, verdict)
+
+
+def _cells(microseconds: Medians, ratios: Medians) -> dict[str, str]:
+    """Peers beside HAProxy and the gateway have no column for their ratio."""
+    return {
+        proxy: f"{readable(value)} us"
+        + ("" if proxy in (PEER, OURS) else f" ({ratios[proxy]:.2f})")
+        for proxy, value in microseconds.items()
+    }
+
+
+def readable(value: float) -> str:
+    """Three digits that say something."""
+    if value >= 100:
+        return f"{value:.0f}"
+    if value >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 1 else f"{value:.3f}"

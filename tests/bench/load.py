@@ -1,0 +1,82 @@
+"""The load generator: built from loadgen.c, called for one sample at a time."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.bench.machine import Foreign
+
+SOURCE = Path(__file__).with_name("loadgen.c")
+
+GRACE = 60.0
+"""Seconds that one call may take beside the seconds that it measures."""
+
+
+class BenchError(Exception):
+    """Something could not be measured."""
+
+
+class MissingToolError(BenchError):
+    """This machine lacks what the bench needs; nothing is wrong."""
+
+
+def build(into: Path) -> Path:
+    """The compiled load generator. Raises MissingToolError without a C compiler."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        raise MissingToolError("there is no C compiler (gcc)")
+    into.mkdir(parents=True, exist_ok=True)
+    binary = into / "loadgen"
+    if not binary.exists() or binary.stat().st_mtime < SOURCE.stat().st_mtime:
+        command = [compiler, "-O2", "-Wall", "-pthread", str(SOURCE), "-o", str(binary)]
+        built = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+        if built.returncode:
+            raise BenchError(f"loadgen.c does not compile:\n{built.stderr}")
+    return binary
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one call told. `foreign`: cores that others used meanwhile."""
+
+    numbers: dict[str, Any]
+    foreign: float
+
+    def __getitem__(self, name: str) -> float:
+        return float(self.numbers[name])
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """`listen`: where it plays the broker."""
+
+    binary: Path
+    listen: str
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        target: str,
+        pid: int | None,
+        cores: tuple[int, int],
+        seconds: float,
+    ) -> Sample:
+        """One sample against `target`. `cores`: of its client and server ends."""
+        command = [str(self.binary), *arguments, "--listen", self.listen, "--target", target]
+        command += ["--ccpu", str(cores[0]), "--scpu", str(cores[1])]
+        command += ["--secs", str(seconds), *(["--pids", str(pid)] if pid else [])]
+        foreign = Foreign(pid)
+        try:
+            done = subprocess.run(
+                command, check=False, capture_output=True, text=True, timeout=seconds + GRACE
+            )
+        except subprocess.TimeoutExpired:
+            raise BenchError(f"no end after {seconds + GRACE:.0f} s: {' '.join(command)}") from None
+        if done.returncode:
+            raise BenchError(f"{done.stderr.strip()}: {' '.join(command)}")
+        return Sample(json.loads(done.stdout), foreign.share())

@@ -1,0 +1,948 @@
+/*
+ * loadgen: a cheap, bounded load generator for proxies of the Pulsar protocol. Loopback only.
+ *
+ *     gcc -O2 -pthread loadgen.c -o loadgen
+ *     loadgen MODE --listen 127.0.0.1:7000 --target 127.0.0.1:7001 [options]
+ *
+ * One process, two threads. The *server* is the broker that the proxy dials (--listen). The
+ * *client* dials the proxy (--target), or the server itself where there is no proxy between.
+ * Both use epoll and drop what they receive in the kernel (MSG_TRUNC), so the two together take
+ * less than one core at the speed of any proxy measured with it.
+ *
+ * MODE
+ *     stream      one direction, as fast as possible
+ *     pingpong    --window frames under way per connection, a receipt for each; round trips are
+ *                 timed where the window is 1
+ *     idle        opens --conns connections, one round trip on each, then holds them; tells the
+ *                 memory and the CPU that the processes --pids used for it
+ *
+ * OPTIONS
+ *     --hello NAME       each connection is opened as a Pulsar client does: CONNECT with NAME as
+ *                        proxy_to_broker_url ("-": without), then --producers PRODUCERs (with
+ *                        --cmd message SUBSCRIBEs), each answered by the server here. All frames
+ *                        belong to one of those producers or consumers, in turn
+ *     --cmd send|message what frames are
+ *     --dir up|down      for stream: from the client to the server, or back
+ *     --frame N          bytes of a frame
+ *     --mix A,B,C        in its place: sizes taken at random, each with 0 to 15 bytes more
+ *     --batch N          messages in a frame
+ *     --conns N          connections
+ *     --producers N      per connection
+ *     --window N         for pingpong
+ *     --secs S --warm S  seconds that are measured, and before them
+ *     --hold S           for idle: seconds that all connections stay open
+ *     --at-once N        for idle: connections that are opened together
+ *     --ccpu N --scpu N  the cores of the client and of the server
+ *     --pids A,B         processes whose CPU time and memory are told
+ *
+ * It prints one JSON object, and ends by itself.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_PIDS 64
+#define MAX_SIZES 64
+#define MAX_FRAME (4 << 20)
+#define MAX_COMMAND 8192
+#define MAX_ROUND_TRIPS 4000000
+#define EVENTS 256
+#define BLOCK (1 << 20)            /* bytes of frames that are sent again and again */
+#define CHUNK (256 << 10)          /* the most that one send is given */
+
+typedef struct {
+    int fd, id;
+    size_t off;                    /* sender: where it is in the block */
+    uint64_t budget;               /* client: bytes that it may still send */
+    uint64_t owed;                 /* server: bytes of receipts to send */
+    uint64_t part;                 /* bytes of a frame that has not come whole */
+    uint64_t sent_at;              /* client, window 1: nanoseconds */
+    int wants_out;
+    uint8_t *opening;              /* server: a command that has not come whole */
+    size_t opening_len;
+    int opening_left;              /* server: commands to answer; -1: not begun */
+} conn_t;
+
+static struct {
+    const char *mode, *dir, *cmd, *mix, *hello;
+    struct sockaddr_in listen, target;
+    int conns, window, batch, producers, at_once, ccpu, scpu, pids[MAX_PIDS], npids;
+    long frame;
+    double secs, warm, hold;
+} opt = {
+    .dir = "up", .cmd = "send", .conns = 1, .window = 1, .batch = 1, .producers = 1, .at_once = 1,
+    .ccpu = -1, .scpu = -1, .frame = 1024, .secs = 2, .warm = 0.3, .hold = 2,
+};
+
+static uint8_t *block, *receipts;
+static size_t block_len, receipts_len, receipt_len;
+static long block_frames;
+static atomic_ullong server_bytes, client_bytes, opened;
+static atomic_int stopping, server_ready;
+static clockid_t server_clock;
+static int listener;
+
+/* -- small things ------------------------------------------------------------------------- */
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "loadgen: %s\n", what);
+    exit(2);
+}
+
+static void die(const char *call)
+{
+    fprintf(stderr, "loadgen: %s: %s\n", call, strerror(errno));
+    exit(2);
+}
+
+static double seconds(clockid_t clock)
+{
+    struct timespec t;
+    return clock_gettime(clock, &t) ? 0 : t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static double now(void) { return seconds(CLOCK_MONOTONIC); }
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* CPU seconds of the processes that are watched. */
+static double watched_cpu(void)
+{
+    double sum = 0;
+    for (int i = 0; i < opt.npids; i++)
+        sum += seconds((~(clockid_t)opt.pids[i] << 3) | 2);  /* as clock_getcpuclockid does */
+    return sum;
+}
+
+/* Kilobytes of them. Rss, not Pss: that changes with every other process of the same binary. */
+static long watched_kb(void)
+{
+    long sum = 0;
+    for (int i = 0; i < opt.npids; i++) {
+        char path[64], line[256];
+        snprintf(path, sizeof path, "/proc/%d/smaps_rollup", opt.pids[i]);
+        FILE *file = fopen(path, "r");
+        if (!file)
+            die(path);
+        while (fgets(line, sizeof line, file))
+            if (!strncmp(line, "Rss:", 4))
+                sum += atol(line + 4);
+        fclose(file);
+    }
+    return sum;
+}
+
+static void pin(int core)
+{
+    cpu_set_t set;
+    if (core < 0)
+        return;
+    CPU_ZERO(&set);
+    CPU_SET(core, &set);
+    if (sched_setaffinity(0, sizeof set, &set))
+        die("sched_setaffinity");
+}
+
+static void watch(int epoll, int op, int fd, uint32_t events, void *data)
+{
+    struct epoll_event event = {.events = events, .data.ptr = data};
+    epoll_ctl(epoll, op, fd, &event);
+}
+
+static int mode_is(const char *mode) { return !strcmp(opt.mode, mode); }
+static int messages(void) { return !strcmp(opt.cmd, "message"); }
+
+/* -- frames ------------------------------------------------------------------------------- */
+
+static size_t varint(uint8_t *p, uint64_t value)
+{
+    size_t n = 0;
+    for (; value >= 0x80; value >>= 7)
+        p[n++] = (uint8_t)value | 0x80;
+    p[n++] = (uint8_t)value;
+    return n;
+}
+
+static void be32(uint8_t *p, uint32_t value)
+{
+    p[0] = value >> 24, p[1] = value >> 16, p[2] = value >> 8, p[3] = value;
+}
+
+static uint32_t read_be32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3];
+}
+
+/* A protobuf message under construction. */
+typedef struct {
+    uint8_t bytes[MAX_COMMAND];
+    size_t len;
+} pb_t;
+
+static void put_number(pb_t *m, int field, uint64_t value)
+{
+    m->len += varint(m->bytes + m->len, (uint64_t)field << 3);
+    m->len += varint(m->bytes + m->len, value);
+}
+
+static void put_bytes(pb_t *m, int field, const void *bytes, size_t len)
+{
+    m->len += varint(m->bytes + m->len, ((uint64_t)field << 3) | 2);
+    m->len += varint(m->bytes + m->len, len);
+    memcpy(m->bytes + m->len, bytes, len);
+    m->len += len;
+}
+
+static void put_text(pb_t *m, int field, const char *text)
+{
+    put_bytes(m, field, text, strlen(text));
+}
+
+/* Sizes and command: all that a frame without payload has. */
+static size_t put_command(uint8_t *out, int type, const pb_t *fields)
+{
+    pb_t command = {.len = 0};
+    put_number(&command, 1, type);
+    put_bytes(&command, type, fields->bytes, fields->len);  /* all of ours have field == type */
+    be32(out, command.len + 4);
+    be32(out + 4, command.len);
+    memcpy(out + 8, command.bytes, command.len);
+    return command.len + 8;
+}
+
+enum { CONNECT = 2, CONNECTED = 3, SUBSCRIBE = 4, PRODUCER = 5, SEND = 6, SEND_RECEIPT = 7,
+       MESSAGE = 9, SUCCESS = 13, PRODUCER_SUCCESS = 17, PING = 18, PONG = 19 };
+
+static size_t put_send(uint8_t *out, uint64_t producer, uint64_t sequence)
+{
+    pb_t send = {.len = 0};
+    put_number(&send, 1, producer);
+    put_number(&send, 2, sequence);
+    if (opt.batch > 1)
+        put_number(&send, 3, opt.batch);
+    return put_command(out, SEND, &send);
+}
+
+static size_t put_message(uint8_t *out, uint64_t consumer, uint64_t entry)
+{
+    pb_t message = {.len = 0}, id = {.len = 0};
+    put_number(&id, 1, 123456);
+    put_number(&id, 2, entry);
+    put_number(&id, 3, 3);
+    put_number(&message, 1, consumer);
+    put_bytes(&message, 2, id.bytes, id.len);
+    put_number(&message, 3, 0);
+    return put_command(out, MESSAGE, &message);
+}
+
+/* A SEND or MESSAGE of exactly `len` bytes: command, checksum, metadata, payload. */
+static void put_frame(uint8_t *out, size_t len, uint64_t id, uint64_t sequence)
+{
+    pb_t metadata = {.len = 0};
+    put_text(&metadata, 1, "standalone-0");
+    put_number(&metadata, 2, sequence);
+    put_number(&metadata, 3, 1735689600000ull + sequence);
+    if (opt.batch > 1)
+        put_number(&metadata, 11, opt.batch);
+
+    uint8_t head[MAX_COMMAND];
+    size_t at = messages() ? put_message(head, id, sequence) : put_send(head, id, sequence);
+    head[at] = 0x0e, head[at + 1] = 0x01;
+    be32(head + at + 2, 0x12345678);   /* nobody on the way looks at the checksum */
+    be32(head + at + 6, metadata.len);
+    at += 10;
+    if (at + metadata.len > len)
+        fail("--frame is too small");
+    memcpy(out, head, at);
+    memcpy(out + at, metadata.bytes, metadata.len);
+    be32(out, len - 4);
+    for (uint8_t *p = out + at + metadata.len; p < out + len; p++)
+        *p = (uint8_t)(rand() >> 8);
+}
+
+static size_t put_receipt(uint8_t *out)
+{
+    pb_t receipt = {.len = 0}, id = {.len = 0};
+    put_number(&id, 1, 123456);
+    put_number(&id, 2, 1999999);
+    put_number(&receipt, 1, 1);
+    put_number(&receipt, 2, 2000000);
+    put_bytes(&receipt, 3, id.bytes, id.len);
+    return put_command(out, SEND_RECEIPT, &receipt);
+}
+
+/* What is sent: a block of whole frames, and one of whole receipts, both again and again. */
+static void build_blocks(void)
+{
+    long sizes[MAX_SIZES] = {opt.frame};
+    int count = 1;
+    if (opt.mix) {
+        char *list = strdup(opt.mix);
+        count = 0;
+        for (char *t = strtok(list, ","); t && count < MAX_SIZES; t = strtok(NULL, ","))
+            sizes[count++] = atol(t);
+        free(list);
+    }
+    for (int i = 0; i < count; i++)
+        if (sizes[i] < 32 || sizes[i] > MAX_FRAME)
+            fail("sizes of frames are out of bounds");
+    block = malloc(BLOCK + MAX_FRAME + 16);
+    receipts = malloc(BLOCK + MAX_COMMAND);
+    if (!block || !receipts)
+        die("malloc");
+    srand(7);
+    /* From 70000 on: sequence ids of three bytes, as most have. */
+    for (uint64_t sequence = 70000; block_len < BLOCK; sequence++, block_frames++) {
+        size_t size = opt.mix ? sizes[rand() % count] + rand() % 16 : sizes[0];
+        put_frame(block + block_len, size, 1 + block_frames % opt.producers, sequence);
+        block_len += size;
+    }
+    receipt_len = put_receipt(receipts);
+    for (receipts_len = receipt_len; receipts_len < BLOCK; receipts_len += receipt_len)
+        memcpy(receipts + receipts_len, receipts, receipt_len);
+}
+
+/* -- the opening of a connection ---------------------------------------------------------- */
+
+static size_t put_connect(uint8_t *out)
+{
+    pb_t connect = {.len = 0}, flags = {.len = 0};
+    put_text(&connect, 1, "loadgen");
+    put_number(&connect, 4, 20);
+    if (strcmp(opt.hello, "-"))
+        put_text(&connect, 6, opt.hello);
+    put_number(&flags, 1, 1);
+    put_number(&flags, 2, 1);
+    put_bytes(&connect, 10, flags.bytes, flags.len);
+    return put_command(out, CONNECT, &connect);
+}
+
+static size_t put_open(uint8_t *out, int id)
+{
+    pb_t open = {.len = 0};
+    put_text(&open, 1, "persistent://public/default/load");
+    if (messages()) {
+        put_text(&open, 2, "load");
+        put_number(&open, 3, 1);
+        put_number(&open, 4, id);
+        put_number(&open, 5, id);
+        return put_command(out, SUBSCRIBE, &open);
+    }
+    put_number(&open, 2, id);
+    put_number(&open, 3, id);
+    return put_command(out, PRODUCER, &open);
+}
+
+static uint64_t read_varint(const uint8_t **p, const uint8_t *end)
+{
+    uint64_t value = 0;
+    for (int shift = 0; *p < end && shift < 64; shift += 7) {
+        uint8_t byte = *(*p)++;
+        value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128)
+            break;
+    }
+    return value;
+}
+
+/* A number within the one sub-message of a command; 0 where there is none. */
+static uint64_t number_in(const uint8_t *p, const uint8_t *end, uint64_t wanted)
+{
+    while (p < end) {
+        uint64_t tag = read_varint(&p, end), value = read_varint(&p, end);
+        if ((tag & 7) == 0 && tag >> 3 == wanted)
+            return value;
+        if ((tag & 7) == 2)
+            p += value;
+    }
+    return 0;
+}
+
+static uint64_t request_field(const uint8_t *command, size_t len, uint64_t wanted)
+{
+    const uint8_t *p = command, *end = command + len;
+    while (p < end) {
+        uint64_t tag = read_varint(&p, end), value = read_varint(&p, end);
+        if ((tag & 7) == 2)
+            return number_in(p, p + value < end ? p + value : end, wanted);
+    }
+    return 0;
+}
+
+/* The server's answer to one command of an opening. */
+static size_t put_answer(uint8_t *out, const uint8_t *command, size_t len)
+{
+    pb_t answer = {.len = 0};
+    switch (len > 1 ? command[1] : 0) {
+    case CONNECT:
+        put_text(&answer, 1, "loadgen");
+        put_number(&answer, 2, 20);
+        put_number(&answer, 3, 5 << 20);
+        return put_command(out, CONNECTED, &answer);
+    case PRODUCER:
+        put_number(&answer, 1, request_field(command, len, 3));
+        put_text(&answer, 2, "standalone-0");
+        return put_command(out, PRODUCER_SUCCESS, &answer);
+    case SUBSCRIBE:
+        put_number(&answer, 1, request_field(command, len, 5));
+        return put_command(out, SUCCESS, &answer);
+    case PING:
+        return put_command(out, PONG, &answer);
+    default:
+        return 0;
+    }
+}
+
+static void read_all(int fd, uint8_t *to, size_t len)
+{
+    while (len) {
+        ssize_t n = recv(fd, to, len, 0);
+        if (n <= 0)
+            fail("closed during the opening");
+        to += n;
+        len -= n;
+    }
+}
+
+/* One step of the opening: a command out (step 0: CONNECT), or its answer in. Blocking. */
+static void opening_write(const conn_t *c, int step)
+{
+    uint8_t frame[MAX_COMMAND];
+    size_t len = step ? put_open(frame, step) : put_connect(frame);
+    if (send(c->fd, frame, len, MSG_NOSIGNAL) != (ssize_t)len)
+        die("opening");
+}
+
+static void opening_read(const conn_t *c, int step)
+{
+    uint8_t frame[MAX_COMMAND];
+    int wanted = !step ? CONNECTED : messages() ? SUCCESS : PRODUCER_SUCCESS;
+    read_all(c->fd, frame, 4);
+    uint32_t len = read_be32(frame);
+    if (len > MAX_COMMAND)
+        fail("no frame in the opening");
+    read_all(c->fd, frame, len);
+    if (frame[5] != wanted) {
+        fprintf(stderr, "loadgen: the opening was answered by command %d\n", frame[5]);
+        exit(2);
+    }
+}
+
+/* Takes an opening's bytes. -1: closed; 0: more to come; 1: all that follows is load. */
+static int opening_serve(conn_t *c)
+{
+    if (!c->opening) {
+        c->opening = malloc(MAX_COMMAND);
+        c->opening_left = 1 + opt.producers;
+    }
+    while (c->opening_left) {
+        size_t have = c->opening_len;
+        size_t whole = have < 4 ? 4 : read_be32(c->opening) + 4u;
+        if (whole > MAX_COMMAND)
+            return -1;
+        ssize_t n = recv(c->fd, c->opening + have, whole - have, 0);
+        if (n == 0 || (n < 0 && errno != EAGAIN))
+            return -1;
+        if (n < 0)
+            return 0;
+        c->opening_len += n;
+        if (c->opening_len < 8 || c->opening_len < read_be32(c->opening) + 4u)
+            continue;
+        uint8_t answer[MAX_COMMAND];
+        size_t len = put_answer(answer, c->opening + 8, c->opening_len - 8);
+        if (len && send(c->fd, answer, len, MSG_NOSIGNAL) != (ssize_t)len)
+            return -1;
+        if (c->opening[9] != PING)
+            c->opening_left--;
+        c->opening_len = 0;
+    }
+    free(c->opening);
+    c->opening = NULL;
+    return 1;
+}
+
+/* -- moving bytes ------------------------------------------------------------------------- */
+
+static ssize_t send_block(conn_t *c, size_t at_most)
+{
+    size_t len = block_len - c->off;
+    if (len > CHUNK)
+        len = CHUNK;
+    if (len > at_most)
+        len = at_most;
+    ssize_t n = send(c->fd, block + c->off, len, MSG_NOSIGNAL);
+    if (n > 0)
+        c->off = (c->off + n) % block_len;
+    return n;
+}
+
+static ssize_t receive_nothing(const conn_t *c)
+{
+    static __thread uint8_t unused[1];
+    return recv(c->fd, unused, 1 << 20, MSG_TRUNC);  /* TCP: drops the bytes, writes none */
+}
+
+static int is_gone(ssize_t received) { return !received || (received < 0 && errno != EAGAIN); }
+
+static void send_receipts(int epoll, conn_t *c)
+{
+    while (c->owed) {
+        size_t len = receipts_len - c->off;
+        ssize_t n = send(c->fd, receipts + c->off, len < c->owed ? len : c->owed, MSG_NOSIGNAL);
+        if (n < 0) {
+            if (errno != EAGAIN)
+                c->owed = 0;
+            break;
+        }
+        c->off = (c->off + n) % receipts_len;
+        c->owed -= n;
+    }
+    int wants_out = c->owed > 0;
+    if (wants_out != c->wants_out) {
+        c->wants_out = wants_out;
+        watch(epoll, EPOLL_CTL_MOD, c->fd, EPOLLIN | (wants_out ? EPOLLOUT : 0), c);
+    }
+}
+
+/* -- the server --------------------------------------------------------------------------- */
+
+static int sends_down(void) { return mode_is("stream") && !strcmp(opt.dir, "down"); }
+
+static void begin_load(int epoll, conn_t *c)
+{
+    atomic_fetch_add(&opened, 1);
+    if (sends_down()) {
+        c->wants_out = 1;
+        watch(epoll, EPOLL_CTL_MOD, c->fd, EPOLLIN | EPOLLOUT, c);
+    }
+}
+
+static void accept_all(int epoll)
+{
+    int fd, one = 1;
+    while ((fd = accept4(listener, 0, 0, SOCK_NONBLOCK)) >= 0) {
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        conn_t *c = calloc(1, sizeof *c);
+        c->fd = fd;
+        c->opening_left = opt.hello ? -1 : 0;
+        watch(epoll, EPOLL_CTL_ADD, fd, EPOLLIN, c);
+        if (!opt.hello)
+            begin_load(epoll, c);
+    }
+}
+
+/* 0: the connection is over. */
+static int serve_in(int epoll, conn_t *c)
+{
+    if (c->opening_left) {
+        int state = opening_serve(c);
+        if (state > 0)
+            begin_load(epoll, c);
+        return state >= 0;
+    }
+    ssize_t n = receive_nothing(c);
+    if (is_gone(n))
+        return 0;
+    if (n < 0)
+        return 1;
+    atomic_fetch_add_explicit(&server_bytes, n, memory_order_relaxed);
+    if (!mode_is("stream")) {
+        c->part += n;
+        c->owed += c->part / opt.frame * receipt_len;
+        c->part %= opt.frame;
+        send_receipts(epoll, c);
+    }
+    return 1;
+}
+
+static void serve_out(int epoll, conn_t *c)
+{
+    if (!sends_down()) {
+        send_receipts(epoll, c);
+        return;
+    }
+    for (int i = 0; i < 4 && send_block(c, SIZE_MAX) > 0; i++)
+        ;
+}
+
+static void *serve(void *unused)
+{
+    (void)unused;
+    pin(opt.scpu);
+    pthread_getcpuclockid(pthread_self(), &server_clock);
+    int epoll = epoll_create1(0);
+    struct epoll_event events[EVENTS];
+    watch(epoll, EPOLL_CTL_ADD, listener, EPOLLIN, NULL);
+    atomic_store(&server_ready, 1);
+    while (!atomic_load_explicit(&stopping, memory_order_relaxed)) {
+        int n = epoll_wait(epoll, events, EVENTS, 100);
+        for (int i = 0; i < n; i++) {
+            conn_t *c = events[i].data.ptr;
+            if (!c) {
+                accept_all(epoll);
+                continue;
+            }
+            if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR) && !serve_in(epoll, c)) {
+                close(c->fd);
+                free(c->opening);
+                free(c);
+                continue;
+            }
+            if (events[i].events & EPOLLOUT)
+                serve_out(epoll, c);
+        }
+    }
+    return NULL;
+}
+
+/* -- the client --------------------------------------------------------------------------- */
+
+static int dial(void)
+{
+    int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0)
+        die("socket");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (connect(fd, (struct sockaddr *)&opt.target, sizeof opt.target))
+        die("connect");
+    return fd;
+}
+
+/* Opens all connections, --at-once together; returns when the server has them. */
+static conn_t *open_all(void)
+{
+    conn_t *cs = calloc(opt.conns, sizeof *cs);
+    for (int base = 0; base < opt.conns; base += opt.at_once) {
+        int end = base + opt.at_once < opt.conns ? base + opt.at_once : opt.conns;
+        for (int i = base; i < end; i++) {
+            cs[i].id = i;
+            cs[i].fd = dial();
+        }
+        for (int step = 0; opt.hello && step <= opt.producers; step++) {
+            for (int i = base; i < end; i++)
+                opening_write(&cs[i], step);
+            for (int i = base; i < end; i++)
+                opening_read(&cs[i], step);
+        }
+    }
+    double until = now() + 30;
+    while (atomic_load(&opened) < (unsigned)opt.conns) {
+        if (now() > until)
+            fail("not all connections reached the server");
+        usleep(1000);
+    }
+    return cs;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static uint32_t *round_trips;     /* nanoseconds; only where the window is 1 */
+static size_t round_trips_len;
+static uint64_t frames_back;      /* receipts */
+
+static void may_send(int epoll, conn_t *c)
+{
+    if (round_trips)
+        c->sent_at = now_ns();
+    for (int i = 0; i < 4 && c->budget; i++) {
+        ssize_t n = send_block(c, c->budget);
+        if (n < 0)
+            break;
+        if (c->budget != UINT64_MAX)
+            c->budget -= n;
+    }
+    int wants_out = c->budget > 0;
+    if (wants_out != c->wants_out) {
+        c->wants_out = wants_out;
+        watch(epoll, EPOLL_CTL_MOD, c->fd, EPOLLIN | (wants_out ? EPOLLOUT : 0), c);
+    }
+}
+
+static void client_in(int epoll, conn_t *c)
+{
+    ssize_t n = receive_nothing(c);
+    if (is_gone(n)) {
+        fprintf(stderr, "loadgen: the proxy closed connection %d\n", c->id);
+        exit(2);
+    }
+    if (n < 0)
+        return;
+    atomic_fetch_add_explicit(&client_bytes, n, memory_order_relaxed);
+    if (!mode_is("pingpong"))
+        return;
+    c->part += n;
+    uint64_t frames = c->part / receipt_len;
+    c->part %= receipt_len;
+    if (!frames)
+        return;
+    frames_back += frames;
+    if (round_trips && round_trips_len < MAX_ROUND_TRIPS)
+        round_trips[round_trips_len++] = (uint32_t)(now_ns() - c->sent_at);
+    c->budget += frames * opt.frame;
+    if (!c->wants_out)
+        may_send(epoll, c);
+}
+
+typedef struct {
+    double at, cpu, client, server;
+    uint64_t up, down, frames_back;
+} mark_t;
+
+static mark_t mark(void)
+{
+    return (mark_t){
+        .at = now(), .cpu = watched_cpu(),
+        .client = seconds(CLOCK_THREAD_CPUTIME_ID), .server = seconds(server_clock),
+        .up = atomic_load(&server_bytes), .down = atomic_load(&client_bytes),
+        .frames_back = frames_back,
+    };
+}
+
+static void print_round_trips(void)
+{
+    size_t n = round_trips_len;
+    if (!n)
+        return;
+    qsort(round_trips, n, sizeof *round_trips, by_value);
+    printf(",\"round_trips\":%zu,\"p50_us\":%.2f,\"p90_us\":%.2f,\"p99_us\":%.2f", n,
+           round_trips[n / 2] / 1e3, round_trips[n * 9 / 10] / 1e3,
+           round_trips[n * 99 / 100] / 1e3);
+}
+
+static void print_load(mark_t from, mark_t to)
+{
+    double span = to.at - from.at, average = (double)block_len / block_frames;
+    double bytes = (to.up - from.up) + (to.down - from.down);
+    int stream = mode_is("stream");
+    double frames = stream ? bytes / average : (double)(to.frames_back - from.frames_back);
+    double all = stream ? (to.up + to.down) / average : (double)to.frames_back;
+    printf("{\"mode\":\"%s\",\"frame\":%.1f,\"conns\":%d,\"secs\":%.4f,\"frames\":%.0f,"
+           "\"frames_with_warm_up\":%.0f,\"bytes_per_s\":%.0f,\"proxy_cpu_s\":%.5f,"
+           "\"proxy_us_per_frame\":%.5f,\"client_util\":%.3f,\"server_util\":%.3f",
+           opt.mode, average, opt.conns, span, frames, all, bytes / span, to.cpu - from.cpu,
+           frames ? (to.cpu - from.cpu) * 1e6 / frames : 0, (to.client - from.client) / span,
+           (to.server - from.server) / span);
+    print_round_trips();
+    printf("}\n");
+}
+
+static void close_hard(conn_t *cs)
+{
+    struct linger reset = {1, 0};
+    for (int i = 0; i < opt.conns; i++) {
+        setsockopt(cs[i].fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+        close(cs[i].fd);
+    }
+}
+
+static void run_load(void)
+{
+    int epoll = epoll_create1(0), up = !sends_down(), pingpong = mode_is("pingpong");
+    struct epoll_event events[EVENTS];
+    conn_t *cs = open_all();
+    if (pingpong && opt.window == 1)
+        round_trips = malloc(MAX_ROUND_TRIPS * sizeof *round_trips);
+    for (int i = 0; i < opt.conns; i++) {
+        conn_t *c = &cs[i];
+        fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
+        c->budget = pingpong ? (uint64_t)opt.window * opt.frame : UINT64_MAX;
+        c->wants_out = up;
+        watch(epoll, EPOLL_CTL_ADD, c->fd, EPOLLIN | (up ? EPOLLOUT : 0), c);
+    }
+    double measure_at = now() + opt.warm, end = measure_at + opt.secs, t;
+    mark_t from = {0};
+    while ((t = now()) < end) {
+        if (!from.at && t >= measure_at) {
+            round_trips_len = 0;
+            from = mark();
+        }
+        int n = epoll_wait(epoll, events, EVENTS, 50);
+        for (int i = 0; i < n; i++) {
+            conn_t *c = events[i].data.ptr;
+            if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+                client_in(epoll, c);
+            if (events[i].events & EPOLLOUT && up && c->wants_out)
+                may_send(epoll, c);
+        }
+    }
+    print_load(from, mark());
+    close_hard(cs);
+}
+
+/* One round trip on each connection, 64 at a time. Blocking. */
+static void ping_all(conn_t *cs)
+{
+    uint8_t answer[MAX_COMMAND];
+    for (int base = 0; base < opt.conns; base += 64) {
+        int end = base + 64 < opt.conns ? base + 64 : opt.conns;
+        for (int i = base; i < end; i++)
+            if (send(cs[i].fd, block, opt.frame, MSG_NOSIGNAL) != opt.frame)
+                die("send");
+        for (int i = base; i < end; i++)
+            read_all(cs[i].fd, answer, receipt_len);
+    }
+}
+
+/* CPU that the processes still use after their connections are closed, until they rest. */
+static double until_rest(double from)
+{
+    double last = from;
+    for (int i = 0; i < 50; i++) {
+        usleep(200000);
+        double cpu = watched_cpu();
+        if (cpu - last < 0.004)
+            return cpu;
+        last = cpu;
+    }
+    return last;
+}
+
+static void run_idle(void)
+{
+    long kb = watched_kb();
+    double cpu = watched_cpu(), at = now();
+    conn_t *cs = open_all();
+    double set_up_cpu = watched_cpu() - cpu, set_up_s = now() - at;
+    usleep(300000);
+    cpu = watched_cpu();
+    ping_all(cs);
+    double ping_cpu = watched_cpu() - cpu;
+    usleep((useconds_t)(opt.hold * 1e6));
+    long held_kb = watched_kb();
+    cpu = watched_cpu();
+    for (int i = 0; i < opt.conns; i++)
+        close(cs[i].fd);
+    double close_cpu = until_rest(cpu) - cpu;
+    printf("{\"mode\":\"idle\",\"conns\":%d,\"kb_before\":%ld,\"kb_held\":%ld,\"kb_after\":%ld,"
+           "\"bytes_per_conn\":%.0f,\"set_ups_per_s\":%.0f,\"proxy_us_per_set_up\":%.2f,"
+           "\"proxy_us_per_ping\":%.2f,\"proxy_us_per_close\":%.2f}\n",
+           opt.conns, kb, held_kb, watched_kb(), (held_kb - kb) * 1024.0 / opt.conns,
+           opt.conns / set_up_s, set_up_cpu * 1e6 / opt.conns, ping_cpu * 1e6 / opt.conns,
+           close_cpu * 1e6 / opt.conns);
+}
+
+/* -- options ------------------------------------------------------------------------------ */
+
+static void read_address(struct sockaddr_in *to, const char *text)
+{
+    char host[64];
+    snprintf(host, sizeof host, "%s", text);
+    char *colon = strrchr(host, ':');
+    if (!colon)
+        fail("an address is HOST:PORT");
+    *colon = 0;
+    *to = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(atoi(colon + 1))};
+    if (inet_pton(AF_INET, host, &to->sin_addr) != 1)
+        fail("an address is HOST:PORT");
+}
+
+static void read_pids(const char *text)
+{
+    char *list = strdup(text);
+    for (char *t = strtok(list, ","); t && opt.npids < MAX_PIDS; t = strtok(NULL, ","))
+        opt.pids[opt.npids++] = atoi(t);
+    free(list);
+}
+
+static void read_option(const char *name, const char *value)
+{
+    struct { const char *name, **to; } texts[] = {
+        {"--dir", &opt.dir}, {"--cmd", &opt.cmd}, {"--mix", &opt.mix}, {"--hello", &opt.hello},
+    };
+    struct { const char *name; int *to; } numbers[] = {
+        {"--conns", &opt.conns}, {"--window", &opt.window}, {"--batch", &opt.batch},
+        {"--producers", &opt.producers}, {"--at-once", &opt.at_once}, {"--ccpu", &opt.ccpu},
+        {"--scpu", &opt.scpu},
+    };
+    struct { const char *name; double *to; } times[] = {
+        {"--secs", &opt.secs}, {"--warm", &opt.warm}, {"--hold", &opt.hold},
+    };
+#define TAKE(table, read)                                            \
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)        \
+        if (!strcmp(name, table[i].name)) {                          \
+            *table[i].to = read(value);                              \
+            return;                                                  \
+        }
+    TAKE(texts, )
+    TAKE(numbers, atoi)
+    TAKE(times, atof)
+    if (!strcmp(name, "--listen"))
+        read_address(&opt.listen, value);
+    else if (!strcmp(name, "--target"))
+        read_address(&opt.target, value);
+    else if (!strcmp(name, "--frame"))
+        opt.frame = atol(value);
+    else if (!strcmp(name, "--pids"))
+        read_pids(value);
+    else
+        fail("an unknown option; they stand at the head of loadgen.c");
+}
+
+static void listen_here(void)
+{
+    int one = 1;
+    listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(listener, (struct sockaddr *)&opt.listen, sizeof opt.listen))
+        die("bind");
+    if (listen(listener, 4096))
+        die("listen");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || argc % 2)
+        fail("MODE and pairs of options; they stand at the head of loadgen.c");
+    opt.mode = argv[1];
+    read_address(&opt.listen, "127.0.0.1:7000");
+    read_address(&opt.target, "127.0.0.1:7000");
+    for (int i = 2; i < argc; i += 2)
+        read_option(argv[i], argv[i + 1]);
+    if (opt.secs > 120 || opt.conns < 1 || opt.conns > 60000 || opt.at_once < 1)
+        fail("out of bounds");
+    signal(SIGPIPE, SIG_IGN);
+    build_blocks();
+    listen_here();
+    pthread_t server;
+    if (pthread_create(&server, NULL, serve, NULL))
+        die("pthread_create");
+    while (!atomic_load(&server_ready))
+        usleep(500);
+    pin(opt.ccpu);
+    if (mode_is("stream") || mode_is("pingpong"))
+        run_load();
+    else if (mode_is("idle"))
+        run_idle();
+    else
+        fail("MODE is stream, pingpong or idle");
+    fflush(stdout);
+    atomic_store(&stopping, 1);
+    pthread_join(server, NULL);
+    return 0;
+}

@@ -1,0 +1,193 @@
+"""The proxies side by side: how each is configured, started, and ended."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sysconfig
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.bench.load import BenchError, MissingToolError
+from tests.bench.machine import Cores, Interpreter, memory
+from tests.real.brokers.ports import free_ports
+from tests.real.brokers.processes import end, spawn, tail
+
+HOST = "127.0.0.1"
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+HAPROXY_BUFFER = 16384
+"""Bytes; HAProxy's own default, which nearly everybody runs."""
+
+LOOK = 0.001
+"""Seconds between two looks whether a proxy listens. A look costs it nothing before that."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to run one proxy.
+
+    `hello`: what clients write in CONNECT as `proxy_to_broker_url`. `patience`: seconds until it
+    must listen. `settle`: seconds of load before it is measured; a JVM compiles while it runs.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    port: int
+    log: Path
+    hello: str = "-"
+    environment: dict[str, str] = field(default_factory=dict)
+    metrics: str | None = None
+    patience: float = 20.0
+    settle: float = 0.3
+
+
+class Proxy:
+    """One running proxy, on its core. `seconds_to_listen`: from its start."""
+
+    def __init__(self, recipe: Recipe, core: int) -> None:
+        self.recipe = recipe
+        self.target = f"{HOST}:{recipe.port}"
+        command = ["taskset", "-c", str(core), *recipe.command]
+        began = time.monotonic()
+        self._process = spawn(command, recipe.log, os.environ | recipe.environment)
+        try:
+            self._wait(began + recipe.patience)
+        except BaseException:
+            end(self._process, 0, signal.SIGKILL)
+            raise
+        self.seconds_to_listen = time.monotonic() - began
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def stop(self) -> None:
+        """End it, and wait for that."""
+        end(self._process, 10.0)
+
+    def memory(self) -> dict[str, int]:
+        """Bytes, by the names of smaps_rollup."""
+        return memory(self.pid)
+
+    def messages(self) -> int | None:
+        """All messages that it says to have counted; None where it does not count."""
+        if self.recipe.metrics is None:
+            return None
+        with urllib.request.urlopen(self.recipe.metrics, timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(
+            int(float(line.rpartition(" ")[2]))
+            for line in lines
+            if line.startswith("gateway_topic_messages_total")
+        )
+
+    def _wait(self, deadline: float) -> None:
+        while not self._listens():
+            if self._process.poll() is not None:
+                raise BenchError(f"{self.recipe.name} ended at once:\n{tail(self.recipe.log)}")
+            if time.monotonic() > deadline:
+                raise BenchError(f"{self.recipe.name} does not listen:\n{tail(self.recipe.log)}")
+            time.sleep(LOOK)
+
+    def _listens(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex((HOST, self.recipe.port)) == 0
+
+
+@contextmanager
+def running(recipe: Recipe, cores: Cores) -> Iterator[Proxy]:
+    """A proxy for the length of a block."""
+    proxy = Proxy(recipe, cores.proxy)
+    try:
+        yield proxy
+    finally:
+        proxy.stop()
+
+
+# -- HAProxy ---------------------------------------------------------------------------------
+
+_HAPROXY = """\
+global
+    nbthread 1
+    maxconn {connections}
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 10m
+    timeout server 10m
+listen bench
+    bind {bind}
+    server broker {broker}
+"""
+
+
+def haproxy(folder: Path, broker: str, connections: int) -> Recipe:
+    """TCP mode, one thread, all else as it comes. Raises MissingToolError."""
+    program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
+    if program is None:
+        raise MissingToolError("HAProxy is not installed (Debian's package is haproxy)")
+    (port,) = free_ports(HOST, 1)
+    file = folder / "haproxy.cfg"
+    text = _HAPROXY.format(bind=f"{HOST}:{port}", broker=broker, connections=connections)
+    file.write_text(text)
+    return Recipe("HAProxy", (program, "-db", "-f", str(file)), port, folder / "haproxy.log")
+
+
+def haproxy_version(recipe: Recipe) -> str:
+    """As Debian writes it, without the address of its site."""
+    said = subprocess.run(
+        [recipe.command[0], "-v"], check=True, capture_output=True, text=True, timeout=10
+    )
+    return " ".join(said.stdout.split()[2:3])
+
+
+# -- the gateway -----------------------------------------------------------------------------
+
+_GATEWAY = """\
+version: 1
+listeners: [{{name: bench, bind: "{bind}", cluster: bench}}]
+clusters: {{bench: {{brokers: "pulsar://{broker}"}}}}
+admin: {{bind: "{admin}"}}
+limits: {{connections: {connections}}}
+log: {{format: json}}
+"""
+
+
+def gateway(folder: Path, broker: str, connections: int, interpreter: Interpreter) -> Recipe:
+    """As a sidecar runs it: pass-through, counting, with its admin listener."""
+    port, admin = free_ports(HOST, 2)
+    file = folder / "gateway.yaml"
+    file.write_text(
+        _GATEWAY.format(
+            bind=f"{HOST}:{port}",
+            broker=broker,
+            admin=f"{HOST}:{admin}",
+            connections=connections,
+        )
+    )
+    return Recipe(
+        "gateway",
+        (interpreter.path, "-m", "gateway", "run", str(file)),
+        port,
+        folder / "gateway.log",
+        environment={"PYTHONPATH": _python_path(folder, interpreter)},
+        metrics=f"http://{HOST}:{admin}/metrics",
+    )
+
+
+def _python_path(folder: Path, interpreter: Interpreter) -> str:
+    """This checkout, and the packages it is tested with where they fit the interpreter.
+
+    Without rich: only a tool of the tests needs it, and where it is structlog loads it.
+    """
+    hidden = folder / "hidden"
+    hidden.mkdir()
+    (hidden / "rich.py").write_text('raise ImportError("not in production")\n')
+    packages = [sysconfig.get_path("purelib")] if interpreter.has_our_packages else []
+    return os.pathsep.join([str(hidden), str(CHECKOUT), *packages])

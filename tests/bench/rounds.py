@@ -1,0 +1,177 @@
+"""Takes the samples.
+
+Rounds are interleaved over all proxies, the order is reversed every other round, and a sample
+during which others used the machine is taken again. Which of its tries is kept is chosen by that
+alone, never by what it measured.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from tests.bench.figures import DIRECT
+from tests.bench.load import BenchError, Generator, Sample
+from tests.bench.machine import Cores, wait_for_calm
+from tests.bench.proxies import Proxy, Recipe, running
+from tests.bench.rows import IDLE_CONNECTIONS, Kind, Row
+
+T = TypeVar("T")
+
+DISTURBED = 0.12
+"""Cores. Beyond that others were busy enough to show."""
+
+TRIES = 4
+
+PATIENCE = 120.0
+"""Seconds that a whole bench may wait for others to be done."""
+
+
+REST = 1.0
+"""Seconds after which a proxy that has started does nothing any more."""
+
+FIRST_CONNECTIONS = 64
+"""Opened and closed before memory is measured: what is made once must not count as a pair's."""
+
+AT_ONCE = 32
+"""Connections opened together. With one at a time the proxy's core falls asleep between two, and
+waking up is what would be measured: in virtual machines it doubles the figure."""
+
+
+def say(text: str) -> None:
+    """Progress."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def interleaved(items: Sequence[T], rounds: int) -> Iterator[T]:
+    """All items `rounds` times, every other round in reversed order."""
+    for number in range(rounds):
+        yield from items if number % 2 == 0 else reversed(items)
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One whole life of a proxy. Bytes, microseconds, seconds."""
+
+    start: float
+    rss: float
+    pss: float
+    set_up: float
+    pair: float
+    foreign: float
+
+
+Taken = TypeVar("Taken", Sample, Life)
+
+
+def _foreign(taken: Sample | Life) -> float:
+    return taken.foreign
+
+
+@dataclass
+class Bench:
+    """All that is needed to take samples. `worst`: the most foreign load of any sample kept."""
+
+    generator: Generator
+    cores: Cores
+    rounds: int
+    seconds: float
+    connections: int
+    worst: float = 0.0
+    patience: float = PATIENCE
+
+    # -- loads -------------------------------------------------------------------------------
+
+    def settle(self, proxies: Sequence[Proxy]) -> None:
+        """Load that is not measured, for those who need it to reach their speed."""
+        for proxy in proxies:
+            for load in (
+                ("stream",),
+                ("stream", "--cmd", "message", "--dir", "down"),
+                ("pingpong",),
+            ):
+                self._once(Row("", "", load), proxy, proxy.recipe.settle)
+
+    def load(self, row: Row, proxies: Sequence[Proxy]) -> list[tuple[str, Sample]]:
+        """All samples of a row, by name of the proxy."""
+        say(f"{row.key}: {self.rounds} rounds")
+        targets: list[Proxy | None] = [*proxies]
+        if row.kind is Kind.LATENCY:
+            targets.append(None)
+        samples = []
+        for proxy in interleaved(targets, self.rounds):
+            sample = self._undisturbed(partial(self._sample, row, proxy))
+            samples.append((proxy.recipe.name if proxy else DIRECT, sample))
+        return samples
+
+    def _undisturbed(self, take: Callable[[], Taken]) -> Taken:
+        """A sample during which nobody else was busy; else the best of some in that respect."""
+        best = take()
+        for _ in range(TRIES - 1):
+            if best.foreign <= DISTURBED:
+                break
+            self.patience = wait_for_calm(DISTURBED, self.patience)
+            best = min(best, take(), key=_foreign)
+        self.worst = max(self.worst, best.foreign)
+        return best
+
+    def _sample(self, row: Row, proxy: Proxy | None) -> Sample:
+        counted = proxy.messages() if proxy else None
+        sample = self._once(row, proxy, self.seconds)
+        if proxy is not None and counted is not None:
+            self._check_counts(row, sample, (proxy.messages() or 0) - counted)
+        return sample
+
+    def _once(self, row: Row, proxy: Proxy | None, seconds: float) -> Sample:
+        core = self.cores.proxy if row.kind is Kind.LATENCY else self.cores.load
+        return self.generator.run(
+            [*row.load, "--hello", proxy.recipe.hello if proxy else "-"],
+            target=proxy.target if proxy else self.generator.listen,
+            pid=proxy.pid if proxy else None,
+            cores=(core, core),
+            seconds=seconds,
+        )
+
+    def _check_counts(self, row: Row, sample: Sample, counted: int) -> None:
+        """A figure without counting would be a lie."""
+        batch = int(row.load[row.load.index("--batch") + 1]) if "--batch" in row.load else 1
+        passed = int(sample["frames_with_warm_up"]) * batch
+        if counted < passed:
+            raise BenchError(f"{row.key}: {passed} messages passed, {counted} were counted")
+
+    # -- lives -------------------------------------------------------------------------------
+
+    def lives(self, recipes: Sequence[Recipe], rounds: int) -> list[tuple[str, Life]]:
+        """Start, rest, `connections` idle pairs, end: `rounds` times."""
+        say(f"life: {rounds} rounds of {self.connections} connections")
+        return [
+            (recipe.name, self._undisturbed(partial(self._life, recipe)))
+            for recipe in interleaved(recipes, rounds)
+        ]
+
+    def _life(self, recipe: Recipe) -> Life:
+        with running(recipe, self.cores) as proxy:
+            time.sleep(REST)
+            proxy.messages()  # a first scrape belongs to the life of every gateway
+            idle = proxy.memory()
+            self._idle(proxy, FIRST_CONNECTIONS)
+            sample = self._idle(proxy, self.connections)
+            return Life(
+                start=proxy.seconds_to_listen,
+                rss=idle["Rss"],
+                pss=idle["Pss"],
+                set_up=sample["proxy_us_per_set_up"],
+                pair=sample["bytes_per_conn"],
+                foreign=sample.foreign,
+            )
+
+    def _idle(self, proxy: Proxy, connections: int) -> Sample:
+        load = ("idle", "--conns", str(connections), "--at-once", str(AT_ONCE), "--hold", "1")
+        return self._once(Row("", "", load), proxy, 1.0)
+
+
+def possible_connections(descriptors: int) -> int:
+    """As many as wanted, or as descriptors allow: each connection takes two in each process."""
+    return max(64, min(IDLE_CONNECTIONS, (descriptors - 200) // 2))

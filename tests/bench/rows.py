@@ -1,0 +1,100 @@
+"""What is measured, and the goals: those of pure Python, every message counted per producer.
+
+Sizes vary where frames are small (`--mix`): frames of one size flatter branch predictors, and
+scanners that learn.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+IDLE_CONNECTIONS = 3000
+"""As many fit twice under usual limits of descriptors, and even out what one chunk of the heap
+adds."""
+
+
+class Kind(Enum):
+    """How a row is measured, and what its figure is.
+
+    RATIO: HAProxy's CPU per frame divided by the proxy's own. LATENCY: what the proxy adds to the
+    median round trip, divided by what HAProxy adds; all of it on one core, because a wake-up of
+    another core costs more than any proxy in a virtual machine.
+    """
+
+    RATIO = auto()
+    LATENCY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`key` is what `--only` looks at; `load`: the load generator's arguments."""
+
+    key: str
+    title: str
+    load: tuple[str, ...]
+    goal: float | None = None
+    kind: Kind = Kind.RATIO
+
+
+def _row(key: str, title: str, load: str, goal: float | None, kind: Kind = Kind.RATIO) -> Row:
+    return Row(key, title, tuple(load.split()), goal, kind)
+
+
+_UP = "stream --cmd send"
+_DOWN = "stream --cmd message --dir down"
+_KILOBYTE = "--mix 1000,1050,1100"
+
+ROWS = (
+    _row("send-128k", "SEND 128 KB", f"{_UP} --frame 131072", 2.0),
+    _row("send-16k", "SEND 16 KB", f"{_UP} --frame 16384", 2.0),
+    _row("send-1k", "SEND 1 KB, one producer", f"{_UP} {_KILOBYTE}", 1.4),
+    _row("send-1k-several", "SEND 1 KB, 4 producers", f"{_UP} {_KILOBYTE} --producers 4", 0.9),
+    _row("send-100", "SEND 100 B", f"{_UP} --mix 100,107,115", 0.4),
+    _row("message-16k", "MESSAGE 16 KB", f"{_DOWN} --frame 16384", 2.0),
+    _row("message-1k", "MESSAGE 1 KB", f"{_DOWN} {_KILOBYTE}", 0.6),
+    _row("message-128", "MESSAGE 128 B", f"{_DOWN} --mix 115,121,128", 0.12),
+    _row("wake-up", "one 1 KB frame per wake-up, 32 connections", "pingpong --conns 32", 0.75),
+    _row("latency", "added p50 of one 1 KB frame", "pingpong --conns 1", 1.3, Kind.LATENCY),
+)
+
+EXTRA = (
+    _row(
+        "ten-in-flight",
+        "1 KB, 10 under way, 32 connections",
+        "pingpong --conns 32 --window 10",
+        0.6,
+    ),
+    _row("send-1k-16", "SEND 1 KB, 16 producers", f"{_UP} {_KILOBYTE} --producers 16", None),
+    _row("send-1k-conns", "SEND 1 KB, 8 connections", f"{_UP} {_KILOBYTE} --conns 8", 0.9),
+    _row("send-batches", "SEND 4 KB, batches of 50", f"{_UP} --mix 4000,4100 --batch 50", None),
+    _row(
+        "message-batches",
+        "MESSAGE 4 KB, batches of 50",
+        f"{_DOWN} --mix 4000,4100 --batch 50",
+        None,
+    ),
+)
+"""Measured with --extra."""
+
+
+@dataclass(frozen=True, slots=True)
+class LifeFigure:
+    """One figure of a proxy's life; `goal`: the most that it may be, in `unit`."""
+
+    key: str
+    title: str
+    unit: str
+    scale: float
+    goal: float | None
+
+
+LIFE = (
+    LifeFigure("pair", "idle pair", "KB", 1e-3, 5.0),
+    LifeFigure("set_up", "set-up with CONNECT and one PRODUCER, CPU", "us", 1.0, 500.0),
+    LifeFigure("start", "start to listening", "s", 1.0, 0.5),
+    LifeFigure("rss", "idle process, RSS", "MB", 1e-6, 60.0),
+    LifeFigure("pss", "idle process, PSS", "MB", 1e-6, None),
+)
+"""Taken together: `--only life`."""
+
+SLACK = 0.85
+"""These machines vary by 10 to 20 %: a goal counts as missed below 0.85 of it."""

@@ -1,0 +1,55 @@
+"""What the table makes of samples."""
+
+import pytest
+
+from tests.bench.figures import Verdict, cpu_line, judged, latency_line, life_line, medians
+from tests.bench.rows import LIFE, Kind, Row
+
+ROW = Row("send", "SEND", (), 1.4)
+LATENCY = Row("latency", "added p50", (), 1.3, Kind.LATENCY)
+
+
+@pytest.mark.parametrize(
+    ("value", "goal", "verdict"),
+    [
+        (2.0, 2.0, Verdict.MET),
+        (1.71, 2.0, Verdict.NEAR),
+        (1.69, 2.0, Verdict.MISSED),
+        (9.9, None, Verdict.NONE),
+    ],
+)
+def test_more_is_better_where_a_goal_is_a_least(
+    value: float, goal: float | None, verdict: Verdict
+) -> None:
+    assert judged(value, goal, at_least=True) is verdict
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [(-1.0, Verdict.MET), (5.0, Verdict.MET), (5.8, Verdict.NEAR), (5.9, Verdict.MISSED)],
+)
+def test_less_is_better_where_a_goal_is_a_most(value: float, verdict: Verdict) -> None:
+    assert judged(value, 5.0, at_least=False) is verdict
+
+
+def test_medians_are_taken_per_proxy() -> None:
+    samples = [("a", 1.0), ("b", 9.0), ("a", 100.0), ("a", 2.0)]
+    assert medians(samples) == {"a": 2.0, "b": 9.0}
+
+
+def test_cpu_is_compared_with_haproxy() -> None:
+    line = cpu_line(ROW, {"HAProxy": 0.7, "gateway": 0.5, "Java": 1.4})
+    assert (line.measured, line.verdict) == ("1.40", Verdict.MET)
+    assert line.cells == {"HAProxy": "0.700 us", "gateway": "0.500 us", "Java": "1.40 us (0.50)"}
+
+
+def test_latency_is_what_a_proxy_adds_to_a_direct_connection() -> None:
+    line = latency_line(LATENCY, {"direct": 15.0, "HAProxy": 35.0, "gateway": 47.0})
+    assert (line.cells["gateway"], line.measured) == ("32.0 us", "1.60")
+    assert line.verdict is Verdict.MISSED
+
+
+def test_a_life_has_figures_of_its_own_units() -> None:
+    pair = next(figure for figure in LIFE if figure.key == "pair")
+    line = life_line(pair, {"HAProxy": 3300.0, "gateway": 4500.0})
+    assert (line.measured, line.goal, line.verdict) == ("4.50 KB", "<= 5 KB", Verdict.MET)

@@ -1,0 +1,260 @@
+"""What changes while a scanner is in use: ids that come and go, allowances, and its bounds.
+
+How it judges streams is the matter of `tests/conformance`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.errors import PeerError
+from gateway.wire.contract import Account, Action, Direction
+from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
+from gateway.wire.pulsar.tables import ACTIONS
+from tests.support.frames import (
+    command,
+    data,
+    frame,
+    message,
+    metadata_of,
+    number,
+    receipt,
+    send,
+    simple,
+    tail,
+)
+
+
+@pytest.fixture
+def to_broker() -> ToBrokerScanner:
+    return ToBrokerScanner(ACTIONS[Direction.TO_BROKER, True])
+
+
+@pytest.fixture
+def to_client() -> ToClientScanner:
+    return ToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account("", Action.CONSUME))
+
+
+def producing() -> Account:
+    return Account("a topic", Action.PRODUCE)
+
+
+def scan(scanner: ToBrokerScanner | ToClientScanner, *frames: bytes) -> int:
+    """Answers how many of these bytes may go on."""
+    chunk = bytearray(b"".join(frames))
+    return scanner.scan(chunk, 0, len(chunk))
+
+
+def run(producer_id: int, first: int = 300, many: int = 5) -> bytes:
+    """SENDs that differ in their sequence ids alone."""
+    return b"".join(send(producer_id, first + n) for n in range(many))
+
+
+# -- producers that come and go ----------------------------------------------------------------
+
+
+def test_a_producer_that_is_forgotten_stops_in_the_midst_of_a_run(
+    to_broker: ToBrokerScanner,
+) -> None:
+    account = producing()
+    to_broker.admit(1, account)
+    assert scan(to_broker, run(1)) == len(run(1))
+    to_broker.forget(1)
+    assert scan(to_broker, run(1)) == 0
+    assert to_broker.stop == len(send(1, 300))
+    assert account.messages == 5
+
+
+def test_a_producer_that_is_forgotten_stops_among_others(to_broker: ToBrokerScanner) -> None:
+    gone, other = producing(), producing()
+    to_broker.admit(1, gone)
+    to_broker.admit(2, other)
+    scan(to_broker, send(1, 300), send(2, 300), send(1, 301), send(2, 301))
+    to_broker.forget(1)
+    assert scan(to_broker, send(2, 302), send(2, 303), send(1, 302)) == 2 * len(send(2, 302))
+    assert (gone.messages, other.messages) == (2, 4)
+
+
+def test_a_producer_that_is_opened_again_has_the_new_account(to_broker: ToBrokerScanner) -> None:
+    before, after = producing(), producing()
+    to_broker.admit(1, before)
+    scan(to_broker, run(1))
+    to_broker.admit(1, after)
+    scan(to_broker, run(1))
+    assert (before.messages, after.messages) == (5, 5)
+
+
+def test_a_producer_that_is_opened_between_others_does_not_disturb_them(
+    to_broker: ToBrokerScanner,
+) -> None:
+    one, two = producing(), producing()
+    to_broker.admit(1, one)
+    scan(to_broker, run(1))
+    to_broker.admit(2, two)
+    assert scan(to_broker, run(1), run(2), run(1)) == len(run(1) + run(2) + run(1))
+    assert (one.messages, two.messages) == (15, 5)
+
+
+def test_forgetting_a_producer_that_is_not_open_changes_nothing(to_broker: ToBrokerScanner) -> None:
+    to_broker.admit(1, producing())
+    scan(to_broker, run(1))
+    to_broker.forget(2)
+    assert scan(to_broker, run(1)) == len(run(1))
+
+
+def test_producers_of_one_topic_may_share_an_account(to_broker: ToBrokerScanner) -> None:
+    account = producing()
+    account.messages_ceiling = 7
+    to_broker.admit(1, account)
+    to_broker.admit(2, account)
+    assert scan(to_broker, run(1), run(2)) == len(run(1) + run(2, many=2))
+    assert account.messages == 7
+
+
+def test_the_same_id_in_other_bytes_is_the_same_producer(to_broker: ToBrokerScanner) -> None:
+    account = producing()
+    to_broker.admit(1, account)
+    padded = frame(command(Kind.SEND, number(1, 1, 4) + number(2, 300)))
+    assert scan(to_broker, run(1), padded * 3, run(1)) == len(run(1) + padded * 3 + run(1))
+    assert account.messages == 13
+    to_broker.forget(1)
+    assert scan(to_broker, padded) == 0
+
+
+# -- allowances --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("allowed", range(7))
+def test_a_run_stops_at_the_first_frame_without_an_allowance(
+    to_broker: ToBrokerScanner, allowed: int
+) -> None:
+    account = producing()
+    to_broker.admit(1, account)
+    scan(to_broker, run(1))
+    account.hold()
+    account.grant(messages=allowed)
+    size = len(send(1, 300))
+    assert scan(to_broker, run(1)) == min(allowed, 5) * size
+    assert to_broker.stop == (size if allowed < 5 else 0)
+    assert account.messages == 5 + min(allowed, 5)
+
+
+@pytest.mark.parametrize("more", range(-1, 3))
+@pytest.mark.parametrize("frames", range(4))
+def test_a_run_stops_at_the_first_frame_without_bytes(
+    to_broker: ToBrokerScanner, frames: int, more: int
+) -> None:
+    account, size = producing(), len(send(1, 300))
+    to_broker.admit(1, account)
+    scan(to_broker, run(1))
+    account.bytes_ceiling = account.bytes + frames * size + more
+    passing = max(0, frames + (more > 0))
+    assert scan(to_broker, run(1)) == passing * size
+    assert account.bytes == (5 + passing) * size
+
+
+def test_a_batch_passes_whole_while_anything_is_left(to_broker: ToBrokerScanner) -> None:
+    account = producing()
+    account.messages_ceiling = 3
+    to_broker.admit(1, account)
+    batch = send(1, 300, num_messages=1000)
+    assert scan(to_broker, send(1, 299), batch, batch) == len(send(1, 299) + batch)
+    assert (account.messages, account.frames) == (1001, 2)
+    account.grant(messages=998)
+    assert scan(to_broker, batch) == 0, "there is debt"
+    account.grant(messages=1)
+    assert scan(to_broker, batch) == len(batch)
+
+
+def test_other_producers_pass_behind_one_that_is_held(to_broker: ToBrokerScanner) -> None:
+    held, free = producing(), producing()
+    to_broker.admit(1, held)
+    to_broker.admit(2, free)
+    scan(to_broker, run(1), run(2), send(1, 300), send(2, 300))
+    held.hold()
+    assert scan(to_broker, run(2), send(1, 301), run(2)) == len(run(2))
+    assert to_broker.stop == len(send(1, 301))
+    assert scan(to_broker, run(2)) == len(run(2))
+
+
+def test_whole_frames_that_were_held_are_scanned_like_any_other(to_broker: ToBrokerScanner) -> None:
+    account = producing()
+    to_broker.admit(1, account)
+    account.hold()
+    held = send(1, 300)
+    assert scan(to_broker, held) == 0
+    account.grant()
+    assert scan(to_broker, held) == len(held)
+    assert to_broker.owed == to_broker.stop == 0
+
+
+# -- consumers and receipts --------------------------------------------------------------------
+
+
+def test_a_consumer_that_closes_while_its_message_passes_is_still_counted(
+    to_client: ToClientScanner,
+) -> None:
+    account = Account("a topic", Action.CONSUME)
+    to_client.consumers[1] = account
+    metadata = metadata_of(1, num_messages_in_batch=9) + data(4, bytes(20_000))
+    whole = bytearray(message(1, tail(metadata)))
+    assert to_client.scan(whole, 0, 15_000) == 15_000
+    del to_client.consumers[1]
+    assert to_client.owed == len(whole) - 15_000
+    to_client.scan(whole, 15_000, len(whole))
+    assert (account.messages, account.bytes) == (9, len(whole))
+
+
+def test_a_receipt_reduces_what_is_outstanding(to_client: ToClientScanner) -> None:
+    account = producing()
+    account.messages = 2
+    to_client.producers[1] = account
+    scan(to_client, receipt(1), receipt(2))
+    assert account.outstanding == 1
+
+
+def test_messages_of_consumers_that_are_gone_are_counted_apart(to_client: ToClientScanner) -> None:
+    assert scan(to_client, message(7)) == len(message(7))
+    assert to_client.unknown.messages == 1
+
+
+# -- faults ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lie", [bytes(10), b"\xff" * 10])
+def test_what_is_owed_survives_a_violation(to_client: ToClientScanner, lie: bytes) -> None:
+    """Whoever ends the pair must know whether it ends within a frame."""
+    whole = message(1, tail(metadata_of(), bytes(100)))
+    half = bytearray(whole[:-20])
+    assert to_client.scan(half, 0, len(half)) == len(half)
+    with pytest.raises(PeerError):
+        scan(to_client, whole[-20:], lie)
+    assert to_client.owed == 20
+
+
+def test_a_frame_that_stops_is_known_by_its_first_ten_bytes(to_broker: ToBrokerScanner) -> None:
+    producer = simple(Kind.PRODUCER, topic="t" * 300, producer_id=1, request_id=1)
+    assert scan(to_broker, producer[:9]) == 0
+    assert to_broker.stop == 0
+    assert scan(to_broker, producer[:10]) == 0
+    assert to_broker.stop == len(producer)
+
+
+def test_a_huge_send_is_handed_on_before_it_has_come(to_broker: ToBrokerScanner) -> None:
+    """Waiting for it would let a client that sends byte by byte have it copied for each of them."""
+    huge = frame(command(Kind.SEND, number(2, 1) * 20_000))
+    assert scan(to_broker, huge[:20]) == 0
+    assert to_broker.stop == len(huge)
+
+
+def test_bytes_that_pass_are_looked_at_once(to_broker: ToBrokerScanner) -> None:
+    """A payload that looks like frames is none."""
+    to_broker.admit(1, producing())
+    whole = send(1, 300, send(2, 1) * 10)
+    chunk = bytearray(whole)
+    assert to_broker.scan(chunk, 0, 40) == 40
+    assert to_broker.owed == len(whole) - 40
+    assert to_broker.scan(chunk, 40, 60) == 60
+    assert to_broker.scan(chunk, 60, len(chunk)) == len(chunk)
+    assert to_broker.owed == to_broker.stop == 0
