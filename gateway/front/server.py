@@ -43,6 +43,10 @@ BACKLOG = 1024
 ACCEPTS_AT_ONCE = 64
 """Accepted in a row before others run."""
 
+PARTING_AT_ONCE = 1000
+"""Refused clients of one listener that may read why at a time. Each keeps a descriptor meanwhile,
+so the others of a flood are just closed."""
+
 NO_DESCRIPTOR_PAUSE = 0.1
 """Seconds without accepting when the process has no descriptor left: some come back soon."""
 
@@ -105,6 +109,7 @@ class Server:
         self._clock = clock
         self._wall_clock = wall_clock
         self._sockets: list[socket.socket] = []
+        self._parting = 0
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     # -- listening ---------------------------------------------------------------------------
@@ -184,7 +189,14 @@ class Server:
         if refused is not None:
             # Not among the connections any more: while it reads why, another one has its place.
             self._ended(connection, refused.reason, refused.detail)
-            await leg.part(refused.farewell)
+            await self._part(leg, refused.farewell)
+
+    async def _part(self, leg: Leg, farewell: bytes) -> None:
+        self._parting += 1
+        try:
+            await leg.part(farewell if self._parting <= PARTING_AT_ONCE else b"")
+        finally:
+            self._parting -= 1
 
     async def _converse(self, connection: Connection, leg: Leg) -> Refused | None:
         """Have the opening conversation; None: the plane has the pair."""

@@ -388,7 +388,8 @@ class Scanner(Protocol):
         What lies beyond is a stop frame (`stop` > 0, perhaps not all of it here), or a
         header that is cut by the chunk's end and must be offered again with what follows.
 
-        Raises `PeerError` where the bytes are not of the protocol.
+        Raises `PeerError` where the bytes are not of the protocol, and leaves `owed` as it was:
+        whether a farewell may be said depends on it.
         """
         ...
 

@@ -7,17 +7,31 @@ import math
 import select
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import pytest
+
 from gateway.plane.lane import Lane
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import PlaneSettings, Reactor
-from gateway.wire.contract import Denial, Direction, EndReason, Job
+from gateway.wire.contract import (
+    DROP,
+    FORWARD,
+    Account,
+    Denial,
+    Direction,
+    Effects,
+    EndReason,
+    Hold,
+    Job,
+    Step,
+    StepResult,
+)
 
-from .protocol import FakeSession
+from .protocol import FakeSession, counted, passing, stop
 
 KIB = 1024
 BUFFER = 64 * KIB
@@ -281,3 +295,39 @@ def resume(opened: Opened, plane: Plane, token: int, result: bytes | Denial = b"
     """A job is done."""
     plane.reactor.resume(opened.pair, token, result)
     plane.turn()
+
+
+both = pytest.mark.parametrize("direction", list(Direction))
+
+OURS = passing(b"ours")
+"""A frame of the gateway's own."""
+
+
+class FakeJob:
+    """Nobody converses here."""
+
+    def converse(self) -> Generator[Step, StepResult, bytes | Denial]:
+        """See `Job`."""
+        raise NotImplementedError
+
+
+def answers(pair: Opened, *effects: tuple[bytes, Effects]) -> None:
+    """Have stop frames decided by their bodies; all others go on."""
+    table = {stop(body): chosen for body, chosen in effects}
+    pair.session.answer = lambda direction, frame: table.get(frame, FORWARD)
+
+
+def held(pair: Opened, *ids: int) -> list[Account]:
+    """Accounts without allowance, whose frames are held."""
+    accounts = [pair.session.account(id) for id in ids]
+    for account in accounts:
+        account.hold()
+
+    def answer(direction: Direction, frame: bytes) -> Effects:
+        account = pair.session.accounts.get(frame[5])
+        if frame[4] != counted(0)[4]:
+            return FORWARD
+        return DROP if account is None else (Hold(account),)
+
+    pair.session.answer = answer
+    return accounts

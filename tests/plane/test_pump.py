@@ -11,10 +11,9 @@ import pytest
 from gateway.plane.pump import DECISIONS_AT_ONCE, SMALLEST_READ, UNHEARD_BOUND
 from gateway.wire.contract import DROP, Direction, EndReason, Inject, Peer
 
-from .harness import BUFFER, KIB, Opened, Plane, Reception, Transmission, tcp_sockets
+from .harness import BUFFER, KIB, Opened, Plane, Reception, Transmission, both, tcp_sockets
 from .protocol import FakeSession, frames, passing, stop
 
-both = pytest.mark.parametrize("direction", list(Direction))
 RESET = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
 BROKEN = BrokenPipeError(errno.EPIPE, "Broken pipe")
 

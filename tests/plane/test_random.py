@@ -232,7 +232,7 @@ def without(frames: list[bytes], heads: tuple[bytes, ...]) -> list[bytes]:
     return [frame for frame in frames if frame[4:6] not in heads]
 
 
-@examples(250)
+@examples(150)
 @given(to_broker=to_broker, to_client=to_client, actions=actions)
 def test_each_peer_is_told_whole_frames_once_and_in_order(
     to_broker: list[Frame], to_client: list[Frame], actions: list[tuple[str, int, int]]

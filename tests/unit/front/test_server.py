@@ -13,6 +13,7 @@ import trio.testing
 from structlog.testing import capture_logs
 
 from gateway.errors import ConfigurationError
+from gateway.front import server
 from gateway.front.server import ACCEPTS_AT_ONCE, NO_DESCRIPTOR_PAUSE
 from gateway.front.tracing import Tracing
 from gateway.wire.contract import (
@@ -368,6 +369,27 @@ async def test_of_many_at_once_as_many_are_served_as_may() -> None:
         await until(lambda: running.figures.accepted == ACCEPTS_AT_ONCE)
         await until(lambda: running.now == (5, 0))
         assert running.ended == {EndReason.TOO_MANY_CONNECTIONS: ACCEPTS_AT_ONCE - 5}
+
+
+async def test_not_all_of_a_flood_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "PARTING_AT_ONCE", 3)
+
+    def opener() -> Opening:
+        yield Receive(Peer.CLIENT)
+        return Refused(EndReason.AUTHENTICATION_FAILED, passing(b"no"))
+
+    async with serving(opener) as running:
+        for number in range(1, 7):
+            running.connect().say(hello())
+            await until(lambda number=number: running.figures.accepted == number)  # type: ignore[misc]
+        await until(lambda: running.ended == {EndReason.AUTHENTICATION_FAILED: 6})
+        heard = [await client.hear_all() for client in running.clients]
+        assert heard == [passing(b"no")] * 3 + [b""] * 3
+        for client in running.clients:
+            client.close()
+        late = running.connect()
+        late.say(hello())
+        assert await late.hear_all() == passing(b"no")
 
 
 class Failing:

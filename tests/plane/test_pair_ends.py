@@ -1,0 +1,273 @@
+"""Every way a pair ends, by its peers, its session and its bugs."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.errors import PeerError
+from gateway.wire.contract import (
+    Block,
+    Direction,
+    Drop,
+    Effects,
+    End,
+    EndReason,
+    Forward,
+    Inject,
+    Job,
+    Pause,
+    Start,
+)
+
+from .harness import KIB, OURS, FakeJob, Opened, Plane, Transmission, answers, both, held, resume
+from .protocol import BUG, VIOLATION, FakeSession, counted, crash, frame, passing, stop
+
+TO_BROKER, TO_CLIENT = Direction
+
+
+# -- end -------------------------------------------------------------------------------------
+
+
+def test_an_end_delivers_what_came_before_it(plane: Plane, pair: Opened) -> None:
+    answers(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND, OURS, "because"),)))
+    pair.client.say(passing(b"before") + stop(b"x") + passing(b"behind"))
+    plane.turn()
+    assert plane.hooks.reasons == [EndReason.UNKNOWN_COMMAND]
+    assert plane.hooks.ends[0].detail == "because"
+    assert pair.broker.hear() == passing(b"before")
+    assert pair.client.hear() == OURS
+    assert pair.client.told_the_end
+    assert pair.broker.told_the_end
+
+
+def test_nothing_is_done_after_an_end(plane: Plane, pair: Opened) -> None:
+    job: Job = FakeJob()
+    after = (Forward(), Inject(TO_CLIENT, OURS), Block(1), Start(job, 1))
+    answers(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND), *after)))
+    pair.client.say(stop(b"x") + stop(b"y"))
+    plane.turn()
+    assert pair.broker.hear() == b""
+    assert pair.client.hear() == b""
+    assert plane.hooks.started == []
+    assert len(pair.session.decided) == 1
+
+
+def test_the_session_has_words_for_ends_of_the_plane(plane: Plane, pair: Opened) -> None:
+    pair.session.words[EndReason.IDLE] = OURS
+    pair.pair.end(EndReason.IDLE)
+    assert pair.client.hear() == OURS
+
+
+def test_no_farewell_within_a_frame(plane: Plane, pair: Opened) -> None:
+    answers(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND, OURS),)))
+    pair.broker.say(passing(b"l" * 50)[:20])
+    plane.turn()
+    pair.client.say(stop(b"x"))
+    plane.turn()
+    assert pair.client.hear() == passing(b"l" * 50)[:20]
+    assert pair.client.told_the_end
+
+
+def test_a_farewell_goes_behind_what_is_pending(plane: Plane) -> None:
+    pair = plane.open(send_buffer=8 * KIB)
+    answers(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND, OURS),)))
+    said = passing(b"m" * 1995) * 30
+    pair.broker.say(said)
+    plane.turn()
+    assert pair.pair.client.pending
+    pair.client.say(stop(b"x"))
+    plane.until(lambda: plane.hooks.ends)
+    plane.until(lambda: pair.client.told_the_end)
+    assert pair.client.heard == said + OURS
+
+
+def test_a_pair_ends_once(plane: Plane, pair: Opened) -> None:
+    pair.pair.end(EndReason.IDLE)
+    pair.pair.end(EndReason.DRAINED)
+    assert plane.hooks.reasons == [EndReason.IDLE]
+    assert pair.session.closed == 1
+
+
+def test_held_frames_end_with_their_pair(plane: Plane, pair: Opened) -> None:
+    held(pair, 1)
+    pair.client.say(counted(1, b"0"))
+    plane.turn()
+    assert plane.memory.used
+    pair.pair.end(EndReason.IDLE)
+    assert plane.memory.used == 0
+
+
+def test_what_waits_for_a_border_ends_with_an_action_that_ends_the_pair(
+    plane: Plane, pair: Opened
+) -> None:
+    """The lane lingers by then: nobody else may send on it, or turn its reading off."""
+    pause = Pause(TO_CLIENT, plane.clock() + 5)
+    answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS), pause)))
+    transmission = Transmission(pair.pair.client)
+    long = passing(b"l" * 50)
+    pair.broker.say(long[:20])
+    plane.turn()
+    pair.client.say(stop(b"x"))
+    plane.turn()
+    transmission.fails_at = transmission.calls + 2
+    pair.broker.say(long[20:])
+    plane.turn()
+    assert plane.hooks.reasons == [EndReason.CLIENT_LOST]
+    pair.broker.close()
+    plane.turn()
+    assert plane.reactor._lanes == {}, "the broker's lane is not heard any more"
+
+
+# -- faults ----------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("before", [b"", passing(b"before")])
+def test_bytes_that_are_not_of_the_protocol(
+    plane: Plane, pair: Opened, direction: Direction, before: bytes
+) -> None:
+    speaker, _ = pair.far(direction)
+    violation = (EndReason.CLIENT_VIOLATION, EndReason.BROKER_VIOLATION)[direction]
+    pair.session.words[violation] = OURS
+    speaker.say(before)
+    plane.turn()
+    speaker.say(frame(VIOLATION))
+    plane.turn()
+    assert plane.hooks.reasons == [violation]
+    assert plane.hooks.ends[0].detail == "not a frame"
+    assert plane.hooks.crashes == []
+    assert pair.client.hear().endswith(OURS)
+
+
+@both
+def test_a_violation_within_a_frame_that_is_owed_has_no_farewell(
+    plane: Plane, pair: Opened, direction: Direction
+) -> None:
+    pair.session.words[EndReason.BROKER_VIOLATION] = OURS
+    pair.broker.say(passing(b"l" * 50)[:20])
+    plane.turn()
+    pair.broker.say(passing(b"l" * 50)[20:] + frame(VIOLATION))
+    plane.turn()
+    assert pair.client.hear() == passing(b"l" * 50)[:20]
+
+
+@both
+def test_a_session_may_find_a_violation(plane: Plane, pair: Opened, direction: Direction) -> None:
+    def answer(direction: Direction, frame: bytes) -> Effects:
+        raise PeerError("not now")
+
+    pair.session.answer = answer
+    speaker, hearer = pair.far(direction)
+    speaker.say(passing(b"before") + stop() + passing(b"behind"))
+    plane.turn()
+    assert plane.hooks.reasons == [
+        (EndReason.CLIENT_VIOLATION, EndReason.BROKER_VIOLATION)[direction]
+    ]
+    assert hearer.hear() == passing(b"before")
+
+
+@both
+@pytest.mark.parametrize("way", ["resumed", "paused"])
+def test_a_violation_in_what_was_carried(
+    plane: Plane, pair: Opened, direction: Direction, way: str
+) -> None:
+    speaker, _ = pair.far(direction)
+    effect = Block(1) if way == "resumed" else Pause(direction, plane.clock() + 5)
+    answers(pair, (b"x", (Drop(), effect)))
+    speaker.say(stop(b"x") + frame(VIOLATION))
+    plane.turn()
+    assert plane.hooks.ends == []
+    if way == "resumed":
+        resume(pair, plane, 1)
+    plane.after(5)
+    assert plane.hooks.reasons == [
+        (EndReason.CLIENT_VIOLATION, EndReason.BROKER_VIOLATION)[direction]
+    ]
+    assert plane.hooks.crashes == []
+
+
+@both
+@pytest.mark.parametrize("where", ["scan", "decide", "collected"])
+def test_a_bug_ends_its_pair_alone(
+    plane: Plane, pair: Opened, direction: Direction, where: str
+) -> None:
+    other = plane.open()
+    pair.session.answer = crash
+    speaker, _ = pair.far(direction)
+    if where == "collected":
+        speaker.say(stop(b"x" * 20)[:10])
+        plane.turn()
+        speaker.say(stop(b"x" * 20)[10:])
+    else:
+        speaker.say(frame(BUG) if where == "scan" else stop())
+    other.client.say(passing(b"other"))
+    plane.turn()
+    assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
+    assert [(crashed, type(error)) for crashed, error in plane.hooks.crashes] == [
+        (pair.pair, RuntimeError)
+    ]
+    assert other.broker.hear() == passing(b"other")
+    assert pair.client.told_the_end
+    assert pair.broker.told_the_end
+
+
+def test_a_bug_in_what_was_carried(plane: Plane, pair: Opened) -> None:
+    answers(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
+    pair.client.say(stop(b"x") + frame(BUG))
+    plane.turn()
+    plane.after(5)
+    assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
+    assert len(plane.hooks.crashes) == 1
+
+
+def test_a_bug_in_a_resumption(plane: Plane, pair: Opened) -> None:
+    answers(pair, (b"x", (Block(1),)))
+    pair.session.resumption = crash
+    pair.client.say(stop(b"x") + passing(b"behind"))
+    plane.turn()
+    resume(pair, plane, 1)
+    assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
+
+
+def test_a_bug_when_a_granted_frame_is_decided(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    pair.client.say(counted(1, b"0"))
+    plane.turn()
+    pair.session.answer = crash
+    del pair.session.accounts[1]
+    pair.pair.grant(account, 9, 1000, plane.clock())
+    assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
+    assert len(plane.hooks.crashes) == 1
+
+
+class Broken(FakeSession):
+    """A session that cannot even end."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self._where = where
+        self.answer = crash
+
+    def farewell(self, reason: EndReason, detail: str) -> bytes:
+        """See `contract.Session`."""
+        if self._where != "close":
+            crash()
+        return b""
+
+    def close(self) -> None:
+        """See `contract.Session`."""
+        super().close()
+        if self._where != "farewell":
+            crash()
+
+
+@pytest.mark.parametrize("where", ["farewell", "close", "both"])
+def test_a_bug_at_the_end_of_a_pair_stays_there(plane: Plane, where: str) -> None:
+    broken, other = plane.open(Broken(where)), plane.open()
+    broken.client.say(stop())
+    other.client.say(passing(b"other"))
+    plane.turn()
+    assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
+    assert broken.client.told_the_end
+    assert broken.broker.told_the_end
+    assert other.broker.hear() == passing(b"other")

@@ -1,0 +1,157 @@
+"""Frames that are held for their account, granted and discarded."""
+
+from __future__ import annotations
+
+from gateway.wire.contract import (
+    Direction,
+    Discard,
+    Forward,
+    Pause,
+    Replace,
+)
+
+from .harness import OURS, Opened, Plane, answers, held
+from .protocol import counted, frames, passing, stop
+
+TO_BROKER = Direction.TO_BROKER
+
+
+def test_a_held_frame_lets_the_others_pass(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    pair.session.account(2)
+    pair.client.say(counted(1, b"a") + counted(2, b"b") + passing(b"c") + counted(1, b"d"))
+    plane.turn()
+    assert pair.broker.hear() == counted(2, b"b") + passing(b"c")
+    assert plane.memory.used == pair.pair.kept == len(counted(1, b"a") + counted(1, b"d"))
+    assert account.messages == 0
+
+
+def test_a_grant_lets_as_many_go_as_it_says(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    pair.client.say(b"".join(counted(1, b"%d" % n) for n in range(5)))
+    plane.turn()
+    pair.pair.grant(account, 2, 1000, plane.clock())
+    assert pair.broker.hear() == counted(1, b"0") + counted(1, b"1")
+    assert account.messages == 2
+    pair.client.say(counted(1, b"5"))
+    plane.turn()
+    pair.pair.grant(account, 100, 1000, plane.clock())
+    pair.client.say(counted(1, b"6"))
+    plane.turn()
+    assert frames(pair.broker.hear()) == [counted(1, b"%d" % n) for n in range(7)]
+    assert account.messages == 7
+    assert plane.memory.used == 0
+
+
+def test_a_grant_without_held_frames_is_an_allowance(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    pair.pair.grant(account, 1, 1000, plane.clock())
+    pair.client.say(counted(1, b"0") + counted(1, b"1"))
+    plane.turn()
+    assert pair.broker.hear() == counted(1, b"0")
+
+
+def test_a_grant_waits_for_a_border(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    long = passing(b"l" * 50)
+    pair.client.say(counted(1, b"0") + counted(1, b"1") + long[:20])
+    plane.turn()
+    pair.pair.grant(account, 1, 1000, plane.clock())
+    assert pair.broker.hear() == long[:20]
+    behind = b"".join(passing(b"%d" % n) for n in range(20)) + counted(1, b"2")
+    pair.client.say(long[20:] + behind + passing(b"cut")[:3])
+    plane.turn()
+    pair.client.say(passing(b"cut")[3:])
+    plane.turn()
+    pair.pair.grant(account, 100, 1000, plane.clock())
+    expected = [
+        long,
+        counted(1, b"0"),
+        *(passing(b"%d" % n) for n in range(20)),
+        passing(b"cut"),
+        counted(1, b"1"),
+        counted(1, b"2"),
+    ]
+    assert frames(pair.broker.hear()) == expected
+
+
+def test_a_grant_goes_before_a_carried_header(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    pair.client.say(counted(1, b"0") + passing(b"next")[:3])
+    plane.turn()
+    pair.pair.grant(account, 9, 1000, plane.clock())
+    pair.client.say(passing(b"next")[3:])
+    plane.turn()
+    assert pair.broker.hear() == counted(1, b"0") + passing(b"next")
+
+
+def test_a_grant_goes_before_a_collected_frame(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    pair.client.say(counted(1, b"0") + stop(b"collected" * 9)[:30])
+    plane.turn()
+    pair.pair.grant(account, 9, 1000, plane.clock())
+    pair.client.say(stop(b"collected" * 9)[30:])
+    plane.turn()
+    assert pair.broker.hear() == counted(1, b"0") + stop(b"collected" * 9)
+
+
+def test_a_grant_does_not_wait_for_a_pause(plane: Plane, pair: Opened) -> None:
+    """Not reading keeps nothing from going that was read before, and order stays."""
+    (account,) = held(pair, 1)
+    inner = pair.session.answer
+    pair.session.answer = lambda direction, frame: (
+        (Forward(), Pause(TO_BROKER, plane.clock() + 5))
+        if frame == stop(b"p")
+        else inner(direction, frame)
+    )
+    pair.client.say(counted(1, b"0") + stop(b"p") + counted(1, b"1") + passing(b"2")[:2])
+    plane.turn()
+    pair.pair.grant(account, 9, 1000, plane.clock())
+    assert pair.broker.hear() == stop(b"p") + counted(1, b"0")
+    pair.client.say(passing(b"2")[2:])
+    plane.after(5)
+    assert pair.broker.hear() == stop(b"p") + counted(1, b"0") + counted(1, b"1") + passing(b"2")
+
+
+def test_a_granted_frame_that_the_scanner_halts_at_is_decided(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    pair.client.say(counted(1, b"0"))
+    plane.turn()
+    pair.session.answer = lambda direction, frame: (Replace(OURS),)
+    del pair.session.accounts[1]
+    pair.pair.grant(account, 9, 1000, plane.clock())
+    assert pair.broker.hear() == OURS
+
+
+def test_a_grant_after_the_end_is_nothing(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    pair.client.say(counted(1, b"0"))
+    plane.turn()
+    pair.client.close()
+    plane.turn()
+    pair.pair.grant(account, 9, 1000, plane.clock())
+    assert pair.broker.hear() == b""
+    assert plane.memory.used == 0
+
+
+def test_discarded_frames_go_nowhere(plane: Plane, pair: Opened) -> None:
+    first, second = held(pair, 1, 2)
+    pair.client.say(counted(1, b"0") + counted(2, b"1") + counted(1, b"2"))
+    plane.turn()
+    inner = pair.session.answer
+    pair.session.answer = lambda direction, frame: (
+        (Forward(), Discard(first)) if frame == stop(b"close") else inner(direction, frame)
+    )
+    pair.client.say(stop(b"close"))
+    plane.turn()
+    assert plane.memory.used == len(counted(2, b"1"))
+    for account in (first, second):
+        pair.pair.grant(account, 9, 1000, plane.clock())
+    assert pair.broker.hear() == stop(b"close") + counted(2, b"1")
+
+
+def test_discarding_where_nothing_was_ever_held(plane: Plane, pair: Opened) -> None:
+    answers(pair, (b"x", (Forward(), Discard(pair.session.account(1)))))
+    pair.client.say(stop(b"x"))
+    plane.turn()
+    assert pair.broker.hear() == stop(b"x")
