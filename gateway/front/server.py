@@ -52,6 +52,8 @@ NO_DESCRIPTOR_PAUSE = 0.1
 
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
+_NO_IPV6 = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
+
 _FULL = Denial(Refusal.TOO_MANY, "this gateway has as many connections as it may have")
 
 
@@ -122,7 +124,7 @@ class Server:
                 self._sockets.append(_listening(Address(host, self._port(bind.port))))
         except OSError as error:
             # Without IPv6 in the kernel all addresses are those of IPv4.
-            if bind.host or not self._sockets:
+            if bind.host or not self._sockets or error.errno not in _NO_IPV6:
                 self.stop()
                 reason = (error.strerror or str(error)).lower()
                 raise ConfigurationError(f"cannot listen on {bind}: {reason}") from None

@@ -460,6 +460,18 @@ async def test_an_address_that_is_taken() -> None:
                 pass
 
 
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6 in the kernel")
+async def test_all_addresses_are_both_families_or_none() -> None:
+    """One family that is taken is a mistake to be told, not a listener that half listens."""
+    with socket.socket(socket.AF_INET6) as taken:
+        taken.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        taken.bind(("::1", 0))
+        taken.listen()
+        with pytest.raises(ConfigurationError, match="address already in use"):
+            async with serving(bind=Address("", taken.getsockname()[1])):
+                pass
+
+
 async def test_after_a_stop_nobody_is_accepted_and_all_goes_on() -> None:
     async with serving() as running:
         client, broker = await running.open()
