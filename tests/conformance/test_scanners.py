@@ -72,7 +72,7 @@ def cuts(sample: Sample) -> list[int]:
     for frame in sample.frames:
         begins.append(begins[-1] + len(frame.data))
     near = {at + by for at in begins for by in (*range(-2, 40), 60, 100) if 0 < at + by < length}
-    return sorted(near)[:: 1 + len(near) // 500]
+    return sorted(near)[:: 1 + len(near) // 150]
 
 
 # -- samples -----------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def test_what_is_owed_ends_at_a_border(spec: Spec, sample: Sample) -> None:
 
 
 @every_spec
-@examples(200)
+@examples(120)
 @given(data=st.data(), sizes=sizes, around=st.sampled_from(SURROUNDINGS))
 def test_any_frames_cut_anywhere(
     spec: Spec, data: st.DataObject, sizes: list[int], around: Around
@@ -134,7 +134,7 @@ def test_any_frames_cut_anywhere(
 
 
 @every_spec
-@examples(150)
+@examples(80)
 @given(data=st.data(), sizes=sizes)
 def test_the_beginning_of_a_next_frame_changes_nothing(
     spec: Spec, data: st.DataObject, sizes: list[int]
@@ -166,7 +166,7 @@ def _lies_between(outcome: Outcome, low: Outcome, high: Outcome) -> bool:
 
 
 @every_spec
-@examples(400)
+@examples(120)
 @given(data=st.data(), sizes=sizes, around=st.sampled_from(SURROUNDINGS))
 def test_damaged_streams_are_judged_alike_however_cut(
     spec: Spec, data: st.DataObject, sizes: list[int], around: Around
@@ -180,7 +180,7 @@ def test_damaged_streams_are_judged_alike_however_cut(
 
 
 @every_spec
-@examples(200)
+@examples(100)
 @given(stream=st.binary(max_size=300), sizes=sizes, around=st.sampled_from(SURROUNDINGS))
 def test_noise_is_judged_alike_however_cut(
     spec: Spec, stream: bytes, sizes: list[int], around: Around
@@ -273,7 +273,7 @@ class Model:
 
 
 @limited
-@examples(400)
+@examples(200)
 @given(data=st.data(), sizes=sizes)
 def test_exactly_what_is_allowed_passes(spec: Spec, data: st.DataObject, sizes: list[int]) -> None:
     """Several accounts with limits of messages and bytes, held and granted in between."""
