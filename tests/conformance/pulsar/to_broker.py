@@ -120,9 +120,11 @@ ENCODINGS = [
     ),
     sample(
         "fields in another order",
-        sent(1, odd(SEQUENCE, ID)),
-        sent(1, odd(number(3, 7), SEQUENCE, ID), 7),
-        sent(1, odd(ID, number(3, 7), SEQUENCE), 7),
+        [sent(1, odd(SEQUENCE, ID))] * 3,
+        [sent(1, odd(number(3, 7), SEQUENCE, ID), 7)] * 3,
+        [sent(1, odd(ID, number(3, 7), SEQUENCE), 7)] * 3,
+        [sent(1, odd(number(3, 7), ID, SEQUENCE), 7)] * 3,
+        [sent(1, odd(number(4, 7), ID, SEQUENCE))] * 3,
     ),
     sample(
         "of many equal fields the last counts",
@@ -212,6 +214,17 @@ ATTACKS = [
         plain(1, 1 << 28),
         sent(1, odd(ID, number(2, 70_000), number(3, 77)), 77),
         sent(128, odd(ID, number(2, 300), number(1, 128))),
+    ),
+    sample(
+        "a count where a sequence id was",
+        (
+            run
+            for w in WIDTHS
+            for run in (
+                [sent(1, odd(ID, number(2, 5, w)))] * 2
+                + [sent(1, odd(ID, number(3, least(w) or 5)), least(w) if w > 1 else 5)] * (w < 6)
+            )
+        ),
     ),
     sample(
         "a count where a longer sequence id was",

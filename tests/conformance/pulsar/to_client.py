@@ -231,6 +231,20 @@ ENCODINGS = [
         of(number(11, 9) + NAME + SEQUENCE + PUBLISHED, 9),
         of(HEAD + number(11, 9), 9),
         of(data(1, number(11, 9) + number(2, 1)) + SEQUENCE + PUBLISHED),
+        # A count, where the length of the name would be.
+        of(number(11, 14) + data(6, bytes(12)) + SEQUENCE + PUBLISHED, 14),
+        # Publish times of fewer bytes, and a count in what is left of six.
+        of(NAME + SEQUENCE + number(3, 1) + number(11, 7) + number(11, 9, 2), 9),
+        of(NAME + SEQUENCE + number(3, 300) + number(11, 7) + number(11, 9), 9),
+        of(NAME + SEQUENCE + number(3, 1, 3) + number(11, 9, 2), 9),
+        of(NAME + SEQUENCE + number(3, 1, 4) + number(11, 9), 9),
+        # A sequence id whose last bytes are a count.
+        of(NAME + number(2, 1) + number(11, 1 << 14) + PUBLISHED, 1 << 14),
+        # A tag of four bytes and its count, where a sequence id and the next tag would be.
+        of(data(1, b"abcd\x10", 2) + number(11, 24, tag_width=4) + number(3, TIME)[1:], 24),
+        # Without a checksum the same bytes are elsewhere.
+        of(number(11, 9) + data(1, b"ab\x0a\x08cd") + SEQUENCE + PUBLISHED, 9, checksum=False),
+        of(number(11, 9) + HEAD, 9, entry=b"1234\x0a\x10"),
     ),
     sample(
         "ids that are not in front",

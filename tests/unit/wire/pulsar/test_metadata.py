@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gateway.wire.contract import Account, Action
 from gateway.wire.pulsar.metadata import MetadataWalk, count_messages
 from tests.support.examples import examples
-from tests.support.frames import LARGEST, TIME, data, fixed, group, metadata_of, number
+from tests.support.frames import LARGEST, TIME, data, fixed, group, metadata_of, number, varint
 
 HEAD = data(1, b"standalone-0-7") + number(2, 300) + number(3, TIME)
 LONGEST_CUT = 20
@@ -30,6 +30,7 @@ COUNTED = [
     ("the largest", HEAD + number(11, (1 << 31) - 1), (1 << 31) - 1),
     ("more than 32 bits", HEAD + number(11, (7 << 32) + 9), 9),
     ("padded", HEAD + number(11, 9, 10, tag_width=5), 9),
+    ("a tag of more than 32 bits", HEAD + varint((1 << 32) + (11 << 3)) + b"\x09", 9),
     ("within a property", HEAD + data(4, number(11, 9)), 1),
     ("within a fixed number", HEAD + fixed(40, number(11, 9) * 2) + fixed(40, bytes(8)), 1),
     ("of another kind", HEAD + data(11, number(11, 9)) + fixed(11, bytes(4)), 1),
@@ -46,6 +47,9 @@ UNREADABLE = [
     ("a number of eleven bytes", HEAD + number(11, 9) + number(2, 1, 11) + number(11, 7), 9),
     ("a count of eleven bytes", HEAD + number(11, 9) + number(11, 7, 11) + number(11, 7), 9),
     ("a tag of eleven bytes", HEAD + number(11, 9) + number(2, 1, tag_width=11) + number(11, 7), 9),
+    ("a number that never ends", HEAD + number(11, 9) + b"\x10" + b"\xff" * 60, 9),
+    ("a count that never ends", HEAD + number(11, 9) + b"\x58" + b"\xff" * 60, 9),
+    ("a tag that never ends", HEAD + number(11, 9) + b"\xff" * 60, 9),
     ("a field that reaches beyond", HEAD + number(11, 9) + b"\x22\x7f" + number(11, 7), 9),
     ("a field of 4 GB", HEAD + number(11, 9) + b"\x22\xff\xff\xff\xff\x0f" + number(11, 7), 9),
     ("a length of eleven bytes", HEAD + number(11, 9) + data(4, b"", 11) + number(11, 7), 9),

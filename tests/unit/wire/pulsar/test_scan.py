@@ -189,6 +189,36 @@ def test_whole_frames_that_were_held_are_scanned_like_any_other(to_broker: ToBro
     assert to_broker.owed == to_broker.stop == 0
 
 
+@pytest.mark.parametrize("frames", range(5))
+def test_the_bytes_of_frames_without_a_payload_count(
+    to_broker: ToBrokerScanner, frames: int
+) -> None:
+    account, bare = producing(), frame(command(Kind.SEND, number(1, 1) + number(2, 300)))
+    to_broker.admit(1, account)
+    account.bytes_ceiling = frames * len(bare)
+    assert scan(to_broker, bare * 4) == frames * len(bare)
+
+
+@pytest.mark.parametrize("allowed", range(6))
+def test_producers_in_turn_stop_each_at_its_own_limit(
+    to_broker: ToBrokerScanner, allowed: int
+) -> None:
+    first, second = producing(), producing()
+    to_broker.admit(1, first)
+    to_broker.admit(2, second)
+    turns = [send(id, 300 + n) for n in range(5) for id in (1, 2)]
+    second.messages_ceiling = allowed
+    assert scan(to_broker, *turns) == (2 * min(allowed, 5) + (allowed < 5)) * len(turns[0])
+    assert second.messages == min(allowed, 5)
+    to_broker.forget(1)
+    to_broker.forget(2)
+    to_broker.admit(1, first)
+    to_broker.admit(2, second)
+    second.grant()
+    first.bytes_ceiling = first.bytes + allowed * len(turns[0])
+    assert scan(to_broker, *turns) == 2 * min(allowed, 5) * len(turns[0])
+
+
 # -- consumers and receipts --------------------------------------------------------------------
 
 
@@ -231,6 +261,22 @@ def test_what_is_owed_survives_a_violation(to_client: ToClientScanner, lie: byte
     with pytest.raises(PeerError):
         scan(to_client, whole[-20:], lie)
     assert to_client.owed == 20
+
+
+@pytest.mark.parametrize("total", range(18))
+@pytest.mark.parametrize("producers", [1, 2])
+def test_a_frame_of_a_run_that_ends_before_its_command_is_refused(
+    to_broker: ToBrokerScanner, producers: int, total: int
+) -> None:
+    for id in range(producers):
+        to_broker.admit(id, producing())
+    turns = [send(n % producers, 300) for n in range(6)]
+    lie = total.to_bytes(4) + turns[-1][4:]
+    assert lie[7] + 4 == 18, "the least total"
+    with pytest.raises(PeerError):
+        scan(to_broker, *turns, lie, *turns)
+    with pytest.raises(PeerError):
+        scan(to_broker, lie)
 
 
 def test_a_frame_that_stops_is_known_by_its_first_ten_bytes(to_broker: ToBrokerScanner) -> None:
