@@ -117,15 +117,14 @@ class Foreign:
         return _busy_seconds() - ours - (cpu_seconds(self._proxy) if self._proxy else 0.0)
 
 
-def wait_for_calm(share: float, patience: float) -> float:
-    """Wait until others use less than `share` of a core; answers what is left of the patience."""
-    while patience > 0:
+def wait_for_calm(share: float, patience: float) -> None:
+    """Wait until others use less than `share` of a core, or for `patience` seconds."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
         foreign = Foreign(None)
         time.sleep(LOOK)
-        patience -= LOOK
         if foreign.share() <= share:
-            break
-    return patience
+            return
 
 
 def _busy_seconds() -> float:

@@ -25,8 +25,8 @@ DISTURBED = 0.12
 
 TRIES = 4
 
-PATIENCE = 120.0
-"""Seconds that a whole bench may wait for others to be done."""
+PATIENCE = 240.0
+"""Seconds that a whole bench may spend on waiting for others, and on taking samples again."""
 
 
 REST = 1.0
@@ -110,10 +110,12 @@ class Bench:
         """A sample during which nobody else was busy; else the best of some in that respect."""
         best = take()
         for _ in range(TRIES - 1):
-            if best.foreign <= DISTURBED:
+            if best.foreign <= DISTURBED or self.patience <= 0:
                 break
-            self.patience = wait_for_calm(DISTURBED, self.patience)
+            began = time.monotonic()
+            wait_for_calm(DISTURBED, self.patience)
             best = min(best, take(), key=_foreign)
+            self.patience -= time.monotonic() - began
         self.worst = max(self.worst, best.foreign)
         return best
 

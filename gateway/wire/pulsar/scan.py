@@ -261,9 +261,11 @@ class ToBrokerScanner(_FrameScanner):
         and would find other numbers behind it than a walk here.
         """
         producer, messages, sequence_at, at = -1, 1, 0, pos + _SEND_BODY
+        fields = 0
         while at < end:
             tag = chunk[at]
             at += 1
+            fields += 1
             if tag & 0x87 or not tag:
                 return self._halt(pos, total)
             if tag == 0x10:
@@ -287,25 +289,18 @@ class ToBrokerScanner(_FrameScanner):
         account.messages += messages
         account.surplus += messages - 1
         account.bytes += total + 4
-        self._learn(chunk, pos, sequence_at, end, account)
+        # Plain: a producer id and a sequence id, in this order, and no more.
+        if fields == 2 and sequence_at > pos + _SEND_BODY + 1 and end - sequence_at <= 4:
+            self._learn(chunk, pos, sequence_at, end, account)
+        else:
+            self._shape = None
         return pos + total + 4
 
     def _learn(
         self, chunk: bytearray, pos: int, sequence_at: int, end: int, account: Account
     ) -> None:
-        """Remember the shape of this SEND, if it is the plain one: producer id, sequence id."""
-        body = pos + _SEND_BODY
-        id_length, length = sequence_at - body - 2, end - sequence_at
-        plain = (
-            length <= 4
-            and chunk[body] == 0x08
-            and _one_varint(chunk, body + 1, id_length)
-            and _one_varint(chunk, sequence_at, length)
-        )
-        if not plain:
-            self._shape = None
-            return
-        shape = _shape(id_length, length)
+        """Remember the shape of this SEND, which is a plain one."""
+        shape = _shape(sequence_at - pos - _SEND_BODY - 2, end - sequence_at)
         if shape is not self._shape:
             self._shape, self._seen = shape, {}
         self._account = account
@@ -426,13 +421,6 @@ def _body(chunk: bytearray, command: int, end: int, command_end: int) -> int:
             return at if at + length == command_end else 0
         shift += 7
     return 0
-
-
-def _one_varint(chunk: bytearray, at: int, length: int) -> bool:
-    """Whether exactly one varint lies in these bytes."""
-    if length < 1 or chunk[at + length - 1] > 127:
-        return False
-    return all(byte > 127 for byte in chunk[at : at + length - 1])
 
 
 def _id(chunk: bytearray, command: int, end: int) -> int:
