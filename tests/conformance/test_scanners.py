@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.contract import ENDLESS, Account, Action
+from gateway.wire.contract import ENDLESS, Account
 from tests.support.examples import examples
 
 from .battery import (
@@ -318,28 +318,3 @@ def _hold_or_grant(
                 messages, size = data.draw(grants)
                 accounts[name].grant(messages, size)
                 model.grant(name, messages, size)
-
-
-def test_a_held_account_lets_nothing_pass_until_it_is_granted_more() -> None:
-    account = Account("a topic", Action.PRODUCE)
-    account.messages, account.bytes = 5, 100
-    held = [account.held]
-    account.hold()
-    held.append(account.held)
-    account.grant(messages=1, size=0)  # no bytes are left
-    held.append(account.held)
-    account.grant(messages=0, size=1)
-    held.append(account.held)
-    assert held == [False, True, True, False]
-
-
-def test_debt_is_paid_before_anything_passes() -> None:
-    account = Account("a topic", Action.PRODUCE)
-    account.messages_ceiling, account.messages = 3, 10
-    account.grant(messages=7)
-    held = [account.held]
-    account.grant(messages=1)
-    assert [*held, account.held] == [True, False]
-
-
-# -- time --------------------------------------------------------------------------------------

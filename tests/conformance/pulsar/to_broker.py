@@ -227,6 +227,11 @@ ATTACKS = [
         ),
     ),
     sample(
+        "a sequence id in front, and then nothing else",
+        sent(1, odd(number(2, 5), number(1, 1))),
+        stops(odd(number(2, 1 << 14))),
+    ),
+    sample(
         "a count where a longer sequence id was",
         (
             run

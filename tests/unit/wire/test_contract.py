@@ -1,0 +1,51 @@
+"""Accounts: what passed, and what may still pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.wire.contract import ENDLESS, Account, Action
+
+
+@pytest.fixture
+def account() -> Account:
+    return Account("a topic", Action.PRODUCE)
+
+
+def test_nothing_limits_a_new_account(account: Account) -> None:
+    account.messages = account.bytes = 1 << 60
+    assert not account.held
+
+
+def test_a_held_account_needs_messages_and_bytes(account: Account) -> None:
+    account.messages, account.bytes = 5, 100
+    account.hold()
+    held = [account.held]
+    account.grant(messages=1, size=0)
+    held.append(account.held)
+    account.grant(messages=0, size=1)
+    assert [*held, account.held] == [True, True, False]
+
+
+def test_debt_is_paid_before_anything_passes(account: Account) -> None:
+    account.messages_ceiling, account.messages = 3, 10
+    account.grant(messages=7)
+    held = account.held
+    account.grant(messages=1)
+    assert (held, account.held) == (True, False)
+
+
+def test_holding_forgives_no_debt(account: Account) -> None:
+    account.messages_ceiling, account.messages = 3, 10
+    account.hold()
+    assert account.messages_ceiling == 3
+
+
+def test_a_grant_without_end_ends_nowhere_else(account: Account) -> None:
+    account.grant()
+    assert (account.messages_ceiling, account.bytes_ceiling) == (ENDLESS, ENDLESS)
+
+
+def test_frames_and_outstanding_follow_from_the_counters(account: Account) -> None:
+    account.messages, account.surplus, account.receipts = 60, 49, 4
+    assert (account.frames, account.outstanding) == (11, 7)
