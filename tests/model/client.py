@@ -1,0 +1,179 @@
+"""A client as the libraries behave: what has no receipt is sent again, in order, once reopened."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from gateway.wire.pulsar.frames import Kind
+from tests.playbooks import frames
+from tests.playbooks.frames import read
+
+from .broker import send
+from .links import Direct
+
+
+class State(Enum):
+    CLOSED = auto()
+    OPENING = auto()
+    OPEN = auto()
+    CLOSING = auto()
+    GONE = auto()
+
+
+@dataclass
+class Producer:
+    """`pending`: sequence ids without a receipt; `done`: those with one; `failed` by a close."""
+
+    name: str
+    id: int
+    topic: str
+    state: State = State.CLOSED
+    request: int = 0
+    next: int = 0
+    pending: deque[int] = field(default_factory=deque)
+    done: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Consumer:
+    """`received`: indexes of the topic's log."""
+
+    id: int
+    topic: str
+    state: State = State.CLOSED
+    request: int = 0
+    received: list[int] = field(default_factory=list)
+
+
+Party = Producer | Consumer
+
+
+class Client:
+    """One client with one connection at a time."""
+
+    def __init__(self, link: Direct) -> None:
+        self.link = link
+        self.patient = True  # a close while it opens is for the incarnation before
+        self.said: Counter[int] = Counter()  # SENDs by the request that opened their producer
+        self.producers: dict[int, Producer] = {}
+        self.consumers: dict[int, Consumer] = {}
+        self._requests = 0
+
+    def reconnect(self, link: Direct) -> None:
+        """The connection was lost; everybody has to be opened again."""
+        self.link = link
+        for party in self._parties():
+            if party.state is State.CLOSING:
+                party.state = State.GONE
+            elif party.state is not State.GONE:
+                party.state = State.CLOSED
+
+    def _parties(self) -> list[Party]:
+        return [*self.producers.values(), *self.consumers.values()]
+
+    def _request(self) -> int:
+        self._requests += 1
+        return self._requests
+
+    # -- what the application does -------------------------------------------------------------
+
+    def open(self, party: Party) -> None:
+        """Open, or open again."""
+        party.state, party.request = State.OPENING, self._request()
+        ask = frames.producer if isinstance(party, Producer) else frames.subscribe
+        self.link.client_says(ask(party.id, request=party.request, topic=party.topic))
+
+    def submit(self, producer: Producer) -> None:
+        """One more message."""
+        producer.pending.append(producer.next)
+        producer.next += 1
+        if producer.state is State.OPEN:
+            self._send(producer, producer.pending[-1])
+
+    def _send(self, producer: Producer, sequence: int) -> None:
+        self.said[producer.request] += 1
+        frame = send(producer.id, producer.name, producer.request, sequence)
+        self.link.client_says(frame)
+
+    def close(self, party: Party) -> None:
+        """For good. What a producer has no receipt for has failed."""
+        close = frames.close_producer if isinstance(party, Producer) else frames.close_consumer
+        party.state, party.request = State.CLOSING, self._request()
+        self.link.client_says(close(party.id, request=party.request))
+        if isinstance(party, Producer):
+            party.pending.clear()
+
+    # -- what comes ----------------------------------------------------------------------------
+
+    def read(self) -> None:
+        """Handle the next frame."""
+        frame = self.link.to_client.popleft()
+        command = read(frame)
+        match command.type:
+            case Kind.PRODUCER_SUCCESS:
+                self._answered(command.producer_success.request_id)
+            case Kind.SUCCESS:
+                self._answered(command.success.request_id)
+            case Kind.ERROR:
+                self._refused(command.error.request_id)
+            case Kind.SEND_RECEIPT:
+                receipt = command.send_receipt
+                self._receipt(self.producers[receipt.producer_id], receipt.sequence_id)
+            case Kind.CLOSE_PRODUCER:
+                self._closed(self.producers[command.close_producer.producer_id])
+            case Kind.CLOSE_CONSUMER:
+                self._closed(self.consumers[command.close_consumer.consumer_id])
+            case Kind.MESSAGE:
+                got = command.message
+                self._message(self.consumers[got.consumer_id], got.message_id.entryId)
+            case other:
+                raise AssertionError(f"the model client knows no command {other}")
+
+    def _asked(self, request: int) -> Party | None:
+        return next((party for party in self._parties() if party.request == request), None)
+
+    def _answered(self, request: int) -> None:
+        party = self._asked(request)
+        if party is None:
+            return
+        if party.state is State.CLOSING:
+            party.state = State.GONE
+        elif party.state is State.OPENING:
+            self._opened(party)
+
+    def _opened(self, party: Party) -> None:
+        party.state = State.OPEN
+        if isinstance(party, Consumer):
+            flow = frames.frame(Kind.FLOW, consumer_id=party.id, messagePermits=1000)
+            self.link.client_says(flow)
+            return
+        for sequence in party.pending:
+            self._send(party, sequence)
+
+    def _refused(self, request: int) -> None:
+        party = self._asked(request)
+        if party is not None and party.state is State.OPENING:
+            party.state = State.CLOSED
+
+    def _closed(self, party: Party) -> None:
+        """Libraries differ in what they make of it while they open; both must do."""
+        if party.state is State.OPEN or (party.state is State.OPENING and not self.patient):
+            party.state, party.request = State.CLOSED, 0
+
+    def _receipt(self, producer: Producer, sequence: int) -> None:
+        if not producer.pending or sequence < producer.pending[0]:
+            return  # of a message that was sent twice, or whose producer was closed
+        assert sequence == producer.pending[0], (
+            f"a receipt for {sequence} before that for {producer.pending[0]}: the client reconnects"
+        )
+        producer.done.append(producer.pending.popleft())
+
+    def _message(self, consumer: Consumer, index: int) -> None:
+        if consumer.state is not State.OPEN:
+            return  # of the incarnation before: it comes again
+        consumer.received.append(index)
+        entry = {"ledgerId": 1, "entryId": index}
+        ack = frames.frame(Kind.ACK, consumer_id=consumer.id, ack_type=0, message_id=[entry])
+        self.link.client_says(ack)

@@ -1,0 +1,157 @@
+"""What lies between a model client and a model broker: nothing, or a gateway's session.
+
+Frames move only when the test says so, one at a time, so that every interleaving can be had.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from gateway.errors import PeerError
+from gateway.plane.hold import HeldFrames
+from gateway.plane.memory import Memory
+from gateway.wire.contract import (
+    Account,
+    Action,
+    Credential,
+    Direction,
+    Discard,
+    Drop,
+    Effect,
+    Forward,
+    Hold,
+    Inject,
+    Principal,
+    Replace,
+)
+from gateway.wire.pulsar.context import Client, Mode
+from gateway.wire.pulsar.session import PulsarSession
+from tests.playbooks.frames import connect, read
+from tests.playbooks.gate import FakeGate
+from tests.playbooks.script import listener
+
+Frames = deque[bytes]
+
+
+class Direct:
+    """A plain connection: what one side says is on its way to the other."""
+
+    def __init__(self) -> None:
+        self.to_broker: Frames = deque()  # what the broker has not read yet
+        self.to_client: Frames = deque()
+
+    def client_says(self, frame: bytes) -> None:
+        self.to_broker.append(frame)
+
+    def broker_says(self, frame: bytes) -> None:
+        self.to_client.append(frame)
+
+    @property
+    def moves(self) -> list[Callable[[], None]]:
+        """What can happen between the two sides."""
+        return []
+
+    @property
+    def accounts(self) -> list[Account]:
+        """Whom a limit may hold."""
+        return []
+
+    def hold(self, account: Account) -> None:
+        """The account has no allowance any more."""
+
+    def grant(self, account: Account, messages: int) -> None:
+        """The account may send so many more."""
+
+    def grant_all(self) -> None:
+        """No limit holds anybody any more."""
+
+    def close(self) -> None:
+        """The connection is over."""
+
+    def check(self) -> None:
+        """What must hold of what lies between after everything was moved."""
+
+
+class Gateway(Direct):
+    """The same with the gateway's session between: frames wait before it too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = FakeGate()
+        client = Client(
+            read(connect()).connect, Principal("alice", verified=False), Credential("token", b"x")
+        )
+        self.session = PulsarSession(listener(self.gate, Mode.PASS_THROUGH), client)
+        self.held = HeldFrames(Memory(1, 1 << 30))
+        self._waiting: dict[Direction, Frames] = {way: deque() for way in Direction}
+        self._out = {Direction.TO_BROKER: self.to_broker, Direction.TO_CLIENT: self.to_client}
+
+    def client_says(self, frame: bytes) -> None:
+        self._waiting[Direction.TO_BROKER].append(frame)
+
+    def broker_says(self, frame: bytes) -> None:
+        self._waiting[Direction.TO_CLIENT].append(frame)
+
+    @property
+    def moves(self) -> list[Callable[[], None]]:
+        return [
+            lambda way=way: self._pass(way, self._waiting[way].popleft())  # type: ignore[misc]
+            for way in Direction
+            if self._waiting[way]
+        ]
+
+    def _pass(self, way: Direction, frame: bytes) -> None:
+        scanner = self.session.scanners[way]
+        cleared = scanner.scan(bytearray(frame), 0, len(frame))
+        if not scanner.stop:
+            assert (cleared, scanner.owed) == (len(frame), 0)
+            self._out[way].append(frame)
+            return
+        try:
+            effects = self.session.decide(way, frame, now=0.0)
+        except PeerError as error:
+            raise AssertionError(f"the gateway finds fault with a good peer: {error}") from error
+        for effect in effects:
+            self._carry_out(effect, way, frame)
+
+    def _carry_out(self, effect: Effect, way: Direction, frame: bytes) -> None:
+        match effect:
+            case Forward():
+                self._out[way].append(frame)
+            case Replace(data):
+                self._out[way].append(data)
+            case Drop():
+                pass
+            case Inject(direction, data):
+                self._out[direction].append(data)
+            case Hold(account):
+                self.held.put(account, frame)
+            case Discard(account):
+                self.held.discard(account)
+            case _:
+                raise AssertionError(f"the model knows no {effect}")
+
+    @property
+    def accounts(self) -> list[Account]:
+        return [account for account in self.gate.live if account.action is Action.PRODUCE]
+
+    def hold(self, account: Account) -> None:
+        account.hold()
+
+    def grant(self, account: Account, messages: int) -> None:
+        account.grant(messages)
+        while (frame := self.held.take(account)) is not None:
+            self._pass(Direction.TO_BROKER, frame)
+
+    def grant_all(self) -> None:
+        for account in self.gate.live:
+            self.grant(account, 1 << 40)
+
+    def close(self) -> None:
+        self.session.close()
+        self.held.clear()
+        assert not self.gate.live, "an account outlives its connection"
+
+    def check(self) -> None:
+        assert not self.held.size, "frames are held of nobody"
