@@ -3,22 +3,38 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-fast test-real lint bench proto clean
+.PHONY: help run run-real install test test-fast test-real lint bench proto clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-install: $(INSTALLED) ## the environment, with the `gateway` command in .venv/bin
+run: $(RUNNABLE) ## see it: brokers in memory, the gateway, real clients, a live table; SECONDS=20 ends by itself
+	@$(BIN)/gateway demo $(if $(SECONDS),--seconds $(SECONDS))
+
+run-real: $(RUNNABLE) ## the same on a real Pulsar, which Maven fetches the first time (240 MB)
+	@$(BIN)/python -m tests.real.run $(if $(SECONDS),--seconds $(SECONDS))
+
+install: $(INSTALLED) ## the environment of developers, with the `gateway` command in .venv/bin
+
+# $(call installed,extra): an environment of the package with an extra.
+define installed
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+@echo "== installing into $(VENV) (a minute or more with an empty package cache)"
+@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(1)]'
+@touch $@
+endef
+
+$(RUNNABLE): pyproject.toml constraints.txt
+	$(call installed,demo)
 
 $(INSTALLED): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-	@echo "== installing into $(VENV) (some minutes with an empty package cache)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
-	@touch $@
+	$(call installed,test)
+	@touch $(RUNNABLE)
 
 test: lint ## all tests that this machine can run, real brokers included
 	@echo "== all tests (about six minutes; 240 MB of jars for real brokers the first time)"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gateway import __version__
@@ -13,21 +14,73 @@ from gateway.errors import ConfigurationError
 MISTAKEN = 2
 """Exit status where the configuration, or the command line, is wrong."""
 
+CONFIGURATION = "gateway.yaml"
+"""Read where neither the command line nor `GATEWAY_CONFIG` names a file."""
+
+Options = argparse.Namespace
+Command = Callable[[Options], int]
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; answers its exit status."""
     options = _parser().parse_args(arguments)
+    command: Command = options.command
     try:
-        # Imported only now: `--version` and a mistyped command do without, and are quick.
-        from gateway.app import check, run
-
-        if options.command == "check":
-            print(check(options.configuration))
-            return 0
-        return run(options.configuration, trace=options.trace)
+        return command(options)
     except ConfigurationError as error:
         print(error, file=sys.stderr)
         return MISTAKEN
+
+
+# -- commands ----------------------------------------------------------------------------------
+# Each imports what it needs when it runs: `--version` and a mistyped command do without, and are
+# quick.
+
+
+def _run(options: Options) -> int:
+    from gateway.app import run
+
+    return run(options.configuration, trace=options.trace)
+
+
+def _check(options: Options) -> int:
+    from gateway.app import check
+
+    print(check(options.configuration))
+    return 0
+
+
+def _doctor(options: Options) -> int:
+    from gateway.doctor.command import doctor
+
+    return doctor(options.configuration)
+
+
+def _init(options: Options) -> int:
+    from gateway.config.init import write
+
+    print(write(options.use, options.configuration))
+    return 0
+
+
+def _sandbox(options: Options) -> int:
+    from gateway.sandbox.command import run
+
+    return run(
+        brokers=options.brokers,
+        control=options.control,
+        token_secret=options.token_secret,
+        proxy_roles=options.proxy_role,
+    )
+
+
+def _demo(options: Options) -> int:
+    from gateway.demo.command import run
+
+    return run(seconds=options.seconds, brokers=options.brokers, picture=options.picture)
+
+
+# -- the command line --------------------------------------------------------------------------
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -35,15 +88,88 @@ def _parser() -> argparse.ArgumentParser:
         prog="gateway", description="A transparent gateway in front of message brokers."
     )
     parser.add_argument("--version", action="version", version=f"gateway {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="serve clients as a configuration file says")
-    run.add_argument("configuration", type=Path, metavar="gateway.yaml")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(name: str, command: Command, help: str) -> argparse.ArgumentParser:
+        found = commands.add_parser(name, help=help, description=help)
+        found.set_defaults(command=command)
+        return found
+
+    run = add("run", _run, "serve clients as a configuration file says")
+    _takes_configuration(run)
     run.add_argument(
         "--trace", action="store_true", help="log every frame of every connection, secrets masked"
     )
-    check = commands.add_parser("check", help="say whether a configuration file is right")
-    check.add_argument("configuration", type=Path, metavar="gateway.yaml")
+    _takes_configuration(add("check", _check, "say whether a configuration file is right"))
+    _takes_configuration(
+        add("doctor", _doctor, "try everything that a configuration names, and advise")
+    )
+    _init_options(add("init", _init, "write a commented configuration to begin with"))
+    _sandbox_options(add("sandbox", _sandbox, "run brokers in memory, for trying out and tests"))
+    _demo_options(add("demo", _demo, "show the gateway at work: brokers, clients, a live table"))
     return parser
+
+
+def _takes_configuration(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "configuration",
+        type=Path,
+        nargs="?",
+        default=Path(os.environ.get("GATEWAY_CONFIG") or CONFIGURATION),
+        metavar=CONFIGURATION,
+        help="the file; without one what GATEWAY_CONFIG names, else gateway.yaml",
+    )
+
+
+def _init_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("use", choices=["sidecar", "edge", "shaper"])
+    parser.add_argument(
+        "configuration",
+        type=Path,
+        nargs="?",
+        default=Path(CONFIGURATION),
+        metavar=CONFIGURATION,
+        help="where to write it; never over a file that is there",
+    )
+
+
+def _sandbox_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--brokers",
+        default="127.0.0.1:16650,127.0.0.1:16651",
+        metavar="HOST:PORT,...",
+        help="where each broker listens (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--control",
+        default="127.0.0.1:16680",
+        metavar="HOST:PORT",
+        help="HTTP to move topics and to cause faults (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--token-secret", type=Path, metavar="FILE", help="let in only who has a token of it"
+    )
+    parser.add_argument(
+        "--proxy-role",
+        action="append",
+        default=[],
+        metavar="ROLE",
+        help="a role that may speak for others; may be repeated",
+    )
+
+
+def _demo_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--seconds", type=float, metavar="N", help="end by itself; without it at Ctrl-C"
+    )
+    parser.add_argument(
+        "--brokers",
+        metavar="URL",
+        help="a real cluster instead of the sandbox: pulsar://host:port,...",
+    )
+    parser.add_argument(
+        "--picture", type=Path, metavar="FILE.svg", help="draw the last table into a file"
+    )
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ jobs go on for the grace period, the admin listener answers to the last.
 
 from __future__ import annotations
 
+import errno
 import gc
 import signal
 import sys
@@ -64,15 +65,21 @@ def run(path: Path, *, trace: bool = False) -> int:
     # Traces are written as information: who asks for them wants to see them.
     level = "info" if trace and configuration.log.level != "debug" else configuration.log.level
     log.configure(configuration.log.format, level)
-    application = Application(configuration, trace=trace)
     try:
+        application = Application(configuration, trace=trace)
         trio.run(application.serve)
-    except ExceptionGroup as failures:
+    except (ExceptionGroup, OSError) as failures:
         mistake = _unwrapped(failures)
         if isinstance(mistake, ConfigurationError):
             raise mistake from None
+        if isinstance(mistake, OSError) and mistake.errno in _NO_DESCRIPTOR:
+            raise ConfigurationError(_DESCRIPTORS) from None
         raise
     return 0
+
+
+_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+_DESCRIPTORS = "cannot start: too many open files; raise the limit, for example: ulimit -n 21000"
 
 
 def _unwrapped(error: BaseException) -> BaseException:
@@ -122,7 +129,8 @@ class Application:
         learned = LearnedHosts()
         deadlines = self._configuration.deadlines
         timing = Timing(dial_timeout=deadlines.dial, attempt_timeout=min(3.0, deadlines.dial))
-        brokers = Brokers(name, cluster.brokers, _targets(cluster), learned, timing, log=tell)
+        targets = TargetList.of(cluster.brokers, cluster.targets)
+        brokers = Brokers(name, cluster.brokers, targets, learned, timing, log=tell)
         own = cluster.credential
         credential = TokenFile(own.token_file, tell) if own else NoCredential()
         accounts, figures = AccountBook(), ClusterFigures()
@@ -284,14 +292,6 @@ def _plane_settings(configuration: model.Configuration) -> PlaneSettings:
         idle=configuration.deadlines.idle,
         memory=configuration.limits.buffered,
     )
-
-
-def _targets(cluster: model.Cluster) -> TargetList:
-    targets = cluster.targets
-    if targets is None:
-        return TargetList.of(cluster.brokers)
-    networks = [str(network) for network in targets.networks]
-    return TargetList(targets.hosts, networks, targets.ports)
 
 
 def _names(cluster: str, names: model.Names) -> Names:

@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server: GET and HEAD of fixed paths, nothing else.
+"""A small HTTP/1.1 server: GET and HEAD of fixed paths, and POST of those that are named for it.
 
 h11 knows the protocol; here is what it does not do: sockets, deadlines, bounds.
 
@@ -14,6 +14,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl
 
 import h11
 import structlog
@@ -71,23 +72,34 @@ Header = tuple[str, str]
 Route = Callable[[], Answer]
 Routes = Mapping[str, Route]
 
+Action = Callable[[Mapping[str, str]], Answer]
+"""Does what a POST asks for; the parameters of its query (the last of each name) say what."""
+Actions = Mapping[str, Action]
+
+NONE: Actions = {}
+"""The gateway's own admin listener changes nothing."""
+
 
 async def serve(
     bind: Address,
     routes: Routes,
     *,
+    actions: Actions = NONE,
     task_status: trio.TaskStatus[tuple[Address, ...]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; `bind` with host "" is all addresses, with port 0 any port.
 
+    `routes` are got, `actions` are posted; a path may be in both.
+
     Starts with the addresses that it listens on.
     Raises `ConfigurationError` where it cannot listen.
     """
+    site = _Site(routes, actions)
     listeners = await _listen(bind)
     room = trio.Semaphore(CONNECTIONS)
     async with trio.open_nursery() as nursery:
         for listener in listeners:
-            nursery.start_soon(_accept, listener, routes, room)
+            nursery.start_soon(_accept, listener, site, room)
         task_status.started(tuple(_address(listener) for listener in listeners))
 
 
@@ -96,7 +108,9 @@ async def _listen(bind: Address) -> list[trio.SocketListener]:
         return await trio.open_tcp_listeners(bind.port, host=bind.host or None)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise ConfigurationError(f"cannot listen on {bind}: {reason}") from error
+        raise ConfigurationError(
+            f"cannot listen on {bind}: {reason}; another bind, or ask why: gateway doctor"
+        ) from error
 
 
 def _address(listener: trio.SocketListener) -> Address:
@@ -104,12 +118,12 @@ def _address(listener: trio.SocketListener) -> Address:
     return Address(host, port)
 
 
-async def _accept(listener: trio.SocketListener, routes: Routes, room: trio.Semaphore) -> None:
+async def _accept(listener: trio.SocketListener, site: _Site, room: trio.Semaphore) -> None:
     async with listener, trio.open_nursery() as nursery:
         while True:
             stream = await _accepted(listener)
             await room.acquire()
-            nursery.start_soon(_attend, stream, routes, room)
+            nursery.start_soon(_attend, stream, site, room)
 
 
 async def _accepted(listener: trio.SocketListener) -> trio.SocketStream:
@@ -121,22 +135,32 @@ async def _accepted(listener: trio.SocketListener) -> trio.SocketStream:
             await trio.sleep(_ACCEPT_PAUSE)
 
 
-async def _attend(stream: trio.SocketStream, routes: Routes, room: trio.Semaphore) -> None:
+async def _attend(stream: trio.SocketStream, site: _Site, room: trio.Semaphore) -> None:
     try:
-        await attend(stream, routes)
+        await attend(stream, site.routes, site.actions)
     finally:
         room.release()
 
 
-async def attend(stream: trio.abc.HalfCloseableStream, routes: Routes) -> None:
+async def attend(
+    stream: trio.abc.HalfCloseableStream, routes: Routes, actions: Actions = NONE
+) -> None:
     """Serve one connection to its end. Raises nothing: what fails here fails alone."""
     try:
         async with stream:
-            await _Visitor(stream).attend(routes)
+            await _Visitor(stream).attend(_Site(routes, actions))
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         pass  # the client is gone
     except Exception:  # noqa: BLE001 - the one place where a bug of ours ends
         _log().exception("admin_request_failed")
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """What may be got, and what may be posted."""
+
+    routes: Routes
+    actions: Actions
 
 
 class _Visitor:
@@ -146,15 +170,15 @@ class _Visitor:
         self._stream = stream
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_SIZE)
 
-    async def attend(self, routes: Routes) -> None:
+    async def attend(self, site: _Site) -> None:
         goes_on = True
         while goes_on:
             goes_on = False
             with trio.move_on_after(PATIENCE):
-                goes_on = await self._exchange(routes)
+                goes_on = await self._exchange(site)
         await self._linger()
 
-    async def _exchange(self, routes: Routes) -> bool:
+    async def _exchange(self, site: _Site) -> bool:
         """Answer one request; say whether there may be another."""
         try:
             request = await self._request()
@@ -165,7 +189,7 @@ class _Visitor:
             return False
         if request is None:
             return False
-        answer, headers = _prepared(request, _answer(request, routes))
+        answer, headers = _prepared(request, _answer(request, site))
         await self._send(answer, headers if ends else (*headers, _CLOSE))
         return self._is_renewed()
 
@@ -202,14 +226,19 @@ class _Visitor:
                     return
 
 
-def _answer(request: h11.Request, routes: Routes) -> Answer:
-    path = request.target.partition(b"?")[0].decode("latin-1")
-    route = routes.get(path)
-    if route is None:
-        return Answer(404, [f"not here; {' '.join(sorted(routes))}\n".encode()])
-    if request.method not in {b"GET", b"HEAD"}:
-        return Answer(405, [b"only GET and HEAD\n"], headers=(("Allow", "GET, HEAD"),))
-    return route()
+def _answer(request: h11.Request, site: _Site) -> Answer:
+    target, _, query = request.target.decode("latin-1").partition("?")
+    route, action = site.routes.get(target), site.actions.get(target)
+    if action is not None and request.method == b"POST":
+        return action(dict(parse_qsl(query, keep_blank_values=True)))
+    if route is not None and request.method in {b"GET", b"HEAD"}:
+        return route()
+    if route is None and action is None:
+        paths = sorted({*site.routes, *site.actions})
+        return Answer(404, [f"not here; {' '.join(paths)}\n".encode()])
+    allowed = ["GET", "HEAD"] * (route is not None) + ["POST"] * (action is not None)
+    text = f"only {' and '.join(allowed)}\n".encode()
+    return Answer(405, [text], headers=(("Allow", ", ".join(allowed)),))
 
 
 def _prepared(request: h11.Request, answer: Answer) -> tuple[Answer, tuple[Header, ...]]:

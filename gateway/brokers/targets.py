@@ -16,6 +16,7 @@ from ipaddress import (
     ip_address,
     ip_network,
 )
+from typing import Protocol
 
 from gateway.errors import ConfigurationError
 from gateway.wire.contract import Address, Denial, Refusal
@@ -32,32 +33,53 @@ _MAPPED_PREFIX = 96  # ::ffff:0:0/96, RFC 4291 section 2.5.5.2
 _HOST_PATTERN = re.compile(r"[a-z0-9_.:*-]{1,253}", re.ASCII)
 
 
+class Listed(Protocol):
+    """What is configured beside the brokers; see `TargetList`."""
+
+    @property
+    def hosts(self) -> Sequence[str]: ...
+
+    @property
+    def networks(self) -> Sequence[Network]: ...
+
+    @property
+    def ports(self) -> Sequence[int]: ...
+
+
 class TargetList:
     """An address may be dialled if its port is listed, and its host name matches a listed pattern
     or its IP address lies in a listed network.
 
     `hosts`: names, `*` for any characters (`*.pulsar.svc`). `networks`: `10.0.0.0/8`, or one
-    address. `ports`: 1 to 65535. Raises `ConfigurationError`.
+    address. `ports`: 1 to 65535. `always`: addresses that are allowed as they are, by name.
+    Raises `ConfigurationError`.
     """
 
     def __init__(
-        self, hosts: Sequence[str] = (), networks: Sequence[str] = (), ports: Iterable[int] = ()
+        self,
+        hosts: Sequence[str] = (),
+        networks: Sequence[str] = (),
+        ports: Iterable[int] = (),
+        always: Iterable[Address] = (),
     ) -> None:
+        self._always = frozenset((_plain(address.host), address.port) for address in always)
         self._hosts = tuple(_host_pattern(host) for host in hosts)
         self._networks = tuple(_network(text) for text in networks)
         self._ports = frozenset(_port(port) for port in ports)
         self._pattern = _matcher(self._hosts)
 
     @classmethod
-    def of(cls, addresses: Iterable[Address]) -> TargetList:
-        """What holds where nothing is configured: the configured brokers' hosts and ports."""
-        known = tuple(addresses)
-        return cls(
-            hosts=[address.host for address in known], ports=[address.port for address in known]
-        )
+    def of(cls, brokers: Sequence[Address], listed: Listed | None = None) -> TargetList:
+        """The configured brokers, and what is listed besides; else any of their hosts and ports."""
+        if listed is None:
+            return cls([broker.host for broker in brokers], (), [broker.port for broker in brokers])
+        networks = [str(network) for network in listed.networks]
+        return cls(listed.hosts, networks, listed.ports, always=brokers)
 
     def check(self, host: str, ip: str, port: int) -> Denial | None:
         """`REFUSED`, or None where `ip` (to which `host` resolved) and `port` may be dialled."""
+        if (_plain(host), port) in self._always:
+            return None
         if port not in self._ports:
             return REFUSED
         if self._pattern.fullmatch(_plain(host)) or self._contains(ip):
@@ -69,7 +91,8 @@ class TargetList:
         hosts = ", ".join(self._hosts) or "none"
         networks = ", ".join(str(network) for network in self._networks) or "none"
         ports = ", ".join(str(port) for port in sorted(self._ports)) or "none"
-        return f"hosts: {hosts}; networks: {networks}; ports: {ports}"
+        beside = "; and the brokers that are configured" if self._always else ""
+        return f"hosts: {hosts}; networks: {networks}; ports: {ports}{beside}"
 
     def _contains(self, ip: str) -> bool:
         if not self._networks:

@@ -123,7 +123,7 @@ def _key_is_one(token: Part, place: Place) -> Iterator[Mistake]:
 
 def _algorithms_fit(token: Part, place: Place) -> Iterator[Mistake]:
     fitting = _fitting(token)
-    algorithms = token.get("algorithms")
+    algorithms = units.entries(token.get("algorithms"))
     for index, algorithm in enumerate(algorithms if isinstance(algorithms, list) else ()):
         known = algorithm in SECRET_ALGORITHMS or algorithm in PUBLIC_KEY_ALGORITHMS
         if known and fitting and algorithm not in fitting:

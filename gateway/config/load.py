@@ -11,32 +11,58 @@ from pydantic import ValidationError
 
 from gateway.config import source
 from gateway.config.checks import checked
-from gateway.config.mistakes import Mistake, explained, written
+from gateway.config.mistakes import Mistake, Place, explained, written
 from gateway.config.model import Configuration
 from gateway.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from gateway.config.source import Source
 
-def load(path: Path) -> Configuration:
+_ADVICE = "name another file, or write one with: gateway init"
+
+
+def load(path: Path, environment: Mapping[str, str] | None = None) -> Configuration:
     """Read and check a configuration file; relative paths in it start at its own folder.
 
+    `environment` has its variables; those of the process where none is given.
     Raises `ConfigurationError` with one line for each mistake:
     `gateway.yaml:12: listeners[0].bind: what is wrong; what would be right`.
     """
-    found = source.parse(_text(path), str(path))
+    environment = os.environ if environment is None else environment
+    found = source.parse(_text(path), str(path), environment)
     configuration, mistakes = build(found.data, path.parent)
-    mistakes += found.mistakes
-    if configuration is not None and not mistakes:
+    if configuration is not None and not (mistakes or found.repeated or found.unreplaced):
         return configuration
-    lines = sorted((it.line or found.line(it.place), written(it.place), it.text) for it in mistakes)
+    lines = sorted(_told(found, mistakes))
     raise ConfigurationError("\n".join(f"{path}:{_joined(*line)}" for line in lines))
 
 
-def check(path: Path) -> str:
+def _told(found: Source, mistakes: Iterable[Mistake]) -> Iterator[tuple[int, str, str]]:
+    """Answer line, place and text of each mistake; of a value that is not known no more is said."""
+    unknown = [it.place for it in found.unreplaced]
+    for place, text, line in (*found.repeated, *found.unreplaced):
+        yield line or found.line(place), written(place), text
+    for place, text, _ in mistakes:
+        if not any(_inside(place, other) for other in unknown):
+            yield found.line(place), written(place), text + _origin(found, place)
+
+
+def _origin(found: Source, place: Place) -> str:
+    """Say where else to look: a wrong value may stand in the environment, not in the file."""
+    names = [name for at, names in found.variables.items() if _inside(place, at) for name in names]
+    return f" (the value comes from {', '.join(dict.fromkeys(names))})" if names else ""
+
+
+def _inside(place: Place, other: Place) -> bool:
+    return place[: len(other)] == other
+
+
+def check(path: Path, environment: Mapping[str, str] | None = None) -> str:
     """Answer what `gateway check` prints of a good file. Raises as `load` does."""
-    found = load(path)
+    found = load(path, environment)
     listeners = _counted(len(found.listeners), "listener")
     return f"{path}: ok ({listeners}, {_counted(len(found.clusters), 'cluster')})"
 
@@ -57,13 +83,15 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read: {_reason(error)}") from None
+        raise ConfigurationError(f"{path}: cannot be read: {_reason(error)}; {_ADVICE}") from None
     except UnicodeDecodeError:
-        raise ConfigurationError(f"{path}: is not UTF-8 text") from None
+        raise ConfigurationError(f"{path}: is not UTF-8 text; save it as UTF-8") from None
 
 
 def _located(folder: Path, name: str) -> Path:
     """Answer where a file of the configuration is, after a look whether it can be read."""
+    if "\0" in name:
+        raise ValueError("is not a path; one without null characters")
     path = folder / name
     try:
         found = path.stat()

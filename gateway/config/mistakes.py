@@ -47,6 +47,8 @@ def nearest(word: object, known: Iterable[str]) -> str:
 def explained(error: ValidationError, model: type[BaseModel]) -> Iterator[Mistake]:
     """Translate what pydantic found in data meant for `model`."""
     for details in error.errors(include_url=False, include_input=False):
+        if details["type"] == "default_factory_not_called":
+            continue  # a default follows from another field, which has a mistake of its own
         place = tuple(step for step in details["loc"] if step != "[key]")
         yield Mistake(place, _text(details, place, model))
 

@@ -53,7 +53,7 @@ def _within(read: Callable[[object], Number], low: str | int, high: str | int) -
 def _version(value: object) -> int:
     if isinstance(value, bool) or value not in VERSIONS:
         known = ", ".join(str(version) for version in VERSIONS)
-        raise ValueError(f"is not a version that this gateway understands; it understands {known}")
+        raise ValueError(f"is not a version that this gateway understands; {known}, without quotes")
     return units.whole(value)
 
 
@@ -95,7 +95,9 @@ File = Annotated[Path, PlainValidator(_locate), Field(examples=["secrets/key"])]
 Bind = Annotated[Address, PlainValidator(units.bind), Field(examples=["127.0.0.1:6650"])]
 Broker = Annotated[Address, PlainValidator(units.broker)]
 HostPattern = Annotated[str, PlainValidator(units.host_pattern)]
-Networks = tuple[Annotated[Network, PlainValidator(units.network)], ...]
+# One text with commas, or a list: an environment variable can only be the former.
+_ENTRIES = BeforeValidator(units.entries)
+Networks = Annotated[tuple[Annotated[Network, PlainValidator(units.network)], ...], _ENTRIES]
 Port = Annotated[int, PlainValidator(units.port)]
 Algorithm = Annotated[str, PlainValidator(_algorithm)]
 
@@ -112,7 +114,7 @@ class Token(Part):
     secret_file: File | None = None
     public_key_file: File | None = None
     # Never from the token itself: it would choose the check that it passes.
-    algorithms: Annotated[tuple[Algorithm, ...], AfterValidator(_some)] = Field(
+    algorithms: Annotated[tuple[Algorithm, ...], _ENTRIES, AfterValidator(_some)] = Field(
         default_factory=_usual_algorithms
     )
     principal_claim: Text = "sub"
@@ -159,9 +161,9 @@ class Targets(Part):
     Checked on the address that is dialled. `hosts` may hold `*` for any characters.
     """
 
-    hosts: tuple[HostPattern, ...] = ()
+    hosts: Annotated[tuple[HostPattern, ...], _ENTRIES] = ()
     networks: Networks = ()
-    ports: Annotated[tuple[Port, ...], AfterValidator(_some), Field(examples=["[6650]"])]
+    ports: Annotated[tuple[Port, ...], _ENTRIES, AfterValidator(_some), Field(examples=["[6650]"])]
 
     @model_validator(mode="after")
     def _reach_something(self) -> Self:

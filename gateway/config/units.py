@@ -33,6 +33,8 @@ _HOST_PATTERN = re.compile(r"[a-z0-9_.:*-]{1,253}")
 # Java clients find no host in a name whose last label begins with a digit, or with `_` in it.
 _READABLE_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _READABLE = re.compile(rf"(?:{_READABLE_LABEL}\.)*(?![0-9]){_READABLE_LABEL}")
+# Longer ones are no numbers of this file, and Python refuses to read very long ones.
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 # Beyond it (and beyond comparison, as NaN is) nothing can be meant.
@@ -42,9 +44,13 @@ _HUGE = 2.0**62
 _HOST_LENGTH = 253
 _LAST_PORT = 65535
 
+# Of a broker behind a readable name.
+_LARGEST_NUMBER = "999999"
+
 # What Pulsar itself takes when a service URL has no port.
 _PULSAR_PORT = 6650
 
+_EMPTY = "is empty; leave the line out or give it a value"
 _BIND_HELP = "host:port, [IPv6 address]:port in quotes, or :port for all addresses"
 _BROKER_HELP = "pulsar://host:port"
 
@@ -76,12 +82,29 @@ def _quantity(value: object, units: Mapping[str, float], complaint: str) -> floa
     return float(match[1]) * unit
 
 
+def entries(value: object) -> object:
+    """Split one text with commas, as one environment variable gives it; nothing is no entries.
+
+    Digits become numbers, as YAML would read them in a list. What is no text stays as it is.
+    """
+    if value is None:
+        return []
+    if isinstance(value, int):
+        return [value]
+    if not isinstance(value, str):
+        return value
+    parts = [part.strip() for part in value.split(",")] if value.strip() else []
+    return [int(part) if _NUMBER.fullmatch(part) else part for part in parts]
+
+
 def text(value: object) -> str:
     """Read a text that is not empty."""
+    if value is None:
+        raise ValueError(_EMPTY)
     if not isinstance(value, str):
         raise ValueError("is not a text; put it in quotes")  # noqa: TRY004 - pydantic wants these
     if not value.strip():
-        raise ValueError("is empty; leave the line out or give it a value")
+        raise ValueError(_EMPTY)
     return value
 
 
@@ -121,11 +144,11 @@ def _broker_endpoint(value: str) -> Address:
 
 def brokers(value: object) -> object:
     """Split one text with commas; as in Pulsar's own URLs only the first part needs a scheme."""
-    if not isinstance(value, str):
-        return value
-    scheme, mark, _ = value.partition("://")
-    parts = [part.strip() for part in value.split(",")]
-    return [part if "://" in part else scheme + mark + part for part in parts]
+    parts = entries(value)
+    if not isinstance(value, str) or not isinstance(parts, list):
+        return parts
+    scheme, mark, _ = value.strip().partition("://")
+    return [part if "://" in str(part) else f"{scheme}{mark}{part}" for part in parts]
 
 
 def port(value: object) -> int:
@@ -137,7 +160,7 @@ def port(value: object) -> int:
 
 def host_pattern(value: object) -> str:
     """Read a host name or address, `*` in it standing for any characters; lower case."""
-    pattern = text(value).lower()
+    pattern = text(value).lower().rstrip(".")
     if _HOST_PATTERN.fullmatch(pattern):
         return pattern
     raise ValueError("is not a host; a name, an address, or *.example.org for all below it")
@@ -146,11 +169,13 @@ def host_pattern(value: object) -> str:
 def host_template(value: object) -> str:
     """Read the name of a broker towards clients, with `{n}` where its number goes."""
     template = text(value)
-    if template.count("{n}") == 1 and _READABLE.fullmatch(template.replace("{n}", "0")):
+    largest = template.replace("{n}", _LARGEST_NUMBER)
+    fits = len(largest) <= _HOST_LENGTH and _READABLE.fullmatch(largest)
+    if template.count("{n}") == 1 and fits:
         return template
     raise ValueError(
-        "is not a name with one {n}, of a-z 0-9 - and the last label beginning with a letter; "
-        "broker-{n}.example"
+        "is not a name with one {n}, of a-z 0-9 -, at most 63 between dots with six digits for "
+        "{n}, the last label beginning with a letter; broker-{n}.example"
     )
 
 
@@ -187,12 +212,15 @@ def _endpoint(value: object, help_text: str) -> tuple[str, int | None]:
 
 
 def _is_host(host: str) -> bool:
-    if not host or ":" in host:
+    # A name that ends in a number is an IPv4 address or a slip: browsers agree (WHATWG URL).
+    if not host or ":" in host or host.rpartition(".")[2].isdecimal():
         return not host or _is_address(host)
     return len(host) <= _HOST_LENGTH and _HOST.fullmatch(host) is not None
 
 
 def _is_address(host: str) -> bool:
+    if "%" in host:  # a zone means something on one machine only
+        return False
     try:
         ipaddress.ip_address(host)
     except ValueError:

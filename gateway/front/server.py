@@ -127,7 +127,9 @@ class Server:
             if bind.host or not self._sockets or error.errno not in _NO_IPV6:
                 self.stop()
                 reason = (error.strerror or str(error)).lower()
-                raise ConfigurationError(f"cannot listen on {bind}: {reason}") from None
+                raise ConfigurationError(
+                    f"cannot listen on {bind}: {reason}; another bind, or ask why: gateway doctor"
+                ) from None
         return tuple(Address(*sock.getsockname()[:2]) for sock in self._sockets)
 
     def _port(self, port: int) -> int:

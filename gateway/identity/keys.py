@@ -109,7 +109,8 @@ def _decoded(content: bytes, what: str) -> bytes:
         return base64.b64decode(content.removeprefix(_ENCODED).strip(), validate=True)
     except binascii.Error:
         raise ConfigurationError(
-            f"{what} begins with {_ENCODED.decode()} but what follows is not base64"
+            f"{what} begins with {_ENCODED.decode()} but what follows is not base64. "
+            "Encode the key again, or put its raw bytes there"
         ) from None
 
 

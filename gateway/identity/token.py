@@ -160,7 +160,8 @@ def _check_algorithms(algorithms: Collection[str]) -> None:
 def _check_key(key: TokenKey, algorithms: Collection[str]) -> None:
     if not any(_fits(key, name) for name in algorithms):
         raise ConfigurationError(
-            f"A token key ({_describe(key)}) fits none of the algorithms {', '.join(algorithms)}"
+            f"A token key ({_describe(key)}) fits none of the algorithms {', '.join(algorithms)}. "
+            "Name one that it fits in algorithms, or another key"
         )
 
 

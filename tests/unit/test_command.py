@@ -108,7 +108,6 @@ def test_the_installed_command_is_the_same() -> None:
     [
         pytest.param([], id="nothing"),
         pytest.param(["frobnicate"], id="no such command"),
-        pytest.param(["run"], id="no file"),
         pytest.param(["check", "a.yaml", "b.yaml"], id="two files"),
         pytest.param(["check", "--trace", "a.yaml"], id="an option of another command"),
     ],
@@ -151,7 +150,9 @@ def test_a_file_that_is_not_there_is_a_mistake(
 ) -> None:
     path = tmp_path / "gateway.yaml"
     assert main([command, str(path)]) == 2
-    assert capsys.readouterr() == ("", f"{path}: cannot be read: no such file or directory\n")
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"{path}: cannot be read: no such file or directory; ")
 
 
 @pytest.mark.parametrize("command", ["check", "run"])
@@ -176,7 +177,7 @@ def test_a_port_in_use_is_one_clear_line(server: str, write: Writer) -> None:
         done = completed("run", write.whole(**ports))
     assert (done.returncode, done.stdout) == (2, "")
     last = done.stderr.splitlines()[-1]
-    assert last == f"cannot listen on 127.0.0.1:{port}: address already in use"
+    assert last.startswith(f"cannot listen on 127.0.0.1:{port}: address already in use; ")
     assert "Traceback" not in done.stderr
 
 

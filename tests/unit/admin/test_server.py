@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 import h11
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gateway.admin import server
 from gateway.admin.routes import METRICS_TYPE, routes
-from gateway.admin.server import Routes, attend, serve
+from gateway.admin.server import Actions, Routes, attend, serve
 from gateway.errors import ConfigurationError
 from gateway.wire.contract import Address
 
@@ -65,11 +65,11 @@ def answers_in(data: bytes, *methods: str) -> list[Answer]:
     return found
 
 
-async def said(request: bytes, known: Routes) -> bytes:
+async def said(request: bytes, known: Routes, actions: Actions = server.NONE) -> bytes:
     """Send bytes, then the end of the stream, and answer all that came back."""
     client, served = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(attend, served, known)
+        nursery.start_soon(attend, served, known, actions)
         await client.send_all(request)
         await client.send_eof()
         return b"".join([bytes(data) async for data in client])
@@ -145,6 +145,51 @@ async def test_another_method_is_not_allowed(gateway: Gateway) -> None:
     status, headers, body = await asked(request, gateway.routes())
     assert (status, body) == (405, b"only GET and HEAD\n")
     assert headers[b"allow"] == b"GET, HEAD"
+
+
+# -- actions ---------------------------------------------------------------------------------
+
+POST = b"POST %b HTTP/1.1\r\nHost: gw\r\n\r\n"
+
+
+def acting() -> tuple[Routes, Actions]:
+    """A path that is got and posted, and one that is only posted; both say what was asked."""
+
+    def echo(query: Mapping[str, str]) -> server.Answer:
+        return server.Answer(200, [repr(dict(query)).encode()])
+
+    return {"/both": lambda: server.Answer(200, [b"got"])}, {"/both": echo, "/act": echo}
+
+
+async def acted(request: bytes, method: str = "POST") -> Answer:
+    known, actions = acting()
+    (answer,) = answers_in(await said(request, known, actions), method)
+    return answer
+
+
+async def test_an_action_is_given_the_query() -> None:
+    status, _, body = await acted(POST % b"/act?topic=a%2Fb&assigned=true&x=&x=y&empty=")
+    wanted = {"topic": "a/b", "assigned": "true", "x": "y", "empty": ""}
+    assert (status, body) == (200, repr(wanted).encode())
+
+
+async def test_a_path_may_be_got_and_posted() -> None:
+    assert (await acted(GET % (b"/both?x=y", b""), "GET"))[2] == b"got"
+    assert (await acted(POST % b"/both?x=y"))[2] == b"{'x': 'y'}"
+
+
+async def test_what_is_only_posted_cannot_be_got() -> None:
+    status, headers, body = await acted(GET % (b"/act", b""), "GET")
+    assert (status, headers[b"allow"], body) == (405, b"POST", b"only POST\n")
+
+
+async def test_an_unknown_action_is_not_here() -> None:
+    assert (await acted(POST % b"/"))[::2] == (404, b"not here; /act /both\n")
+
+
+async def test_the_gateway_refuses_to_act(gateway: Gateway) -> None:
+    status, headers, _ = await asked(POST % b"/metrics", gateway.routes(), "POST")
+    assert (status, headers[b"allow"]) == (405, b"GET, HEAD")
 
 
 # -- connections -----------------------------------------------------------------------------
@@ -330,7 +375,7 @@ async def test_an_address_in_use_is_told_to_a_person(
     (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
     with pytest.raises(ConfigurationError) as caught:
         await serve(address, gateway.routes())
-    assert str(caught.value) == f"cannot listen on {address}: address already in use"
+    assert str(caught.value).startswith(f"cannot listen on {address}: address already in use; ")
 
 
 async def test_an_address_of_somebody_else_is_told_to_a_person(gateway: Gateway) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.brokers.targets import REFUSED, TargetList
+from gateway.config.model import Targets
 from gateway.errors import ConfigurationError
 from gateway.wire.contract import Address
 
@@ -95,3 +96,13 @@ def test_what_is_wrong_is_explained(
 ) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         TargetList(hosts, networks, ports)
+
+
+def test_configured_brokers_are_allowed_whatever_is_listed() -> None:
+    listed = Targets(hosts=("*.pulsar.svc",), ports=(6650,))
+    targets = TargetList.of([Address("Broker.example.", 16650)], listed)
+    assert targets.check("broker.example", "10.0.0.1", 16650) is None
+    assert targets.check("broker.example", "10.0.0.1", 6650) is REFUSED
+    assert targets.check("other.example", "10.0.0.1", 16650) is REFUSED
+    assert targets.check("b.pulsar.svc", "10.0.0.1", 6650) is None
+    assert targets.check("b.pulsar.svc", "10.0.0.1", 16650) is REFUSED

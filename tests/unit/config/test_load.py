@@ -182,7 +182,7 @@ def test_check_counts_listeners_and_clusters(write: Write) -> None:
 # -- one mistake -----------------------------------------------------------------------------
 
 ONE_MISTAKE = [
-    ("version: 1", "version: 2", "version: is not a version that this gateway understands; it"),
+    ("version: 1", "version: 2", "version: is not a version that this gateway understands; 1"),
     ("version: 1", "version: true", "version: is not a version that this gateway understands"),
     (
         "    unknown: mask",
@@ -206,7 +206,7 @@ ONE_MISTAKE = [
     ("[ES256, PS256]", "[none]", "token.algorithms[0]: would accept tokens that nobody signed"),
     ("[ES256, PS256]", "[XS256]", "token.algorithms[0]: is not an algorithm known here; one of"),
     ("[ES256, PS256]", "[]", "token.algorithms: is empty; at least one"),
-    ("[ES256, PS256]", "ES256", "token.algorithms: is not a list; indented lines"),
+    ("[ES256, PS256]", "{a: b}", "token.algorithms: is not a list; indented lines"),
     ("clock_skew: 30s", "clock_skew: 1h", "clock_skew: is out of bounds; from 0 to 10m"),
     ('"::1"]', '"::1", here]', "listeners[0].trace[2]: is not a network; 10.0.0.0/8"),
     ("pulsar://a:16650", "pulsar+ssl://a:1", "brokers[0]: TLS to brokers is not there yet; pulsar"),
@@ -350,7 +350,7 @@ deadlines: {idle: ages}
 
 
 TOLD = """\
-gateway.yaml:1: version: is not a version that this gateway understands; it understands 1
+gateway.yaml:1: version: is not a version that this gateway understands; 1, without quotes
 gateway.yaml:2: listners: is not a key known here; did you mean 'listeners'?
 gateway.yaml:6: listeners[0].bind: stands there twice, first in line 5; once
 gateway.yaml:7: listeners[0].cluster: names no cluster; did you mean 'main'?

@@ -78,6 +78,8 @@ def test_binds_are_read(written: object, address: Address) -> None:
         "[::1]",
         "a b:1",
         "*:1",
+        "127.0.0:1",
+        "[fe80::1%eth0]:1",
     ],
 )
 def test_what_is_no_bind_is_refused(written: object) -> None:
@@ -108,6 +110,9 @@ def test_brokers_are_read(written: object, address: Address) -> None:
         ("pulsar://b:0", "or port 0"),
         ("pulsar://user:secret@b:6650", "is not an address"),
         ("pulsar://b:6650/path", "is not an address"),
+        ("pulsar://10.0.0.300:6650", "has a host that cannot be"),
+        ("pulsar://10.0.0:6650", "has a host that cannot be"),
+        ("pulsar://[fe80::1%eth0]:6650", "has a host that cannot be"),
     ],
 )
 def test_what_is_no_broker_is_refused(written: object, complaint: str) -> None:
@@ -121,6 +126,26 @@ def test_one_text_of_brokers_is_split_and_shares_its_first_scheme() -> None:
         "pulsar://b:2",
         "http://c",
     ]
+
+
+@pytest.mark.parametrize(
+    ("written", "entries"),
+    [
+        ("a, b ,c", ["a", "b", "c"]),
+        ("a", ["a"]),
+        ("6650,x", [6650, "x"]),
+        (6650, [6650]),
+        ("a,,b", ["a", "", "b"]),
+        ("1" * 10, ["1" * 10]),
+        ("", []),
+        (" ", []),
+        (None, []),
+        ([1, "a"], [1, "a"]),
+        ({"a": 1}, {"a": 1}),
+    ],
+)
+def test_one_text_with_commas_is_a_list(written: object, entries: object) -> None:
+    assert units.entries(written) == entries
 
 
 def test_a_list_of_brokers_stays_as_it_is() -> None:
@@ -168,10 +193,24 @@ def test_what_is_no_host_pattern_is_refused(written: object) -> None:
         units.host_pattern(written)
 
 
+def test_the_last_dot_of_a_host_means_nothing() -> None:
+    assert units.host_pattern("*.pulsar.svc.") == "*.pulsar.svc"
+    with pytest.raises(ValueError, match="is not a host"):
+        units.host_pattern(".")
+
+
 def test_templates_need_the_number_of_a_broker() -> None:
     assert units.host_template("broker-{n}.example") == "broker-{n}.example"
     assert units.broker_template("pulsar-{n}.internal:6650") == "pulsar-{n}.internal:6650"
-    for written in ("b.example", "b-{n}-{n}.example", "b-{n}-{m}.x", "{n}:1", "B{n}.x", "a.{n}"):
+    for written in (
+        "b" * 58 + "-{n}",
+        "b.example",
+        "b-{n}-{n}.example",
+        "b-{n}-{m}.x",
+        "{n}:1",
+        "B{n}.x",
+        "a.{n}",
+    ):
         with pytest.raises(ValueError, match=r"\{n\}"):
             units.host_template(written)
     for written in (
@@ -179,6 +218,7 @@ def test_templates_need_the_number_of_a_broker() -> None:
         "pulsar.internal:6650",
         "p-{n}:0",
         "p-{n}:x",
+        "p.{n}:1",
         "{n}{n}:1",
     ):
         with pytest.raises(ValueError, match=r"\{n\}"):

@@ -1,0 +1,112 @@
+"""Environment variables in the values of a file: `${NAME}`, `${NAME:-default}`, `$$` for a dollar.
+
+A variable's value replaces text within one scalar of the node graph, after YAML was read. So it
+cannot bring structure with it (a comment, another key), and every line is still known.
+A plain scalar is typed anew afterwards: `${PORT}` is a number where PORT is digits. One in quotes
+stays a text. Keys are never touched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+import yaml
+
+from gateway.config.mistakes import Mistake, Place
+
+# A default may hold braces in pairs (`broker-{n}.example`), but no other variable.
+_VARIABLE = re.compile(
+    r"""\$(?:
+        (?P<dollar>\$)
+        | \{ (?P<name>[A-Za-z_][A-Za-z0-9_]*) (?: :- (?P<default> (?:
+            [^{}$] | \$(?!\{) | \{[^{}$]*\}
+        )*))? \}
+        | \{ # and nothing that is a variable
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+
+_YAML = "tag:yaml.org,2002:"
+# What a plain value may become. Else it is a text, never an instruction such as `<<`.
+_PLAIN = frozenset(_YAML + kind for kind in ("bool", "float", "int", "null"))
+
+Resolve = Callable[[str], str]
+"""Answers the tag that YAML gives to a plain text."""
+
+
+class Substitution:
+    """One walk through a node graph.
+
+    `mistakes`: what it could not replace. `used`: the variables whose values stand at a place.
+    """
+
+    def __init__(self, environment: Mapping[str, str], resolve: Resolve) -> None:
+        self.mistakes: list[Mistake] = []
+        self.used: dict[Place, list[str]] = {}
+        self._environment = environment
+        self._resolve = resolve
+        self._done: dict[int, yaml.Node] = {}
+
+    def replaced(self, node: yaml.Node, place: Place = ()) -> yaml.Node:
+        """Answer a node with its variables replaced; collections are changed as they are.
+
+        A scalar is answered anew: an anchor may give the same one to a key.
+        """
+        if id(node) not in self._done:
+            self._done[id(node)] = node  # before going in: a list may hold itself
+            if isinstance(node, yaml.ScalarNode) and "$" in node.value:
+                self._done[id(node)] = self._scalar(node, place)
+            elif isinstance(node, yaml.MappingNode):
+                node.value = [
+                    (key, self.replaced(value, (*place, str(key.value))))
+                    for key, value in node.value
+                ]
+            elif isinstance(node, yaml.SequenceNode):
+                node.value = [
+                    self.replaced(value, (*place, index)) for index, value in enumerate(node.value)
+                ]
+        return self._done[id(node)]
+
+    def _scalar(self, node: yaml.ScalarNode, place: Place) -> yaml.ScalarNode:
+        line = node.start_mark.line + 1
+        text = _VARIABLE.sub(lambda found: self._value(found, place, line), node.value)
+        tag = node.tag
+        if not node.style and tag == _YAML + "str":
+            tag = self._resolve(text)
+        new = yaml.ScalarNode(tag if tag in _PLAIN else node.tag, text)
+        new.start_mark, new.end_mark, new.style = node.start_mark, node.end_mark, node.style
+        return new
+
+    def _value(self, found: re.Match[str], place: Place, line: int) -> str:
+        if found["dollar"]:
+            return "$"
+        name, default = found["name"], found["default"]
+        value = self._environment.get(name) if name else None
+        if default is not None and not value:
+            return default.replace("$$", "$")
+        if value is None or not _is_text(value):
+            self.mistakes.append(Mistake(place, _complaint(name, value), line))
+            return ""
+        self.used.setdefault(place, []).append(name)
+        return value
+
+
+def _complaint(name: str | None, value: str | None) -> str:
+    if name is None:
+        return "has a ${ that is not a variable; ${NAME}, ${NAME:-default}, or $$ for a dollar"
+    if value is None:
+        return (
+            f"uses the environment variable {name}, which is not set; "
+            f"set it, or give a default: ${{{name}:-...}}"
+        )
+    return f"uses the environment variable {name}, which is no text; a value in UTF-8"
+
+
+def _is_text(value: str) -> bool:
+    """Bytes that are not UTF-8 come as surrogates, which no file could hold."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,74 @@
+"""Where the demo listens, all on loopback."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gateway.errors import ConfigurationError
+from gateway.wire.contract import Address
+
+HOST = "127.0.0.1"
+
+VARIABLE = "GATEWAY_DEMO_PORTS"
+"""Names other ports: three numbers with commas, in the order of `Ports`."""
+
+_LAST_PORT = 65535
+
+
+class Ports(NamedTuple):
+    """Of the gateway's listener, its admin listener, and the sandbox's control."""
+
+    clients: int = 6650
+    admin: int = 8080
+    control: int = 16680
+
+
+def chosen(environment: Mapping[str, str]) -> Ports:
+    """The usual ports, or those that `GATEWAY_DEMO_PORTS` names. Raises `ConfigurationError`."""
+    text = environment.get(VARIABLE)
+    if not text:
+        return Ports()
+    numbers = [int(part) for part in text.split(",") if part.strip().isdecimal()]
+    good = {number for number in numbers if 1 <= number <= _LAST_PORT}
+    if len(text.split(",")) != len(Ports._fields) or len(good) != len(Ports._fields):
+        usual = ",".join(map(str, Ports()))
+        raise ConfigurationError(
+            f"{VARIABLE} is wrong; three different ports with commas, as {usual}: "
+            "for clients, admin and control"
+        )
+    return Ports(*numbers)
+
+
+def require_free(ports: tuple[int, ...]) -> None:
+    """Raises `ConfigurationError` that names the first port on which somebody listens."""
+    for port in ports:
+        try:
+            socket.create_server((HOST, port)).close()
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot listen on {HOST}:{port}: {_reason(error)}; end what listens there, "
+                f"or name other ports: {VARIABLE}=26650,28080,26680"
+            ) from None
+
+
+def require_reachable(addresses: tuple[Address, ...], seconds: float) -> None:
+    """Raises `ConfigurationError` where none of some brokers accepts within so long each."""
+    reasons = []
+    for address in addresses:
+        try:
+            socket.create_connection((address.host, address.port), seconds).close()
+        except OSError as error:
+            reasons.append(f"{address}: {_reason(error)}")
+        else:
+            return
+    raise ConfigurationError(f"cannot connect to any broker ({'; '.join(reasons)}); is it running?")
+
+
+def _reason(error: OSError) -> str:
+    """What the system says, without what Python adds."""
+    if error.errno and error.errno > 0:  # those of name look-ups are negative
+        return os.strerror(error.errno).lower()
+    return (error.strerror or str(error)).lower()

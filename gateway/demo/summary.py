@@ -1,0 +1,143 @@
+"""The end of the demo: what the clients counted, beside what the gateway counted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from gateway.demo.figures import Snapshot, TopicFigures
+from gateway.demo.plan import short
+from gateway.demo.table import WIDTH
+from gateway.demo.tally import Counts
+
+
+class Verdict(StrEnum):
+    """What a comparison says of one topic."""
+
+    EQUAL = "equal"
+    REPEATED = "repeats"
+    VISITED = "visitors"
+    FAILED = "FAILED"
+    LOST = "LOST"
+    DIFFERENT = "DIFFERENT"
+
+
+GOOD = frozenset({Verdict.EQUAL, Verdict.REPEATED, Verdict.VISITED})
+
+NOTES = {
+    Verdict.REPEATED: "the topic moved, or a connection was lost: what was under way then was sent "
+    "or delivered again, and the gateway counted it again",
+    Verdict.VISITED: "other clients used the topic too, and the gateway counted theirs as well",
+    Verdict.FAILED: "the broker did not take all that was sent",
+    Verdict.LOST: "messages with a receipt were not received",
+    Verdict.DIFFERENT: "the gateway and the clients did not count the same",
+}
+"""What a verdict means, where it does not say so itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One topic: the clients' counts, the gateway's, and what they say together."""
+
+    topic: str
+    counts: Counts
+    seen: TopicFigures
+    verdict: Verdict
+
+
+def compare(
+    counts: Mapping[str, Counts],
+    last: Snapshot,
+    moved: Collection[str] = (),
+    visited: Collection[str] = (),
+) -> list[Row]:
+    """One row for each topic of the demo. `moved`: topics that changed their broker; `visited`:
+    topics that others used too.
+    """
+    rows = []
+    for topic, each in counts.items():
+        seen = last.topics.get(topic, TopicFigures())
+        disturbed = each.moved or topic in moved or last.broken > 0
+        verdict = judge(each, seen, disturbed=disturbed, visited=topic in visited)
+        rows.append(Row(topic, each, seen, verdict))
+    return rows
+
+
+def judge(counts: Counts, seen: TopicFigures, *, disturbed: bool, visited: bool) -> Verdict:
+    """Hold what clients counted on one topic against what the gateway saw of it.
+
+    `disturbed`: the topic moved, or a connection was lost. Then clients send again what had no
+    receipt, and brokers deliver again what was not acknowledged: more may pass, never less.
+    """
+    if counts.lost:
+        return Verdict.LOST
+    if counts.failed:
+        return Verdict.FAILED
+    more_in, more_out = seen.messages_in - counts.sent, seen.messages_out - counts.received
+    if more_in == more_out == counts.doubled == counts.strange == 0:
+        return Verdict.EQUAL
+    if visited and more_in >= 0 and more_out >= 0:
+        return Verdict.VISITED
+    if disturbed and more_in >= 0 and more_out >= 0:
+        return Verdict.REPEATED
+    return Verdict.DIFFERENT
+
+
+def is_good(rows: Sequence[Row]) -> bool:
+    """Messages made the round trip, and both sides counted the same."""
+    return _round_trips(rows) > 0 and all(row.verdict in GOOD for row in rows)
+
+
+def sentence(rows: Sequence[Row]) -> str:
+    """What it comes to, in one line."""
+    if not _round_trips(rows):
+        return "No message made the round trip."
+    bad = [short(row.topic) for row in rows if row.verdict not in GOOD]
+    if bad:
+        return f"Not in order: {', '.join(bad)}."
+    how = "as the clients count, and as the gateway counts"
+    return f"{_round_trips(rows):,} messages made the round trip, {how}. None was lost."
+
+
+def rendered(rows: Sequence[Row]) -> RenderableType:
+    """The table of the end, and its sentence."""
+    table = Table(
+        box=box.SIMPLE_HEAD, width=WIDTH, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    table.add_column("topic", ratio=1, no_wrap=True)
+    for heading in ("sent", "receipts", "received", "doubled", "lost", "gateway in", "out"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict")
+    for row in rows:
+        style = "" if row.verdict in GOOD else "bold red"
+        table.add_row(short(row.topic), *_cells(row), row.verdict.value, style=style)
+    return Group(Text(), table, Text(), *_notes(rows), Text(sentence(rows), style="bold"))
+
+
+def _notes(rows: Sequence[Row]) -> list[Text]:
+    verdicts = dict.fromkeys(row.verdict for row in rows)
+    return [Text(f"{each}: {NOTES[each]}") for each in verdicts if each in NOTES]
+
+
+def _cells(row: Row) -> list[str]:
+    counts, seen = row.counts, row.seen
+    numbers = (
+        counts.sent,
+        counts.acknowledged,
+        counts.received,
+        counts.doubled,
+        counts.lost,
+        seen.messages_in,
+        seen.messages_out,
+    )
+    return [f"{number:,}" for number in numbers]
+
+
+def _round_trips(rows: Sequence[Row]) -> int:
+    return sum(row.counts.distinct for row in rows)

@@ -1,0 +1,97 @@
+"""What the machine allows the process: descriptors and memory."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+from gateway.config import model
+from gateway.doctor.finding import Finding, ok, warn
+
+MIB = 1024 * 1024
+
+OWN_DESCRIPTORS = 100
+"""Listeners, the log, epoll and so on take some twenty; the rest is for chased lookups, which have
+side connections for some seconds."""
+
+OWN_MEMORY = 64 * MIB
+"""Bytes of a process without connections; measured."""
+
+IDLE_CONNECTION = 5632
+"""Bytes of one idle connection; measured."""
+
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+OWN_GROUP = Path("/proc/self/cgroup")
+
+_UNIFIED = "0::"
+"""How the line of version 2 begins in a list of a process's control groups."""
+
+
+def examine(configuration: model.Configuration) -> Iterator[Finding]:
+    """Compare what the limits of a configuration may need with what there is."""
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    connections = configuration.limits.connections * len(configuration.listeners)
+    yield descriptors(connections, None if soft == resource.RLIM_INFINITY else soft)
+    needed = OWN_MEMORY + configuration.limits.buffered + connections * IDLE_CONNECTION
+    yield memory(needed, *available(CONTROL_GROUPS, OWN_GROUP, _physical()))
+
+
+def descriptors(connections: int, there: int | None) -> Finding:
+    """`there`: how many the process may have; None: endless."""
+    what, needed = "descriptors", 2 * connections + OWN_DESCRIPTORS
+    if there is None or there >= needed:
+        return ok(what, f"{there or 'endless'}, {needed} at the most")
+    return warn(
+        what,
+        f"{there} in this shell; limits.connections ({connections} in all) may need {needed}",
+        "Beyond them new connections wait. Raise the limit (in systemd LimitNOFILE=), or set "
+        "limits.connections lower:",
+        f"ulimit -n {needed}",
+    )
+
+
+def memory(needed: int, there: int, bound: str) -> Finding:
+    """`needed` and `there` are bytes; `bound`: what sets the limit."""
+    what, told = "memory", f"{there // MIB} MiB by {bound}"
+    if there >= needed:
+        return ok(what, f"{told}, {needed // MIB} MiB at the most")
+    return warn(
+        what,
+        f"{told}; limits.buffered and limits.connections may need {needed // MIB} MiB",
+        "With slow clients the process would be killed. Allow more memory, or set "
+        "limits.buffered or limits.connections lower.",
+    )
+
+
+def available(groups: Path, own: Path, physical: int) -> tuple[int, str]:
+    """Bytes that the process may have, and what says so: its container, or the machine."""
+    limits = [limit for limit in map(_limit, _around(groups, own)) if limit is not None]
+    if limits and min(limits) < physical:
+        return min(limits), "the container's limit"
+    return physical, "the machine"
+
+
+def _around(groups: Path, own: Path) -> Iterator[Path]:
+    """The control group of the process and those around it."""
+    try:
+        lines = own.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    path = next((line.removeprefix(_UNIFIED) for line in lines if line.startswith(_UNIFIED)), "/")
+    group = groups / path.lstrip("/")
+    yield group
+    yield from (outer for outer in group.parents if outer.is_relative_to(groups))
+
+
+def _limit(group: Path) -> int | None:
+    try:
+        text = (group / "memory.max").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return int(text) if text.isdecimal() else None
+
+
+def _physical() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

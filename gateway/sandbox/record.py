@@ -1,0 +1,85 @@
+"""What a SEND carries behind its command, read once and kept as it came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct
+
+from google.protobuf.message import DecodeError
+
+from gateway.errors import PeerError
+from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
+from gateway.wire.pulsar.frames import CHECKSUM_MAGIC
+from gateway.wire.pulsar.metadata import as_count
+
+try:
+    from crc32c import crc32c as _crc32c
+except ImportError:  # a package for tests: without it checksums pass unproved
+    _crc32c = None  # type: ignore[assignment]
+
+OVERHEAD = 512
+"""Bytes that an entry costs beside its content: the objects that hold it, here and in cursors."""
+
+_CHECKSUM = Struct(">HI")
+_SIZE = Struct(">I")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One entry. `content`: checksum, metadata and payload, untouched.
+
+    `messages`: how many it holds, at least one. `published`: milliseconds since 1970, by the
+    producer's clock. `key`: what Key_Shared subscriptions go by.
+    """
+
+    content: bytes
+    messages: int
+    batched: bool
+    published: int
+    key: bytes
+
+    @property
+    def cost(self) -> int:
+        """Bytes of memory."""
+        return len(self.content) + OVERHEAD
+
+
+def read_record(content: bytes) -> Record | None:
+    """The entry of a SEND; None where its checksum is wrong. Raises `PeerError`."""
+    start = 0
+    if len(content) >= _CHECKSUM.size:
+        magic, checksum = _CHECKSUM.unpack_from(content)
+        if magic == CHECKSUM_MAGIC:
+            start = _CHECKSUM.size
+            if not _is_right(checksum, memoryview(content)[start:]):
+                return None
+    return _record(content, _metadata(content, start))
+
+
+def _is_right(checksum: int, content: memoryview) -> bool:
+    return _crc32c is None or _crc32c(content) == checksum
+
+
+def _metadata(content: bytes, start: int) -> MessageMetadata:
+    begin = start + _SIZE.size
+    size = _SIZE.unpack_from(content, start)[0] if len(content) >= begin else len(content)
+    if begin + size > len(content):
+        raise PeerError("a SEND whose metadata is cut")
+    try:
+        return MessageMetadata.FromString(content[begin : begin + size])
+    except DecodeError:
+        raise PeerError("a SEND whose metadata cannot be decoded") from None
+
+
+def _record(content: bytes, about: MessageMetadata) -> Record:
+    batched = about.HasField("num_messages_in_batch")
+    messages = as_count(about.num_messages_in_batch) if batched else 1
+    return Record(content, messages, batched, about.publish_time, _key(about))
+
+
+def _key(about: MessageMetadata) -> bytes:
+    """As brokers do: what has no key goes by where it comes from, and so to everybody in turn."""
+    if about.ordering_key:
+        return about.ordering_key
+    key = about.partition_key or f"{about.producer_name}-{about.sequence_id}"
+    return str(key).encode()  # what is not UTF-8 comes out of protobuf as bytes

@@ -1,0 +1,112 @@
+"""One topic, or one partition: its log, who produces, who subscribes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.sandbox.log import Log
+from gateway.sandbox.subscription import Subscription
+
+if TYPE_CHECKING:
+    from gateway.sandbox.consumer import Consumer, Producer
+    from gateway.sandbox.log import Position
+    from gateway.sandbox.names import TopicName
+    from gateway.sandbox.record import Record
+
+MOST_SUBSCRIPTIONS = 1000
+"""Of a topic: each costs time with every entry."""
+
+
+class Topic:
+    """`owner`: the number of the broker that serves it; `ledger`: the id of its first one."""
+
+    def __init__(self, name: TopicName, owner: int, ledger: int) -> None:
+        self.name = name
+        self.partition = name.partition
+        self.owner = owner
+        self.log = Log(ledger)
+        self.producers: dict[str, Producer] = {}
+        self.subscriptions: dict[str, Subscription] = {}
+
+    # -- entries ---------------------------------------------------------------------------------
+
+    def publish(self, record: Record) -> Position:
+        """Keep an entry and deliver it."""
+        offset = self.log.append(record)
+        for subscription in self.subscriptions.values():
+            subscription.dispatch()
+        return self.log.position(offset)
+
+    def forget_oldest(self) -> int:
+        """Forget the oldest entry; answers the bytes that it took."""
+        cost = self.log.forget_oldest()
+        for subscription in self.subscriptions.values():
+            subscription.trim()
+        return cost
+
+    # -- producers -------------------------------------------------------------------------------
+
+    def add_producer(self, producer: Producer) -> bool:
+        """Let a producer in, unless its name is in use.
+
+        One of a name that its user did not choose takes the place of its own earlier self: its
+        connection broke, and we have not noticed yet.
+        """
+        other = self.producers.get(producer.name)
+        if other is not None and not _succeeds(producer, other):
+            return False
+        if other is not None:
+            other.link.close_producer(other, None)
+        self.producers[producer.name] = producer
+        return True
+
+    def remove_producer(self, producer: Producer) -> None:
+        if self.producers.get(producer.name) is producer:
+            del self.producers[producer.name]
+
+    # -- subscriptions ---------------------------------------------------------------------------
+
+    def subscribe(self, name: str, start: int, *, durable: bool) -> Subscription | None:
+        """A subscription, made at an offset where there is none; None where there are too many."""
+        found = self.subscriptions.get(name)
+        if found is not None:
+            return found
+        if len(self.subscriptions) >= MOST_SUBSCRIPTIONS:
+            return None
+        found = Subscription(self.log, start, durable=durable, partition=self.partition)
+        self.subscriptions[name] = found
+        return found
+
+    def detach(self, name: str, consumer: Consumer) -> None:
+        """A consumer goes, and with the last one a subscription that is not durable."""
+        subscription = self.subscriptions[name]
+        subscription.detach(consumer)
+        if not subscription.durable and not subscription.consumers:
+            del self.subscriptions[name]
+
+    # -- moves -----------------------------------------------------------------------------------
+
+    def move(self, owner: int, ledger: int, url: str | None) -> None:
+        """Go to another broker: everybody is sent away, and to `url` if that is told."""
+        self.owner = owner
+        self.log.begin_ledger(ledger)
+        for producer in list(self.producers.values()):
+            producer.link.close_producer(producer, url)
+        for subscription in list(self.subscriptions.values()):
+            close_consumers(subscription, url)
+
+
+def close_consumers(subscription: Subscription, url: str | None = None) -> None:
+    """The broker closes all consumers of a subscription."""
+    # What the first had is not for those who are closed next.
+    for consumer in list(subscription.consumers):
+        consumer.permits = 0
+    for consumer in list(subscription.consumers):
+        consumer.link.close_consumer(consumer, url)
+
+
+def _succeeds(producer: Producer, other: Producer) -> bool:
+    if producer.link is other.link and producer.id == other.id:
+        return True
+    same = producer.id == other.id and not (producer.named or other.named)
+    return same and producer.epoch > other.epoch

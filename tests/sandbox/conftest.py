@@ -1,0 +1,48 @@
+"""A sandbox of its own for each module, since its tests break it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.real.bounds import pytest_runtest_call  # noqa: F401 - a hook: no test hangs for ever
+from tests.sandbox.peer import Peer
+from tests.support.sandbox import Sandbox
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A sandbox to be broken."""
+    sandbox = Sandbox(tmp_path_factory.mktemp("sandbox"))
+    sandbox.start()
+    yield sandbox
+    sandbox.stop()
+
+
+@pytest.fixture
+def peer(broken: Sandbox) -> Iterator[Peer]:
+    """A connection to its first broker."""
+    with Peer.of(broken, 0) as peer:
+        peer.connect()
+        yield peer
+
+
+@pytest.fixture(scope="module")
+def secret(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a secret that tokens are made with."""
+    path = tmp_path_factory.mktemp("secret") / "token.key"
+    path.write_bytes(secrets.token_bytes(32))
+    return path
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory, secret: Path) -> Iterator[Sandbox]:
+    """A sandbox that wants tokens, and lets the role `proxy` speak for others."""
+    options = ["--token-secret", str(secret), "--proxy-role", "proxy"]
+    sandbox = Sandbox(tmp_path_factory.mktemp("guarded"), *options)
+    sandbox.start()
+    yield sandbox
+    sandbox.stop()

@@ -1,0 +1,263 @@
+"""What `gateway init` writes is accepted as it is, and nothing is written over."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from gateway.__main__ import main
+from gateway.config import source
+from gateway.config.init import write
+from gateway.config.load import load
+from gateway.config.model import Configuration
+from gateway.config.trial import LIFETIME, issue
+from gateway.errors import ConfigurationError
+from gateway.identity.keys import public_key
+from gateway.identity.token import EXPIRED, TokenVerifier, Verified
+from gateway.wire.contract import Address
+
+ROOT = Path(__file__).resolve().parents[3]
+TEMPLATES = ROOT / "gateway" / "config" / "templates"
+USES = ("sidecar", "edge", "shaper")
+
+MADE = {
+    "sidecar": set[str](),
+    "edge": {"secrets/seal.key", "secrets/trial-issuer.pem", "secrets/trial.token"},
+    "shaper": {"secrets/seal.key"},
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Stand in an empty folder, without variables of the gateway; undo changes to logging."""
+    for name in os.environ:
+        if name.startswith("GATEWAY_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    structlog.reset_defaults()
+
+
+def files(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_what_is_written_is_right_at_once(
+    use: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", use, "f.yaml"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"f.yaml: written, for use as {use}\n")
+    assert main(["check", "f.yaml"]) == 0
+    assert capsys.readouterr().out == "f.yaml: ok (1 listener, 1 cluster)\n"
+    assert files(folder) == {"f.yaml", *MADE[use]}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_it_says_what_it_made_and_what_to_do_next(use: str) -> None:
+    said = write(use, Path("a file.yaml"))
+    for command in ("check", "doctor", "run"):
+        assert f"gateway {command} 'a file.yaml' " in said
+    assert all(f"{name}: made: " in said for name in MADE[use])
+
+
+def test_there_is_a_template_for_each_use() -> None:
+    assert {path.stem for path in TEMPLATES.glob("*.yaml")} == set(USES)
+
+
+# -- nothing is lost -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_file_that_is_there_stays(use: str, folder: Path) -> None:
+    (folder / "f.yaml").write_text("mine")
+    with pytest.raises(ConfigurationError, match=r"^f\.yaml: is there already; another name"):
+        write(use, Path("f.yaml"))
+    assert files(folder) == {"f.yaml"}
+    assert (folder / "f.yaml").read_text() == "mine"
+
+
+def test_a_link_that_leads_nowhere_stays(folder: Path) -> None:
+    (folder / "f.yaml").symlink_to("elsewhere")
+    with pytest.raises(ConfigurationError, match="is there already"):
+        write("sidecar", Path("f.yaml"))
+
+
+def test_secrets_that_are_there_stay(folder: Path) -> None:
+    write("edge", Path("a.yaml"))
+    before = {name: (folder / name).read_bytes() for name in MADE["edge"]}
+    said = write("edge", Path("b.yaml"))
+    assert {name: (folder / name).read_bytes() for name in MADE["edge"]} == before
+    assert "secrets/seal.key: kept as it was" in said
+    assert "secrets/trial-issuer.pem: kept as it was" in said
+
+
+def test_a_folder_that_is_not_there_is_told(folder: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        write("edge", Path("a b/f.yaml"))
+    assert str(caught.value) == "a b/f.yaml: its folder is not there; make it first: mkdir -p 'a b'"
+    assert not files(folder)
+
+
+def test_a_folder_that_cannot_be_written_is_told(folder: Path) -> None:
+    (folder / "secrets").write_text("not a folder")
+    with pytest.raises(ConfigurationError) as caught:
+        write("edge", Path("f.yaml"))
+    assert str(caught.value) == (
+        "secrets: cannot be written: file exists; another folder, or let this user write there"
+    )
+    assert files(folder) == {"secrets"}
+
+
+# -- secrets -------------------------------------------------------------------------------------
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_secrets_are_for_their_owner_alone(folder: Path) -> None:
+    write("edge", Path("f.yaml"))
+    assert mode(folder / "secrets") & 0o077 == 0
+    assert mode(folder / "secrets/seal.key") & 0o077 == 0
+    assert mode(folder / "secrets/trial.token") & 0o077 == 0
+
+
+def test_each_gets_secrets_of_its_own(folder: Path) -> None:
+    seals = set()
+    for name in "ab":
+        (folder / name).mkdir()
+        write("shaper", Path(name, "f.yaml"))
+        seals.add((folder / name / "secrets/seal.key").read_bytes())
+    assert len(seals) == 2
+    assert {len(seal) for seal in seals} == {32}
+
+
+def test_no_private_key_is_kept(folder: Path) -> None:
+    write("edge", Path("f.yaml"))
+    assert not [it for it in folder.rglob("*") if it.is_file() and b"PRIVATE" in it.read_bytes()]
+
+
+def test_the_trial_token_is_good_for_a_while(folder: Path) -> None:
+    trial = issue(1_000_000)
+    path = folder / "issuer.pem"
+    path.write_bytes(trial.public_key)
+    verifier = TokenVerifier([public_key(path)], ["RS256"])
+    token = trial.token.strip()
+    ends = 1_000_000 + LIFETIME
+    assert verifier.verify(token, 1_000_000.0) == Verified("trial", ends)
+    assert verifier.verify(token, float(ends)) == EXPIRED
+
+
+# -- what the files say --------------------------------------------------------------------------
+
+
+def written(use: str, environment: dict[str, str] | None = None) -> Configuration:
+    write(use, Path("f.yaml"))
+    return load(Path("f.yaml"), environment or {})
+
+
+@pytest.mark.parametrize("use", USES)
+def test_nothing_is_open_to_others_before_somebody_says_so(use: str) -> None:
+    found = written(use)
+    assert found.admin is not None
+    assert {found.listeners[0].bind.host, found.admin.bind.host} == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_broker_on_this_machine_may_be_tried(use: str) -> None:
+    cluster = written(use).clusters["main"]
+    assert cluster.brokers == (Address("127.0.0.1", 16650),)
+    assert cluster.targets is not None
+    assert {16650, 16651} <= set(cluster.targets.ports)
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_container_says_what_it_needs_by_variables(use: str) -> None:
+    found = written(
+        use,
+        {
+            "GATEWAY_BIND": ":6650",
+            "GATEWAY_ADMIN_BIND": ":8080",
+            "GATEWAY_BROKERS": "pulsar://a.example:6650,b.example:6650",
+            "GATEWAY_TARGET_HOSTS": "*.example",
+            "GATEWAY_TARGET_PORTS": "6650",
+            "GATEWAY_CONNECTIONS": "12",
+            "GATEWAY_BUFFERED": "64MiB",
+            "GATEWAY_GRACE": "1s",
+            "GATEWAY_LOG_FORMAT": "json",
+            "GATEWAY_LOG_LEVEL": "debug",
+        },
+    )
+    cluster = found.clusters["main"]
+    assert found.admin is not None
+    assert cluster.targets is not None
+    assert found.listeners[0].bind == Address("", 6650)
+    assert found.admin.bind == Address("", 8080)
+    assert cluster.brokers == (Address("a.example", 6650), Address("b.example", 6650))
+    assert (cluster.targets.hosts, cluster.targets.ports) == (("*.example",), (6650,))
+    assert (found.limits.connections, found.limits.buffered) == (12, 64 * 2**20)
+    assert (found.deadlines.grace, found.log.format, found.log.level) == (1, "json", "debug")
+
+
+def test_an_edge_keeps_out_what_it_does_not_know() -> None:
+    (listener,) = written("edge").listeners
+    assert (listener.identity.mode, listener.unknown) == ("verify", "mask")
+
+
+def test_an_edge_takes_tokens_of_anybody_its_issuer_names_until_told_otherwise() -> None:
+    write("edge", Path("f.yaml"))
+    variables = {"GATEWAY_TOKEN_AUDIENCE": "pulsar", "GATEWAY_TOKEN_ALGORITHMS": "RS256,ES256"}
+    told = load(Path("f.yaml"), variables).listeners[0].identity.token
+    untold = load(Path("f.yaml"), {}).listeners[0].identity.token
+    assert told is not None
+    assert untold is not None
+    assert (told.audience, told.issuer, told.algorithms) == ("pulsar", None, ("RS256", "ES256"))
+    assert (untold.audience, untold.issuer, untold.algorithms) == (None, None, ("RS256",))
+
+
+@pytest.mark.parametrize("use", ["edge", "shaper"])
+def test_several_gateways_can_share_a_key(use: str) -> None:
+    sealed = written(use).clusters["main"].names.sealed
+    assert sealed is not None
+    assert [key.file.name for key in sealed.keys] == ["seal.key"]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_all_variables_of_a_file_are_documented_with_their_defaults(use: str) -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    documented = dict(re.findall(r"^\| `(GATEWAY_\w+)` \| ([^|]+) \|", page, re.MULTILINE))
+    template = (TEMPLATES / f"{use}.yaml").read_text()
+    named = dict(re.findall(r"\$\{(GATEWAY_\w+):-([^}]*)\}", template))
+    assert len(named) >= 10
+    for name, default in named.items():
+        assert f"`{default}`" in documented[name] if default else "empty" in documented[name]
+
+
+def test_no_variable_is_documented_that_no_file_uses() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    documented = set(re.findall(r"^\| `(GATEWAY_\w+)` \|", page, re.MULTILINE))
+    text = "".join(path.read_text() for path in TEMPLATES.glob("*.yaml"))
+    assert documented - {"GATEWAY_CONFIG"} == set(re.findall(r"\{(GATEWAY_\w+)", text))
+
+
+@pytest.mark.parametrize("use", USES)
+def test_what_stands_in_comments_is_right_too(use: str, folder: Path) -> None:
+    """The settings that a person may take the `#` from."""
+    write(use, Path("f.yaml"))
+    text = (folder / "f.yaml").read_text()
+    setting = re.compile(r"^( *)# (  )?((?:credential|token_file):.*)$", re.MULTILINE)
+    text, found = setting.subn(r"\1\2\3", text)
+    assert found == (2 if use == "edge" else 0)
+    (folder / "secrets").mkdir(exist_ok=True)
+    (folder / "secrets/gateway.token").write_text("a.token")
+    (folder / "f.yaml").write_text(text)
+    assert not source.parse(text, "f.yaml", {}).repeated
+    assert load(Path("f.yaml"), {})

@@ -1,0 +1,158 @@
+"""Peers on loopback that answer as a test wants, in the test's own event loop."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import trio
+
+from gateway.wire.contract import Address
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
+    BaseCommand,
+    CommandConnect,
+    CommandLookupTopic,
+    CommandLookupTopicResponse,
+    ServerError,
+)
+from gateway.wire.pulsar.frames import Kind
+from tests.support.frames import simple
+
+HOST = "127.0.0.1"
+
+Script = Callable[[trio.SocketStream], Awaitable[None]]
+"""What a peer does with one connection."""
+
+OnConnect = Callable[[CommandConnect], bytes]
+OnLookup = Callable[[CommandLookupTopic], bytes]
+
+CONNECTED = simple(
+    Kind.CONNECTED,
+    server_version="Pulsar Server of a test",
+    protocol_version=20,
+    max_message_size=5 * 1024 * 1024,
+)
+
+
+def error(code: int, text: str = "no") -> bytes:
+    """An ERROR in answer to CONNECT."""
+    return simple(Kind.ERROR, request_id=(1 << 64) - 1, error=code, message=text)
+
+
+def connect_to(address: Address) -> OnLookup:
+    """Topics are there."""
+    return _answer(address, CommandLookupTopicResponse.Connect)
+
+
+def redirect_to(address: Address) -> OnLookup:
+    """Somebody else knows."""
+    return _answer(address, CommandLookupTopicResponse.Redirect)
+
+
+def _answer(address: Address, kind: int) -> OnLookup:
+    def lookup(asked: CommandLookupTopic) -> bytes:
+        return simple(
+            Kind.LOOKUP_RESPONSE,
+            request_id=asked.request_id,
+            response=kind,
+            brokerServiceUrl=f"pulsar://{address}",
+        )
+
+    return lookup
+
+
+def failing(code: int, text: str = "") -> OnLookup:
+    """No lookup succeeds."""
+
+    def lookup(asked: CommandLookupTopic) -> bytes:
+        return simple(
+            Kind.LOOKUP_RESPONSE,
+            request_id=asked.request_id,
+            response=CommandLookupTopicResponse.Failed,
+            error=code,
+            message=text,
+        )
+
+    return lookup
+
+
+NOT_FOUND = failing(ServerError.TopicNotFound, "no such topic")
+
+
+@dataclass
+class FakeBroker:
+    """A script: answers CONNECT and LOOKUP, and keeps what it was shown."""
+
+    on_connect: OnConnect = lambda _connect: CONNECTED
+    on_lookup: OnLookup = NOT_FOUND
+    connects: list[CommandConnect] = field(default_factory=list)
+
+    async def __call__(self, stream: trio.SocketStream) -> None:
+        with suppress(trio.BrokenResourceError):
+            while (command := await _hear(stream)) is not None:
+                await stream.send_all(self._answer(command))
+
+    def _answer(self, command: BaseCommand) -> bytes:
+        if command.type == BaseCommand.CONNECT:
+            self.connects.append(command.connect)
+            return self.on_connect(command.connect)
+        assert command.type == BaseCommand.LOOKUP
+        return self.on_lookup(command.lookupTopic)
+
+
+async def _hear(stream: trio.SocketStream) -> BaseCommand | None:
+    head = await stream.receive_some(8)
+    if not head:
+        return None
+    _total, size = struct.unpack(">II", head)
+    return BaseCommand.FromString(bytes(await stream.receive_some(size)))
+
+
+def saying(data: bytes) -> Script:
+    """Hears something, says this, and closes."""
+
+    async def script(stream: trio.SocketStream) -> None:
+        await stream.receive_some(4096)
+        await stream.send_all(data)
+
+    return script
+
+
+async def silent(stream: trio.SocketStream) -> None:
+    """Never says anything."""
+    async for _ in stream:
+        pass
+
+
+async def tls_server(stream: trio.SocketStream) -> None:
+    """Answers a ClientHello with the beginning of a handshake, and closes on all else."""
+    heard = await stream.receive_some(4096)
+    if heard[:2] == b"\x16\x03":
+        await stream.send_all(b"\x16\x03\x03\x00\x7a")
+
+
+@asynccontextmanager
+async def peer(script: Script) -> AsyncIterator[Address]:
+    """Listen while a test lasts; answers where."""
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(_serve, script)
+        yield Address(HOST, listeners[0].socket.getsockname()[1])
+        nursery.cancel_scope.cancel()
+
+
+async def _serve(
+    script: Script,
+    task_status: trio.TaskStatus[list[trio.SocketListener]] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    await trio.serve_tcp(script, 0, host=HOST, task_status=task_status)
+
+
+def free_port() -> int:
+    """One that nobody has."""
+    with socket.socket() as sock:
+        sock.bind((HOST, 0))
+        port: int = sock.getsockname()[1]
+        return port

@@ -1,0 +1,110 @@
+"""The whole command: a file in, a table and a status out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import trio
+import yaml
+
+from gateway.doctor.command import FAILS, INTERRUPTED, WORKS, doctor
+from gateway.errors import ConfigurationError
+from tests.unit.doctor.fakes import HOST, FakeBroker, connect_to, free_port, peer
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Write:
+    def write(broker: str, **more: object) -> Path:
+        data = {
+            "version": 1,
+            "listeners": [{"name": "edge", "bind": f"{HOST}:0", "cluster": "main"}],
+            "clusters": {"main": {"brokers": f"pulsar://{broker}"}},
+        }
+        path = tmp_path / "gateway.yaml"
+        path.write_text(yaml.safe_dump(data | more))
+        return path
+
+    return write
+
+
+def _point(path: Path, port: int) -> None:
+    path.write_text(path.read_text().replace(":1\n", f":{port}\n"))
+
+
+def _run(path: Path, broker: FakeBroker) -> int:
+    """Run the command in front of a broker that lives in another event loop."""
+    statuses = []
+
+    async def serve() -> None:
+        async with peer(broker) as address:
+            broker.on_lookup = connect_to(address)
+            _point(path, address.port)
+            statuses.append(await trio.to_thread.run_sync(doctor, path))
+
+    thread = Thread(target=trio.run, args=[serve])
+    thread.start()
+    thread.join()
+    return statuses[0]
+
+
+def test_all_that_works_is_status_0(written: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    status = _run(written(f"{HOST}:1"), FakeBroker())
+    told = capsys.readouterr().out
+    assert status == WORKS, told
+    titles = [line for line in told.splitlines() if line and not line.startswith(" ")]
+    assert titles[:-1] == ["files", "ports", "cluster main", "machine"]
+    assert titles[-1].endswith("nothing fails")
+    assert "\x1b" not in told
+
+
+def test_what_does_not_work_is_status_1(written: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor(written(f"{HOST}:{free_port()}")) == FAILS
+    assert "nothing listens there" in capsys.readouterr().out
+
+
+def test_a_wrong_file_is_a_mistake_and_nothing_is_tried(written: Write) -> None:
+    with pytest.raises(ConfigurationError, match="limitz: is not a key known here"):
+        doctor(written(f"{HOST}:1", limitz={}))
+
+
+def test_a_wrong_key_is_a_row_and_the_rest_is_tried(
+    written: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own.token").write_text(" \n")
+    path = written(f"{HOST}:{free_port()}")
+    data = yaml.safe_load(path.read_text())
+    data["clusters"]["main"]["credential"] = {"token_file": "own.token"}
+    path.write_text(yaml.safe_dump(data))
+    assert doctor(path) == FAILS
+    told = capsys.readouterr().out
+    assert "FAIL  own.token" in told
+    assert "nothing listens there" in told
+
+
+def test_a_terminal_gets_colours_unless_it_asks_for_none(
+    written: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(f"{HOST}:{free_port()}")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    doctor(path)
+    assert "\x1b[1;31mFAIL\x1b[0m" in capsys.readouterr().out
+    monkeypatch.setenv("NO_COLOR", "1")
+    doctor(path)
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_ctrl_c_ends_it_without_a_word(
+    written: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def interrupted(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gateway.doctor.brokers.examine", interrupted)
+    assert doctor(written(f"{HOST}:1")) == INTERRUPTED
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,188 @@
+"""One CONNECT: what is said in each of three ways, and what is made of the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.doctor.hello import (
+    DOCTOR,
+    Answer,
+    Caller,
+    No,
+    Oddity,
+    Welcome,
+    alone,
+    anonymous,
+    frame_length,
+    greet,
+    plain,
+    recognized,
+    speaking_for,
+)
+from gateway.errors import PeerError
+from gateway.identity.credential import NoCredential, TokenFile
+from gateway.wire.contract import (
+    Address,
+    Denial,
+    Dial,
+    Dialled,
+    Receive,
+    Refusal,
+    StepResult,
+    Transmit,
+)
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandConnect, ServerError
+from gateway.wire.pulsar.commands import decode
+from gateway.wire.pulsar.frames import Kind
+from tests.support.frames import command, data, frame, number, simple
+from tests.unit.doctor.fakes import CONNECTED, error
+
+CHALLENGE = simple(Kind.AUTH_CHALLENGE, server_version="4", protocol_version=20)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> TokenFile:
+    path = tmp_path / "token"
+    path.write_text("the-token")
+    return TokenFile(path)
+
+
+def said(caller: Caller) -> CommandConnect:
+    return decode(caller.greeting()).connect
+
+
+def play(caller: Caller, *heard: StepResult) -> tuple[Answer, list[bytes]]:
+    """Have the conversation with a broker that says this; what it was told, too."""
+    answers, told = iter(heard), list[bytes]()
+    steps = greet(caller)
+    result: StepResult = None
+    while True:
+        try:
+            step = steps.send(result)
+        except StopIteration as stop:
+            assert next(answers, None) is None, "the broker was not heard to the end"
+            return stop.value, told
+        match step:
+            case Dial():
+                result = Dialled(Address("127.0.0.1", 1))
+            case Transmit(_, data):
+                told.append(data)
+                result = None
+            case Receive():
+                result = next(answers)
+
+
+# -- who speaks ------------------------------------------------------------------------------
+
+
+def test_the_anonymous_one_says_nothing_of_itself() -> None:
+    connect = said(anonymous())
+    assert (connect.auth_method_name, connect.auth_data) == ("none", b"")
+    assert not connect.HasField("original_principal")
+    assert not connect.HasField("proxy_version")
+
+
+def test_alone_the_gateway_shows_its_credential_and_speaks_for_nobody(own: TokenFile) -> None:
+    connect = said(alone(own))
+    assert (connect.auth_method_name, connect.auth_data) == ("token", b"the-token")
+    assert not connect.HasField("original_principal")
+
+
+def test_speaking_for_somebody_it_is_what_the_gateway_sends(own: TokenFile) -> None:
+    connect = said(speaking_for(own))
+    assert (connect.auth_method_name, connect.auth_data) == ("token", b"the-token")
+    assert connect.original_principal == DOCTOR
+    assert connect.proxy_version
+
+
+# -- what is answered ------------------------------------------------------------------------
+
+
+def test_connected_is_a_welcome() -> None:
+    answer, told = play(anonymous(), CONNECTED)
+    assert answer == Welcome("Pulsar Server of a test", 20, 5 * 1024 * 1024)
+    assert len(told) == 1
+
+
+def test_an_error_is_a_no_with_its_code() -> None:
+    answer, _ = play(anonymous(), error(ServerError.AuthorizationError, "Invalid roles."))
+    assert answer == No(ServerError.AuthorizationError, "Invalid roles.")
+
+
+def test_an_error_of_a_later_version_has_no_code() -> None:
+    answer, _ = play(
+        anonymous(), frame(command(Kind.ERROR, number(1, 7) + number(2, 99) + data(3, b"new")))
+    )
+    assert answer == No(None, "new")
+
+
+def test_a_challenge_is_a_no_to_those_without_a_credential() -> None:
+    answer, _ = play(anonymous(), CHALLENGE)
+    assert isinstance(answer, No)
+    assert answer.code == ServerError.AuthenticationError
+
+
+def test_a_challenge_is_answered_with_the_credential(own: TokenFile) -> None:
+    answer, told = play(speaking_for(own), CHALLENGE, CONNECTED)
+    assert isinstance(answer, Welcome)
+    assert decode(told[1]).authResponse.response.auth_data == b"the-token"
+
+
+def test_challenges_without_end_are_a_no(own: TokenFile) -> None:
+    answer, told = play(alone(own), *[CHALLENGE] * 10)
+    assert answer == No(ServerError.AuthenticationError, "asks for the credential without end")
+    assert len(told) == 11
+
+
+@pytest.mark.parametrize(
+    ("refusal", "oddity"),
+    [
+        (Refusal.TIMEOUT, Oddity.SILENT),
+        (Refusal.CLOSED, Oddity.CLOSED),
+        (Refusal.TOO_MANY, Oddity.STRANGE),
+    ],
+)
+def test_no_answer_is_an_oddity(refusal: Refusal, oddity: Oddity) -> None:
+    answer, _ = play(anonymous(), Denial(refusal, ""))
+    assert answer is oddity
+
+
+def test_another_command_is_strange() -> None:
+    assert play(anonymous(), simple(Kind.PONG))[0] is Oddity.STRANGE
+
+
+def test_bytes_that_hold_no_command_are_an_error_of_the_peer() -> None:
+    with pytest.raises(PeerError):
+        play(anonymous(), b"\0\0\0\4\0\0\0\xff")
+
+
+@pytest.mark.parametrize(
+    ("received", "oddity"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n", Oddity.HTTP),
+        (b"<!DOCTYPE HTML>", Oddity.HTTP),
+        (b"\x15\x03\x03\x00\x02\x02\x46", Oddity.TLS),
+        (b"\x16\x03\x03\x00\x7a", Oddity.TLS),
+        (b"SSH-2.0-OpenSSH_9", Oddity.STRANGE),
+        (b"", Oddity.CLOSED),
+    ],
+)
+def test_a_peer_is_recognized_by_its_first_bytes(received: bytes, oddity: Oddity) -> None:
+    assert recognized(Oddity.CLOSED, received) is oddity
+
+
+def test_a_frame_tells_its_length_in_its_first_bytes() -> None:
+    assert frame_length(b"\0\0\0") == 0
+    assert frame_length(CONNECTED) == len(CONNECTED)
+
+
+def test_a_peers_text_cannot_steer_the_terminal() -> None:
+    assert plain("a\x1b[2Jb\r\nc") == "a [2Jb c"
+    assert plain(b"not UTF-8: \xff") == "not UTF-8: \N{REPLACEMENT CHARACTER}"
+    assert len(plain("x" * 10_000)) == 200
+
+
+def test_without_a_credential_the_gateway_says_so() -> None:
+    assert said(speaking_for(NoCredential())).auth_method_name == "none"

@@ -1,0 +1,202 @@
+"""Addresses to listen on: free, not to be had, or taken by somebody who is asked."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from gateway.admin.routes import routes
+from gateway.admin.server import serve
+from gateway.config.load import build
+from gateway.doctor import ports
+from gateway.doctor.finding import Finding, State
+from gateway.doctor.ports import bound, examine
+from gateway.doctor.reach import Network
+from gateway.wire.contract import Address
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
+from tests.unit.doctor.fakes import FakeBroker, error, free_port, peer, saying, silent
+
+HOST = "127.0.0.1"
+SOMEWHERE = Address("192.0.2.1", 6650)
+
+
+async def examined(
+    listener: Address, admin: Address | None = None, broker: Address = SOMEWHERE
+) -> list[Finding]:
+    data = {
+        "version": 1,
+        "listeners": [{"name": "edge", "bind": str(listener), "cluster": "main"}],
+        "clusters": {"main": {"brokers": f"pulsar://{broker}"}},
+    } | ({"admin": {"bind": str(admin)}} if admin else {})
+    configuration, mistakes = build(data, Path())
+    assert configuration is not None, mistakes
+    return await examine(configuration, Network())
+
+
+@contextmanager
+def taken() -> Iterator[Address]:
+    """An address where somebody listens, and accepts nobody."""
+    with socket.create_server((HOST, 0)) as server:
+        yield Address(HOST, server.getsockname()[1])
+
+
+# -- free ------------------------------------------------------------------------------------
+
+
+async def test_a_free_address_is_ok_and_free_afterwards() -> None:
+    address = Address(HOST, free_port())
+    for _ in range(2):
+        (found,) = await examined(address)
+        assert (found.state, found.what, found.detail) == (State.OK, f"edge {address}", "free")
+
+
+async def test_any_port_is_free() -> None:
+    (found,) = await examined(Address(HOST, 0))
+    assert found.detail == "any free port"
+
+
+async def test_all_addresses_are_written_as_in_the_file() -> None:
+    port = free_port()
+    (found,) = await examined(Address("", port))
+    assert (found.what, found.state) == (f"edge :{port}", State.OK)
+
+
+def test_all_addresses_are_taken_where_one_of_them_is() -> None:
+    with taken() as address:
+        assert bound(Address("", address.port)) == errno.EADDRINUSE
+
+
+def test_a_machine_without_ipv6_has_all_addresses_of_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = ports._bound
+
+    def without(address: Address) -> int:
+        return errno.EAFNOSUPPORT if ":" in address.host else real(address)
+
+    monkeypatch.setattr(ports, "_bound", without)
+    assert bound(Address("", 0)) == 0
+    assert bound(Address("::1", 0)) == errno.EAFNOSUPPORT
+
+
+# -- not to be had ---------------------------------------------------------------------------
+
+
+async def test_an_address_of_another_machine_fails() -> None:
+    (found,) = await examined(Address("192.0.2.7", 6650))
+    assert found.state is State.FAIL
+    assert found.detail == "this machine has no such address"
+    assert '":6650"' in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("code", "detail"),
+    [
+        (errno.EACCES, "this user may not listen there"),
+        (errno.EPERM, "cannot be had: operation not permitted"),
+    ],
+)
+async def test_an_address_that_the_system_keeps_fails(
+    monkeypatch: pytest.MonkeyPatch, code: int, detail: str
+) -> None:
+    def refuse(_sock: socket.socket, _address: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    (found,) = await examined(Address(HOST, 81))
+    assert found.state is State.FAIL
+    assert found.detail.startswith(detail)
+
+
+@pytest.mark.parametrize(
+    ("broker", "bind", "same"),
+    [
+        (Address("localhost", 6650), Address("127.0.0.1", 6650), True),
+        (Address("127.0.0.1", 6650), Address("", 6650), True),
+        (Address("10.0.0.1", 6650), Address("10.0.0.1", 6650), True),
+        (Address("127.0.0.1", 6651), Address("127.0.0.1", 6650), False),
+        (Address("pulsar.internal", 6650), Address("", 6650), False),
+        (Address("127.0.0.1", 6650), Address("10.0.0.1", 6650), False),
+    ],
+)
+def test_a_broker_may_have_the_very_address(broker: Address, bind: Address, same: bool) -> None:
+    assert ports.is_here(broker, bind) == same
+
+
+async def test_a_gateway_that_would_be_its_own_broker_fails() -> None:
+    async with peer(FakeBroker()) as address:
+        (found,) = await examined(address, broker=address)
+    assert found.state is State.FAIL
+    assert "its own broker" in found.detail
+
+
+# -- taken -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "broker",
+    [
+        FakeBroker(),
+        FakeBroker(lambda _connect: error(ServerError.AuthenticationError, "a token is needed")),
+    ],
+)
+async def test_a_listener_that_speaks_pulsar_may_be_the_gateway(broker: FakeBroker) -> None:
+    async with peer(broker) as address:
+        (found,) = await examined(address)
+    assert found.state is State.WARN
+    assert "a gateway seems to run here already" in found.detail
+    assert found.example == f"ss -ltnp 'sport = :{address.port}'"
+
+
+async def test_a_port_that_somebody_else_has_fails_with_the_way_to_find_out_who() -> None:
+    async with peer(saying(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as address:
+        (found,) = await examined(address)
+    assert found.state is State.FAIL
+    assert found.detail == "taken by something that speaks HTTP; it is no gateway"
+    assert found.example == f"ss -ltnp 'sport = :{address.port}'"
+
+
+async def test_an_admin_listener_that_is_alive_is_a_gateway() -> None:
+    async with trio.open_nursery() as nursery:
+        table = routes(lambda: [b""], list)
+        (address,) = await nursery.start(partial(serve, Address(HOST, 0), table))
+        _, found = await examined(Address(HOST, 0), admin=address)
+        nursery.cancel_scope.cancel()
+    assert (found.what, found.state) == (f"admin {address}", State.WARN)
+    assert found.detail.endswith("and says that it is alive")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 404 Not Found\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 9000 + b"\nalive\n",
+        b"",
+    ],
+)
+async def test_an_admin_port_that_somebody_else_has_fails(answer: bytes) -> None:
+    async with peer(saying(answer)) as address:
+        _, found = await examined(Address(HOST, 0), admin=address)
+    assert found.state is State.FAIL
+    assert found.detail == "taken; it is no gateway"
+
+
+async def test_who_has_a_port_and_says_nothing_is_not_waited_for(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with peer(silent) as one, peer(silent) as two:
+        listener, admin = await examined(one, admin=two)
+    assert listener.state is admin.state is State.FAIL
+
+
+@pytest.fixture
+def autojump_clock() -> trio.testing.MockClock:
+    """Jumps only after real sockets had a moment to answer."""
+    return trio.testing.MockClock(autojump_threshold=0.01)

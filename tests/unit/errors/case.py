@@ -1,0 +1,56 @@
+"""One wrong file, and what a person is told about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+KEY = b"0123456789abcdef" * 2
+
+
+def config(
+    *,
+    version: str = "version: 1",
+    name: str = "clients",
+    bind: str = "127.0.0.1:0",
+    of: str = "main",
+    listener: str = "",
+    listeners: str = "",
+    brokers: str = "pulsar://127.0.0.1:16650",
+    cluster: str = "",
+    clusters: str = "",
+    rest: str = "",
+) -> str:
+    """A whole file: right as it is, with some of its parts in other words.
+
+    `of`: the cluster that the listener names. `listener`, `cluster`: more of their lines.
+    """
+    listeners = listeners or (f'[{{name: {name}, bind: "{bind}", cluster: {of}{_more(listener)}}}]')
+    clusters = clusters or f"{{main: {{brokers: {brokers}{_more(cluster)}}}}}"
+    return f"{version}\nlisteners: {listeners}\nclusters: {clusters}\n{rest}\n"
+
+
+def verify(token: str) -> str:
+    """The same with an identity that verifies tokens as it is told here."""
+    return config(listener=f"identity: {{mode: verify, token: {{{token}}}}}")
+
+
+def template(advertise: str, broker: str) -> str:
+    """The same with readable names."""
+    names = f'{{advertise: "{advertise}", broker: "{broker}"}}'
+    return config(cluster=f"names: {{template: {names}}}")
+
+
+def _more(part: str) -> str:
+    return part and f", {part}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """`message` is all that is said. Files are named as the configuration names them."""
+
+    name: str
+    text: str | bytes
+    message: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)

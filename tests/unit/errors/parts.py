@@ -1,0 +1,253 @@
+"""Mistakes of what stands in listeners and clusters."""
+
+from __future__ import annotations
+
+from tests.unit.errors.case import KEY, Case, config, template, verify
+
+TWINS = "[{name: a, bind: ':1', cluster: main}, {name: a, bind: ':2', cluster: main}]"
+
+LISTENERS = [
+    Case(
+        "a bind without port",
+        config(bind="127.0.0.1"),
+        (
+            "gateway.yaml:2: listeners[0].bind: has no port; host:port, [IPv6 "
+            "address]:port in quotes, or :port for all addresses"
+        ),
+    ),
+    Case(
+        "a bind that is no address",
+        config(bind="a:b:c"),
+        (
+            "gateway.yaml:2: listeners[0].bind: is not an address with a port; host:port, "
+            "[IPv6 address]:port in quotes, or :port for all addresses"
+        ),
+    ),
+    Case(
+        "a bind with a host that cannot be",
+        config(bind="a_$:1"),
+        (
+            "gateway.yaml:2: listeners[0].bind: has a host that cannot be; host:port, "
+            "[IPv6 address]:port in quotes, or :port for all addresses"
+        ),
+    ),
+    Case(
+        "two listeners of one name",
+        config(listeners=TWINS),
+        "gateway.yaml:2: listeners[1].name: is also the name of listeners[0]; another",
+    ),
+    Case(
+        "two listeners on one address",
+        config(bind=":8080", rest='admin: {bind: "127.0.0.1:8080"}'),
+        "gateway.yaml:4: admin.bind: overlaps with listeners[0].bind; another port or address",
+    ),
+    Case(
+        "a cluster that is not there",
+        config(of="mian"),
+        "gateway.yaml:2: listeners[0].cluster: names no cluster; did you mean 'main'?",
+    ),
+    Case(
+        "a cluster far from any other",
+        config(of="x"),
+        "gateway.yaml:2: listeners[0].cluster: names no cluster; known here: main",
+    ),
+    Case(
+        "a trace of no network",
+        config(listener="trace: [localhost]"),
+        (
+            "gateway.yaml:2: listeners[0].trace[0]: is not a network; 10.0.0.0/8, fd00::/8 "
+            "or one address"
+        ),
+    ),
+    Case(
+        "a trace with bits beyond its mask",
+        config(listener="trace: [10.1.2.3/8]"),
+        "gateway.yaml:2: listeners[0].trace[0]: has bits beyond its mask; 10.0.0.0/8",
+    ),
+]
+
+IDENTITY = [
+    Case(
+        "verifying without token",
+        config(listener="identity: {mode: verify}"),
+        (
+            "gateway.yaml:2: listeners[0].identity.token: is missing; verifying needs a "
+            "secret_file or a public_key_file in it"
+        ),
+    ),
+    Case(
+        "a token that nobody verifies",
+        config(listener="identity: {token: {secret_file: secret}}"),
+        (
+            "gateway.yaml:2: listeners[0].identity.token: has no effect: pass-through "
+            "verifies nothing; mode: verify, or no token"
+        ),
+        files={"secret": KEY},
+    ),
+    Case(
+        "a token without key",
+        verify("audience: a"),
+        (
+            "gateway.yaml:2: listeners[0].identity.token: has no keys; a secret_file or a "
+            "public_key_file"
+        ),
+    ),
+    Case(
+        "a token with two keys",
+        verify("secret_file: secret, public_key_file: secret"),
+        (
+            "gateway.yaml:2: listeners[0].identity.token: has 2 keys; a secret_file or a "
+            "public_key_file"
+        ),
+        files={"secret": KEY},
+    ),
+    Case(
+        "tokens that nobody signed",
+        verify("secret_file: secret, algorithms: [none]"),
+        (
+            "gateway.yaml:2: listeners[0].identity.token.algorithms[0]: would accept "
+            "tokens that nobody signed; one of HS256, HS384, HS512, RS256, RS384, RS512, "
+            "PS256, PS384, PS512, ES256, ES384, ES512"
+        ),
+        files={"secret": KEY},
+    ),
+    Case(
+        "an unknown algorithm",
+        verify("secret_file: secret, algorithms: [MD5]"),
+        (
+            "gateway.yaml:2: listeners[0].identity.token.algorithms[0]: is not an "
+            "algorithm known here; one of HS256, HS384, HS512, RS256, RS384, RS512, PS256, "
+            "PS384, PS512, ES256, ES384, ES512"
+        ),
+        files={"secret": KEY},
+    ),
+    Case(
+        "an algorithm of another kind of key",
+        verify("secret_file: secret, algorithms: [RS256]"),
+        (
+            "gateway.yaml:2: listeners[0].identity.token.algorithms[0]: does not fit the "
+            "kind of key; one of HS256, HS384, HS512"
+        ),
+        files={"secret": KEY},
+    ),
+    Case(
+        "a key too short for its algorithm",
+        verify("secret_file: secret, algorithms: [HS512]"),
+        (
+            "A token key (a secret of 32 bytes) fits none of the algorithms HS512. Name "
+            "one that it fits in algorithms, or another key"
+        ),
+        files={"secret": KEY},
+    ),
+]
+
+CLUSTERS = [
+    Case(
+        "no brokers",
+        config(brokers="[]"),
+        "gateway.yaml:3: clusters.main.brokers: is empty; at least one",
+    ),
+    Case(
+        "a broker twice",
+        config(brokers="[pulsar://a, pulsar://a:6650]"),
+        "gateway.yaml:3: clusters.main.brokers: has the same broker twice; each once",
+    ),
+    Case(
+        "a broker without scheme",
+        config(brokers="[a:6650]"),
+        "gateway.yaml:3: clusters.main.brokers[0]: has no scheme; pulsar://host:port",
+    ),
+    Case(
+        "a broker over TLS",
+        config(brokers="[pulsar+ssl://a:6651]"),
+        (
+            "gateway.yaml:3: clusters.main.brokers[0]: TLS to brokers is not there yet; "
+            "pulsar://host:port"
+        ),
+    ),
+    Case(
+        "a broker of another protocol",
+        config(brokers="[kafka://a:9092]"),
+        (
+            "gateway.yaml:3: clusters.main.brokers[0]: has a scheme that is not known; "
+            "pulsar://host:port"
+        ),
+    ),
+    Case(
+        "a broker without host",
+        config(brokers="[pulsar://]"),
+        "gateway.yaml:3: clusters.main.brokers[0]: has no host, or port 0; pulsar://host:port",
+    ),
+    Case(
+        "a broker that is no text",
+        config(brokers="[7]"),
+        "gateway.yaml:3: clusters.main.brokers[0]: is not a text; put it in quotes",
+    ),
+    Case(
+        "targets that allow nothing",
+        config(cluster="targets: {ports: [6650]}"),
+        ("gateway.yaml:3: clusters.main.targets: allow nothing; at least one of hosts or networks"),
+    ),
+    Case(
+        "a target host that cannot be",
+        config(cluster="targets: {hosts: [a/b], ports: [6650]}"),
+        (
+            "gateway.yaml:3: clusters.main.targets.hosts[0]: is not a host; a name, an "
+            "address, or *.example.org for all below it"
+        ),
+    ),
+    Case(
+        "a target port that cannot be",
+        config(cluster="targets: {hosts: [a], ports: [0]}"),
+        "gateway.yaml:3: clusters.main.targets.ports[0]: is not a port; from 1 to 65535",
+    ),
+    Case(
+        "names of two kinds",
+        config(cluster="names: {}"),
+        "gateway.yaml:3: clusters.main.names: is not of one kind; either sealed or template",
+    ),
+    Case(
+        "an advertised name without number",
+        template("b.example", "p-{n}:1"),
+        (
+            "gateway.yaml:3: clusters.main.names.template.advertise: is not a name with "
+            "one {n}, of a-z 0-9 -, at most 63 between dots with six digits for {n}, the "
+            "last label beginning with a letter; broker-{n}.example"
+        ),
+    ),
+    Case(
+        "an advertised name too long",
+        template("b" * 60 + "-{n}", "p-{n}:1"),
+        (
+            "gateway.yaml:3: clusters.main.names.template.advertise: is not a name with "
+            "one {n}, of a-z 0-9 -, at most 63 between dots with six digits for {n}, the "
+            "last label beginning with a letter; broker-{n}.example"
+        ),
+    ),
+    Case(
+        "a broker template without port",
+        template("b-{n}", "p-{n}"),
+        (
+            "gateway.yaml:3: clusters.main.names.template.broker: has no port; "
+            "pulsar-{n}.internal:6650"
+        ),
+    ),
+    Case(
+        "a broker template without number",
+        template("b-{n}", "p:1"),
+        (
+            "gateway.yaml:3: clusters.main.names.template.broker: is not a host with one "
+            "{n}; pulsar-{n}.internal:6650"
+        ),
+    ),
+    Case(
+        "a broker template that is half an address",
+        template("b-{n}", "p.{n}:1"),
+        (
+            "gateway.yaml:3: clusters.main.names.template.broker: is not a host with one "
+            "{n}; pulsar-{n}.internal:6650"
+        ),
+    ),
+]
+
+CASES = [*LISTENERS, *IDENTITY, *CLUSTERS]

@@ -1,0 +1,211 @@
+"""Starts that fail: the command line, files, addresses; and the one line that is said."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import pytest
+import trio
+
+from gateway.__main__ import main
+from gateway.front import server
+from tests.unit.errors.case import config
+
+Fail = Callable[[pytest.MonkeyPatch], str]
+"""Starts the command in an empty folder, and answers what it said last."""
+
+
+class Start(NamedTuple):
+    """Something that cannot start, and what is said about it."""
+
+    name: str
+    fail: Fail
+    message: str
+
+
+def said(*arguments: str) -> str:
+    """The last line on standard error of a command that must fail with status 2."""
+    with redirect_stderr(StringIO()) as stderr:
+        try:
+            status: object = main(arguments)
+        except SystemExit as ended:
+            status = ended.code
+    assert status == 2
+    return stderr.getvalue().splitlines()[-1]
+
+
+def command(*arguments: str) -> Fail:
+    return lambda _: said(*arguments)
+
+
+def run(text: str) -> str:
+    Path("gateway.yaml").write_text(text)
+    return said("run", "gateway.yaml")
+
+
+# -- addresses -----------------------------------------------------------------------------------
+
+
+def refused(error: OSError) -> Fail:
+    """The kernel's no to a listener; some come only on some machines, or never to root."""
+
+    def refuse(_: object) -> NoReturn:
+        raise error
+
+    def fail(monkeypatch: pytest.MonkeyPatch) -> str:
+        monkeypatch.setattr(server, "_listening", refuse)
+        return run(config(bind="gateway.example:443"))
+
+    return fail
+
+
+def taken(text: Callable[[str], str]) -> Fail:
+    """A listener on an address that another program has; the port is told as 6650."""
+
+    def fail(_: pytest.MonkeyPatch) -> str:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            port = str(other.getsockname()[1])
+            return run(text(port)).replace(port, "6650")
+
+    return fail
+
+
+def no_event_loop(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run under the lowest limit that Python itself can begin with."""
+
+    def refuse(*_: object) -> NoReturn:
+        raise ExceptionGroup("nurseries", [kernel(errno.EMFILE)])
+
+    monkeypatch.setattr(trio, "run", refuse)
+    return run(config())
+
+
+def kernel(number: int) -> OSError:
+    return OSError(number, os.strerror(number))
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def there_already(_: pytest.MonkeyPatch) -> str:
+    Path("gateway.yaml").touch()
+    return said("init", "edge", "gateway.yaml")
+
+
+def not_writable(_: pytest.MonkeyPatch) -> str:
+    Path("secrets").touch()
+    return said("init", "edge", "gateway.yaml")
+
+
+def unreadable(_: pytest.MonkeyPatch) -> str:
+    Path("gateway.yaml").mkdir()
+    return said("check", "gateway.yaml")
+
+
+def none_named(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.delenv("GATEWAY_CONFIG", raising=False)
+    return said("run")
+
+
+def cut(fail: Fail) -> Fail:
+    """Without the words that there are: Python writes them in quotes or not, by its version."""
+    return lambda monkeypatch: fail(monkeypatch).partition(" (choose from ")[0]
+
+
+STARTS = [
+    Start(
+        "no command",
+        command(),
+        "gateway: error: the following arguments are required: COMMAND",
+    ),
+    Start(
+        "an unknown command",
+        cut(command("frobnicate")),
+        "gateway: error: argument COMMAND: invalid choice: 'frobnicate'",
+    ),
+    Start(
+        "an unknown use",
+        cut(command("init", "router")),
+        "gateway init: error: argument use: invalid choice: 'router'",
+    ),
+    Start(
+        "an option of another command",
+        command("check", "--trace"),
+        "gateway: error: unrecognized arguments: --trace",
+    ),
+    Start(
+        "no file",
+        none_named,
+        "gateway.yaml: cannot be read: no such file or directory; "
+        "name another file, or write one with: gateway init",
+    ),
+    Start(
+        "a folder as a file",
+        unreadable,
+        "gateway.yaml: cannot be read: is a directory; "
+        "name another file, or write one with: gateway init",
+    ),
+    Start(
+        "a file that init would write over",
+        there_already,
+        "gateway.yaml: is there already; another name, or move it away first",
+    ),
+    Start(
+        "a folder that is not there",
+        command("init", "edge", "etc/gateway.yaml"),
+        "etc/gateway.yaml: its folder is not there; make it first: mkdir -p etc",
+    ),
+    Start(
+        "a folder that cannot be written",
+        not_writable,
+        "secrets: cannot be written: file exists; another folder, or let this user write there",
+    ),
+    Start(
+        "a port in use",
+        taken(lambda port: config(bind=f"127.0.0.1:{port}")),
+        "cannot listen on 127.0.0.1:6650: address already in use; "
+        "another bind, or ask why: gateway doctor",
+    ),
+    Start(
+        "an admin port in use",
+        taken(lambda port: config(rest=f"admin: {{bind: '127.0.0.1:{port}'}}")),
+        "cannot listen on 127.0.0.1:6650: address already in use; "
+        "another bind, or ask why: gateway doctor",
+    ),
+    Start(
+        "a privileged port",
+        refused(kernel(errno.EACCES)),
+        "cannot listen on gateway.example:443: permission denied; "
+        "another bind, or ask why: gateway doctor",
+    ),
+    Start(
+        "an address that this machine lacks",
+        refused(kernel(errno.EADDRNOTAVAIL)),
+        "cannot listen on gateway.example:443: cannot assign requested address; "
+        "another bind, or ask why: gateway doctor",
+    ),
+    Start(
+        "a name that nobody knows",
+        refused(socket.gaierror(socket.EAI_NONAME, "Name or service not known")),
+        "cannot listen on gateway.example:443: name or service not known; "
+        "another bind, or ask why: gateway doctor",
+    ),
+    Start(
+        "too few file descriptors",
+        refused(kernel(errno.EMFILE)),
+        "cannot listen on gateway.example:443: too many open files; "
+        "another bind, or ask why: gateway doctor",
+    ),
+    Start(
+        "no file descriptor for the event loop",
+        no_event_loop,
+        "cannot start: too many open files; raise the limit, for example: ulimit -n 21000",
+    ),
+]

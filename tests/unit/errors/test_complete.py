@@ -1,0 +1,148 @@
+"""No text that tells a person of a mistake is without a case that says it, and none without a row
+of the page; and the other way round.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.brokers.names import TemplateNames
+from gateway.brokers.targets import TargetList
+from gateway.config import units
+from tests.unit.errors.starts import STARTS
+from tests.unit.errors.test_errors import CASES
+from tests.unit.errors.texts import ROOT, Text, texts
+
+PAGE = ROOT / "docs" / "errors.md"
+
+MESSAGES = [*(case.message for case in CASES), *(start.message for start in STARTS)]
+LINES = sorted({line for message in MESSAGES for line in message.splitlines()})
+
+TEXTS = texts()
+
+UNREACHED = {
+    # The model of the file finds the same, with its line; tested below.
+    "gateway/brokers/names.py": ("Sealed", "The cluster", "The advertised", "The template"),
+    "gateway/brokers/targets.py": ("The allowed target",),
+    "gateway/identity/token.py": (
+        "Verifying tokens needs",
+        "Token algorithms",
+        "not a NumericDate",  # of a client's token, not of the configuration
+    ),
+    # Of URLs in brokers' answers; those of the file are read by `config.units`.
+    "gateway/brokers/address.py": ("", "port", "it must begin", "user names"),
+}
+"""How texts begin that no file and no start brings forth: rooms guard their own doors too."""
+
+
+# -- texts and cases -------------------------------------------------------------------------------
+
+
+def _is_unreached(text: Text) -> bool:
+    literal = text.pattern.replace("\\", "")
+    begins = UNREACHED.get(text.where.partition(":")[0], ())
+    return any(literal.startswith(begin or ".*") for begin in begins)
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.where)
+def test_a_case_brings_each_text_forth(text: Text) -> None:
+    told = any(text.tells(message) for message in MESSAGES)
+    assert told != _is_unreached(text), text.pattern
+
+
+def test_texts_are_found_in_all_places() -> None:
+    rooms = {Path(text.where).parts[1] for text in TEXTS}
+    assert rooms == {"config", "identity", "brokers", "front", "admin"}
+
+
+ANY = st.text("ab0.-_:*%[]/{n} ", max_size=20)
+TEMPLATES = st.builds("{}{{n}}{}".format, ANY, ANY)
+
+
+def _accepted(read: Callable[[object], str], written: str) -> str | None:
+    try:
+        return read(written)
+    except ValueError:
+        return None
+
+
+@given(ANY)
+def test_a_target_host_that_the_model_takes_is_taken_behind_it(written: str) -> None:
+    host = _accepted(units.host_pattern, written)
+    assert host is None or TargetList(hosts=[host]).describe().startswith(f"hosts: {host};")
+
+
+@given(ANY)
+def test_a_broker_that_the_model_takes_is_a_target(written: str) -> None:
+    try:
+        broker = units.broker(f"pulsar://{written}")
+    except ValueError:
+        return
+    assert TargetList.of([broker]).check(broker.host, "192.0.2.1", broker.port) is None
+
+
+@given(TEMPLATES, TEMPLATES)
+def test_templates_that_the_model_takes_are_taken_behind_it(name: str, broker: str) -> None:
+    advertised = _accepted(units.host_template, name) or "b-{n}"
+    address = _accepted(units.broker_template, f"{broker}:1") or "p-{n}:1"
+    assert TemplateNames(advertised, address)
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """A line of the page's tables."""
+
+    message: str
+    meaning: str
+    remedy: str
+
+    def is_of(self, message: str) -> bool:
+        parts = (re.escape(part) for part in self.message.split("…"))
+        return re.fullmatch(".+?".join(parts), message, re.DOTALL) is not None
+
+
+def _rows() -> list[Row]:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    cells = [re.split(r" \| ", line.strip("| ")) for line in lines if line.startswith("| `")]
+    return [Row(_code(message), *others) for message, *others in cells]
+
+
+def _code(cell: str) -> str:
+    """What stands in single backticks, or in double ones where there are some in it."""
+    return cell[3:-3] if cell.startswith("``") else cell[1:-1]
+
+
+ROWS = _rows()
+
+_PLACE = re.compile(r"gateway\.yaml:\d+: (?:[\w.\[\]]+: )?")
+_ORIGIN = re.compile(r" \(the value comes from [\w, ]+\)")
+
+
+def _text(line: str) -> str:
+    """A line without its place, as the page has it."""
+    return _ORIGIN.sub("", _PLACE.sub("", line))
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_message_stands_once_on_the_page(line: str) -> None:
+    assert len([row for row in ROWS if row.is_of(_text(line))]) == 1
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.message)
+def test_a_row_of_the_page_is_said_and_explained(row: Row) -> None:
+    assert any(row.is_of(_text(line)) for line in LINES)
+    assert row.meaning.endswith(".")
+    assert row.remedy.endswith(".")
+
+
+def test_the_page_has_rows() -> None:
+    assert len(ROWS) >= 60

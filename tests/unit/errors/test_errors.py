@@ -1,0 +1,63 @@
+"""Every mistake and every failed start is told in words that a person can act on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from gateway.app import check
+from gateway.errors import ConfigurationError
+from tests.unit.errors import documents, keyfiles, parts
+from tests.unit.errors.case import Case, config
+from tests.unit.errors.starts import STARTS, Start
+
+CASES = [*documents.CASES, *parts.CASES, *keyfiles.CASES]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Stand in an empty folder; undo what the command does to the process's logging."""
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    structlog.reset_defaults()
+
+
+def written(case: Case, folder: Path) -> Path:
+    """Write the file of a case, and those that it names."""
+    for name, content in case.files.items():
+        (folder / name).write_bytes(content)
+    text = case.text
+    path = Path("gateway.yaml")
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_mistake_is_told(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(case, folder)
+    for name, value in case.environment.items():
+        monkeypatch.setitem(os.environ, name, value)
+    with pytest.raises(ConfigurationError) as caught:
+        check(path)
+    assert str(caught.value).replace(f"{folder}/", "") == case.message
+
+
+def test_the_file_that_the_cases_change_is_right() -> None:
+    Path("gateway.yaml").write_text(config())
+    assert check(Path("gateway.yaml")) == "gateway.yaml: ok (1 listener, 1 cluster)"
+
+
+@pytest.mark.parametrize("start", STARTS, ids=lambda start: start.name)
+def test_a_start_that_fails_is_told_in_one_line(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert start.fail(monkeypatch) == start.message
+
+
+def test_no_two_have_one_name() -> None:
+    names = [*(case.name for case in CASES), *(start.name for start in STARTS)]
+    assert len(set(names)) == len(names)

@@ -1,0 +1,130 @@
+"""Clients of a sandbox without sockets: they say commands, and read what they were sent."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from gateway.sandbox.cluster import Cluster
+from gateway.sandbox.faults import Faults
+from gateway.sandbox.identity import Doorkeeper
+from gateway.sandbox.session import Place, Session
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.frames import Kind
+from tests.support import frames
+
+NOW = 1_735_689_600.0
+"""Wall time in seconds."""
+TOPIC = "persistent://public/default/t"
+URLS = ("pulsar://127.0.0.1:16650", "pulsar://127.0.0.1:16651")
+EARLIEST = 1
+
+Command = Any
+"""The one command of a BaseCommand: its fields are the specification's."""
+
+
+class Client:
+    """One connection to the broker of a number. `inbox`: what it was sent and has not read."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        broker: int = 0,
+        *,
+        faults: Faults | None = None,
+        doorkeeper: Doorkeeper | None = None,
+        connect: bool = True,
+    ) -> None:
+        self.is_congested = False
+        self._sent: list[bytes] = []
+        place = Place(cluster, broker, doorkeeper or Doorkeeper(), faults or Faults())
+        self.session = Session(place, self._sent.append, lambda: self.is_congested)
+        if connect:
+            self.ask(Kind.CONNECT, client_version="test", protocol_version=21)
+
+    def say(self, kind: Kind, **fields: Any) -> None:
+        self.session.receive(frames.simple(kind, **fields), NOW)
+
+    def ask(self, kind: Kind, **fields: Any) -> Command:
+        """Says a command; answers the last thing that was sent for it."""
+        self.say(kind, **fields)
+        return self.read()[-1]
+
+    def take(self) -> list[bytes]:
+        """The frames that were sent since the last look."""
+        found, self._sent[:] = list(self._sent), []
+        return found
+
+    def read(self) -> list[Command]:
+        """The commands that were sent since the last look."""
+        return [command_of(frame) for frame in self.take()]
+
+    # -- producing -------------------------------------------------------------------------------
+
+    def produce(self, id: int = 1, topic: str = TOPIC, **fields: Any) -> Command:
+        """Opens a producer."""
+        return self.ask(Kind.PRODUCER, topic=topic, producer_id=id, request_id=100 + id, **fields)
+
+    def send(self, *payloads: bytes, id: int = 1, **metadata: Any) -> list[tuple[int, int]]:
+        """Sends messages one by one; answers where they were put."""
+        found = []
+        for sequence, payload in enumerate(payloads):
+            tail = frames.tail(frames.metadata_of(sequence, **metadata), payload)
+            self.session.receive(send(id, sequence, tail), NOW)
+            answer = self.read()[-1].message_id
+            found.append((answer.ledgerId, answer.entryId))
+        return found
+
+    # -- consuming -------------------------------------------------------------------------------
+
+    def subscribe(self, id: int = 1, *, permits: int = 1000, **fields: Any) -> list[Command]:
+        """Opens a consumer (exclusive, from the earliest message) and gives it permits; answers
+        all that was sent for it.
+        """
+        wanted = {"topic": TOPIC, "subscription": "s", "subType": 0, "initialPosition": EARLIEST}
+        self.say(Kind.SUBSCRIBE, consumer_id=id, request_id=200 + id, **wanted | fields)
+        if permits:
+            self.flow(permits, id)
+        return self.read()
+
+    def flow(self, permits: int, id: int = 1) -> None:
+        self.say(Kind.FLOW, consumer_id=id, messagePermits=permits)
+
+    def received(self) -> list[bytes]:
+        """The payloads of the messages since the last look; nothing else was sent."""
+        return [payload_of(frame) for frame in self.take()]
+
+    def acknowledge(self, *ids: tuple[int, int], consumer: int = 1, **fields: Any) -> None:
+        named = [{"ledgerId": ledger, "entryId": entry} for ledger, entry in ids]
+        kind = {"ack_type": 0, **fields}
+        self.say(Kind.ACK, consumer_id=consumer, message_id=named, **kind)
+
+
+def send(id: int, sequence: int, tail: bytes) -> bytes:
+    """A SEND with anything behind its command."""
+    fields = {"producer_id": id, "sequence_id": sequence}
+    command = frames.simple(Kind.SEND, **fields)
+    return struct.pack(">I", len(command) - 4 + len(tail)) + command[4:] + tail
+
+
+def command_of(frame: bytes) -> Command:
+    """The command of a frame, out of its envelope."""
+    total, size = struct.unpack_from(">II", frame)
+    assert total == len(frame) - 4
+    whole = BaseCommand.FromString(frame[8 : 8 + size])
+    found = whole.ListFields()
+    assert [field.number for field, _ in found] == [1, whole.type]
+    return found[1][1]
+
+
+def kinds_of(commands: list[Command]) -> list[str]:
+    """Their names, without what all names begin with."""
+    return [command.DESCRIPTOR.name.removeprefix("Command") for command in commands]
+
+
+def payload_of(frame: bytes) -> bytes:
+    """The payload of a MESSAGE, which must be one."""
+    command = command_of(frame)
+    assert kinds_of([command]) == ["Message"]
+    at = 8 + struct.unpack_from(">I", frame, 4)[0] + 6
+    return frame[at + 4 + struct.unpack_from(">I", frame, at)[0] :]

@@ -1,0 +1,154 @@
+"""What the control shows, does and refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from gateway.sandbox.cluster import Cluster
+from gateway.sandbox.control import Control
+from gateway.sandbox.faults import Faults, lie
+from tests.unit.sandbox.playbook import TOPIC, URLS, Client
+
+
+@dataclass
+class Broker:
+    """One whose connections are counted when they are cut."""
+
+    url: str
+    faults: Faults = field(default_factory=Faults)
+    cuts: int = 0
+
+    def cut(self) -> int:
+        self.cuts += 1
+        return 3
+
+
+@pytest.fixture
+def brokers() -> list[Broker]:
+    return [Broker(url) for url in URLS]
+
+
+@pytest.fixture
+def control(cluster: Cluster, brokers: list[Broker]) -> Control:
+    return Control(cluster, brokers)
+
+
+def did(control: Control, path: str, **query: str) -> tuple[int, Any]:
+    answer = control.actions()[path](query)
+    text = b"".join(answer.body).decode()
+    return answer.status, json.loads(text) if answer.status == 200 else text
+
+
+def shown(control: Control) -> Any:
+    return json.loads(b"".join(control.routes()["/topics"]().body))
+
+
+def test_it_shows_a_topic(control: Control, client: Client, other: Client) -> None:
+    client.produce(producer_name="p")
+    ids = client.send(b"a", b"b", b"c")
+    other.subscribe(consumer_name="c", subType=1)
+    other.acknowledge(ids[0])
+    found = shown(control)[TOPIC]
+    nobody = {"principal": None, "original_principal": None}
+    assert found["owner"] == URLS[0]
+    assert found["entries"] == 3
+    assert found["bytes"] > 3
+    assert found["producers"] == [{"name": "p", **nobody}]
+    consumer = {"subscription": "s", "type": "Shared", "unacknowledged": 2}
+    assert found["consumers"] == [{"name": "c", **nobody, **consumer}]
+    assert found["backlog"] == {"s": 2}
+
+
+def test_it_creates_topics(control: Control) -> None:
+    assert did(control, "/topics", name="new", partitions="2")[0] == 200
+    assert did(control, "/topics", name="plain")[0] == 200
+    names = [name.rpartition("/")[2] for name in shown(control)]
+    assert sorted(names) == ["new-partition-0", "new-partition-1", "plain", "t"]
+
+
+def test_it_moves_topics(control: Control, client: Client) -> None:
+    client.produce()
+    status, said = did(control, "/move", topic="t", assigned="false")
+    assert (status, said["owners"]) == (200, {TOPIC: URLS[1]})
+    (close,) = client.read()
+    assert not close.assignedBrokerServiceUrl
+
+
+@pytest.mark.parametrize(
+    ("kind", "seconds", "expected"),
+    [
+        ("delay", "0.5", {"delay": 0.5}),
+        ("lie", "0", {"lies": 1}),
+        ("cut", "0", {}),
+    ],
+)
+def test_it_causes_faults_of_one_broker(
+    control: Control, brokers: list[Broker], kind: str, seconds: str, expected: dict[str, Any]
+) -> None:
+    status, said = did(control, "/fault", broker="1", kind=kind, seconds=seconds)
+    assert (status, said["broker"]) == (200, URLS[1])
+    assert brokers[1].faults == Faults(**expected)
+    assert brokers[1].cuts == said.get("connections", 0) / 3
+    assert brokers[0] == Broker(URLS[0])
+
+
+@pytest.mark.parametrize("kind", ["freeze", "refuse"])
+def test_faults_that_last_begin_now_and_can_be_ended(
+    control: Control, brokers: list[Broker], kind: str
+) -> None:
+    did(control, "/fault", broker="0", kind=kind, seconds="3600")
+    (until,) = {brokers[0].faults.frozen_until, brokers[0].faults.refusing_until} - {0}
+    assert brokers[0].faults.is_refusing(until - 1) is (kind == "refuse")
+    did(control, "/fault", broker="0", kind=kind, seconds="0")
+    assert max(brokers[0].faults.frozen_until, brokers[0].faults.refusing_until) < until
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "text"),
+    [
+        ("/topics", {}, "name= must name a topic"),
+        ("/topics", {"name": "a", "partitions": "many"}, "partitions=many is not a number"),
+        ("/topics", {"name": "a", "partitions": "1001"}, "from 0 to 1000"),
+        ("/topics", {"name": "t", "partitions": "2"}, "is there already"),
+        ("/move", {"topic": "nowhere"}, "there is no topic persistent://public/default/nowhere"),
+        ("/move", {"topic": "t", "assigned": "maybe"}, "assigned=maybe is none of true, false"),
+        ("/fault", {"broker": "2", "kind": "cut"}, "broker=2 is not a number from 0 to 1"),
+        ("/fault", {"broker": "0", "kind": "burn"}, "kind=burn is none of freeze, cut"),
+        ("/fault", {"broker": "0", "kind": "delay", "seconds": "nan"}, "seconds=nan is not"),
+        ("/fault", {"broker": "0", "kind": "delay", "seconds": "-1"}, "seconds=-1 is not"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_reason(
+    control: Control, path: str, query: dict[str, str], text: str
+) -> None:
+    status, said = did(control, path, **query)
+    assert status == 400
+    assert text in said
+    assert said.count("\n") == 1
+
+
+def test_one_broker_has_nowhere_to_move_to() -> None:
+    cluster = Cluster(URLS[:1])
+    control = Control(cluster, [Broker(URLS[0])])
+    did(control, "/topics", name="t")
+    assert did(control, "/move", topic="t") == (400, "there is only one broker\n")
+
+
+def test_it_shows_what_there_is_to_try(control: Control) -> None:
+    control.url = "http://127.0.0.1:16680"
+    text = b"".join(control.routes()["/"]().body).decode()
+    assert "in memory" in text
+    for path in [*control.actions(), "/topics"]:
+        assert f"http://127.0.0.1:16680{path}" in text
+    for kind in ("freeze", "cut", "delay", "refuse", "lie"):
+        assert f"kind={kind}" in text
+
+
+def test_a_lie_changes_nothing_but_the_size() -> None:
+    frame = b"\x00\x00\x00\x05\x00\x00\x00\x01\x08"
+    assert lie(frame)[4:] == frame[4:]
+    assert lie(frame)[:4] != frame[:4]

@@ -1,0 +1,89 @@
+"""Who comes in, and for whom a role may speak."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import OctKey
+
+from gateway.identity.token import TokenVerifier
+from gateway.sandbox.cluster import Cluster
+from gateway.sandbox.identity import Doorkeeper, Who
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
+from gateway.wire.pulsar.frames import Kind
+from tests.unit.sandbox.playbook import NOW, Client, kinds_of
+
+KEY = OctKey.import_key(b"0123456789abcdef0123456789abcdef")
+PROXY = "proxy"
+
+
+@pytest.fixture
+def doorkeeper() -> Doorkeeper:
+    return Doorkeeper(TokenVerifier([KEY], ["HS256"]), [PROXY, "proxy2"])
+
+
+def token(role: str, **claims: Any) -> dict[str, Any]:
+    """The fields of a CONNECT with this role's token."""
+    text = jwt.encode({"alg": "HS256"}, {"sub": role, **claims}, KEY)
+    return {"auth_method_name": "token", "auth_data": text.encode()}
+
+
+def connected(cluster: Cluster, doorkeeper: Doorkeeper, **fields: Any) -> tuple[Client, Any]:
+    client = Client(cluster, doorkeeper=doorkeeper, connect=False)
+    return client, client.ask(Kind.CONNECT, client_version="test", **fields)
+
+
+def test_a_role_comes_in_by_its_token(cluster: Cluster, doorkeeper: Doorkeeper) -> None:
+    client, answer = connected(cluster, doorkeeper, **token("alice"))
+    assert kinds_of([answer]) == ["Connected"]
+    assert client.session.who == Who("alice", None)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"auth_method_name": "basic", "auth_data": b"alice:secret"},
+        {"auth_method_name": "token", "auth_data": b"nonsense"},
+        token("alice", exp=int(NOW) - 1),
+    ],
+)
+def test_nobody_else_does(cluster: Cluster, doorkeeper: Doorkeeper, fields: dict[str, Any]) -> None:
+    client, answer = connected(cluster, doorkeeper, **fields)
+    assert answer.error == ServerError.AuthenticationError
+    assert client.session.is_ended
+    client.say(Kind.PING)
+    assert client.take() == []
+
+
+def test_a_proxy_speaks_for_somebody(cluster: Cluster, doorkeeper: Doorkeeper) -> None:
+    fields = {"original_principal": "alice", "proxy_version": "1"}
+    client, answer = connected(cluster, doorkeeper, **token(PROXY), **fields)
+    assert kinds_of([answer]) == ["Connected"]
+    assert client.session.who == Who(PROXY, "alice")
+
+
+@pytest.mark.parametrize(
+    ("role", "fields"),
+    [
+        (PROXY, {}),
+        (PROXY, {"original_principal": PROXY}),
+        (PROXY, {"original_principal": "proxy2"}),
+        ("alice", {"original_principal": "bob"}),
+        ("alice", {"original_principal": "alice"}),
+        ("alice", {"proxy_version": "1"}),
+    ],
+)
+def test_roles_that_do_not_fit_are_refused(
+    cluster: Cluster, doorkeeper: Doorkeeper, role: str, fields: dict[str, Any]
+) -> None:
+    client, answer = connected(cluster, doorkeeper, **token(role), **fields)
+    assert (answer.error, answer.message) == (ServerError.AuthorizationError, "Invalid roles.")
+    assert client.session.is_ended
+
+
+def test_without_tokens_everybody_comes_in(cluster: Cluster) -> None:
+    client, _ = connected(cluster, Doorkeeper(), original_principal="alice")
+    assert client.session.who == Who(None, "alice")
