@@ -1,3 +1,3 @@
-"""The gateway between real clients and real brokers. `conftest.py` tells how these tests
+"""The gateway between real clients and real brokers. `fixtures.py` tells how these tests
 are run.
 """

@@ -112,3 +112,12 @@ def wait_until(condition: Callable[[], bool], seconds: float = 15) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"still not so after {seconds} s"
         time.sleep(0.02)
+
+
+def assert_works(client: Client, topic: str) -> None:
+    """It may produce and consume."""
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    for payload in numbered(5):
+        producer.send(payload)
+    assert payloads(receive(consumer, 5)) == numbered(5)

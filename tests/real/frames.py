@@ -156,11 +156,11 @@ class Command:
 
 class Connection:
     """A client that says exactly what it is told to, for what real clients do not show or would
-    not send.
+    not send; to the first address of a service URL.
     """
 
     def __init__(self, service_url: str, patience: float = 10) -> None:
-        where = urlsplit(service_url)
+        where = urlsplit(service_url.partition(",")[0])
         assert where.hostname
         assert where.port
         self._socket = socket.create_connection((where.hostname, where.port), patience)

@@ -99,6 +99,26 @@ def verifying(credential: Path, *, forward: bool = False, **token: Any) -> Plan:
     return Plan(identity, {"token_file": str(credential)})
 
 
+MODES = ("pass-through", "verify", "verify-and-forward")
+"""Ways to let clients prove who they are."""
+
+
+@dataclass(frozen=True)
+class Plans:
+    """Settings of gateways that know the secret of tokens, and have a credential of their own."""
+
+    secret: Path
+    credential: Path
+
+    def of(self, mode: str) -> Plan:
+        if mode == "pass-through":
+            return PASS_THROUGH
+        forward = mode == "verify-and-forward"
+        return verifying(
+            self.credential, forward=forward, secret_file=str(self.secret), algorithms=["HS256"]
+        )
+
+
 class Gateway:
     """One running gateway in front of `broker`; `directory` takes its settings and its log."""
 

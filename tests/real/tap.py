@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from .frames import frames, without_payload
+from .frames import Kind, decode, frames, without_payload
 
 READ_SIZE = 256 * 1024
 DIAL_SECONDS = 5
@@ -77,6 +77,17 @@ class Tap:
 
     def leaks(self, traces: tuple[str, ...]) -> list[Leak]:
         return [leak for recording in self.recordings for leak in leaks(bytes(recording), traces)]
+
+    def commands(self, kind: Kind) -> list[dict[int, int | bytes]]:
+        """The fields of all commands of one kind that went to clients."""
+        found = (
+            decode(body[4 : 4 + int.from_bytes(body[:4])])
+            for recording in self.recordings
+            for body in frames(bytes(recording))
+            if len(body) >= 4 + int.from_bytes(body[:4])
+        )
+        inner = (command[kind] for command in found if command[1] == kind)
+        return [decode(fields) for fields in inner if isinstance(fields, bytes)]
 
     def _accept(self) -> None:
         with suppress(OSError):  # the listener was closed

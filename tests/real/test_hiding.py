@@ -9,7 +9,7 @@ import pytest
 
 from .brokers.standalone import Standalone
 from .clients import fresh_topic, numbered, payloads, receive, send_all
-from .conftest import Connect, Reach, Route
+from .fixtures import Connect, Reach, Route
 from .frames import Command, Connection, Kind
 from .gateways import Plan
 

@@ -7,7 +7,7 @@ import pytest
 
 from .brokers.standalone import Standalone
 from .clients import Client, fresh_topic, payloads, receive
-from .conftest import Connect, Reach, StartBroker
+from .fixtures import Connect, Reach, StartBroker
 
 LIMIT = 10 * 1024 * 1024
 

@@ -15,7 +15,7 @@ from .clients import (
     send_all,
     wait_until,
 )
-from .conftest import Connect, Reach, Route
+from .fixtures import Connect, Reach, Route
 
 pytestmark = pytest.mark.gateway_only
 

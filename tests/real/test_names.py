@@ -11,7 +11,7 @@ import pytest
 from .brokers.cluster import Cluster
 from .brokers.standalone import Standalone
 from .clients import fresh_topic, numbered, receive_all_of, send_all, wait_until
-from .conftest import Connect, Reach, Route
+from .fixtures import Connect, Reach, Route
 from .frames import Command, Connection, Kind, ServerError
 from .gateways import Plan, sealed_by
 from .metrics import scrape, total

@@ -6,7 +6,7 @@ import pytest
 
 from .brokers.standalone import Standalone
 from .clients import fresh_topic
-from .conftest import Connect
+from .fixtures import Connect
 from .frames import Kind, encode, frame
 from .tap import Tap, leaks
 

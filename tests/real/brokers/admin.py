@@ -84,6 +84,12 @@ class Admin:
     def create_partitioned_topic(self, topic: str, partitions: int) -> None:
         self.request("PUT", f"admin/v2/{topic_path(topic)}/partitions", partitions)
 
+    def partitions(self, topic: str) -> int:
+        """How many a topic has; 0 for one that is not partitioned."""
+        found = self.request("GET", f"admin/v2/{topic_path(topic)}/partitions")["partitions"]
+        assert isinstance(found, int)
+        return found
+
     def grow_partitions(self, topic: str, partitions: int) -> None:
         self.request("POST", f"admin/v2/{topic_path(topic)}/partitions", partitions)
 

@@ -1,8 +1,8 @@
-"""The jars of a Pulsar standalone, fetched once by Maven into a cache outside the checkout.
+"""Jars that tests need, fetched once by Maven into a cache outside the checkout.
 
-A directory in the cache is complete or absent: Maven copies into a directory of its own that is
-renamed when it is whole, under a lock, so test runs that start together fetch once and an
-interrupted fetch leaves no half.
+A directory in the cache is complete or absent: it is filled under another name and renamed when it
+is whole, under a lock, so test runs that start together fetch once and an interrupted fetch leaves
+no half.
 """
 
 import fcntl
@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,13 +21,19 @@ MARKER = ".complete"
 FETCH_SECONDS = 900  # a slow mirror; the usual time is under a minute
 TAIL_LINES = 25
 
+Say = Callable[[str], None]
+
 
 class MissingToolError(Exception):
-    """This machine lacks a tool that real brokers need."""
+    """This machine lacks a tool that these tests need, or has too old a one."""
+
+    def __init__(self, tool: str, why: str = "is not installed") -> None:
+        super().__init__(f"{tool} {why}")
+        self.tool = tool
 
 
 class FetchError(Exception):
-    """Maven ran and did not deliver."""
+    """A tool ran and did not deliver."""
 
 
 def cache_root() -> Path:
@@ -36,33 +42,54 @@ def cache_root() -> Path:
 
 
 def java() -> str:
-    return _tool("java")
+    return tool("java")
 
 
-def pulsar_jars(say: Callable[[str], None], version: str = PULSAR_VERSION) -> Path:
-    """The directory with all jars; fetches them on the first call of a machine.
+def pulsar_jars(say: Say, version: str = PULSAR_VERSION) -> Path:
+    """The directory with all jars of a standalone; fetches them on the first call of a machine.
 
     Raises MissingToolError without java or (when there is something to fetch) mvn, FetchError with
     the end of Maven's output.
     """
     java()
+    return jars_of(POM, f"pulsar-{version}", version, "about 240 MB", say)
+
+
+def jars_of(pom: Path, name: str, version: str, size: str, say: Say) -> Path:
+    """The directory with what a pom lists for this version of Pulsar. Raises as `pulsar_jars`."""
+
+    def fetch(into: Path) -> None:
+        mvn = tool("mvn")
+        say(f"fetching {name} by Maven ({size}, once) into {into.parent} ...")
+        command = [mvn, "-B", "-f", str(pom), "dependency:copy-dependencies"]
+        command += ["-DincludeScope=runtime", f"-DoutputDirectory={into}"]
+        run_tool("Maven", [*command, f"-Dpulsar.version={version}", "--no-transfer-progress"])
+
     # The pom is part of the name: a changed list of artifacts is another directory.
-    recipe = hashlib.sha256(POM.read_bytes()).hexdigest()[:8]
-    target = cache_root() / f"pulsar-{version}-{recipe}"
+    return filled_once(f"{name}-{digest(pom.read_bytes())}", fetch)
+
+
+def digest(recipe: bytes) -> str:
+    """What tells a directory that was made by this recipe from those that others made."""
+    return hashlib.sha256(recipe).hexdigest()[:8]
+
+
+def filled_once(name: str, fill: Callable[[Path], None]) -> Path:
+    """The directory of this name in the cache; `fill` is given an empty one if there is none."""
+    target = cache_root() / name
     if (target / MARKER).exists():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(target.with_suffix(".lock")):
+    with _locked(target.parent / f"{name}.lock"):
         if not (target / MARKER).exists():
-            _fetch(_tool("mvn"), version, target, say)
+            _fill(target, fill)
     return target
 
 
-def _fetch(mvn: str, version: str, target: Path, say: Callable[[str], None]) -> None:
-    say(f"fetching Pulsar {version} jars by Maven (about 240 MB, once) into {target} ...")
+def _fill(target: Path, fill: Callable[[Path], None]) -> None:
     work = Path(tempfile.mkdtemp(prefix=target.name + ".", dir=target.parent))
     try:
-        _copy_dependencies(mvn, version, work)
+        fill(work)
         (work / MARKER).touch()
         shutil.rmtree(target, ignore_errors=True)  # without its marker it is a leftover
         work.rename(target)
@@ -70,13 +97,14 @@ def _fetch(mvn: str, version: str, target: Path, say: Callable[[str], None]) -> 
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _copy_dependencies(mvn: str, version: str, into: Path) -> None:
-    command = [mvn, "-B", "-f", str(POM), "dependency:copy-dependencies", "-DincludeScope=runtime"]
-    command += [
-        f"-DoutputDirectory={into}",
-        f"-Dpulsar.version={version}",
-        "--no-transfer-progress",
-    ]
+def run_tool(
+    name: str,
+    command: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> None:
+    """Raises FetchError with the end of its output where it fails, or takes too long."""
     try:
         done = subprocess.run(
             command,
@@ -85,15 +113,25 @@ def _copy_dependencies(mvn: str, version: str, into: Path) -> None:
             stderr=subprocess.STDOUT,
             text=True,
             timeout=FETCH_SECONDS,
+            cwd=cwd,
+            env=env,
         )
     except subprocess.TimeoutExpired as late:
         raise FetchError(
-            f"Maven did not finish within {FETCH_SECONDS} s:\n{_tail(_text(late.stdout))}"
+            f"{name} did not finish within {FETCH_SECONDS} s:\n{_tail(_text(late.stdout))}"
         ) from late
     if done.returncode != 0:
         raise FetchError(
-            f"Maven ended with {done.returncode}; the end of its output:\n{_tail(done.stdout)}"
+            f"{name} ended with {done.returncode}; the end of its output:\n{_tail(done.stdout)}"
         )
+
+
+def tool(name: str) -> str:
+    """Where a command is. Raises MissingToolError."""
+    found = shutil.which(name)
+    if found is None:
+        raise MissingToolError(name)
+    return found
 
 
 def _text(output: str | bytes | None) -> str:
@@ -102,13 +140,6 @@ def _text(output: str | bytes | None) -> str:
 
 def _tail(output: str) -> str:
     return "\n".join(output.splitlines()[-TAIL_LINES:])
-
-
-def _tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        raise MissingToolError(f"{name} is not installed")
-    return found
 
 
 @contextmanager

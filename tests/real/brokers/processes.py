@@ -22,15 +22,20 @@ def _prefix() -> tuple[str, ...]:
 
 
 def spawn(
-    command: Sequence[str], log: Path, env: Mapping[str, str] | None = None
+    command: Sequence[str],
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    output: int | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts `command` in the directory of `log`, which takes all that it prints."""
-    with log.open("ab") as output:
+    """Starts `command` in the directory of `log`, which takes all that it prints; but its standard
+    output goes to `output` (as Popen has it) where that is given.
+    """
+    with log.open("ab") as file:
         return subprocess.Popen(
             [*_prefix(), *command],
             stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
+            stdout=file if output is None else output,
+            stderr=file,
             cwd=log.parent,
             env=env,
             # An interrupt at the terminal is for the test run, which then ends its children.

@@ -2,10 +2,10 @@
 
 import pytest
 
-from .clients import Client, fresh_topic, numbered, receive, send_all
-from .conftest import Route
-from .gateways import CLUSTER
-from .metrics import scrape, settled_total, total
+from tests.real.clients import Client, fresh_topic, numbered, receive, send_all
+from tests.real.fixtures import Route
+from tests.real.gateways import CLUSTER
+from tests.real.metrics import scrape, settled_total, total
 
 pytestmark = pytest.mark.gateway_only
 

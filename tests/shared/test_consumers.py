@@ -3,15 +3,13 @@ without.
 """
 
 import itertools
-import re
 import time
 from typing import Any
 
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
-from .brokers.standalone import Standalone
-from .clients import (
+from tests.real.clients import (
     EARLIEST,
     RECEIVE_MS,
     Client,
@@ -28,6 +26,8 @@ from .clients import (
     wait_until,
 )
 
+from .brokers import Brokers
+
 ConsumerType = client_library.ConsumerType
 MessageId = client_library.MessageId
 ALL_CONSUMERS = (
@@ -36,12 +36,6 @@ ALL_CONSUMERS = (
     ConsumerType.Failover,
     ConsumerType.KeyShared,
 )
-
-
-def backlog(broker: Standalone, topic: str, subscription: str = "s") -> int:
-    found = broker.admin.stats(topic)["subscriptions"][subscription]["msgBacklog"]
-    assert isinstance(found, int)
-    return found
 
 
 @pytest.mark.parametrize("kind", ALL_CONSUMERS, ids=lambda kind: kind.name)
@@ -192,13 +186,13 @@ def test_one_acknowledgement_may_cover_all_before(client: Client) -> None:
     assert payloads(receive(client.subscribe(topic, "s"), 3)) == numbered(3, start=7)
 
 
-def test_acknowledgements_reach_the_broker(client: Client, pulsar: Standalone) -> None:
+def test_acknowledgements_reach_the_broker(client: Client, brokers: Brokers) -> None:
     topic = fresh_topic()
     consumer = client.subscribe(topic, "s")
     send_all(client.create_producer(topic), numbered(10))
-    wait_until(lambda: backlog(pulsar, topic) == 10)
+    wait_until(lambda: brokers.backlog(topic, "s") == 10)
     receive(consumer, 10)
-    wait_until(lambda: backlog(pulsar, topic) == 0)
+    wait_until(lambda: brokers.backlog(topic, "s") == 0)
 
 
 def test_messages_of_a_batch_can_be_acknowledged_one_by_one(client: Client) -> None:
@@ -218,12 +212,12 @@ def test_messages_of_a_batch_can_be_acknowledged_one_by_one(client: Client) -> N
     assert_silent(again)
 
 
-def test_a_subscription_can_be_given_up(client: Client, pulsar: Standalone) -> None:
+def test_a_subscription_can_be_given_up(client: Client, brokers: Brokers) -> None:
     topic = fresh_topic()
     consumer = client.subscribe(topic, "s")
-    assert "s" in pulsar.admin.stats(topic)["subscriptions"]
+    assert brokers.subscriptions(topic) == {"s"}
     consumer.unsubscribe()
-    assert pulsar.admin.stats(topic)["subscriptions"] == {}
+    assert brokers.subscriptions(topic) == set()
 
 
 @pytest.mark.parametrize("size", [0, 1, 2])
@@ -351,75 +345,3 @@ def test_a_table_view_holds_the_newest_of_each_key(client: Client) -> None:
     producer.send(b"6", partition_key="k0")
     wait_until(lambda: view.get("k0") == b"6")
     view.close()
-
-
-# --- several topics ------------------------------------------------------------------------------
-
-
-def test_a_list_of_topics_is_one_subscription(client: Client) -> None:
-    topics = [fresh_topic() for _ in range(3)]
-    consumer = client.subscribe(topics, "s")
-    for topic in topics:
-        client.create_producer(topic).send(topic.encode())
-    assert {message.topic_name(): message.data() for message in receive(consumer, 3)} == {
-        t: t.encode() for t in topics
-    }
-
-
-def test_a_pattern_finds_the_topics_there_are(client: Client) -> None:
-    prefix = fresh_topic("pattern")
-    producers = {name: client.create_producer(f"{prefix}-{name}") for name in ("a", "b", "other")}
-    consumer = client.subscribe(re.compile(f"{prefix}-[ab]"), "s")
-    for name, producer in producers.items():
-        producer.send(name.encode())
-    assert sorted(payloads(receive_until_silent(consumer, 1000))) == [b"a", b"b"]
-
-
-# Topics that come later are not tried: the client ignores its option for the period
-# (pulsar-client-python issue 171) and looks once a minute, by the same command as at the start.
-
-
-@pytest.fixture
-def partitioned(pulsar: Standalone) -> str:
-    topic = fresh_topic("p")
-    pulsar.admin.create_partitioned_topic(topic, 4)
-    return topic
-
-
-def test_partitions_are_told(client: Client, partitioned: str) -> None:
-    assert sorted(client.get_topic_partitions(partitioned)) == [
-        f"{partitioned}-partition-{i}" for i in range(4)
-    ]
-
-
-def test_all_partitions_are_written_and_read(client: Client, partitioned: str) -> None:
-    consumer = client.subscribe(partitioned, "s")
-    send_all(client.create_producer(partitioned), numbered(100))
-    received = receive(consumer, 100)
-    assert sorted(payloads(received)) == sorted(numbered(100))
-    assert {message.message_id().partition() for message in received} == {0, 1, 2, 3}
-
-
-def test_a_key_stays_on_its_partition(client: Client, partitioned: str) -> None:
-    consumer = client.subscribe(partitioned, "s")
-    producer = client.create_producer(partitioned)
-    for number in range(100):
-        producer.send_async(b"%d" % number, None, partition_key=f"k{number % 10}")
-    producer.flush()
-    places = {
-        (message.partition_key(), message.message_id().partition())
-        for message in receive(consumer, 100)
-    }
-    assert len(places) == 10
-
-
-def test_one_partition_is_a_topic_too(client: Client, partitioned: str) -> None:
-    consumer = client.subscribe(f"{partitioned}-partition-2", "s")
-    client.create_producer(f"{partitioned}-partition-2").send(b"here")
-    assert payloads(receive(consumer, 1)) == [b"here"]
-
-
-def test_a_pattern_covers_partitioned_topics(client: Client, partitioned: str) -> None:
-    consumer = client.subscribe(re.compile(partitioned), "s")
-    send_all(client.create_producer(partitioned), numbered(20))
-    assert sorted(payloads(receive(consumer, 20))) == sorted(numbered(20))

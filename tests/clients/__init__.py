@@ -1,0 +1,5 @@
+"""Clients in other languages: small programs of ours on the published packages.
+
+`builders` makes them, once for each machine; `programs` runs them; `go/` and `java/` are the same
+program twice.
+"""

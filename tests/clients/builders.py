@@ -1,0 +1,83 @@
+"""Makes the client programs, once for each machine, in the cache of `tests.real.brokers.jars`.
+
+Go fetches its package by the module proxy that the environment names, Java by Maven. Raises
+MissingToolError where this machine lacks a tool, FetchError where one did not deliver.
+"""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from tests.real.brokers.jars import (
+    PULSAR_VERSION,
+    MissingToolError,
+    Say,
+    digest,
+    filled_once,
+    jars_of,
+    java,
+    run_tool,
+    tool,
+)
+
+from .programs import Program
+
+OLDEST_GO = 21
+GO = Path(__file__).with_name("go")
+JAVA = Path(__file__).with_name("java")
+
+# For a short life: one compiler, one thread that collects. The rest is what the client's own
+# start script opens to Netty.
+JVM_OPTIONS = (
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.apache.pulsar.shade.io.netty.tryReflectionSetAccessible=true",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
+)
+
+
+def go_client(say: Say) -> Program:
+    go = _go()
+    sources = sorted([*GO.glob("*.go"), GO / "go.mod", GO / "go.sum"])
+
+    def build(into: Path) -> None:
+        say("building the Go client (a minute or two, once) ...")
+        # Exactly what go.sum lists, and without asking git about a checkout.
+        env = os.environ | {"GOFLAGS": "-mod=readonly -buildvcs=false"}
+        run_tool("go build", [go, "build", "-o", str(into / "client"), "."], cwd=GO, env=env)
+
+    recipe = b"".join(source.read_bytes() for source in sources)
+    return Program("go", (str(filled_once(f"go-client-{digest(recipe)}", build) / "client"),))
+
+
+def _go() -> str:
+    """From 1.21 on it fetches the version that go.mod names."""
+    go = tool("go")
+    said = subprocess.run([go, "version"], check=True, capture_output=True, text=True).stdout
+    found = re.search(r"go1\.(\d+)", said)
+    if found and int(found[1]) < OLDEST_GO:
+        raise MissingToolError("go", f"is too old, 1.{OLDEST_GO} or newer is needed: {said}")
+    return go
+
+
+def java_client(say: Say) -> Program:
+    runtime, javac = java(), tool("javac")
+    name = f"pulsar-client-{PULSAR_VERSION}"
+    jars = jars_of(JAVA / "pom.xml", name, PULSAR_VERSION, "47 MB", say)
+    source = JAVA / "Client.java"
+
+    def build(into: Path) -> None:
+        command = [javac, "-cp", f"{jars}{os.sep}*", "-d", str(into), str(source)]
+        run_tool("javac", command)
+
+    classes = filled_once(f"java-client-{digest(source.read_bytes() + jars.name.encode())}", build)
+    path = os.pathsep.join((str(classes), f"{jars}{os.sep}*"))
+    return Program("java", (runtime, *JVM_OPTIONS, "-cp", path, "Client"))
+
+
+BUILDERS = {"go": go_client, "java": java_client}

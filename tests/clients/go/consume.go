@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+)
+
+var kinds = map[string]pulsar.SubscriptionType{
+	"exclusive":  pulsar.Exclusive,
+	"shared":     pulsar.Shared,
+	"failover":   pulsar.Failover,
+	"key_shared": pulsar.KeyShared,
+}
+
+// remembered is how many messages are known by their ids, too: those that come again come soon, and a
+// consumer may run for hours.
+const remembered = 10_000
+
+// identity is where the broker has stored a message.
+type identity struct {
+	number int
+	id     string
+}
+
+// place is where messages have an order: of one key in one partition.
+type place struct{ topic, key string }
+
+// received is what came. A message that came again is redelivered, or was stored twice: then it has
+// another id. One that came for the first time behind a later one of its place is out of order.
+type received struct {
+	Received    ranges   `json:"received"`
+	Redelivered int      `json:"redelivered"`
+	StoredTwice int      `json:"stored_twice"`
+	OutOfOrder  int      `json:"out_of_order"`
+	Errors      []string `json:"errors"`
+
+	ids  map[int]identity
+	last map[place]int
+}
+
+func consume(ctx context.Context, client pulsar.Client, asked options) (any, error) {
+	kind, known := kinds[asked.kind]
+	if !known {
+		return nil, fmt.Errorf("unknown type %q of a subscription", asked.kind)
+	}
+	consumer, err := client.Subscribe(pulsar.ConsumerOptions{
+		Topic:                       asked.topic,
+		SubscriptionName:            asked.subscription,
+		Type:                        kind,
+		SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer consumer.Close()
+	sayReady()
+	report := &received{
+		Received: ranges{}, Errors: []string{}, ids: map[int]identity{}, last: map[place]int{},
+	}
+	receiveAll(ctx, consumer, asked, report)
+	return report, nil
+}
+
+// receiveAll receives until everything has come and repeats had their time, or ctx ends.
+func receiveAll(ctx context.Context, consumer pulsar.Consumer, asked options, report *received) {
+	ctx, finish := context.WithCancel(ctx)
+	defer finish()
+	isComplete := false
+	for {
+		message, err := consumer.Receive(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			err = report.note(message)
+		}
+		if err == nil {
+			err = consumer.Ack(message)
+		}
+		if err != nil {
+			report.Errors = noted(report.Errors, err)
+			return
+		}
+		if !isComplete && asked.count > 0 && report.Received.size() >= asked.count {
+			isComplete = true
+			time.AfterFunc(asked.quiet, finish)
+		}
+	}
+}
+
+func (report *received) note(message pulsar.Message) error {
+	number, err := strconv.Atoi(string(message.Payload()))
+	if err != nil {
+		return err
+	}
+	found := identity{number, string(message.ID().Serialize())}
+	if !report.Received.add(number) {
+		report.repeat(found)
+		return nil
+	}
+	report.ids[number%remembered] = found
+	where := place{message.Topic(), message.Key()}
+	if last, some := report.last[where]; some && number < last {
+		report.OutOfOrder++
+	} else {
+		report.last[where] = number
+	}
+	return nil
+}
+
+func (report *received) repeat(found identity) {
+	first := report.ids[found.number%remembered]
+	if first.number == found.number && first.id != found.id {
+		report.StoredTwice++
+	} else {
+		report.Redelivered++
+	}
+}

@@ -1,0 +1,144 @@
+// A small Pulsar client on the published Go package, for tests.
+//
+//	client URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--limit-s N] [--token T]
+//	client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--quiet-ms N] [--limit-s N] [--token T]
+//
+// It prints {"ready": true} once it is connected, and one line of JSON with what became of it at its
+// end: when COUNT is reached (0: never), at SIGTERM, or when its time is up. ../programs.py drives it
+// and says what the words mean; ../java is the same program in Java.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/apache/pulsar-client-go/pulsar"
+)
+
+// options are all that a command line can say.
+type options struct {
+	topic        string
+	subscription string
+	count        int
+	batch        bool
+	key          bool
+	interval     time.Duration
+	kind         string
+	quiet        time.Duration
+	limit        time.Duration
+	token        string
+}
+
+// verb is what a client can do: how many words of the command line it wants behind its name, how it
+// reads them, and how it goes. A new one is a line in verbs.
+type verb struct {
+	words int
+	read  func(words []string, into *options) error
+	run   func(ctx context.Context, client pulsar.Client, asked options) (any, error)
+}
+
+var verbs = map[string]verb{
+	"produce": {2, readProduce, produce},
+	"consume": {3, readConsume, consume},
+}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "client:", err)
+		os.Exit(1)
+	}
+}
+
+func run(words []string) error {
+	if len(words) < 2 {
+		return fmt.Errorf("wanted: URL VERB ...")
+	}
+	chosen, known := verbs[words[1]]
+	if !known {
+		return fmt.Errorf("unknown verb %q", words[1])
+	}
+	asked, err := parse(chosen, words[2:])
+	if err != nil {
+		return err
+	}
+	client, err := connect(words[0], asked.token)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	ctx, expire := context.WithTimeout(ctx, asked.limit)
+	defer expire()
+	report, err := chosen.run(ctx, client, asked)
+	if err != nil {
+		return err
+	}
+	say(report)
+	return nil
+}
+
+func parse(chosen verb, words []string) (options, error) {
+	var asked options
+	if len(words) < chosen.words {
+		return asked, fmt.Errorf("wanted %d words behind the verb", chosen.words)
+	}
+	if err := chosen.read(words[:chosen.words], &asked); err != nil {
+		return asked, err
+	}
+	flags := flag.NewFlagSet("client", flag.ContinueOnError)
+	flags.BoolVar(&asked.batch, "batch", false, "send messages in batches")
+	flags.BoolVar(&asked.key, "key", false, "give messages one of ten keys in turn")
+	interval := flags.Int("interval-ms", 0, "pause between two messages")
+	flags.StringVar(&asked.kind, "type", "exclusive", "of the subscription")
+	quiet := flags.Int("quiet-ms", 500, "listen for repeats so long when all has come")
+	limit := flags.Int("limit-s", 60, "stop after so long in any case")
+	flags.StringVar(&asked.token, "token", "", "shown to the broker")
+	if err := flags.Parse(words[chosen.words:]); err != nil {
+		return asked, err
+	}
+	asked.interval = time.Duration(*interval) * time.Millisecond
+	asked.quiet = time.Duration(*quiet) * time.Millisecond
+	asked.limit = time.Duration(*limit) * time.Second
+	return asked, nil
+}
+
+func readProduce(words []string, into *options) (err error) {
+	into.topic = words[0]
+	into.count, err = strconv.Atoi(words[1])
+	return err
+}
+
+func readConsume(words []string, into *options) (err error) {
+	into.topic, into.subscription = words[0], words[1]
+	into.count, err = strconv.Atoi(words[2])
+	return err
+}
+
+func connect(url string, token string) (pulsar.Client, error) {
+	wanted := pulsar.ClientOptions{URL: url}
+	if token != "" {
+		wanted.Authentication = pulsar.NewAuthenticationToken(token)
+	}
+	return pulsar.NewClient(wanted)
+}
+
+// say prints one line of JSON at once.
+func say(what any) {
+	line, err := json.Marshal(what)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(string(line))
+}
+
+func sayReady() {
+	say(map[string]bool{"ready": true})
+}

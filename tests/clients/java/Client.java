@@ -1,0 +1,359 @@
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import org.apache.pulsar.client.api.AuthenticationFactory;
+import org.apache.pulsar.client.api.Consumer;
+import org.apache.pulsar.client.api.Message;
+import org.apache.pulsar.client.api.MessageId;
+import org.apache.pulsar.client.api.Producer;
+import org.apache.pulsar.client.api.PulsarClient;
+import org.apache.pulsar.client.api.PulsarClientException;
+import org.apache.pulsar.client.api.SubscriptionInitialPosition;
+import org.apache.pulsar.client.api.SubscriptionType;
+import org.apache.pulsar.client.api.TypedMessageBuilder;
+
+/**
+ * A small Pulsar client on the published Java package, for tests: the same program as ../go, with
+ * the same command line and the same reports. ../programs.py drives it and says what words mean.
+ *
+ * <pre>
+ * client URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--limit-s N] [--token T]
+ * client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--quiet-ms N] [--limit-s N] [--token T]
+ * </pre>
+ */
+public final class Client {
+    /** How many keys the messages have in turn. */
+    static final int KEYS = 10;
+    /** How often somebody who waits looks whether it is time to stop. */
+    static final int POLL_MS = 50;
+
+    /** Set by SIGTERM. */
+    static volatile boolean isTold;
+
+    /** What a client can do: how many words it wants behind its name, and how it goes. */
+    record Verb(int words, Action action) {}
+
+    interface Action {
+        String run(PulsarClient client, Options asked) throws Exception;
+    }
+
+    static final Map<String, Verb> VERBS =
+            Map.of("produce", new Verb(2, Client::produce), "consume", new Verb(3, Client::consume));
+
+    public static void main(String[] words) {
+        for (String name : List.of("TERM", "INT")) {
+            sun.misc.Signal.handle(new sun.misc.Signal(name), signal -> isTold = true);
+        }
+        int status = 1;
+        try {
+            System.out.println(run(words));
+            status = 0;
+        } catch (Exception error) {
+            System.err.println("client: " + error);
+        }
+        System.out.flush();
+        // Closing the client would wait a second for its threads. What tests look at is closed.
+        System.exit(status);
+    }
+
+    static String run(String[] words) throws Exception {
+        if (words.length < 2 || !VERBS.containsKey(words[1])) {
+            throw new IllegalArgumentException("wanted: URL " + String.join("|", VERBS.keySet()) + " ...");
+        }
+        Verb verb = VERBS.get(words[1]);
+        Options asked = new Options(words, 2 + verb.words);
+        var builder = PulsarClient.builder().serviceUrl(words[0]);
+        if (asked.has("token")) {
+            builder.authentication(AuthenticationFactory.token(asked.text("token", "")));
+        }
+        return verb.action.run(builder.build(), asked);
+    }
+
+    static void sayReady() {
+        System.out.println("{\"ready\": true}");
+        System.out.flush();
+    }
+
+    // -- produce -------------------------------------------------------------------------------
+
+    static String produce(PulsarClient client, Options asked) throws Exception {
+        Sent report = new Sent();
+        try (Producer<byte[]> producer = client.newProducer()
+                .topic(asked.word(0))
+                .enableBatching(asked.has("batch"))
+                // Long enough that batches hold several messages.
+                .batchingMaxPublishDelay(10, TimeUnit.MILLISECONDS)
+                // As the other clients do: without a bound all of COUNT may be pending.
+                .maxPendingMessages(1000)
+                .blockIfQueueFull(true)
+                .create()) {
+            sayReady();
+            sendAll(producer, asked, report);
+            try {
+                producer.flush();
+            } catch (PulsarClientException error) {
+                report.failed(error);
+            }
+        }
+        return report.json();
+    }
+
+    /** Sends at a steady pace, without waiting for receipts, until all is sent or it is told to stop. */
+    static void sendAll(Producer<byte[]> producer, Options asked, Sent report) throws InterruptedException {
+        int count = asked.number(1);
+        long interval = TimeUnit.MILLISECONDS.toNanos(asked.number("interval-ms", 0));
+        long start = System.nanoTime();
+        for (int number = 0; count == 0 || number < count; number++) {
+            if (!sleepUntil(start + number * interval, asked)) {
+                return;
+            }
+            TypedMessageBuilder<byte[]> message =
+                    producer.newMessage().value(Integer.toString(number).getBytes(StandardCharsets.UTF_8));
+            if (asked.has("key")) {
+                message.key("key-" + number % KEYS);
+            }
+            int sent = number;
+            long begun = System.nanoTime();
+            message.sendAsync().whenComplete((id, error) -> report.settled(sent, System.nanoTime() - begun, error));
+        }
+    }
+
+    /** Whether there was no reason to stop for so long. */
+    static boolean sleepUntil(long when, Options asked) throws InterruptedException {
+        long left;
+        while ((left = when - System.nanoTime()) > 0 && !asked.isOver()) {
+            TimeUnit.NANOSECONDS.sleep(Math.min(left, TimeUnit.MILLISECONDS.toNanos(POLL_MS)));
+        }
+        return !asked.isOver();
+    }
+
+    // -- consume -------------------------------------------------------------------------------
+
+    static String consume(PulsarClient client, Options asked) throws Exception {
+        Map<String, SubscriptionType> kinds = Map.of(
+                "exclusive", SubscriptionType.Exclusive,
+                "shared", SubscriptionType.Shared,
+                "failover", SubscriptionType.Failover,
+                "key_shared", SubscriptionType.Key_Shared);
+        String kind = asked.text("type", "exclusive");
+        if (!kinds.containsKey(kind)) {
+            throw new IllegalArgumentException("unknown type " + kind + " of a subscription");
+        }
+        Received report = new Received();
+        try (Consumer<byte[]> consumer = client.newConsumer()
+                .topic(asked.word(0))
+                .subscriptionName(asked.word(1))
+                .subscriptionType(kinds.get(kind))
+                .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest)
+                .subscribe()) {
+            sayReady();
+            receiveAll(consumer, asked, report);
+        }
+        return report.json();
+    }
+
+    /** Receives until everything has come and repeats had their time, or it is told to stop. */
+    static void receiveAll(Consumer<byte[]> consumer, Options asked, Received report) throws PulsarClientException {
+        int count = asked.number(2);
+        long quiet = TimeUnit.MILLISECONDS.toNanos(asked.number("quiet-ms", 500));
+        long complete = 0;
+        while (!asked.isOver() && (complete == 0 || System.nanoTime() - complete < quiet)) {
+            Message<byte[]> message = consumer.receive(POLL_MS, TimeUnit.MILLISECONDS);
+            if (message == null) {
+                continue;
+            }
+            report.note(message);
+            consumer.acknowledge(message);
+            if (complete == 0 && count > 0 && report.received.size() >= count) {
+                complete = System.nanoTime();
+            }
+        }
+    }
+
+    // -- the command line ----------------------------------------------------------------------
+
+    /** The words behind the verb, and the options behind those. */
+    static final class Options {
+        private final List<String> words;
+        private final Map<String, String> options = new HashMap<>();
+        private final long end;
+
+        Options(String[] line, int first) {
+            if (line.length < first) {
+                throw new IllegalArgumentException("wanted " + (first - 2) + " words behind the verb");
+            }
+            words = Arrays.asList(line).subList(2, first);
+            for (int at = first; at < line.length; at++) {
+                String name = line[at].replaceFirst("^--", "");
+                boolean takesNone = name.equals("batch") || name.equals("key");
+                options.put(name, takesNone ? "" : line[++at]);
+            }
+            end = System.nanoTime() + TimeUnit.SECONDS.toNanos(number("limit-s", 60));
+        }
+
+        String word(int at) {
+            return words.get(at);
+        }
+
+        int number(int at) {
+            return Integer.parseInt(words.get(at));
+        }
+
+        boolean has(String name) {
+            return options.containsKey(name);
+        }
+
+        String text(String name, String otherwise) {
+            return options.getOrDefault(name, otherwise);
+        }
+
+        int number(String name, int otherwise) {
+            return has(name) ? Integer.parseInt(options.get(name)) : otherwise;
+        }
+
+        /** Its time is up, or it was told to stop. */
+        boolean isOver() {
+            return isTold || System.nanoTime() > end;
+        }
+    }
+
+    // -- reports -------------------------------------------------------------------------------
+
+    /** What became of the messages: their content is their number. */
+    static final class Sent {
+        private final Ranges acknowledged = new Ranges();
+        private final Errors errors = new Errors();
+        private double longestMs;
+
+        synchronized void settled(int number, long nanos, Throwable error) {
+            longestMs = Math.max(longestMs, nanos / 1e6);
+            if (error == null) {
+                acknowledged.add(number);
+            } else {
+                errors.add(error);
+            }
+        }
+
+        synchronized void failed(Throwable error) {
+            errors.add(error);
+        }
+
+        synchronized String json() {
+            return "{\"acknowledged\": " + acknowledged + ", \"errors\": " + errors
+                    + ", \"longest_send_ms\": " + longestMs + "}";
+        }
+    }
+
+    /** Where messages have an order: those of one key in one partition. */
+    record Place(String topic, String key) {}
+
+    /** Where the broker has stored a message. */
+    record Identity(int number, MessageId id) {}
+
+    /**
+     * What came. A message that came again is redelivered, or was stored twice: then it has another
+     * id. One that came for the first time behind a later one of its place is out of order.
+     */
+    static final class Received {
+        /** Messages known by their ids, too: those that come again come soon, and a consumer may run for hours. */
+        private static final int REMEMBERED = 10_000;
+
+        private final Ranges received = new Ranges();
+        private final Map<Integer, Identity> ids = new HashMap<>();
+        private final Map<Place, Integer> last = new HashMap<>();
+        private int redelivered;
+        private int storedTwice;
+        private int outOfOrder;
+
+        void note(Message<byte[]> message) {
+            int number = Integer.parseInt(new String(message.getValue(), StandardCharsets.UTF_8));
+            Identity found = new Identity(number, message.getMessageId());
+            if (!received.add(number)) {
+                repeat(found);
+                return;
+            }
+            ids.put(number % REMEMBERED, found);
+            Place place = new Place(message.getTopicName(), message.hasKey() ? message.getKey() : "");
+            if (number < last.getOrDefault(place, -1)) {
+                outOfOrder++;
+            } else {
+                last.put(place, number);
+            }
+        }
+
+        private void repeat(Identity found) {
+            Identity first = ids.get(found.number % REMEMBERED);
+            if (first.number == found.number && !first.id.equals(found.id)) {
+                storedTwice++;
+            } else {
+                redelivered++;
+            }
+        }
+
+        String json() {
+            return "{\"received\": " + received + ", \"redelivered\": " + redelivered
+                    + ", \"stored_twice\": " + storedTwice + ", \"out_of_order\": " + outOfOrder
+                    + ", \"errors\": []}";
+        }
+    }
+
+    /** A set of numbers: pairs of a first and a last one, with gaps between them. */
+    static final class Ranges {
+        private final TreeMap<Integer, Integer> lastOf = new TreeMap<>();
+        private int size;
+
+        /** Whether it was not there yet. */
+        boolean add(int number) {
+            Map.Entry<Integer, Integer> before = lastOf.floorEntry(number);
+            if (before != null && number <= before.getValue()) {
+                return false;
+            }
+            size++;
+            int first = before != null && before.getValue() == number - 1 ? before.getKey() : number;
+            Integer last = lastOf.remove(number + 1);
+            lastOf.put(first, last == null ? number : last);
+            return true;
+        }
+
+        int size() {
+            return size;
+        }
+
+        @Override
+        public String toString() {
+            return lastOf.entrySet().stream()
+                    .map(pair -> "[" + pair.getKey() + ", " + pair.getValue() + "]")
+                    .collect(Collectors.joining(", ", "[", "]"));
+        }
+    }
+
+    /** Different texts, a few of them. */
+    static final class Errors {
+        private static final int MOST = 20;
+        private final Set<String> texts = new LinkedHashSet<>();
+
+        void add(Throwable error) {
+            if (texts.size() < MOST) {
+                texts.add(error.toString());
+            }
+        }
+
+        @Override
+        public String toString() {
+            List<String> quoted = new ArrayList<>();
+            for (String text : texts) {
+                String plain = text.replaceAll("[\\x00-\\x1f]+", " ");
+                quoted.add('"' + plain.replace("\\", "\\\\").replace("\"", "\\\"") + '"');
+            }
+            return quoted.toString();
+        }
+    }
+}

@@ -1,0 +1,172 @@
+"""Runs the client programs, and reads what they report.
+
+All programs have one command line and one form of reports, so a test does not say which it runs.
+Messages are numbered from 0, and their content is their number in decimal digits.
+"""
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.real.brokers.processes import end, spawn, tail
+
+LIMIT_SECONDS = 45
+"""How long a program runs at most. Tests that wait for one get its report before they are ended."""
+QUIET_MS = 500
+"""How long a consumer that has everything goes on, to hear of repeats."""
+STOP_SECONDS = 15
+"""After SIGTERM a producer still waits for its receipts."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What became of a producer's messages."""
+
+    acknowledged: frozenset[int]
+    """The numbers of those that the broker has confirmed."""
+    errors: tuple[str, ...]
+    """What the library said of those that failed, each text once."""
+    longest_send_ms: float
+
+
+@dataclass(frozen=True)
+class Received:
+    """What a consumer got. All of it is acknowledged."""
+
+    received: frozenset[int]
+    redelivered: int
+    """How often one came again. A consumer acknowledges in groups, so when a topic moves, what it
+    had not told the broker yet comes again: through the gateway as without.
+    """
+    stored_twice: int
+    """How often one came again under another id: sent again, though the broker had it."""
+    out_of_order: int
+    """How many came for the first time behind a later one of their key and partition."""
+    errors: tuple[str, ...]
+
+
+class Running:
+    """A program that begins: it may not be connected yet. Ask for its report once, by the method of
+    its verb.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process = process
+        self._log = log
+        self._is_ready = False
+
+    def await_ready(self) -> None:
+        """Returns when it is connected to its topic; fails with its log where it cannot."""
+        if not self._is_ready:
+            assert self._line() == {"ready": True}
+            self._is_ready = True
+
+    def tell_to_stop(self) -> None:
+        """It ends in good order, and reports what it did until now."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def sent(self) -> Sent:
+        report = self._report()
+        return Sent(
+            frozenset(_numbers(report["acknowledged"])),
+            tuple(report["errors"]),
+            report["longest_send_ms"],
+        )
+
+    def received(self) -> Received:
+        report = self._report()
+        return Received(
+            frozenset(_numbers(report["received"])),
+            report["redelivered"],
+            report["stored_twice"],
+            report["out_of_order"],
+            tuple(report["errors"]),
+        )
+
+    def _report(self) -> Any:
+        self.await_ready()
+        report = self._line()
+        code = self._process.wait(STOP_SECONDS)
+        assert code == 0, f"the client ended with {code}:\n{tail(self._log)}"
+        return report
+
+    def _line(self) -> Any:
+        """The next line that it prints: it comes within its time limit."""
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        assert line, f"the client said nothing:\n{tail(self._log)}"
+        return json.loads(line)
+
+
+def _numbers(pairs: Iterable[Sequence[int]]) -> Iterator[int]:
+    for first, last in pairs:
+        yield from range(first, last + 1)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A client; `command` is what its arguments follow."""
+
+    name: str
+    command: tuple[str, ...]
+
+    @contextmanager
+    def producing(
+        self,
+        url: str,
+        topic: str,
+        count: int,
+        log: Path,
+        *,
+        batch: bool = False,
+        key: bool = False,
+        interval_ms: int = 0,
+        token: str | None = None,
+    ) -> Iterator[Running]:
+        """Sends `count` messages (0: until it is told to stop), one each `interval_ms`, in batches,
+        and with one of ten keys in turn, where asked for.
+        """
+        words = ["produce", topic, str(count), "--interval-ms", str(interval_ms)]
+        words += ["--batch"] * batch + ["--key"] * key
+        with self._running(url, words, log, token) as running:
+            yield running
+
+    @contextmanager
+    def consuming(
+        self,
+        url: str,
+        topic: str,
+        subscription: str,
+        count: int,
+        log: Path,
+        *,
+        kind: str = "exclusive",
+        token: str | None = None,
+    ) -> Iterator[Running]:
+        """Receives `count` different messages (0: until it is told to stop), and what comes for a
+        moment after that. `kind`: exclusive, shared, failover or key_shared. A new subscription
+        begins with the oldest message.
+        """
+        words = ["consume", topic, subscription, str(count), "--type", kind]
+        words += ["--quiet-ms", str(QUIET_MS)]
+        with self._running(url, words, log, token) as running:
+            yield running
+
+    @contextmanager
+    def _running(
+        self, url: str, words: Sequence[str], log: Path, token: str | None
+    ) -> Iterator[Running]:
+        command = [*self.command, url, *words, "--limit-s", str(LIMIT_SECONDS)]
+        command += ["--token", token] if token else []
+        process = spawn(command, log, output=subprocess.PIPE)
+        try:
+            yield Running(process, log)
+        finally:
+            end(process, STOP_SECONDS)
+            assert process.stdout
+            process.stdout.close()

@@ -1,0 +1,29 @@
+"""Ends tests that hang. A conftest that imports the hook bounds the tests of its folder."""
+
+import signal
+from collections.abc import Generator
+from types import FrameType
+
+import pytest
+
+# A test that takes this long hangs. Brokers start outside of this bound, in fixtures with bounds
+# of their own.
+TEST_SECONDS = 60
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Bounds each test. The client's blocking calls let signals through, so this ends
+    those too.
+    """
+
+    def give_up(_signal: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"{item.name} did not end within {TEST_SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(TEST_SECONDS)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,367 @@
+"""Fixtures of the tests with brokers and real clients, a plugin of `tests/conftest.py`.
+
+    pytest tests/real             clients speak through a gateway, a process of its own
+    pytest tests/real --direct    no gateway: shows that the tests themselves are right
+
+(`GATEWAY_TEST_DIRECT=1` does what `--direct` does.) Real brokers need java, clients in
+other languages go and javac, and both mvn on the first run of a machine; where these are missing
+the tests are skipped, or fail where `GATEWAY_REQUIRE` names the tool. What was fetched and built
+is kept in `$GATEWAY_TEST_CACHE`, by default `~/.cache/broker-gateway`.
+
+Through a gateway, every test's connections also run through a tap that fails the test if anything
+but a message's payload shows a client the broker's address.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import pytest
+
+from tests.clients.builders import BUILDERS
+from tests.clients.programs import Program
+from tests.support.sandbox import Sandbox
+
+from .artifacts import Artifacts
+from .brokers.cluster import Cluster, LoadManager
+from .brokers.jars import MissingToolError, Say, pulsar_jars
+from .brokers.standalone import Standalone
+from .brokers.tokens import Authority
+from .clients import OPERATION_SECONDS, Client, Token, close_client, open_client
+from .gateways import PASS_THROUGH, Gateway, Plan, Plans, Upstream
+from .tap import Tap
+
+T = TypeVar("T")
+
+GATEWAY, DIRECT = "gateway", "direct"
+
+ARTIFACTS = pytest.StashKey[Artifacts]()
+KEPT = pytest.StashKey[Path]()
+
+
+# --- how the tests run ---------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--direct", action="store_true", help="real-client tests: leave out the gateway"
+    )
+
+
+def _is_direct(config: pytest.Config) -> bool:
+    asked: bool = config.getoption("--direct", default=False)
+    return asked or os.environ.get("GATEWAY_TEST_DIRECT") == "1"
+
+
+@pytest.fixture(scope="session")
+def way(pytestconfig: pytest.Config) -> str:
+    """Whether clients go through a gateway in this run."""
+    return DIRECT if _is_direct(pytestconfig) else GATEWAY
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if _is_direct(item.config) and item.get_closest_marker("gateway_only"):
+        pytest.skip("is about the gateway alone")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    artifacts = session.config.stash.get(ARTIFACTS, None)
+    if artifacts is None:
+        return
+    if session.testsfailed:
+        session.config.stash[KEPT] = artifacts.keep()
+    artifacts.discard()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if KEPT in config.stash:
+        terminalreporter.write_line(f"logs of brokers and gateways: {config.stash[KEPT]}")
+
+
+# --- brokers -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def say(pytestconfig: pytest.Config) -> Say:
+    """Prints for the person who waits, past pytest's capture."""
+    reporter: Any = pytestconfig.pluginmanager.getplugin("terminalreporter")
+    capture: Any = pytestconfig.pluginmanager.getplugin("capturemanager")
+
+    def write(text: str) -> None:
+        with capture.global_and_fixture_disabled():
+            reporter.ensure_newline()
+            reporter.write_line(text)
+
+    return write
+
+
+def _or_skip(make: Callable[[Say], T], say: Say) -> T:
+    try:
+        return make(say)
+    except MissingToolError as missing:
+        if missing.tool in os.environ.get("GATEWAY_REQUIRE", "").split():
+            pytest.fail(f"{missing}, and GATEWAY_REQUIRE names it", pytrace=False)
+        say(f"skipping tests with real brokers or clients: {missing}")
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def jars(say: Say) -> Path:
+    return _or_skip(pulsar_jars, say)
+
+
+@pytest.fixture(scope="session")
+def artifacts(pytestconfig: pytest.Config) -> Artifacts:
+    return pytestconfig.stash.setdefault(ARTIFACTS, Artifacts())
+
+
+class StartBroker(Protocol):
+    def __call__(self, name: str, **options: Any) -> Standalone: ...
+
+
+def _broker_starter(jars: Path, artifacts: Artifacts) -> Iterator[StartBroker]:
+    with ExitStack() as running:
+
+        def start(name: str, **options: Any) -> Standalone:
+            broker = Standalone(jars, artifacts.directory(f"broker-{name}"), **options)
+            broker.start()
+            running.callback(broker.stop)
+            return broker
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def start_session_broker(jars: Path, artifacts: Artifacts) -> Iterator[StartBroker]:
+    yield from _broker_starter(jars, artifacts)
+
+
+@pytest.fixture(scope="module")
+def start_broker(jars: Path, artifacts: Artifacts) -> Iterator[StartBroker]:
+    """Starts brokers (keywords as of Standalone) that live as long as the test file runs."""
+    yield from _broker_starter(jars, artifacts)
+
+
+@pytest.fixture(scope="session")
+def pulsar(start_session_broker: StartBroker) -> Standalone:
+    """A broker that lets everybody in."""
+    return start_session_broker("plain")
+
+
+@pytest.fixture(scope="session")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture(scope="session")
+def pulsar_auth(start_session_broker: StartBroker, authority: Authority) -> Standalone:
+    """A broker that wants tokens of `authority` and knows the role `proxy` as a proxy."""
+    return start_session_broker("auth", authority=authority)
+
+
+@pytest.fixture(scope="session")
+def sandbox(artifacts: Artifacts) -> Iterator[Sandbox]:
+    """Two brokers in memory that let everybody in. It must end in good order."""
+    started = Sandbox(artifacts.directory("sandbox"))
+    started.start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="session")
+def sandbox_auth(artifacts: Artifacts, authority: Authority, plans: Plans) -> Iterator[Sandbox]:
+    """The same, but it wants tokens of `authority` and knows the role `proxy` as a proxy."""
+    options = ("--token-secret", str(plans.secret), "--proxy-role", "proxy")
+    started = Sandbox(artifacts.directory("sandbox-auth"), *options)
+    started.start()
+    yield started
+    started.stop()
+
+
+def _running_cluster(
+    jars: Path, artifacts: Artifacts, load_manager: LoadManager
+) -> Iterator[Cluster]:
+    directory = artifacts.directory(f"cluster-{load_manager.name.lower()}")
+    cluster = Cluster(jars, directory, load_manager)
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def modular(jars: Path, artifacts: Artifacts) -> Iterator[Cluster]:
+    """Two brokers that redirect lookups to each other."""
+    yield from _running_cluster(jars, artifacts, LoadManager.MODULAR)
+
+
+@pytest.fixture(scope="session")
+def extensible(jars: Path, artifacts: Artifacts) -> Iterator[Cluster]:
+    """Two brokers that tell clients where a topic has gone."""
+    yield from _running_cluster(jars, artifacts, LoadManager.EXTENSIBLE)
+
+
+# --- the way to them -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Route:
+    """How a test's clients get to `broker` (or to a cluster): through `tap` and `gateway`, or by
+    neither when the run is direct.
+    """
+
+    url: str
+    broker: Any
+    gateway: Gateway | None = None
+    tap: Tap | None = None
+
+
+class StartGateway(Protocol):
+    def __call__(
+        self, broker: Upstream, plan: Plan = PASS_THROUGH, until: str = "readyz"
+    ) -> Gateway: ...
+
+
+GatewayOfMode = Callable[[Upstream, str], Gateway]
+
+
+class Reach(Protocol):
+    def __call__(
+        self, broker: Upstream, plan: Plan = PASS_THROUGH, *, through: Gateway | None = None
+    ) -> Route: ...
+
+
+class Connect(Protocol):
+    def __call__(
+        self, url: str, token: Token = None, patience: int = OPERATION_SECONDS
+    ) -> Client: ...
+
+
+@pytest.fixture
+def gateway(artifacts: Artifacts, request: pytest.FixtureRequest) -> Iterator[StartGateway]:
+    """Starts gateways; at the end of the test each must stop in good order and have logged no
+    traceback.
+    """
+    with ExitStack() as running:
+
+        def start(broker: Upstream, plan: Plan = PASS_THROUGH, until: str = "readyz") -> Gateway:
+            started = Gateway(broker, plan, artifacts.directory(f"gateway-{request.node.name}"))
+            started.start(until)
+            running.callback(started.stop)
+            return started
+
+        yield start
+
+
+def _shared_gateway(broker: Upstream, directory: Path) -> Iterator[Gateway]:
+    shared = Gateway(broker, PASS_THROUGH, directory)
+    shared.start()
+    yield shared
+    shared.stop()
+
+
+@pytest.fixture(scope="session")
+def plain_gateway(pulsar: Standalone, artifacts: Artifacts) -> Iterator[Gateway]:
+    """A pass-through gateway in front of `pulsar` that all tests share which need nothing else."""
+    yield from _shared_gateway(pulsar, artifacts.directory("gateway-plain"))
+
+
+@pytest.fixture(scope="session")
+def sandbox_gateway(sandbox: Sandbox, artifacts: Artifacts) -> Iterator[Gateway]:
+    """The same in front of `sandbox`."""
+    yield from _shared_gateway(sandbox, artifacts.directory("gateway-sandbox"))
+
+
+@pytest.fixture(scope="session")
+def plans(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Plans:
+    """Settings of gateways that trust `authority` and may speak as `proxy`."""
+    directory = tmp_path_factory.mktemp("keys")
+    plans = Plans(directory / "secret.key", directory / "proxy.token")
+    plans.secret.write_bytes(authority.secret)
+    plans.credential.write_text(authority.token("proxy"))
+    return plans
+
+
+@pytest.fixture(scope="session")
+def gateway_of_mode(plans: Plans, artifacts: Artifacts) -> Iterator[GatewayOfMode]:
+    """One gateway for each broker and way of proving who one is, started when first asked for."""
+    started: dict[tuple[str, str], Gateway] = {}
+    with ExitStack() as running:
+
+        def gateway(broker: Upstream, mode: str) -> Gateway:
+            which = (broker.service_url, mode)
+            if which not in started:
+                found = Gateway(broker, plans.of(mode), artifacts.directory(f"gateway-{mode}"))
+                found.start()
+                running.callback(found.stop)
+                started[which] = found
+            return started[which]
+
+        yield gateway
+
+
+def _assert_hidden(tap: Tap, gateway: Gateway, broker: Upstream) -> None:
+    tap.close()
+    found = [str(leak) for leak in tap.leaks(broker.traces)]
+    assert not found, "a client was shown its broker:\n" + "\n".join(found)
+    gateway.assert_no_new_traceback()
+
+
+@pytest.fixture
+def reach(way: str, gateway: StartGateway) -> Iterator[Reach]:
+    """Opens routes to brokers: by a new gateway of the given plan, or `through` one that runs."""
+    with ExitStack() as opened:
+
+        def open_route(
+            broker: Upstream, plan: Plan = PASS_THROUGH, *, through: Gateway | None = None
+        ) -> Route:
+            if way == DIRECT:
+                return Route(broker.service_url, broker)
+            used = through or gateway(broker, plan)
+            tap = Tap(used.url)
+            opened.callback(_assert_hidden, tap, used, broker)
+            return Route(tap.url, broker, used, tap)
+
+        yield open_route
+
+
+@pytest.fixture
+def connect(reach: Reach) -> Iterator[Connect]:
+    """Opens Python clients, and closes them before `reach` (asked for only to be the elder) ends
+    their routes.
+    """
+    with ExitStack() as opened:
+
+        def open_one(url: str, token: Token = None, patience: int = OPERATION_SECONDS) -> Client:
+            client = open_client(url, token, patience)
+            opened.callback(close_client, client)
+            return client
+
+        yield open_one
+
+
+@pytest.fixture
+def route(way: str, pulsar: Standalone, reach: Reach, request: pytest.FixtureRequest) -> Route:
+    """To the broker that lets everybody in."""
+    return reach(
+        pulsar, through=request.getfixturevalue("plain_gateway") if way == GATEWAY else None
+    )
+
+
+@pytest.fixture
+def client(route: Route, connect: Connect) -> Client:
+    return connect(route.url)
+
+
+@pytest.fixture(scope="session", params=sorted(BUILDERS))
+def program(request: pytest.FixtureRequest, say: Say) -> Program:
+    """A client in another language."""
+    return _or_skip(BUILDERS[request.param], say)
+
+
+@pytest.fixture
+def logs(artifacts: Artifacts, request: pytest.FixtureRequest) -> Path:
+    """A directory for what the test's programs log."""
+    return artifacts.directory(f"programs-{request.node.name}")

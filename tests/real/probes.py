@@ -1,0 +1,52 @@
+"""What a test asks by hand, without a client library, and what the gateway counts of it."""
+
+from .frames import Command, Connection, Kind, ServerError
+from .gateways import CLUSTER, Gateway
+from .metrics import scrape, total
+
+TOKEN = "the brokers do not look at it"
+REDIRECT, CONNECT, FAILED = range(3)  # what a LOOKUP_RESPONSE says in field 3
+
+
+def lookup(url: str, topic: str) -> Command:
+    """The answer to one lookup on a connection of its own."""
+    with Connection(url) as connection:
+        connection.connect(TOKEN)
+        answer = connection.lookup(topic)
+    assert answer
+    assert answer.kind == Kind.LOOKUP_RESPONSE
+    return answer
+
+
+def name_in(answer: Command) -> str:
+    """Whom a lookup's answer names, as a client sends it back."""
+    assert answer.fields[3] == CONNECT
+    return answer.text(1).removeprefix("pulsar://")
+
+
+def figure(gateway: Gateway | None, name: str, **labels: str) -> float:
+    assert gateway is not None
+    return total(scrape(gateway.metrics_url), name, **labels)
+
+
+def lookups(gateway: Gateway | None, outcome: str) -> float:
+    return figure(gateway, "gateway_lookups_total", cluster=CLUSTER, outcome=outcome)
+
+
+def redirects(gateway: Gateway | None) -> float:
+    return figure(gateway, "gateway_lookup_redirects_total", cluster=CLUSTER)
+
+
+def ended(gateway: Gateway | None, reason: str) -> float:
+    return figure(gateway, "gateway_connections_ended_total", reason=reason)
+
+
+def assert_refused(url: str, token: str, what: str = "", **others: str) -> None:
+    """Who comes with this token (and with `others`, as of `Connection.connect`) is told that it is
+    false, and that is the end.
+    """
+    with Connection(url) as connection:
+        answer = connection.connect(token, **others)
+        assert answer is not None, f"{what}: closed without a word"
+        assert (answer.kind, answer.fields.get(2)) == (Kind.ERROR, ServerError.AUTHENTICATION), what
+        assert connection.receive() is None, f"{what}: still open"

@@ -1,0 +1,88 @@
+"""Real clients and the gateway with brokers that tell what they believe, and that can be broken at
+will. What real brokers can show as well is in `tests/shared`.
+"""
+
+from typing import Any
+
+import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
+import pytest
+
+from tests.real.brokers.tokens import Authority
+from tests.real.clients import EARLIEST, fresh_topic, receive_all_of
+from tests.real.fixtures import Connect, GatewayOfMode, Reach
+from tests.real.frames import ServerError
+from tests.real.gateways import MODES
+from tests.real.probes import FAILED, lookup, lookups
+from tests.real.traffic import Traffic, disturbed
+from tests.shared.clusters import SandboxBroker
+from tests.support.sandbox import Sandbox
+
+SECONDS = 0.5
+
+
+@pytest.mark.gateway_only
+def test_a_redirect_to_what_is_no_target_is_refused(sandbox: Sandbox, reach: Reach) -> None:
+    """The gateway knows one of the two brokers, which names the other."""
+    first, second = sandbox.urls
+    topic = topic_of(sandbox, second)
+    route = reach(SandboxBroker(first, sandbox.traces))
+    answer = lookup(route.url, topic)
+    assert (answer.fields[3], answer.fields[6]) == (FAILED, ServerError.NOT_ALLOWED)
+    assert answer.text(7) == "the gateway may not connect to this broker"
+    assert lookups(route.gateway, "refused") == 1
+
+
+def topic_of(sandbox: Sandbox, url: str) -> str:
+    """A new topic that this broker has."""
+    topics = [fresh_topic() for _ in range(50)]
+    for topic in topics:
+        sandbox.create_partitioned(topic, 0)
+    return next(topic for topic in topics if sandbox.topics()[topic]["owner"] == url)
+
+
+@pytest.mark.gateway_only
+@pytest.mark.parametrize(
+    ("mode", "believed"),
+    [
+        ("pass-through", ("alice", None)),
+        ("verify", ("proxy", "alice")),
+        ("verify-and-forward", ("proxy", "alice")),
+    ],
+    ids=MODES,
+)
+def test_the_broker_is_told_who_the_user_is(
+    sandbox_auth: Sandbox,
+    gateway_of_mode: GatewayOfMode,
+    reach: Reach,
+    connect: Connect,
+    authority: Authority,
+    mode: str,
+    believed: tuple[str, str | None],
+) -> None:
+    route = reach(sandbox_auth, through=gateway_of_mode(sandbox_auth, mode))
+    client, topic = connect(route.url, authority.token("alice")), fresh_topic()
+    consumer, producer = client.subscribe(topic, "s"), client.create_producer(topic)
+    seen = sandbox_auth.topics()[topic]
+    assert [who(it) for kind in ("producers", "consumers") for it in seen[kind]] == [believed] * 2
+    producer.close()
+    consumer.close()
+
+
+def who(shown: dict[str, Any]) -> tuple[str, str | None]:
+    return shown["principal"], shown["original_principal"]
+
+
+def test_nothing_is_lost_when_connections_are_cut(
+    sandbox: Sandbox, reach: Reach, connect: Connect
+) -> None:
+    client, topic = connect(reach(sandbox).url), fresh_topic()
+
+    def cut() -> None:
+        for broker in range(2):
+            sandbox.fault(broker, "cut")
+
+    traffic = Traffic(client.create_producer(topic), SECONDS)
+    with disturbed(cut, SECONDS):
+        traffic.run()
+    assert set(traffic.results) == {client_library.Result.Ok}
+    receive_all_of(client.subscribe(topic, "s", initial_position=EARLIEST), traffic.sent)

@@ -1,0 +1,59 @@
+"""Each test runs on both kinds of brokers; those on a real one are marked `real`."""
+
+from typing import Any, cast
+
+import pytest
+
+# A hook.
+from tests.real.bounds import pytest_runtest_call  # noqa: F401
+from tests.real.fixtures import GATEWAY, Reach, Route
+from tests.real.traffic import SECONDS
+
+from .brokers import Brokers, Pulsar, Secured, SecuredPulsar, SecuredSandbox
+from .clusters import Assigning, Pair, Redirecting, SandboxPair
+
+SANDBOX, PULSAR = "sandbox", "pulsar"
+
+
+def _kinds(real: str) -> list[Any]:
+    return [SANDBOX, pytest.param(real, marks=pytest.mark.real)]
+
+
+@pytest.fixture(scope="session", params=_kinds(PULSAR))
+def brokers(request: pytest.FixtureRequest) -> Brokers:
+    found = request.getfixturevalue(request.param)
+    return cast(Brokers, found) if request.param == SANDBOX else Pulsar(found)
+
+
+@pytest.fixture
+def route(way: str, brokers: Brokers, reach: Reach, request: pytest.FixtureRequest) -> Route:
+    """To the brokers, by a gateway that all these tests share."""
+    name = "plain_gateway" if isinstance(brokers, Pulsar) else "sandbox_gateway"
+    return reach(brokers, through=request.getfixturevalue(name) if way == GATEWAY else None)
+
+
+@pytest.fixture
+def seconds(request: pytest.FixtureRequest) -> float:
+    """How long there is traffic: a real broker takes its time to unload, the sandbox none."""
+    return SECONDS if request.node.get_closest_marker("real") else SECONDS / 6
+
+
+@pytest.fixture(scope="session", params=_kinds("modular"))
+def redirecting(request: pytest.FixtureRequest) -> Pair:
+    """Who does not have a topic redirects; nobody is told where a topic goes."""
+    found = request.getfixturevalue(request.param)
+    return SandboxPair(found, assigned=False) if request.param == SANDBOX else Redirecting(found)
+
+
+@pytest.fixture(scope="session", params=_kinds("extensible"))
+def assigning(request: pytest.FixtureRequest) -> Pair:
+    """Clients are told where a topic goes."""
+    found = request.getfixturevalue(request.param)
+    return SandboxPair(found, assigned=True) if request.param == SANDBOX else Assigning(found)
+
+
+@pytest.fixture(scope="session", params=_kinds("pulsar_auth"))
+def secured(request: pytest.FixtureRequest) -> Secured:
+    if request.param == SANDBOX:
+        return SecuredSandbox(request.getfixturevalue("sandbox_auth"))
+    return SecuredPulsar(request.getfixturevalue(request.param))

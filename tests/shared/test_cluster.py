@@ -1,0 +1,109 @@
+"""Two brokers that share the topics: lookups that are redirected, topics that move."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
+import pytest
+
+from tests.real.clients import Client, numbered, receive_all_of, send_all
+from tests.real.fixtures import Connect, Reach
+from tests.real.frames import Kind
+from tests.real.probes import figure, lookup, lookups, name_in, redirects
+from tests.real.traffic import RATE, Traffic, disturbed
+
+from .clusters import Pair
+
+MANY = 24
+"""New topics: enough that both brokers have some of them."""
+
+
+# --- lookups that are redirected -----------------------------------------------------------------
+
+
+@pytest.mark.gateway_only
+def test_redirects_are_followed_for_the_client(redirecting: Pair, reach: Reach) -> None:
+    """Connections take turns between the brokers, so some do not ask who answers for the topic."""
+    route = reach(redirecting)
+    for topic in redirecting.topics_of_nobody(MANY):
+        assert name_in(lookup(route.url, topic))
+    assert redirects(route.gateway) > 0
+    assert lookups(route.gateway, "connect") == MANY
+
+
+def test_a_client_works_with_topics_of_both_brokers(
+    redirecting: Pair, reach: Reach, connect: Connect
+) -> None:
+    """Topics that nobody has yet: a lookup may go to one broker, then to the other."""
+    route = reach(redirecting)
+    client = connect(route.url)
+    topics = redirecting.topics_of_nobody(MANY)
+    for topic in topics:
+        consumer = client.subscribe(topic, "s")
+        send_all(client.create_producer(topic), numbered(3))
+        receive_all_of(consumer, numbered(3))
+    owners = {redirecting.owner(topic).service_url for topic in topics}
+    assert owners == {broker.service_url for broker in redirecting.brokers}
+    if route.gateway:
+        assert redirects(route.gateway) > 0
+        assert lookups(route.gateway, "connect") == 2 * MANY
+        assert lookups(route.gateway, "failed") == lookups(route.gateway, "refused") == 0
+
+
+# --- topics that move ----------------------------------------------------------------------------
+
+
+def test_nothing_is_lost_when_partitions_are_unloaded(
+    redirecting: Pair, reach: Reach, connect: Connect, seconds: float
+) -> None:
+    """All are closed at once, and clients have to look for all of them anew."""
+    route = reach(redirecting)
+    topic = redirecting.topic_of_nobody(4)
+    with disturbed(lambda: redirecting.move(topic), seconds):
+        assert_nothing_is_lost(connect(route.url), topic, seconds)
+    if route.tap:
+        closes = route.tap.commands(Kind.CLOSE_PRODUCER)
+        assert closes
+        assert not any(3 in close for close in closes)
+        assert redirects(route.gateway) > 0
+
+
+def test_nothing_is_lost_when_a_topic_moves(
+    assigning: Pair, reach: Reach, connect: Connect, seconds: float
+) -> None:
+    route = reach(assigning)
+    topic = assigning.topic_of_nobody()
+    with disturbed(lambda: assigning.move(topic), seconds):
+        assert_nothing_is_lost(connect(route.url), topic, seconds)
+
+
+def assert_nothing_is_lost(client: Client, topic: str, seconds: float) -> None:
+    """Produces and consumes for a while: all is confirmed, and all that is confirmed comes."""
+    consumer = client.subscribe(topic, "s")
+    traffic = Traffic(client.create_producer(topic), seconds)
+    with ThreadPoolExecutor(1) as pool:
+        consuming = pool.submit(receive_all_of, consumer, numbered(int(RATE * seconds)))
+        traffic.run()
+        consuming.result()
+    assert set(traffic.results) == {client_library.Result.Ok}
+
+
+@pytest.mark.gateway_only
+def test_clients_are_told_by_name_where_a_topic_has_gone(
+    assigning: Pair, reach: Reach, connect: Connect
+) -> None:
+    """They go there at once: no lookup follows."""
+    route = reach(assigning)
+    client = connect(route.url)
+    topic = assigning.topic_of_nobody()
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    before = figure(route.gateway, "gateway_lookups_total")
+    assigning.move(topic)
+    send_all(producer, numbered(10))
+    receive_all_of(consumer, numbered(10))
+    assert figure(route.gateway, "gateway_lookups_total") == before
+    name = f"pulsar://{name_in(lookup(route.url, topic))}".encode()
+    assert route.tap
+    for kind in (Kind.CLOSE_PRODUCER, Kind.CLOSE_CONSUMER):
+        closes = route.tap.commands(kind)
+        assert [(close[3], close[4]) for close in closes] == [(name, name)]

@@ -1,0 +1,149 @@
+"""The Go and the Java client do through the gateway what they do without."""
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.programs import Program, Received, Sent
+from tests.real.brokers.tokens import Authority
+from tests.real.clients import fresh_topic, wait_until
+from tests.real.fixtures import GATEWAY, GatewayOfMode, Reach, Route
+from tests.real.traffic import disturbed
+
+from .brokers import Brokers, Secured
+from .clusters import Pair, Redirecting
+
+# The programs are built by Go, or run by Java.
+pytestmark = pytest.mark.real
+
+COUNT = 800
+SECONDS = 1.5
+PACE_MS = 2
+"""With it, the messages take a little longer than their topic is disturbed."""
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])
+def test_messages_arrive_in_order(program: Program, route: Route, logs: Path, batch: bool) -> None:
+    assert_exact(*exchange(program, route.url, fresh_topic(), logs, batch=batch))
+
+
+def test_partitions_keep_the_order_of_keys(
+    program: Program, route: Route, brokers: Brokers, logs: Path
+) -> None:
+    topic = fresh_topic("p")
+    brokers.create_partitioned(topic, 4)
+    assert_exact(*exchange(program, route.url, topic, logs, key=True))
+
+
+@pytest.mark.parametrize("kind", ["shared", "key_shared"])
+def test_consumers_divide_the_messages(
+    program: Program, route: Route, brokers: Brokers, logs: Path, kind: str
+) -> None:
+    topic = fresh_topic()
+    with (
+        program.consuming(route.url, topic, "s", 0, logs / "one.log", kind=kind) as one,
+        program.consuming(route.url, topic, "s", 0, logs / "other.log", kind=kind) as other,
+    ):
+        one.await_ready()
+        other.await_ready()
+        with program.producing(route.url, topic, COUNT, logs / "p.log", key=True) as producer:
+            assert producer.sent().acknowledged == set(range(COUNT))
+        wait_until(lambda: brokers.backlog(topic, "s") == 0)
+        for consumer in (one, other):
+            consumer.tell_to_stop()
+        first, second = one.received(), other.received()
+    assert not first.received & second.received
+    assert first.received | second.received == set(range(COUNT))
+    assert first.received
+    assert second.received
+
+
+def test_nothing_is_lost_when_partitions_are_unloaded(
+    program: Program, redirecting: Pair, reach: Reach, logs: Path
+) -> None:
+    """Clients look for all of them anew, by redirects."""
+    assert_survives_moves(program, redirecting, redirecting.topic_of_nobody(3), reach, logs)
+
+
+def test_nothing_is_lost_when_a_topic_moves(
+    program: Program, assigning: Pair, reach: Reach, logs: Path
+) -> None:
+    """Clients are told where it has gone."""
+    assert_survives_moves(program, assigning, assigning.topic_of_nobody(), reach, logs)
+
+
+def assert_survives_moves(
+    program: Program, pair: Pair, topic: str, reach: Reach, logs: Path
+) -> None:
+    moves = disturbed(lambda: pair.move(topic), SECONDS)
+    url = reach(pair).url
+    sent, received = exchange(program, url, topic, logs, moves, interval_ms=PACE_MS, key=True)
+    assert_nothing_is_lost(sent, received)
+    # Unloading a namespace, a broker may have stored what it gives no receipt for: the client sends
+    # it again, on a direct connection too.
+    assert received.stored_twice == 0 or isinstance(pair, Redirecting)
+
+
+def test_a_client_that_is_told_to_stop_has_its_receipts(
+    program: Program, route: Route, logs: Path
+) -> None:
+    topic = fresh_topic()
+    with program.producing(route.url, topic, 0, logs / "p.log", interval_ms=1) as producer:
+        with program.consuming(route.url, topic, "s", 10, logs / "c.log") as consumer:
+            assert consumer.received().received >= set(range(10))
+        producer.tell_to_stop()
+        sent = producer.sent()
+    assert sent.errors == ()
+    assert sent.acknowledged == set(range(len(sent.acknowledged)))
+
+
+def test_a_client_shows_its_token(
+    program: Program,
+    secured: Secured,
+    gateway_of_mode: GatewayOfMode,
+    reach: Reach,
+    way: str,
+    authority: Authority,
+    logs: Path,
+) -> None:
+    through = gateway_of_mode(secured, "verify") if way == GATEWAY else None
+    url, topic = reach(secured, through=through).url, secured.topic_for("alice", "proxy")
+    token = authority.token("alice")
+    with (
+        program.consuming(url, topic, "s", 10, logs / "c.log", token=token) as consumer,
+        program.producing(url, topic, 10, logs / "p.log", token=token) as producer,
+    ):
+        assert producer.sent().acknowledged == consumer.received().received == set(range(10))
+
+
+def exchange(
+    program: Program,
+    url: str,
+    topic: str,
+    logs: Path,
+    meanwhile: AbstractContextManager[None] | None = None,
+    **how: Any,
+) -> tuple[Sent, Received]:
+    """One produces, another of its kind consumes: what both say of it."""
+    with (
+        program.consuming(url, topic, "s", COUNT, logs / "consumer.log") as consumer,
+        program.producing(url, topic, COUNT, logs / "producer.log", **how) as producer,
+    ):
+        for running in (consumer, producer):
+            running.await_ready()
+        with meanwhile or nullcontext():
+            return producer.sent(), consumer.received()
+
+
+def assert_exact(sent: Sent, received: Received) -> None:
+    assert_nothing_is_lost(sent, received)
+    assert (received.redelivered, received.stored_twice) == (0, 0)
+
+
+def assert_nothing_is_lost(sent: Sent, received: Received) -> None:
+    """All is confirmed, all that is confirmed has come, and in order."""
+    assert sent.errors == ()
+    assert sent.acknowledged == received.received == set(range(COUNT))
+    assert (received.errors, received.out_of_order) == ((), 0)
