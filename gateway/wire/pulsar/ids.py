@@ -8,6 +8,8 @@ An *incarnation* is one (id, request that opened it). Its states:
 - *queued*: a producer waits for exclusive access (PRODUCER_SUCCESS with `producer_ready` false).
 - *open*.
 - *unsubscribing*, *closing*: the client's UNSUBSCRIBE or CLOSE was forwarded.
+- *leaving*: the gateway stops; a producer's receipts are awaited.
+- *moving*: the gateway has closed it at the broker, and awaits the answer.
 
 An id that is in no state is not here: never opened, refused, or closed by either side. What leads
 from state to state stands in docs/protocols/pulsar.md.
@@ -29,6 +31,8 @@ class State(Enum):
     OPEN = auto()
     UNSUBSCRIBING = auto()
     CLOSING = auto()
+    LEAVING = auto()
+    MOVING = auto()
 
 
 class Asked(Enum):
@@ -55,6 +59,11 @@ class Handle:
         self.state = state
         self.requests: list[int] = []
         self.close = b""
+
+    @property
+    def unanswered(self) -> int:
+        """A producer's frames at the broker without a receipt; of a consumer nothing is awaited."""
+        return max(0, self.account.outstanding) if self.action is Action.PRODUCE else 0
 
 
 class Awaited(NamedTuple):
