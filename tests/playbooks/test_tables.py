@@ -127,6 +127,7 @@ PRODUCER_STATES: dict[str, Said] = {
     "queued": many(OPEN_PRODUCER, by_broker(queued(OPENING))),
     "open": many(OPEN_PRODUCER, PRODUCER_READY),
     "closing": many(OPEN_PRODUCER, CLOSE_PRODUCER),
+    "abandoned": many(by_client(producer(1, request=1)), OPEN_PRODUCER, by_broker(error(OPENING))),
     "leaving": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), leave),
     "moving": many(OPEN_PRODUCER, PRODUCER_READY, leave),
 }
@@ -157,6 +158,7 @@ CONSUMER_STATES: dict[str, Said] = {
     "open": many(SUBSCRIBE, by_broker(success(OPENING))),
     "unsubscribing": many(SUBSCRIBE, UNSUBSCRIBE),
     "closing": many(SUBSCRIBE, UNSUBSCRIBE, CLOSE_CONSUMER),
+    "abandoned": many(by_client(subscribe(1, request=1)), SUBSCRIBE, by_broker(error(OPENING))),
     "moving": many(SUBSCRIBE, by_broker(success(OPENING)), leave),
 }
 

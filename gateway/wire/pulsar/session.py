@@ -188,6 +188,8 @@ class PulsarSession:
         awaited = self._handles.answered(request_id)
         if awaited is None:
             return hidden
+        if awaited.handle.state is State.REOPENING:
+            return (*hidden, *self._abandoned(awaited.handle))
         if awaited.asked is not Asked.UNSUBSCRIBE:
             return (*hidden, *self._ended(awaited.handle))
         if awaited.handle.state is State.UNSUBSCRIBING:
@@ -243,6 +245,16 @@ class PulsarSession:
             return hidden
         return (*hidden, *self._ended(handle))
 
+    def _abandoned(self, handle: Handle) -> Effects:
+        """Its client knows that it is gone; the broker may still have it, and close it later.
+
+        That close is not meant for the incarnation that the client opens next.
+        """
+        discard = self._ended(handle)
+        handle.state = State.ABANDONED
+        self._handles.table(handle.action)[handle.id] = handle
+        return discard
+
     def _ended(self, handle: Handle | None) -> Effects:
         """Nothing of an ended incarnation is counted or sent any more.
 
@@ -257,7 +269,9 @@ class PulsarSession:
         else:
             self._to_client.consumers.pop(handle.id, None)
         self._leaving.over(handle)
-        self._listener.gate.release(handle.account)
+        if not handle.released:
+            handle.released = True
+            self._listener.gate.release(handle.account)
         discard = (Discard(handle.account),)
         return (*discard, Inject(Direction.TO_BROKER, handle.close)) if handle.close else discard
 
@@ -266,7 +280,8 @@ class PulsarSession:
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`, and `leaving` for the order of steps."""
         effects = [effect for handle in tuple(self._handles) for effect in self._leave(handle, now)]
-        is_empty = not self._handles and not self._lookups
+        here = any(handle.state is not State.ABANDONED for handle in self._handles)
+        is_empty = not here and not self._lookups
         return None if is_empty and not effects else tuple(effects)
 
     def _leave(self, handle: Handle, now: float) -> Effects:
@@ -282,7 +297,7 @@ class PulsarSession:
             handle.state = State.MOVING
             return (*discard, Inject(Direction.TO_BROKER, self._leaving.close(handle, now)))
         if handle.state is State.MOVING and late:
-            return self._moved(handle)
+            return (self._told(handle), *self._abandoned(handle))
         return discard
 
     def _stop(self, handle: Handle) -> None:
@@ -303,11 +318,10 @@ class PulsarSession:
         if handle is None or handle.state is not State.MOVING:
             return DROP
         current = self._handles.table(handle.action).get(handle.id)
-        return (Drop(), *self._moved(handle)) if current is handle else DROP
+        return (Drop(), self._told(handle), *self._ended(handle)) if current is handle else DROP
 
-    def _moved(self, handle: Handle) -> Effects:
-        told = Inject(Direction.TO_CLIENT, self._leaving.told(handle))
-        return (told, *self._ended(handle))
+    def _told(self, handle: Handle) -> Inject:
+        return Inject(Direction.TO_CLIENT, self._leaving.told(handle))
 
     # -- SENDs that the scanner did not let pass ---------------------------------------------
 
