@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import secrets
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -29,6 +30,7 @@ from gateway.config.load import check as check_file
 from gateway.config.load import load
 from gateway.errors import ConfigurationError
 from gateway.figures import BrokerHealth, ClusterFigures, ListenerFigures, PlaneFigures
+from gateway.front.drain import drain
 from gateway.front.jobs import Jobs
 from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
@@ -112,12 +114,16 @@ class Application:
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
         }
+        self._gates: list[ListenerGate] = []
         self._listeners = {listener.name: ListenerFigures() for listener in configuration.listeners}
         ids = count(1)
         self._servers = [
             self._server(listener, ids, trace=trace) for listener in configuration.listeners
         ]
         self._draining = False
+        # Of the names that clients are sent away with: those of two gateways must differ, because
+        # a client that was moved here by the one has a connection of that name.
+        self._generation = secrets.randbelow(2**32 - 1) + 1
 
     # -- putting together --------------------------------------------------------------------
 
@@ -160,6 +166,7 @@ class Application:
 
     def _entry(self, listener: model.Listener, cluster: _Cluster) -> Entry:
         gate = ListenerGate(cluster.parts, _verifiers(listener.identity), self._log.warning)
+        self._gates.append(gate)
         return PulsarEntry(
             Listener(
                 gate=gate,
@@ -220,7 +227,7 @@ class Application:
             return
 
     async def _drain(self, signals: AsyncIterator[int]) -> None:
-        """Not ready, no new connections; then the open ones have a short grace to finish.
+        """Not ready, no new connections; then clients are moved to other gateways.
 
         A second signal ends at once.
         """
@@ -229,11 +236,13 @@ class Application:
             server.stop()
         for figures in self._listeners.values():
             figures.stopped = True
-        with trio.move_on_after(self._configuration.deadlines.grace):
+        for gate in self._gates:
+            gate.leave(self._generation)
+        grace = self._configuration.deadlines.grace
+        with trio.move_on_after(grace):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._second_signal, signals, nursery.cancel_scope)
-                while self._reactor.pairs:  # noqa: ASYNC110 - the plane is synchronous: no events
-                    await trio.sleep(_LOOK)
+                await drain(self._reactor, grace)
                 nursery.cancel_scope.cancel()
 
     async def _second_signal(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
@@ -280,9 +289,6 @@ class Application:
 
 
 _GOOD_NEWS = frozenset({"broker_up", "name_resolved"})
-
-_LOOK = 0.05
-"""Seconds between two looks whether the last pair is gone."""
 
 
 def _plane_settings(configuration: model.Configuration) -> PlaneSettings:

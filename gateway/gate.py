@@ -78,6 +78,14 @@ class ListenerGate:
         self._verifiers = verifiers
         self._log = log
         self._wall_clock = wall_clock
+        self._generation = 0
+
+    def leave(self, generation: int) -> None:
+        """The gateway stops: from now on lookups are answered with aliases.
+
+        `generation`: of the aliases, 1 to 2**32 - 1, another one for each gateway.
+        """
+        self._generation = generation
 
     def authenticate(self, credential: Credential) -> Principal | Denial:
         """See `contract.Gate`."""
@@ -104,10 +112,16 @@ class ListenerGate:
     def advertise(self, broker: Address) -> str | Denial:
         """See `contract.Gate`."""
         self._cluster.learned.learn(broker.host)
-        name = self._cluster.names.advertise(broker)
+        name = self.alias(broker) if self._generation else self._cluster.names.advertise(broker)
+        if isinstance(name, Denial) and self._generation:
+            name = self._cluster.names.advertise(broker)
         if isinstance(name, Denial):
             self._log("broker_without_name", broker=str(broker), reason=name.text)
         return name
+
+    def alias(self, broker: Address) -> str | Denial:
+        """See `contract.Gate`. Names made from a template have none."""
+        return self._cluster.names.advertise(broker, self._generation or 1)
 
     def open(self, name: str) -> Address | Denial:
         """See `contract.Gate`."""

@@ -38,6 +38,14 @@ if TYPE_CHECKING:
 
 _CLOSED = {Peer.CLIENT: EndReason.CLIENT_CLOSED, Peer.BROKER: EndReason.BROKER_CLOSED}
 _LOST = {Peer.CLIENT: EndReason.CLIENT_LOST, Peer.BROKER: EndReason.BROKER_LOST}
+QUIET = 0.05
+"""Seconds without a byte after which a pair that is left by everybody ends: what its client asked
+for last, such as partitions or a schema, is answered."""
+
+EMPTY = 0.5
+"""Seconds after which it ends anyway: a client whose lookup another gateway answers would come back
+on this connection."""
+
 _VIOLATION = (EndReason.CLIENT_VIOLATION, EndReason.BROKER_VIOLATION)  # by direction
 
 
@@ -46,6 +54,7 @@ class Pair:
 
     __slots__ = (
         "_blocks",
+        "_empty_since",
         "_expires",
         "_held",
         "_reactor",
@@ -70,6 +79,7 @@ class Pair:
         self.over = False
         self.touched = 0.0
         self._expires = math.inf
+        self._empty_since = math.inf  # when nothing was left here any more, while the gateway stops
         self._watch = Cancellable(self._look)
         to_broker, to_client = session.scanners
         memory = reactor.memory
@@ -192,6 +202,19 @@ class Pair:
     def soon(self, callback: Callable[[float], None]) -> None:
         """Call back when what is done now is done, and others had their turn."""
         self.later(self._reactor.clock(), callback)
+
+    # -- leaving -----------------------------------------------------------------------------
+
+    def leave(self, now: float) -> None:
+        """The gateway stops: one more step of moving the client elsewhere, or the end."""
+        effects = self.session.leave(now)
+        if effects is not None:
+            self._empty_since = math.inf
+            self._carry_out(effects, self.pumps[Direction.TO_CLIENT], b"", now)
+            return
+        self._empty_since = min(self._empty_since, now)
+        if now >= min(self.touched + QUIET, self._empty_since + EMPTY):
+            self.end(EndReason.DRAINED)
 
     # -- watching ----------------------------------------------------------------------------
 

@@ -147,6 +147,15 @@ class Reactor:
         except Exception as error:
             self.crash(pair, error)
 
+    def leave(self, pair: Pair) -> None:
+        """The gateway stops: take one more step of moving this pair's client elsewhere."""
+        if pair.over:
+            return
+        try:
+            pair.leave(self.clock())
+        except Exception as error:
+            self.crash(pair, error)
+
     def part(self, pair: Pair, reason: EndReason, farewell: bytes, detail: str) -> None:
         """Called by a pair that ends: its lanes deliver what they must, then close."""
         self.pairs.discard(pair)

@@ -418,6 +418,12 @@ class Session(Protocol):
         """Go on with the result of a job that a `Start` asked for."""
         ...
 
+    def leave(self, now: float) -> Effects | None:
+        """The gateway stops: one more step of moving the client elsewhere, to be called until
+        it answers None, which says that nothing is left here.
+        """
+        ...
+
     def farewell(self, reason: EndReason, detail: str) -> bytes:
         """The protocol's own words for an end that the plane decided; empty where it has none."""
         ...
@@ -457,8 +463,12 @@ class Gate(Protocol):
         """The name that stands for a broker towards clients."""
         ...
 
+    def alias(self, broker: Address) -> str | Denial:
+        """Another name of a broker, which no client has met: of use when this gateway stops."""
+        ...
+
     def open(self, name: str) -> Address | Denial:
-        """The broker that an advertised name stands for."""
+        """The broker that an advertised name stands for, or an alias."""
         ...
 
     def clean(self, text: str) -> str:

@@ -6,7 +6,7 @@ any other producer that is not open ends the connection.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -35,11 +35,15 @@ class Topic:
 
 @dataclass
 class Producer:
-    """`opened_by`: the request; every SEND says which one it belongs to. `got`: SENDs of it."""
+    """`opened_by`: the request; every SEND says which one it belongs to. `got`: SENDs of it.
+
+    `writing`: stored, without a receipt so far; if it is closed meanwhile they never get one.
+    """
 
     topic: Topic
     opened_by: int
     got: int = 0
+    writing: deque[int] = field(default_factory=deque)
 
 
 @dataclass
@@ -52,13 +56,24 @@ class Consumer:
     sent: set[int] = field(default_factory=set)
 
 
+class Connections(list["Connection"]):
+    """All connections of the broker. `crossed`: it was late, or a client ahead of its news, so one
+    producer may be open on two of them for a moment; a real broker then says busy to the second.
+    """
+
+    crossed = False
+
+
 class Connection:
     """One connection as the broker has it."""
 
-    def __init__(self, link: Direct, topics: dict[str, Topic], said: Counter[int]) -> None:
+    def __init__(
+        self, link: Direct, topics: dict[str, Topic], said: Counter[int], others: Connections
+    ) -> None:
         self.link = link
         self.topics = topics
         self.said = said
+        self.others = others
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, Consumer] = {}
         self._closed: set[int] = set()  # producers that we closed
@@ -101,12 +116,18 @@ class Connection:
     def _producer(self, asked: Any) -> None:
         if self._refuses(asked.request_id):
             return
+        assert self.others.crossed or not self._is_open_elsewhere(asked.producer_id), (
+            f"producer {asked.producer_id} is opened here before it is closed there"
+        )
         known = self.producers.get(asked.producer_id)
         topic = self.topics[asked.topic]
         if known is None or known.topic is not topic:
             known = self.producers[asked.producer_id] = Producer(topic, asked.request_id)
         known.opened_by, known.got = asked.request_id, 0
         self._say(frames.producer_success(asked.request_id))
+
+    def _is_open_elsewhere(self, id: int) -> bool:
+        return any(id in other.producers for other in self.others if other is not self)
 
     def _send(self, sent: Any, frame: bytes) -> None:
         producer = self.producers.get(sent.producer_id)
@@ -121,11 +142,12 @@ class Connection:
         )
         producer.got += 1
         producer.topic.log.append(Stored(name, sequence))
-        self._say(frames.receipt(sent.producer_id, sequence))
+        producer.writing.append(sequence)
 
     def _close_producer(self, close: Any) -> None:
         producer = self.producers.pop(close.producer_id, None)
-        if producer is not None:
+        # A gateway that stops keeps SENDs back: their client has no receipt, and knows it.
+        if producer is not None and not self.link.stops and not self.others.crossed:
             said = self.said[producer.opened_by]
             assert producer.got == said, f"a close overtakes {said - producer.got} SENDs"
         self._say(frames.success(close.request_id))
@@ -147,6 +169,12 @@ class Connection:
             consumer.topic.acknowledged.update(id.entryId for id in ack.message_id)
 
     # -- what the broker does by itself --------------------------------------------------------
+
+    def acknowledge(self, id: int, most: int) -> None:
+        """Some of its messages are on disk."""
+        writing = self.producers[id].writing
+        for _ in range(min(most, len(writing))):
+            self._say(frames.receipt(id, writing.popleft()))
 
     def close_producer(self, id: int) -> None:
         """Its topic goes elsewhere."""

@@ -31,6 +31,7 @@ class Producer:
     topic: str
     state: State = State.CLOSED
     request: int = 0
+    link: Direct | None = None
     next: int = 0
     pending: deque[int] = field(default_factory=deque)
     done: list[int] = field(default_factory=list)
@@ -44,6 +45,7 @@ class Consumer:
     topic: str
     state: State = State.CLOSED
     request: int = 0
+    link: Direct | None = None
     received: list[int] = field(default_factory=list)
 
 
@@ -51,7 +53,7 @@ Party = Producer | Consumer
 
 
 class Client:
-    """One client with one connection at a time."""
+    """One client. `link`: where it opens what it has not told to go on elsewhere."""
 
     def __init__(self, link: Direct) -> None:
         self.link = link
@@ -61,14 +63,18 @@ class Client:
         self.consumers: dict[int, Consumer] = {}
         self._requests = 0
 
-    def reconnect(self, link: Direct) -> None:
-        """The connection was lost; everybody has to be opened again."""
-        self.link = link
-        for party in self._parties():
+    def lose(self, link: Direct) -> None:
+        """A connection was lost; everybody on it has to be opened again."""
+        for party in self.parties_on(link):
+            party.link = None
             if party.state is State.CLOSING:
                 party.state = State.GONE
             elif party.state is not State.GONE:
                 party.state = State.CLOSED
+
+    def parties_on(self, link: Direct) -> list[Party]:
+        """Everybody that is open there, or was last."""
+        return [party for party in self._parties() if party.link is link]
 
     def _parties(self) -> list[Party]:
         return [*self.producers.values(), *self.consumers.values()]
@@ -82,8 +88,9 @@ class Client:
     def open(self, party: Party) -> None:
         """Open, or open again."""
         party.state, party.request = State.OPENING, self._request()
+        party.link = party.link or self.link
         ask = frames.producer if isinstance(party, Producer) else frames.subscribe
-        self.link.client_says(ask(party.id, request=party.request, topic=party.topic))
+        party.link.client_says(ask(party.id, request=party.request, topic=party.topic))
 
     def submit(self, producer: Producer) -> None:
         """One more message."""
@@ -95,21 +102,23 @@ class Client:
     def _send(self, producer: Producer, sequence: int) -> None:
         self.said[producer.request] += 1
         frame = send(producer.id, producer.name, producer.request, sequence)
-        self.link.client_says(frame)
+        assert producer.link is not None
+        producer.link.client_says(frame)
 
     def close(self, party: Party) -> None:
         """For good. What a producer has no receipt for has failed."""
         close = frames.close_producer if isinstance(party, Producer) else frames.close_consumer
         party.state, party.request = State.CLOSING, self._request()
-        self.link.client_says(close(party.id, request=party.request))
+        assert party.link is not None
+        party.link.client_says(close(party.id, request=party.request))
         if isinstance(party, Producer):
             party.pending.clear()
 
     # -- what comes ----------------------------------------------------------------------------
 
-    def read(self) -> None:
-        """Handle the next frame."""
-        frame = self.link.to_client.popleft()
+    def read(self, link: Direct) -> None:
+        """Handle the next frame of a connection."""
+        frame = link.to_client.popleft()
         command = read(frame)
         match command.type:
             case Kind.PRODUCER_SUCCESS:
@@ -120,14 +129,22 @@ class Client:
                 self._refused(command.error.request_id)
             case Kind.SEND_RECEIPT:
                 receipt = command.send_receipt
-                self._receipt(self.producers[receipt.producer_id], receipt.sequence_id)
+                producer = self.producers[receipt.producer_id]
+                if producer.link is link:
+                    self._receipt(producer, receipt.sequence_id)
             case Kind.CLOSE_PRODUCER:
-                self._closed(self.producers[command.close_producer.producer_id])
+                close = command.close_producer
+                producer = self.producers[close.producer_id]
+                self._closed(link, producer, close.assignedBrokerServiceUrl)
             case Kind.CLOSE_CONSUMER:
-                self._closed(self.consumers[command.close_consumer.consumer_id])
+                shut = command.close_consumer
+                consumer = self.consumers[shut.consumer_id]
+                self._closed(link, consumer, shut.assignedBrokerServiceUrl)
             case Kind.MESSAGE:
                 got = command.message
-                self._message(self.consumers[got.consumer_id], got.message_id.entryId)
+                consumer = self.consumers[got.consumer_id]
+                if consumer.link is link:
+                    self._message(consumer, got.message_id.entryId)
             case other:
                 raise AssertionError(f"the model client knows no command {other}")
 
@@ -147,7 +164,8 @@ class Client:
         party.state = State.OPEN
         if isinstance(party, Consumer):
             flow = frames.frame(Kind.FLOW, consumer_id=party.id, messagePermits=1000)
-            self.link.client_says(flow)
+            assert party.link is not None
+            party.link.client_says(flow)
             return
         for sequence in party.pending:
             self._send(party, sequence)
@@ -157,10 +175,14 @@ class Client:
         if party is not None and party.state is State.OPENING:
             party.state = State.CLOSED
 
-    def _closed(self, party: Party) -> None:
+    def _closed(self, link: Direct, party: Party, elsewhere: str) -> None:
         """Libraries differ in what they make of it while they open; both must do."""
+        if party.link is not link:
+            return
         if party.state is State.OPEN or (party.state is State.OPENING and not self.patient):
             party.state, party.request = State.CLOSED, 0
+            if elsewhere:
+                party.link = None
 
     def _receipt(self, producer: Producer, sequence: int) -> None:
         if not producer.pending or sequence < producer.pending[0]:
@@ -176,4 +198,5 @@ class Client:
         consumer.received.append(index)
         entry = {"ledgerId": 1, "entryId": index}
         ack = frames.frame(Kind.ACK, consumer_id=consumer.id, ack_type=0, message_id=[entry])
-        self.link.client_says(ack)
+        assert consumer.link is not None
+        consumer.link.client_says(ack)

@@ -28,7 +28,7 @@ from gateway.wire.contract import (
 from gateway.wire.pulsar.context import Client, Mode
 from gateway.wire.pulsar.session import PulsarSession
 from tests.playbooks.frames import connect, read
-from tests.playbooks.gate import FakeGate
+from tests.playbooks.gate import BROKER_1, FakeGate
 from tests.playbooks.script import listener
 
 Frames = deque[bytes]
@@ -66,6 +66,13 @@ class Direct:
     def grant_all(self) -> None:
         """No limit holds anybody any more."""
 
+    can_stop = False
+    stops = False
+
+    def leave(self, now: float) -> bool:
+        """What lies between stops: one more step of that. False: nothing is left here."""
+        return False
+
     def close(self) -> None:
         """The connection is over."""
 
@@ -82,7 +89,7 @@ class Gateway(Direct):
         client = Client(
             read(connect()).connect, Principal("alice", verified=False), Credential("token", b"x")
         )
-        self.session = PulsarSession(listener(self.gate, Mode.PASS_THROUGH), client)
+        self.session = PulsarSession(listener(self.gate, Mode.PASS_THROUGH), client, BROKER_1)
         self.held = HeldFrames(Memory(1, 1 << 30))
         self._waiting: dict[Direction, Frames] = {way: deque() for way in Direction}
         self._out = {Direction.TO_BROKER: self.to_broker, Direction.TO_CLIENT: self.to_client}
@@ -147,6 +154,14 @@ class Gateway(Direct):
     def grant_all(self) -> None:
         for account in self.gate.live:
             self.grant(account, 1 << 40)
+
+    can_stop = True
+
+    def leave(self, now: float) -> bool:
+        effects = self.session.leave(now)
+        for effect in effects or ():
+            self._carry_out(effect, Direction.TO_CLIENT, b"")
+        return effects is not None or any(self._waiting.values())
 
     def close(self) -> None:
         self.session.close()

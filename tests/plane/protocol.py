@@ -98,6 +98,7 @@ class FakeScanner:
 
 
 Answer = Callable[[Direction, bytes], Effects]
+Departure = Callable[[float], Effects | None]
 Resumption = Callable[[int, bytes | Denial], Effects]
 
 
@@ -111,6 +112,7 @@ class FakeSession:
         self.expires_at: float | None = None
         self.answer: Answer = lambda direction, frame: FORWARD
         self.resumption: Resumption = lambda token, result: ()
+        self.departure: Departure = lambda now: None
         self.words: dict[EndReason, bytes] = {}
         self.decided: list[tuple[Direction, bytes]] = []
         self.resumed: list[tuple[int, bytes | Denial]] = []
@@ -130,6 +132,10 @@ class FakeSession:
         """See `contract.Session`."""
         self.resumed.append((token, result))
         return self.resumption(token, result)
+
+    def leave(self, now: float) -> Effects | None:
+        """See `contract.Session`."""
+        return self.departure(now)
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
         """See `contract.Session`."""

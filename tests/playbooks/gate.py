@@ -73,6 +73,10 @@ class FakeGate:
     def advertise(self, broker: Address) -> str | Denial:
         return self.names.get(broker, TOO_LONG)
 
+    def alias(self, broker: Address) -> str | Denial:
+        name = self.advertise(broker)
+        return name if isinstance(name, Denial) else f"alias-{name}"
+
     def open(self, name: str) -> Address | Denial:
         host = name.partition(":")[0]
         found = (address for address, sealed in self.names.items() if sealed == host)

@@ -132,7 +132,7 @@ class Play:
             Principal("alice", verified=mode is not PASS_THROUGH, expires_at=1000.0),
             Credential("token", b"alice's token"),
         )
-        self.session = PulsarSession(self.listener, self.hello, max_message_size)
+        self.session = PulsarSession(self.listener, self.hello, BROKER_1, max_message_size)
 
     def client(self, frame: bytes) -> Outcome:
         """The client says this."""
@@ -151,6 +151,10 @@ class Play:
             return Outcome(None)
         assert (cleared, scanner.stop) == (0, len(frame))
         return Outcome(self.session.decide(direction, frame, now=0.0))
+
+    def leave(self, now: float = 0.0) -> Outcome:
+        """The gateway stops, and this is its next step."""
+        return Outcome(self.session.leave(now))
 
     def resume(self, token: int, result: bytes | Denial) -> Outcome:
         """A job has this result."""

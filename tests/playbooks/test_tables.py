@@ -12,6 +12,7 @@ import pytest
 from gateway.wire.contract import Action, Direction
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandConnect
 from gateway.wire.pulsar.chase import HOPS
+from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Bounds, Mode
 from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
 from gateway.wire.pulsar.ids import State
@@ -111,6 +112,10 @@ def many(*said: Said) -> Said:
     return lambda play: "".join(each(play) for each in said)
 
 
+def leave(play: Play) -> str:
+    return play.leave().words
+
+
 OPEN_PRODUCER = by_client(producer(1, request=OPENING))
 CLOSE_PRODUCER = by_client(close_producer(1, request=CLOSING))
 PRODUCER_READY = by_broker(producer_success(OPENING))
@@ -122,6 +127,9 @@ PRODUCER_STATES: dict[str, Said] = {
     "queued": many(OPEN_PRODUCER, by_broker(queued(OPENING))),
     "open": many(OPEN_PRODUCER, PRODUCER_READY),
     "closing": many(OPEN_PRODUCER, CLOSE_PRODUCER),
+    "abandoned": many(by_client(producer(1, request=1)), OPEN_PRODUCER, by_broker(error(OPENING))),
+    "leaving": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), leave),
+    "moving": many(OPEN_PRODUCER, PRODUCER_READY, leave),
 }
 
 PRODUCER_EVENTS: dict[str, Said] = {
@@ -133,6 +141,7 @@ PRODUCER_EVENTS: dict[str, Said] = {
     "broker: ERROR to PRODUCER": by_broker(error(OPENING)),
     "broker: SUCCESS to CLOSE_PRODUCER": by_broker(success(CLOSING)),
     "broker: ERROR to CLOSE_PRODUCER": by_broker(error(CLOSING)),
+    "broker: SUCCESS or ERROR to our close": by_broker(success(FIRST_OWN_REQUEST)),
     "broker: CLOSE_PRODUCER": by_broker(close_producer(1)),
     "broker: SEND_RECEIPT": by_broker(receipt(1)),
     "broker: SEND_ERROR": by_broker(send_error(1)),
@@ -149,6 +158,8 @@ CONSUMER_STATES: dict[str, Said] = {
     "open": many(SUBSCRIBE, by_broker(success(OPENING))),
     "unsubscribing": many(SUBSCRIBE, UNSUBSCRIBE),
     "closing": many(SUBSCRIBE, UNSUBSCRIBE, CLOSE_CONSUMER),
+    "abandoned": many(by_client(subscribe(1, request=1)), SUBSCRIBE, by_broker(error(OPENING))),
+    "moving": many(SUBSCRIBE, by_broker(success(OPENING)), leave),
 }
 
 CONSUMER_EVENTS: dict[str, Said] = {
@@ -161,6 +172,7 @@ CONSUMER_EVENTS: dict[str, Said] = {
     "broker: ERROR to UNSUBSCRIBE": by_broker(error(LEAVING)),
     "broker: SUCCESS to CLOSE_CONSUMER": by_broker(success(CLOSING)),
     "broker: ERROR to CLOSE_CONSUMER": by_broker(error(CLOSING)),
+    "broker: SUCCESS or ERROR to our close": by_broker(error(FIRST_OWN_REQUEST)),
     "broker: CLOSE_CONSUMER": by_broker(close_consumer(1)),
     "broker: MESSAGE": by_broker(message(1)),
 }

@@ -234,12 +234,15 @@ class Running:
 def frame(kind: BaseCommand.Type.ValueType) -> bytes:
     """The smallest whole frame of a kind."""
     command = BaseCommand(type=kind)
-    part = BaseCommand.Type.Name(kind).lower()
+    part = "lookupTopic" if kind == BaseCommand.LOOKUP else BaseCommand.Type.Name(kind).lower()
     getattr(command, part).SetInParent()
     if kind == BaseCommand.CONNECT:
         command.connect.client_version = "a test"
         command.connect.auth_method_name = "token"
         command.connect.auth_data = b"a.secret.token"
+    if kind == BaseCommand.LOOKUP:
+        command.lookupTopic.topic = "persistent://public/default/t"
+        command.lookupTopic.request_id = 1
     if kind == BaseCommand.CONNECTED:
         command.connected.server_version = "a test"
     return encode(command)
@@ -247,6 +250,7 @@ def frame(kind: BaseCommand.Type.ValueType) -> bytes:
 
 CONNECT = frame(BaseCommand.CONNECT)
 CONNECTED = frame(BaseCommand.CONNECTED)
+LOOKUP = frame(BaseCommand.LOOKUP)
 PING = frame(BaseCommand.PING)
 
 
@@ -310,9 +314,25 @@ async def test_a_signal_stops_it_in_good_order(number: signal.Signals, write: Wr
     assert [it["event"] for it in gateway.events][-2:] == ["stopping", "stopped"]
 
 
+async def asks_what_is_never_answered(client: trio.SocketStream) -> None:
+    """The gateway keeps a connection for it until the grace is over."""
+    await client.send_all(LOOKUP)
+    assert await received(client) == LOOKUP
+
+
+async def test_connections_that_nobody_uses_end_at_once(write: Writer) -> None:
+    async with running(write) as gateway, await gateway.connect() as client:
+        gateway.process.send_signal(signal.SIGTERM)
+        assert await client.receive_some() == b""
+        assert await gateway.ended() == 0
+    (end,) = [it for it in gateway.events if it["event"] == "connection_ended"]
+    assert end["reason"] == "drained"
+
+
 async def test_open_connections_have_a_grace_in_which_it_is_not_ready(write: Writer) -> None:
     async with running(write) as gateway:
         async with await gateway.connect() as client:
+            await asks_what_is_never_answered(client)
             gateway.process.send_signal(signal.SIGTERM)
             await gateway.until("stopping")
             assert await gateway.readiness() == ("HTTP/1.1 503 ", "draining\n")
@@ -327,6 +347,7 @@ async def test_open_connections_have_a_grace_in_which_it_is_not_ready(write: Wri
 
 async def test_a_second_signal_ends_the_grace(write: Writer) -> None:
     async with running(write) as gateway, await gateway.connect() as client:
+        await asks_what_is_never_answered(client)
         gateway.process.send_signal(signal.SIGTERM)
         await gateway.until("stopping")
         gateway.process.send_signal(signal.SIGTERM)

@@ -34,9 +34,13 @@ class Veil:
     def advertised_url(self, url: str) -> str | Denial:
         """What stands for a broker's URL."""
         address = parse(url)
-        if address is None:
-            return _NOWHERE
-        name = self.gate.advertise(address)
+        return _NOWHERE if address is None else self._url(self.gate.advertise(address))
+
+    def alias_url(self, broker: Address) -> str | Denial:
+        """What stands for a broker, and is the key of no connection that a client has."""
+        return self._url(self.gate.alias(broker))
+
+    def _url(self, name: str | Denial) -> str | Denial:
         return name if isinstance(name, Denial) else f"{self.scheme}://{name}:{ADVERTISED_PORT}"
 
     def cleaned(self, text: str | bytes) -> str:

@@ -8,6 +8,9 @@ An *incarnation* is one (id, request that opened it). Its states:
 - *queued*: a producer waits for exclusive access (PRODUCER_SUCCESS with `producer_ready` false).
 - *open*.
 - *unsubscribing*, *closing*: the client's UNSUBSCRIBE or CLOSE was forwarded.
+- *abandoned*: its client knows that it is gone, and the broker may still have it. No account.
+- *leaving*: the gateway stops; a producer's receipts are awaited.
+- *moving*: the gateway has closed it at the broker, and awaits the answer.
 
 An id that is in no state is not here: never opened, refused, or closed by either side. What leads
 from state to state stands in docs/protocols/pulsar.md.
@@ -29,6 +32,9 @@ class State(Enum):
     OPEN = auto()
     UNSUBSCRIBING = auto()
     CLOSING = auto()
+    ABANDONED = auto()
+    LEAVING = auto()
+    MOVING = auto()
 
 
 class Asked(Enum):
@@ -43,10 +49,11 @@ class Handle:
     """One incarnation of a producer (`Action.PRODUCE`) or consumer (`Action.CONSUME`).
 
     `requests`: those that the broker has not answered.
+    `released`: its account was given back.
     `close`: the client's CLOSE_PRODUCER while it waits behind held frames; empty otherwise.
     """
 
-    __slots__ = ("account", "action", "close", "id", "requests", "state")
+    __slots__ = ("account", "action", "close", "id", "released", "requests", "state")
 
     def __init__(self, action: Action, id: int, account: Account, state: State) -> None:
         self.action = action
@@ -54,7 +61,13 @@ class Handle:
         self.account = account
         self.state = state
         self.requests: list[int] = []
+        self.released = False
         self.close = b""
+
+    @property
+    def unanswered(self) -> int:
+        """A producer's frames at the broker without a receipt; of a consumer nothing is awaited."""
+        return max(0, self.account.outstanding) if self.action is Action.PRODUCE else 0
 
 
 class Awaited(NamedTuple):

@@ -49,6 +49,9 @@ class Lookups:
         self._kept = 0  # bytes of frames
         self._tokens = count()
 
+    def __len__(self) -> int:
+        return len(self._asked) + len(self._chased)
+
     # -- from the client ---------------------------------------------------------------------
 
     def ask(self, command: BaseCommand, frame: bytes) -> Effects:
@@ -66,7 +69,7 @@ class Lookups:
 
     def _denial(self, topic: str, lookup: _Lookup) -> Denial | None:
         bounds = self._listener.bounds
-        if len(self._asked) + len(self._chased) >= bounds.lookups:
+        if len(self) >= bounds.lookups:
             return BUSY
         if self._kept + len(lookup.frame) > bounds.lookup_bytes:
             return BUSY

@@ -107,7 +107,7 @@ def _pair(listener: Listener, client: Client) -> Opening:
     if not isinstance(dialled, Dialled):
         return _undialled(dialled)
     yield Transmit(Peer.BROKER, greeting)
-    return (yield from _await_connected(listener, client))
+    return (yield from _await_connected(listener, client, dialled.address))
 
 
 def _target(listener: Listener, url: str) -> Address | Denial | None:
@@ -120,7 +120,7 @@ def _undialled(denial: StepResult) -> Refused:
     return _refused(_DIAL_REASONS.get(denial.refusal, EndReason.NO_BROKER), denial)
 
 
-def _await_connected(listener: Listener, client: Client) -> Opening:
+def _await_connected(listener: Listener, client: Client, broker: Address) -> Opening:
     """The broker may ask for more before it says yes or no."""
     for _ in range(listener.bounds.rounds):
         frame = yield Receive(Peer.BROKER)
@@ -130,6 +130,10 @@ def _await_connected(listener: Listener, client: Client) -> Opening:
             command = decode(frame)
         except PeerError as violation:
             return _refused(EndReason.BROKER_VIOLATION, _NOT_READY, str(violation))
+        if kind_of(command, frame) == BaseCommand.CONNECTED:
+            yield Transmit(Peer.CLIENT, _connected(command, frame, listener))
+            most = command.connected.max_message_size
+            return Opened(PulsarSession(listener, client, broker, most))
         outcome = yield from _answered(listener, client, command, frame)
         if outcome is not None:
             return outcome
@@ -138,18 +142,15 @@ def _await_connected(listener: Listener, client: Client) -> Opening:
 
 def _answered(
     listener: Listener, client: Client, command: BaseCommand, frame: bytes
-) -> Generator[Step, StepResult, Opened | Refused | None]:
-    """The broker's answer to our CONNECT; None: it goes on."""
+) -> Generator[Step, StepResult, Refused | None]:
+    """Another answer of the broker to our CONNECT; None: it goes on."""
     kind = kind_of(command, frame)
     if kind == BaseCommand.AUTH_CHALLENGE:
         return (yield from _challenged(listener, client, frame))
     if kind == BaseCommand.ERROR:
         return _broker_no(command, listener)
-    if kind != BaseCommand.CONNECTED:
-        detail = f"the broker answered CONNECT by {kind_name(kind)}"
-        return _refused(EndReason.BROKER_VIOLATION, _NOT_READY, detail)
-    yield Transmit(Peer.CLIENT, _connected(command, frame, listener))
-    return Opened(PulsarSession(listener, client, command.connected.max_message_size))
+    detail = f"the broker answered CONNECT by {kind_name(kind)}"
+    return _refused(EndReason.BROKER_VIOLATION, _NOT_READY, detail)
 
 
 def _challenged(

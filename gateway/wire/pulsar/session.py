@@ -14,6 +14,7 @@ from gateway.wire.contract import (
     FORWARD,
     Account,
     Action,
+    Address,
     Credential,
     Denial,
     Direction,
@@ -43,6 +44,7 @@ from gateway.wire.pulsar.commands import (
 from gateway.wire.pulsar.context import Client, Listener, Mode
 from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
 from gateway.wire.pulsar.ids import Asked, Handle, Handles, State
+from gateway.wire.pulsar.leaving import Leaving, is_ours
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.tables import ACTIONS
@@ -57,6 +59,7 @@ class PulsarSession:
     __slots__ = (
         "_client",
         "_handles",
+        "_leaving",
         "_listener",
         "_lookups",
         "_to_broker",
@@ -64,11 +67,14 @@ class PulsarSession:
         "collected_bound",
     )
 
-    def __init__(self, listener: Listener, client: Client, max_message_size: int = 0) -> None:
+    def __init__(
+        self, listener: Listener, client: Client, broker: Address, max_message_size: int = 0
+    ) -> None:
         self._listener = listener
         self._client = client
         self._handles = Handles()
         self._lookups = Lookups(listener, client)
+        self._leaving = Leaving(listener.veil, broker)
         self.collected_bound = max(listener.bounds.collected, max_message_size + FRAME_PADDING)
         unknown = listener.unknown_pass
         self._to_broker = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, unknown])
@@ -153,7 +159,10 @@ class PulsarSession:
         return FORWARD
 
     def _success(self, command: BaseCommand, frame: bytes) -> Effects:
-        awaited = self._handles.answered(command.success.request_id)
+        request_id = command.success.request_id
+        if is_ours(request_id):
+            return self._closed_for_us(request_id)
+        awaited = self._handles.answered(request_id)
         if awaited is None:
             return FORWARD
         if awaited.asked is not Asked.OPEN:
@@ -172,11 +181,15 @@ class PulsarSession:
 
     def _error(self, command: BaseCommand, frame: bytes) -> Effects:
         request_id = command.error.request_id
+        if is_ours(request_id):
+            return self._closed_for_us(request_id)
         self._lookups.failed(request_id)
         hidden = self._hidden(command, frame)
         awaited = self._handles.answered(request_id)
         if awaited is None:
             return hidden
+        if awaited.handle.state is State.REOPENING:
+            return (*hidden, *self._abandoned(awaited.handle))
         if awaited.asked is not Asked.UNSUBSCRIBE:
             return (*hidden, *self._ended(awaited.handle))
         if awaited.handle.state is State.UNSUBSCRIBING:
@@ -211,7 +224,7 @@ class PulsarSession:
         request = command.unsubscribe
         check_request(request.request_id)
         handle = self._handles.consumers.get(request.consumer_id)
-        if handle is not None and handle.state not in _LEAVING:
+        if handle is not None and handle.state not in _GIVEN_UP:
             handle.state = State.UNSUBSCRIBING
             self._handles.awaits(handle, request.request_id, Asked.UNSUBSCRIBE)
         return FORWARD
@@ -232,6 +245,16 @@ class PulsarSession:
             return hidden
         return (*hidden, *self._ended(handle))
 
+    def _abandoned(self, handle: Handle) -> Effects:
+        """Its client knows that it is gone; the broker may still have it, and close it later.
+
+        That close is not meant for the incarnation that the client opens next.
+        """
+        discard = self._ended(handle)
+        handle.state = State.ABANDONED
+        self._handles.table(handle.action)[handle.id] = handle
+        return discard
+
     def _ended(self, handle: Handle | None) -> Effects:
         """Nothing of an ended incarnation is counted or sent any more.
 
@@ -245,9 +268,60 @@ class PulsarSession:
             self._to_client.producers.pop(handle.id, None)
         else:
             self._to_client.consumers.pop(handle.id, None)
-        self._listener.gate.release(handle.account)
+        self._leaving.over(handle)
+        if not handle.released:
+            handle.released = True
+            self._listener.gate.release(handle.account)
         discard = (Discard(handle.account),)
         return (*discard, Inject(Direction.TO_BROKER, handle.close)) if handle.close else discard
+
+    # -- leaving -----------------------------------------------------------------------------
+
+    def leave(self, now: float) -> Effects | None:
+        """See `contract.Session`, and `leaving` for the order of steps."""
+        effects = [effect for handle in tuple(self._handles) for effect in self._leave(handle, now)]
+        here = any(handle.state is not State.ABANDONED for handle in self._handles)
+        is_empty = not here and not self._lookups
+        return None if is_empty and not effects else tuple(effects)
+
+    def _leave(self, handle: Handle, now: float) -> Effects:
+        if handle.close:
+            return self._give_way(handle)
+        discard: Effects = ()
+        if handle.state in _SETTLED:
+            self._leaving.begin(handle, now)
+            self._stop(handle)
+            discard = (Discard(handle.account),)
+        late = self._leaving.is_late(handle, now)
+        if handle.state is State.LEAVING and (late or not handle.unanswered):
+            handle.state = State.MOVING
+            return (*discard, Inject(Direction.TO_BROKER, self._leaving.close(handle, now)))
+        if handle.state is State.MOVING and late:
+            return (self._told(handle), *self._abandoned(handle))
+        return discard
+
+    def _stop(self, handle: Handle) -> None:
+        """Nothing more is sent for it. A consumer's acknowledgements are: each saves a repeat."""
+        handle.state = State.LEAVING
+        if handle.action is Action.PRODUCE:
+            self._to_broker.forget(handle.id)
+
+    def _give_way(self, handle: Handle) -> Effects:
+        """The client closes it, behind frames that are held: it waits for no receipts."""
+        close = handle.close
+        self._close(handle, decode(close).close_producer.request_id)
+        return (Discard(handle.account), Inject(Direction.TO_BROKER, close))
+
+    def _closed_for_us(self, request_id: int) -> Effects:
+        """The broker's answer to a close of ours: the client is told, unless all is over."""
+        handle = self._leaving.answered(request_id)
+        if handle is None or handle.state is not State.MOVING:
+            return DROP
+        current = self._handles.table(handle.action).get(handle.id)
+        return (Drop(), self._told(handle), *self._ended(handle)) if current is handle else DROP
+
+    def _told(self, handle: Handle) -> Inject:
+        return Inject(Direction.TO_CLIENT, self._leaving.told(handle))
 
     # -- SENDs that the scanner did not let pass ---------------------------------------------
 
@@ -343,7 +417,8 @@ _STRAY = Account("", Action.CONSUME)
 """MESSAGEs of consumers that were closed meanwhile: of no topic, and on nobody's bill."""
 
 _UNANSWERED = frozenset({State.OPENING, State.REOPENING, State.QUEUED})
-_LEAVING = frozenset({State.UNSUBSCRIBING, State.CLOSING})
+_GIVEN_UP = frozenset({State.UNSUBSCRIBING, State.CLOSING})
+_SETTLED = frozenset({State.QUEUED, State.OPEN})
 
 _OTHER_PRINCIPAL = Denial(Refusal.UNAUTHENTICATED, "the principal may not change on a connection")
 

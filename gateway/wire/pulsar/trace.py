@@ -135,6 +135,10 @@ class TracedSession:
         self._trace(Direction.TO_CLIENT, told, size, f"resume: {decision(effects)}")
         return effects
 
+    def leave(self, now: float) -> Effects | None:
+        """See `contract.Session`."""
+        return self._inner.leave(now)
+
     def farewell(self, reason: EndReason, detail: str) -> bytes:
         """See `contract.Session`."""
         return self._inner.farewell(reason, detail)

@@ -1,0 +1,181 @@
+"""The gateway stops: how producers and consumers get to another one."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.wire.contract import Action, Direction, Discard, Drop, Effect, Forward, Inject
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
+from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.leaving import PATIENCE
+
+from .frames import (
+    NO_REQUEST,
+    close_producer,
+    connect_to,
+    error,
+    lookup,
+    producer,
+    producer_success,
+    queued,
+    read,
+    receipt,
+    redirect_to,
+    send,
+    subscribe,
+    success,
+)
+from .gate import BROKER_1, NAME_1, URL_1, URL_2
+from .script import Play
+
+ALIAS = f"pulsar://alias-{NAME_1}:6650"
+
+
+def told(effects: tuple[Effect, ...] | None, direction: Direction) -> list[BaseCommand]:
+    """The frames of our own among effects."""
+    injected = (it for it in effects or () if isinstance(it, Inject))
+    return [read(it.data) for it in injected if it.direction is direction]
+
+
+def with_producer(play: Play, *, sent: int = 0) -> Play:
+    play.client(producer(1, request=1))
+    play.broker(producer_success(1))
+    for sequence in range(sent):
+        play.client(send(1, sequence))
+    return play
+
+
+def with_consumer(play: Play) -> Play:
+    play.client(subscribe(2, request=2))
+    play.broker(success(2))
+    return play
+
+
+def test_a_producer_without_outstanding_messages_is_closed_at_the_broker_at_once() -> None:
+    play = with_producer(Play())
+    effects = play.leave().effects
+    (close,) = told(effects, Direction.TO_BROKER)
+    assert close.close_producer.producer_id == 1
+    assert close.close_producer.request_id == FIRST_OWN_REQUEST
+    assert not told(effects, Direction.TO_CLIENT)
+    assert play.state(Action.PRODUCE) is State.MOVING
+
+
+def test_receipts_are_awaited_and_nothing_is_forwarded_meanwhile() -> None:
+    play = with_producer(Play(), sent=2)
+    assert play.leave().effects == (Discard(play.account),)
+    play.client(send(1, 2)).drops()
+    play.broker(receipt(1, 0)).passes()
+    assert play.leave().effects == ()
+    play.broker(receipt(1, 1)).passes()
+    (close,) = told(play.leave().effects, Direction.TO_BROKER)
+    assert close.type == BaseCommand.CLOSE_PRODUCER
+
+
+def test_the_client_is_told_an_alias_when_the_broker_has_closed() -> None:
+    play = with_producer(Play())
+    play.leave()
+    effects = play.broker(success(FIRST_OWN_REQUEST)).effects
+    assert effects is not None
+    assert effects[0] == Drop()
+    (close,) = told(effects, Direction.TO_CLIENT)
+    assert close.close_producer.request_id == NO_REQUEST
+    assert close.close_producer.assignedBrokerServiceUrl == ALIAS
+    assert close.close_producer.assignedBrokerServiceUrlTls == ALIAS
+    assert play.state(Action.PRODUCE) is None
+    assert play.leave().effects is None
+
+
+def test_a_consumer_is_moved_in_the_same_order() -> None:
+    play = with_consumer(Play())
+    (close,) = told(play.leave().effects, Direction.TO_BROKER)
+    assert close.close_consumer.consumer_id == 2
+    (shut,) = told(play.broker(error(FIRST_OWN_REQUEST)).effects, Direction.TO_CLIENT)
+    assert shut.close_consumer.consumer_id == 2
+    assert shut.close_consumer.assignedBrokerServiceUrl == ALIAS
+
+
+def test_a_broker_without_an_alias_is_left_out() -> None:
+    play = with_producer(Play())
+    del play.gate.names[BROKER_1]
+    play.leave()
+    (close,) = told(play.broker(success(FIRST_OWN_REQUEST)).effects, Direction.TO_CLIENT)
+    assert not close.close_producer.HasField("assignedBrokerServiceUrl")
+
+
+def test_a_broker_that_owes_receipts_for_too_long_is_not_awaited() -> None:
+    play = with_producer(Play(), sent=1)
+    play.leave(now=10.0)
+    assert play.leave(now=10.0 + PATIENCE - 0.01).effects == ()
+    (close,) = told(play.leave(now=10.0 + PATIENCE).effects, Direction.TO_BROKER)
+    assert close.type == BaseCommand.CLOSE_PRODUCER
+
+
+def test_a_broker_that_does_not_answer_a_close_is_not_awaited() -> None:
+    play = with_producer(Play())
+    play.leave(now=10.0)
+    assert play.leave(now=11.0).effects == ()
+    (close,) = told(play.leave(now=10.0 + PATIENCE).effects, Direction.TO_CLIENT)
+    assert close.close_producer.assignedBrokerServiceUrl == ALIAS
+    play.broker(success(FIRST_OWN_REQUEST)).drops()
+
+
+def test_what_is_held_is_discarded() -> None:
+    play = with_producer(Play())
+    play.account.hold()
+    play.client(send(1)).holds(play.account)
+    effects = play.leave().effects
+    assert effects is not None
+    assert Discard(play.account) in effects
+
+
+def test_a_close_that_waits_behind_held_frames_goes_on() -> None:
+    play = with_producer(Play())
+    play.account.hold()
+    close = close_producer(1, request=9)
+    play.client(send(1))
+    play.client(close).holds(play.account)
+    play.leave().gives(Discard(play.account), Inject(Direction.TO_BROKER, close))
+    assert play.state(Action.PRODUCE) is State.CLOSING
+    play.broker(success(9)).gives(Forward(), Discard(play.account))
+
+
+def test_a_producer_that_is_being_opened_is_moved_when_it_is_open() -> None:
+    play = Play()
+    play.client(producer(1, request=1))
+    assert play.leave().effects == ()
+    play.broker(producer_success(1))
+    (close,) = told(play.leave().effects, Direction.TO_BROKER)
+    assert close.type == BaseCommand.CLOSE_PRODUCER
+
+
+def test_a_producer_in_the_queue_is_moved_too() -> None:
+    play = Play()
+    play.client(producer(1, request=1))
+    play.broker(queued(1))
+    (close,) = told(play.leave().effects, Direction.TO_BROKER)
+    assert close.type == BaseCommand.CLOSE_PRODUCER
+
+
+def test_a_client_that_opens_the_id_again_is_moved_anew() -> None:
+    play = with_producer(Play())
+    play.leave()
+    play.client(producer(1, request=5))
+    play.broker(success(FIRST_OWN_REQUEST)).drops()
+    play.broker(producer_success(5))
+    (close,) = told(play.leave().effects, Direction.TO_BROKER)
+    assert close.close_producer.request_id == FIRST_OWN_REQUEST + 1
+
+
+@pytest.mark.parametrize("answer", [connect_to(URL_1), redirect_to(URL_2)])
+def test_a_pair_with_an_open_lookup_is_not_empty(answer: bytes) -> None:
+    play = Play()
+    play.client(lookup(1))
+    assert play.leave().effects == ()
+    outcome = play.broker(answer)
+    if answer == redirect_to(URL_2):
+        _, token = outcome.started()
+        assert play.leave().effects == ()
+        play.resume(token, connect_to(URL_2))
+    assert play.leave().effects is None
