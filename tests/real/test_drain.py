@@ -12,7 +12,7 @@ import pytest
 from .balancer import Balancer
 from .brokers.standalone import Standalone
 from .clients import Client, fresh_topic
-from .conftest import Connect, StartGateway
+from .fixtures import Connect, StartGateway
 from .gateways import Gateway, Plan
 
 pytestmark = pytest.mark.gateway_only
@@ -21,13 +21,16 @@ INTERVAL = 0.002
 
 
 class Load:
-    """Numbered messages of one producer, and what a consumer got of them."""
+    """Numbered messages of one producer, and what a consumer got of them, with their ids: one that
+    comes twice with the same id was delivered again, with another it was stored twice.
+    """
 
     def __init__(self, client: Client, topic: str, **consumer: Any) -> None:
         self.sent = 0
         self.acknowledged: list[int] = []
         self.failed: list[Any] = []
         self.received: list[int] = []
+        self.ids: dict[int, set[tuple[int, int, int]]] = {}
         self.longest = 0.0
         self._stop = threading.Event()
         self._consumer = client.subscribe(topic, "s", **consumer)
@@ -58,7 +61,11 @@ class Load:
                 message = self._consumer.receive(timeout_millis=5000)
             except client_library.Timeout:
                 return
-            self.received.append(int(message.data()))
+            number, id = int(message.data()), message.message_id()
+            self.received.append(number)
+            self.ids.setdefault(number, set()).add(
+                (id.ledger_id(), id.entry_id(), id.batch_index())
+            )
             self._consumer.acknowledge(message)
 
     def finish(self) -> None:
@@ -92,8 +99,10 @@ def test_gateways_are_rolled_and_nothing_is_lost_doubled_or_late(
         rolled.start()
     time.sleep(1)
     load.finish()
-    print("sent", load.sent, "longest", round(load.longest, 3), "redelivered", len(load.received) - len(set(load.received)))
+    redelivered = len(load.received) - len(set(load.received))
+    print(f"{load.sent} sent, longest {load.longest:.3f} s, {redelivered} delivered again")
     assert load.failed == []
     assert load.acknowledged == list(range(load.sent))
     firsts = list(dict.fromkeys(load.received))
     assert firsts == list(range(load.sent))
+    assert [number for number, ids in load.ids.items() if len(ids) > 1] == []

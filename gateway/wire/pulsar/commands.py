@@ -9,7 +9,15 @@ from __future__ import annotations
 from google.protobuf.message import DecodeError
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Credential, Denial, Refusal
+from gateway.wire.contract import (
+    Credential,
+    Denial,
+    Drop,
+    Effects,
+    End,
+    EndReason,
+    Refusal,
+)
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     BaseCommand,
     CommandLookupTopicResponse,
@@ -83,6 +91,11 @@ def error(request_id: int, denial: Denial) -> bytes:
     command.error.error = CODES[denial.refusal]
     command.error.message = denial.text
     return encode(command)
+
+
+def end(reason: EndReason, denial: Denial) -> Effects:
+    """The pair ends in place of a frame, and the client is told why."""
+    return (Drop(), End(reason, error(NO_REQUEST, denial), denial.text))
 
 
 def lookup_failed(request_id: int, denial: Denial) -> bytes:

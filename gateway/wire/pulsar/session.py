@@ -15,13 +15,11 @@ from gateway.wire.contract import (
     Account,
     Action,
     Address,
-    Credential,
     Denial,
     Direction,
     Discard,
     Drop,
     Effects,
-    End,
     EndReason,
     Forward,
     Hold,
@@ -29,14 +27,15 @@ from gateway.wire.contract import (
     Refusal,
     Replace,
 )
+from gateway.wire.pulsar import renewal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import (
     BUSY,
     NO_REQUEST,
-    auth_response,
     check_request,
     decode,
     encode,
+    end,
     error,
     kind_of,
     text,
@@ -109,7 +108,7 @@ class PulsarSession:
         if direction is Direction.TO_CLIENT:
             return DROP
         denial = Denial(Refusal.UNSUPPORTED, f"{kind_name(kind)} is not known to this gateway")
-        return _end(EndReason.UNKNOWN_COMMAND, denial)
+        return end(EndReason.UNKNOWN_COMMAND, denial)
 
     def _hidden(self, command: BaseCommand, frame: bytes) -> Effects:
         """To the client: without any broker's address."""
@@ -362,38 +361,10 @@ class PulsarSession:
         raise PeerError("a second CONNECT on one connection")
 
     def _auth_challenge(self, command: BaseCommand, frame: bytes) -> Effects:
-        """Who showed the credential that the broker asks for again?
-
-        In *verify* it was ours; otherwise the client's, passed through or forwarded.
-        """
-        if self._listener.mode is not Mode.VERIFY:
-            return FORWARD
-        ours = self._client.proof(self._listener, opened=True)
-        if isinstance(ours, Denial):
-            return _end(EndReason.AUTHENTICATION_FAILED, ours)
-        return (Drop(), Inject(Direction.TO_BROKER, auth_response(ours, self._listener.version)))
+        return renewal.challenged(self._listener, self._client)
 
     def _auth_response(self, command: BaseCommand, frame: bytes) -> Effects:
-        """A client's newer credential: later connections on its behalf use it."""
-        if self._listener.mode is Mode.VERIFY:
-            return DROP  # we did not ask
-        data = command.authResponse.response
-        method = text(data.auth_method_name) or self._client.credential.method
-        credential = Credential(method, data.auth_data)
-        denial = self._changed(credential)
-        if denial is not None:
-            return _end(EndReason.AUTHENTICATION_FAILED, denial)
-        self._client.show(credential)
-        return FORWARD
-
-    def _changed(self, credential: Credential) -> Denial | None:
-        """Whether the client may go on with another credential."""
-        if self._listener.mode is Mode.PASS_THROUGH:
-            return None
-        principal = self._listener.gate.authenticate(credential)
-        if isinstance(principal, Denial):
-            return principal
-        return None if principal.name == self._client.principal.name else _OTHER_PRINCIPAL
+        return renewal.shown(self._listener, self._client, command)
 
     def _withheld(self, command: BaseCommand, frame: bytes) -> Effects:
         """TOPIC_MIGRATED names another cluster's brokers: nothing may stand there yet."""
@@ -420,17 +391,11 @@ _UNANSWERED = frozenset({State.OPENING, State.REOPENING, State.QUEUED})
 _GIVEN_UP = frozenset({State.UNSUBSCRIBING, State.CLOSING})
 _SETTLED = frozenset({State.QUEUED, State.OPEN})
 
-_OTHER_PRINCIPAL = Denial(Refusal.UNAUTHENTICATED, "the principal may not change on a connection")
-
 _TOLD = {
     EndReason.CLIENT_VIOLATION: Refusal.UNSUPPORTED,
     EndReason.FRAME_TOO_LARGE: Refusal.UNSUPPORTED,
     EndReason.CREDENTIAL_EXPIRED: Refusal.UNAUTHENTICATED,
 }
-
-
-def _end(reason: EndReason, denial: Denial) -> Effects:
-    return (Drop(), End(reason, error(NO_REQUEST, denial), denial.text))
 
 
 Handler = Callable[[PulsarSession, BaseCommand, bytes], Effects]

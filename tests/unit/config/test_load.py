@@ -109,7 +109,7 @@ def test_the_smallest_file_has_all_defaults(write: Write) -> None:
     assert cluster.brokers == (Address("127.0.0.1", 16650),)
     assert cluster.names == Names(sealed=Sealed(keys=()))
     assert (found.admin, cluster.credential, cluster.targets) == (None, None, None)
-    assert found.deadlines == Deadlines(handshake=10, dial=5, idle=120, grace=5)
+    assert found.deadlines == Deadlines(handshake=10, dial=5, idle=120, grace=20)
     assert (found.data_plane.turn, found.data_plane.socket_buffer) == (0.002, None)
 
 

@@ -1,0 +1,62 @@
+"""Credentials on an open pair: a broker asks for one again, a client shows a newer one.
+
+Pulsar's AUTH_CHALLENGE and AUTH_RESPONSE after CONNECTED (PIP-30). Functions of who is served and
+how; each answers with effects, as `contract.Session.decide` does.
+"""
+
+from __future__ import annotations
+
+from gateway.wire.contract import (
+    DROP,
+    FORWARD,
+    Credential,
+    Denial,
+    Direction,
+    Drop,
+    Effects,
+    EndReason,
+    Inject,
+    Refusal,
+)
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.commands import auth_response, end, text
+from gateway.wire.pulsar.context import Client, Listener, Mode
+
+OTHER_PRINCIPAL = Denial(Refusal.UNAUTHENTICATED, "the principal may not change on a connection")
+
+
+def challenged(listener: Listener, client: Client) -> Effects:
+    """The broker's AUTH_CHALLENGE: who showed the credential that it asks for again?
+
+    In *verify* it was ours; otherwise the client's, passed through or forwarded.
+    """
+    if listener.mode is not Mode.VERIFY:
+        return FORWARD
+    ours = client.proof(listener, opened=True)
+    if isinstance(ours, Denial):
+        return end(EndReason.AUTHENTICATION_FAILED, ours)
+    return (Drop(), Inject(Direction.TO_BROKER, auth_response(ours, listener.version)))
+
+
+def shown(listener: Listener, client: Client, command: BaseCommand) -> Effects:
+    """The client's AUTH_RESPONSE: later connections on its behalf use its newer credential."""
+    if listener.mode is Mode.VERIFY:
+        return DROP  # we did not ask
+    data = command.authResponse.response
+    method = text(data.auth_method_name) or client.credential.method
+    credential = Credential(method, data.auth_data)
+    denial = _changed(listener, client, credential)
+    if denial is not None:
+        return end(EndReason.AUTHENTICATION_FAILED, denial)
+    client.show(credential)
+    return FORWARD
+
+
+def _changed(listener: Listener, client: Client, credential: Credential) -> Denial | None:
+    """Whether the client may not go on with another credential."""
+    if listener.mode is Mode.PASS_THROUGH:
+        return None
+    principal = listener.gate.authenticate(credential)
+    if isinstance(principal, Denial):
+        return principal
+    return None if principal.name == client.principal.name else OTHER_PRINCIPAL
