@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from gateway.wire.contract import Direction
-from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.contract import Direction, Drop, Inject
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.tables import STOPS
 
@@ -22,8 +22,11 @@ from .frames import (
     frame,
     framed,
     number_field,
+    producer,
     raw,
+    read,
     send_error,
+    subscribe,
 )
 from .gate import BROKER_1, SEALED_1, SEALED_2, URL_1, URL_2
 from .script import Play
@@ -236,3 +239,16 @@ def test_every_command_whose_schema_has_room_for_an_address_stops() -> None:
 def test_a_frame_of_a_stopping_command_stops_even_without_fields(play: Play) -> None:
     for kind in STOPS[Direction.TO_CLIENT] - {Kind.AUTH_CHALLENGE}:
         assert play.broker(raw(kind, b"")).effects is not None
+
+
+@pytest.mark.parametrize("ask", [producer, subscribe])
+def test_topics_that_hold_addresses_are_closed(play: Play, ask: Callable[..., bytes]) -> None:
+    outcome = play.client(ask(1, request=7, topic="persistent://pulsar/system/reports"))
+    effects = outcome.effects
+    assert effects is not None
+    drop, told = effects
+    assert drop == Drop()
+    assert isinstance(told, Inject)
+    answer = read(told.data).error
+    assert (answer.request_id, answer.error) == (7, ServerError.AuthorizationError)
+    assert play.gate.admitted == []

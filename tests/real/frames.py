@@ -30,6 +30,7 @@ class Kind(IntEnum):
 
     CONNECT = 2
     CONNECTED = 3
+    PRODUCER = 5
     MESSAGE = 9
     ERROR = 14
     CLOSE_PRODUCER = 15

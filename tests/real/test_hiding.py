@@ -10,7 +10,7 @@ import pytest
 from .brokers.standalone import Standalone
 from .clients import fresh_topic, numbered, payloads, receive, send_all
 from .fixtures import Connect, Reach, Route
-from .frames import Command, Connection, Kind
+from .frames import Command, Connection, Kind, ServerError
 from .gateways import Plan
 
 pytestmark = pytest.mark.gateway_only
@@ -130,3 +130,18 @@ def test_clients_speak_to_the_gateway_alone(route: Route, connect: Connect) -> N
     client.create_producer(fresh_topic()).send(b"x")
     assert route.tap is not None
     assert len(route.tap.recordings) == 2
+
+
+def test_topics_of_the_brokers_own_are_closed(route: Route) -> None:
+    """Load reports stand there, with the addresses of brokers."""
+    topic = "non-persistent://pulsar/system/loadbalancer-broker-load-data"
+    with Connection(route.url) as connection:
+        connection.connect(TOKEN)
+        connection.send(Kind.PRODUCER, {1: topic, 2: 1, 3: 7})
+        answer = connection.receive()
+    assert answer
+    assert (answer.kind, answer.fields[1], answer.fields[2]) == (
+        Kind.ERROR,
+        7,
+        ServerError.AUTHORIZATION,
+    )

@@ -47,6 +47,7 @@ from gateway.wire.pulsar.leaving import Leaving, is_ours
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.tables import ACTIONS
+from gateway.wire.pulsar.topics import is_brokers_own
 
 FRAME_PADDING = 64 * 1024
 """What a frame has beside the message that a broker's `max_message_size` bounds, in bytes."""
@@ -144,6 +145,8 @@ class PulsarSession:
     def _admitted(self, action: Action, topic: str) -> Account | Denial:
         if len(self._handles) >= self._listener.bounds.handles:
             return BUSY
+        if is_brokers_own(topic):
+            return _BROKERS_OWN
         return self._listener.gate.admit(action, topic, self._client.principal)
 
     def _producer_success(self, command: BaseCommand, frame: bytes) -> Effects:
@@ -386,6 +389,8 @@ class PulsarSession:
 
 _STRAY = Account("", Action.CONSUME)
 """MESSAGEs of consumers that were closed meanwhile: of no topic, and on nobody's bill."""
+
+_BROKERS_OWN = Denial(Refusal.UNAUTHORIZED, "topics of tenant pulsar are the brokers' own")
 
 _UNANSWERED = frozenset({State.OPENING, State.REOPENING, State.QUEUED})
 _GIVEN_UP = frozenset({State.UNSUBSCRIBING, State.CLOSING})

@@ -1,0 +1,187 @@
+"""Two gateways behind one address, rolled one after the other under load.
+
+No client notices, otherwise than by a send that takes a little longer: nothing is lost, nothing is
+stored twice, and all comes in order.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
+import pytest
+
+from tests.clients.programs import Program
+from tests.real.clients import Client, fresh_topic
+from tests.real.fixtures import Connect, StartGateway
+from tests.real.gateways import Gateway, Plan
+from tests.support.balancer import Balancer
+
+from .brokers import Brokers
+
+pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
+
+INTERVAL_MS = 2
+BREATH = 0.7
+"""Seconds of load before, between and after what happens to gateways."""
+
+Roll = Callable[[], None]
+
+
+class Rolled:
+    """Some gateways behind one address."""
+
+    def __init__(self, gateways: list[Gateway], balancer: Balancer) -> None:
+        self.url = balancer.url
+        self._gateways = gateways
+
+    def roll(self) -> None:
+        """Restarts one after the other; each must end in good order."""
+        for gateway in self._gateways:
+            time.sleep(BREATH)
+            gateway.stop()
+            time.sleep(BREATH)
+            gateway.start()
+        time.sleep(BREATH)
+
+
+@pytest.fixture
+def rolled(brokers: Brokers, gateway: StartGateway, tmp_path: Path) -> Iterator[Rolled]:
+    key = tmp_path / "seal.key"
+    key.write_bytes(bytes(range(32)))
+    gateways = [gateway(brokers, Plan(key=key)) for _ in range(2)]
+    balancer = Balancer([it.port for it in gateways])
+    yield Rolled(gateways, balancer)
+    balancer.close()
+
+
+# -- Python ------------------------------------------------------------------------------------
+
+
+class Load:
+    """Numbered messages of one producer, and what consumers got of them, with their ids: one that
+    comes twice with the same id was delivered again, with another it was stored twice.
+    """
+
+    def __init__(self, client: Client, topic: str, consumers: int = 1, **options: Any) -> None:
+        self.sent = 0
+        self.acknowledged: list[int] = []
+        self.failed: list[Any] = []
+        self.received: list[int] = []
+        self.ids: dict[int, set[tuple[int, int, int, int]]] = {}
+        self.longest = 0.0
+        self._stop = threading.Event()
+        kind = client_library.ConsumerType.Exclusive
+        kind = options.pop("kind", kind)
+        self._producer = client.create_producer(topic, block_if_queue_full=True, **options)
+        subscribed = [client.subscribe(topic, "s", consumer_type=kind) for _ in range(consumers)]
+        self._threads = [threading.Thread(target=self._consume, args=(it,)) for it in subscribed]
+        self._threads.append(threading.Thread(target=self._produce))
+        for thread in self._threads:
+            thread.start()
+
+    def _produce(self) -> None:
+        while not self._stop.is_set():
+            number, began = self.sent, time.monotonic()
+
+            def done(result: Any, _id: Any, number: int = number, began: float = began) -> None:
+                self.longest = max(self.longest, time.monotonic() - began)
+                if result == client_library.Result.Ok:
+                    self.acknowledged.append(number)
+                else:
+                    self.failed.append(result)
+
+            self._producer.send_async(b"%d" % number, done, partition_key=str(number % 10))
+            self.sent += 1
+            time.sleep(INTERVAL_MS / 1000)
+        self._producer.flush()
+
+    def _consume(self, consumer: Any) -> None:
+        while not self._stop.is_set() or len(self.ids) < self.sent:
+            try:
+                message = consumer.receive(timeout_millis=2000)
+            except client_library.Timeout:
+                if self._stop.is_set():
+                    return
+                continue
+            number, id = int(message.data()), message.message_id()
+            self.received.append(number)
+            place = id.ledger_id(), id.entry_id(), id.partition(), id.batch_index()
+            self.ids.setdefault(number, set()).add(place)
+            consumer.acknowledge(message)
+
+    def finish(self) -> None:
+        """No more messages; returns when all came, or no more come."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def assert_exact(self) -> None:
+        """Lost: 0, stored twice: 0."""
+        again = len(self.received) - len(self.ids)
+        print(f"{self.sent} sent, longest {self.longest:.3f} s, {again} delivered again")
+        assert self.failed == []
+        assert sorted(self.acknowledged) == list(range(self.sent))
+        assert sorted(self.ids) == list(range(self.sent))
+        assert [number for number, ids in self.ids.items() if len(ids) > 1] == []
+
+
+def test_python_producers_and_consumers_move(rolled: Rolled, connect: Connect) -> None:
+    load = Load(connect(rolled.url), fresh_topic())
+    rolled.roll()
+    load.finish()
+    load.assert_exact()
+    assert load.acknowledged == list(range(load.sent))
+    assert list(dict.fromkeys(load.received)) == list(range(load.sent))
+
+
+@pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])
+@pytest.mark.parametrize(
+    "kind",
+    [client_library.ConsumerType.Shared, client_library.ConsumerType.KeyShared],
+    ids=["shared", "key_shared"],
+)
+def test_consumers_that_divide_a_topic_move(
+    rolled: Rolled, connect: Connect, kind: Any, batched: bool
+) -> None:
+    options = {"batching_enabled": batched, "batching_max_publish_delay_ms": 5}
+    load = Load(connect(rolled.url), fresh_topic(), consumers=3, kind=kind, **options)
+    rolled.roll()
+    load.finish()
+    load.assert_exact()
+
+
+# -- Go and Java -------------------------------------------------------------------------------
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("partitions", [0, 4], ids=["topic", "partitions"])
+def test_go_and_java_clients_move(
+    program: Program, rolled: Rolled, brokers: Brokers, logs: Path, partitions: int
+) -> None:
+    topic = fresh_topic("d")
+    if partitions:
+        brokers.create_partitioned(topic, partitions)
+    with (
+        program.consuming(rolled.url, topic, "s", 0, logs / "consumer.log") as consumer,
+        program.producing(
+            rolled.url, topic, 0, logs / "producer.log", interval_ms=INTERVAL_MS, key=True
+        ) as producer,
+    ):
+        consumer.await_ready()
+        producer.await_ready()
+        rolled.roll()
+        producer.tell_to_stop()
+        sent = producer.sent()
+        time.sleep(BREATH)
+        consumer.tell_to_stop()
+        received = consumer.received()
+    print(
+        f"{len(sent.acknowledged)} sent, longest {sent.longest_send_ms / 1000:.3f} s, "
+        f"{received.redelivered} delivered again"
+    )
+    assert (sent.errors, received.errors) == ((), ())
+    assert sent.acknowledged == received.received == set(range(len(sent.acknowledged)))
+    assert (received.stored_twice, received.out_of_order) == (0, 0)
