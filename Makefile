@@ -37,10 +37,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $(RUNNABLE)
 
 test: lint ## all tests that this machine can run, real brokers included
-	@echo "== all tests (about six minutes; 240 MB of jars for real brokers the first time)"
+	@echo "== all tests (about nine minutes; 300 MB of jars for real brokers and clients the first time)"
 	@$(BIN)/python -m pytest
 
-test-fast: lint ## under a minute: no Java, and without the long fight with hostile peers
+test-fast: lint ## about a minute: no Java, and without what takes seconds against running processes
 	@$(BIN)/python -m pytest -q -m 'not real and not long'
 
 test-real: $(INSTALLED) ## real clients through the gateway to a real Pulsar

@@ -185,7 +185,8 @@ def broker_template(value: object) -> str:
     host, _, port_text = template.rpartition(":")
     if not port_text.isdecimal() or not 1 <= int(port_text) <= _LAST_PORT:
         raise ValueError("has no port; pulsar-{n}.internal:6650")
-    if host.count("{n}") != 1 or not _is_host(host.replace("{n}", "0")):
+    # A number within an IPv6 address names no broker.
+    if host.count("{n}") != 1 or ":" in host or not _is_host(host.replace("{n}", "0")):
         raise ValueError("is not a host with one {n}; pulsar-{n}.internal:6650")
     return template
 

@@ -26,6 +26,8 @@ import pytest
 from gateway.demo.plan import FLOWS, MOVABLE, short
 from gateway.demo.ports import HOST, VARIABLE, Ports
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 40.0
 """Seconds after which something that should happen soon has not."""

@@ -309,7 +309,7 @@ class Through(World):
 
 
 SETTINGS = settings(
-    max_examples=400,
+    max_examples=300,
     stateful_step_count=60,
     derandomize=True,
     deadline=None,
@@ -319,7 +319,7 @@ SETTINGS = settings(
 
 
 def test_the_model_itself_loses_nothing() -> None:
-    run_state_machine_as_test(World, settings=SETTINGS)
+    run_state_machine_as_test(World, settings=settings(SETTINGS, max_examples=100))
 
 
 def test_the_gateway_loses_doubles_and_reorders_nothing() -> None:

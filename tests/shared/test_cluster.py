@@ -13,6 +13,8 @@ from tests.real.traffic import RATE, Traffic, disturbed
 
 from .clusters import Pair
 
+pytestmark = pytest.mark.long
+
 MANY = 24
 """New topics: enough that both brokers have some of them."""
 

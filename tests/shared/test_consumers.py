@@ -28,6 +28,8 @@ from tests.real.clients import (
 
 from .brokers import Brokers
 
+pytestmark = pytest.mark.long
+
 ConsumerType = client_library.ConsumerType
 MessageId = client_library.MessageId
 ALL_CONSUMERS = (

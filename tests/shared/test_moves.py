@@ -17,6 +17,8 @@ from tests.real.traffic import Traffic, disturbed
 
 from .brokers import Brokers
 
+pytestmark = pytest.mark.long
+
 
 def without_repeats(received: list[bytes]) -> list[bytes]:
     """Each payload once, where it came first."""

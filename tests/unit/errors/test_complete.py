@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.brokers.names import TemplateNames
@@ -89,6 +89,7 @@ def test_a_broker_that_the_model_takes_is_a_target(written: str) -> None:
 
 
 @given(TEMPLATES, TEMPLATES)
+@example("{n}", "{n}::")
 def test_templates_that_the_model_takes_are_taken_behind_it(name: str, broker: str) -> None:
     advertised = _accepted(units.host_template, name) or "b-{n}"
     address = _accepted(units.broker_template, f"{broker}:1") or "p-{n}:1"
