@@ -22,7 +22,7 @@ import trio
 from gateway import __version__
 from gateway.brokers.health import Brokers, Timing
 from gateway.brokers.learned import LearnedHosts
-from gateway.brokers.names import Names, SealedNames, TemplateNames
+from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.brokers.targets import TargetList
 from gateway.config import model
@@ -140,7 +140,7 @@ class Application:
         own = cluster.credential
         credential = TokenFile(own.token_file, tell) if own else NoCredential()
         accounts, figures = AccountBook(), ClusterFigures()
-        parts = ClusterParts(_names(name, cluster.names), learned, credential, accounts, figures)
+        parts = ClusterParts(_names(name, cluster), learned, credential, accounts, figures)
         return _Cluster(name, brokers, parts, accounts, figures)
 
     def _server(self, listener: model.Listener, ids: count[int], *, trace: bool) -> Server:
@@ -171,6 +171,8 @@ class Application:
             Listener(
                 gate=gate,
                 mode=Mode(listener.identity.mode),
+                proxies=frozenset(listener.identity.trusted_proxies),
+                chained=self._configuration.clusters[listener.cluster].brokers_are == "gateways",
                 unknown_pass=listener.unknown == "pass",
                 version=VERSION,
                 bounds=Bounds(collected=self._configuration.limits.collected_frame),
@@ -300,11 +302,14 @@ def _plane_settings(configuration: model.Configuration) -> PlaneSettings:
     )
 
 
-def _names(cluster: str, names: model.Names) -> Names:
+def _names(name: str, cluster: model.Cluster) -> Names:
+    names = cluster.names
     if names.template is not None:
         return TemplateNames(names.template.advertise, names.template.broker)
     keys = names.sealed.keys if names.sealed is not None else ()
-    return SealedNames(cluster, [SealKey.from_file(key.file) for key in keys] or [SealKey.random()])
+    sealing = [SealKey.from_file(key.file) for key in keys] or [SealKey.random()]
+    sealed = SealedNames(name, sealing)
+    return HandedOnNames(sealed) if cluster.brokers_are == "gateways" else sealed
 
 
 def _verifiers(identity: model.Identity) -> dict[str, Verifier]:

@@ -64,6 +64,9 @@ _SEALED = re.compile(
 )
 _LONGEST_NAME_AND_PORT = LONGEST_NAME + len(":65535")
 
+_PORT_OF_NAMES = 6650
+"""Every gateway's names have it: see `wire.pulsar.addresses.ADVERTISED_PORT`."""
+
 _HEAD = struct.Struct("!BHI")  # length of the cluster's name, port, generation; then cluster, host
 
 
@@ -112,6 +115,29 @@ class SealedNames:
         if plaintext[_HEAD.size : cluster_end] != self._cluster:
             return UNKNOWN_NAME
         return Address(plaintext[cluster_end:].decode(), port)
+
+
+class HandedOnNames:
+    """For a gateway before another one: the sealed names of that one are handed on as they are.
+
+    They say nothing, and sealed once more they would soon be too long. Whatever else the other
+    gateway names is sealed by us, and so are aliases; names that we did not seal are its to judge.
+    """
+
+    def __init__(self, own: SealedNames) -> None:
+        self._own = own
+
+    def advertise(self, broker: Address, generation: int = 0) -> str | Denial:
+        if not generation and broker.port == _PORT_OF_NAMES and _SEALED.fullmatch(broker.host):
+            return broker.host
+        return self._own.advertise(broker, generation)
+
+    def open(self, name: str) -> Address | Denial:
+        found = self._own.open(name)
+        if isinstance(found, Address) or len(name) > _LONGEST_NAME_AND_PORT:
+            return found
+        host = _PORT.sub("", name)
+        return Address(host, _PORT_OF_NAMES) if _SEALED.fullmatch(host) else found
 
 
 def _spell(sealed: bytes) -> str:

@@ -34,6 +34,7 @@ def checked(data: object) -> Iterator[Mistake]:
         yield from _identity_fits(listener, place)
     for place, cluster in clusters:
         yield from _names_are_of_one_kind(cluster, place)
+        yield from _targets_have_effect(cluster, place)
 
 
 def _mapping(part: Part, key: str, place: Place = ()) -> Iterator[Placed]:
@@ -109,6 +110,9 @@ def _identity_fits(listener: Part, place: Place) -> Iterator[Mistake]:
         if has_token and identity.get("mode", "pass-through") == "pass-through":
             text = "has no effect: pass-through verifies nothing; mode: verify, or no token"
             yield Mistake((*where, "token"), text)
+        if identity.get("trusted_proxies") and not verifies:
+            text = "has no effect: pass-through believes nobody; mode: verify, or leave it out"
+            yield Mistake((*where, "trusted_proxies"), text)
         for inside, token in _mapping(identity, "token", where):
             yield from _key_is_one(token, inside)
             yield from _algorithms_fit(token, inside)
@@ -139,6 +143,12 @@ def _fitting(token: Part) -> tuple[str, ...]:
 
 
 # -- clusters --------------------------------------------------------------------------------
+
+
+def _targets_have_effect(cluster: Part, place: Place) -> Iterator[Mistake]:
+    if cluster.get("brokers_are") == "gateways" and cluster.get("targets") is not None:
+        text = "has no effect: gateways know where their brokers are; leave it out"
+        yield Mistake((*place, "targets"), text)
 
 
 def _names_are_of_one_kind(cluster: Part, place: Place) -> Iterator[Mistake]:

@@ -130,6 +130,8 @@ class Identity(Part):
     # The plain sidecar: nothing changes for clients and brokers.
     mode: Literal["pass-through", "verify", "verify-and-forward"] = "pass-through"
     token: Token | None = None
+    # Gateways before this one, by the names in their tokens: they are believed who a client is.
+    trusted_proxies: Annotated[tuple[Text, ...], _ENTRIES] = ()
 
 
 class Listener(Part):
@@ -216,6 +218,8 @@ class Cluster(Part):
         AfterValidator(_different),
         Field(examples=["pulsar://127.0.0.1:16650"]),
     ]
+    # Gateways: the names that they give are handed back to them, and never dialled.
+    brokers_are: Literal["brokers", "gateways"] = "brokers"
     credential: Credential | None = None
     # None: the hosts and ports of `brokers`, and nothing else.
     targets: Targets | None = None

@@ -45,7 +45,7 @@ class Plan:
 
     `identity`: how clients prove who they are; `credential`: our own, where we speak for them;
     `unknown`: what becomes of commands nobody knows; `key`: seals names, else a random one;
-    `names`: how brokers are named, where that says it all.
+    `names`: how brokers are named, where that says it all; `chained`: the brokers are gateways.
     """
 
     identity: Mapping[str, Any] = field(default_factory=lambda: {"mode": "pass-through"})
@@ -53,6 +53,7 @@ class Plan:
     unknown: str = "pass"
     key: Path | None = None
     names: Mapping[str, Any] | None = None
+    chained: bool = False
 
     def settings(self, broker: Upstream, port: int, admin_port: int) -> Settings:
         """The whole content of the gateway's file."""
@@ -66,7 +67,8 @@ class Plan:
         }
 
     def _cluster(self, broker: Upstream) -> Settings:
-        cluster: Settings = {"brokers": broker.service_url, "targets": _targets(broker)}
+        cluster: Settings = {"brokers": broker.service_url}
+        cluster |= {"brokers_are": "gateways"} if self.chained else {"targets": _targets(broker)}
         if self.credential:
             cluster["credential"] = dict(self.credential)
         names = sealed_by(self.key) if self.key else self.names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gateway.wire.contract import Credential, Denial, Gate, Principal
+from gateway.wire.contract import Address, Credential, Denial, Gate, Principal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
 from gateway.wire.pulsar.addresses import Veil
 from gateway.wire.pulsar.commands import encode
@@ -39,10 +39,16 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """How the clients of one listener are served. `scheme`: by which they connect."""
+    """How the clients of one listener are served. `scheme`: by which they connect.
+
+    `proxies`: principals that are gateways themselves, and are believed who their clients are.
+    `chained`: the brokers are another gateway; the names that it gives are handed back to it.
+    """
 
     gate: Gate
     mode: Mode = Mode.PASS_THROUGH
+    proxies: frozenset[str] = frozenset()
+    chained: bool = False
     unknown_pass: bool = True
     scheme: str = "pulsar"
     version: str = "broker-gateway"
@@ -58,17 +64,24 @@ class Client:
 
     `connect`: its CONNECT, with the newest credential that it showed. A copy, made of the bytes
     that are kept: a decoded one takes a kilobyte for as long as the connection lasts.
-    `credential`: the same credential, its method by name.
+    `credential`: the same credential, its method by name. `vouched`: a trusted proxy said who it
+    is, and the credential, if any, is what that one was shown.
     """
 
-    __slots__ = ("_connect", "credential", "principal")
+    __slots__ = ("_connect", "credential", "principal", "vouched")
 
     def __init__(
-        self, connect: CommandConnect, principal: Principal, credential: Credential
+        self,
+        connect: CommandConnect,
+        principal: Principal,
+        credential: Credential,
+        *,
+        vouched: bool = False,
     ) -> None:
         self.connect = connect
         self.principal = principal
         self.credential = credential
+        self.vouched = vouched
 
     @property
     def connect(self) -> CommandConnect:
@@ -85,16 +98,21 @@ class Client:
         _prove(connect, credential)
         self.connect = connect
 
-    def greeting(self, listener: Listener, *, side: bool = False) -> bytes | Denial:
+    def greeting(
+        self, listener: Listener, *, side: bool = False, through: Address | None = None
+    ) -> bytes | Denial:
         """The CONNECT that opens a broker connection on behalf of this client.
 
         The client's version, protocol version, flags and unknown fields go along. In the
         verifying modes the credential is ours, and `original_principal` says whom we speak for.
         `side`: a connection on which the client is not heard; we answer challenges there.
+        `through`: what a gateway that is asked instead of a broker knows the broker by.
         """
         command = BaseCommand(type=BaseCommand.CONNECT)
         command.connect.MergeFromString(self._connect)
         command.connect.ClearField("proxy_to_broker_url")
+        if through is not None:
+            command.connect.proxy_to_broker_url = str(through)
         if side:
             command.connect.feature_flags.supports_auth_refresh = True
         if listener.mode is not Mode.PASS_THROUGH:
@@ -107,8 +125,11 @@ class Client:
     def _speak_for(self, connect: CommandConnect, ours: Credential, listener: Listener) -> None:
         _prove(connect, ours)
         connect.original_principal = self.principal.name
-        connect.proxy_version = listener.version
-        if listener.mode is Mode.VERIFY_AND_FORWARD:
+        if not self.vouched:
+            connect.proxy_version = listener.version
+        connect.ClearField("original_auth_data")
+        connect.ClearField("original_auth_method")
+        if listener.mode is Mode.VERIFY_AND_FORWARD and self.credential.data:
             # The field is a string: upstream's proxy, too, sends text credentials only.
             connect.original_auth_data = self.credential.data.decode("utf-8", "replace")
             connect.original_auth_method = self.credential.method

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from gateway.wire.contract import Action, Address, Denial
+from gateway.wire.contract import Action, Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.addresses import Veil
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST, NO_REQUEST, encode
@@ -30,11 +30,13 @@ need milliseconds; one that needs longer is in trouble, and its clients are bett
 
 
 class Leaving:
-    """What is known of those that leave. `broker`: whose connection this is."""
+    """What is known of those that leave. `broker`: whose connection this is; None: of whichever
+    broker another gateway chose.
+    """
 
     __slots__ = ("_broker", "_requests", "_since", "_veil", "_waiting")
 
-    def __init__(self, veil: Veil, broker: Address) -> None:
+    def __init__(self, veil: Veil, broker: Address | None) -> None:
         self._veil = veil
         self._broker = broker
         self._requests = count(FIRST_OWN_REQUEST)
@@ -67,11 +69,11 @@ class Leaving:
     def told(self, handle: Handle) -> bytes:
         """The frame that tells its client where to go on.
 
-        A name that has no alias is left out: then the client looks up again.
+        A broker without an alias is left out: then the client looks up again.
         """
         command = _close(handle, NO_REQUEST)
-        alias = self._veil.alias_url(self._broker)
-        if not isinstance(alias, Denial):
+        alias = None if self._broker is None else self._veil.alias_url(self._broker)
+        if isinstance(alias, str):
             of_producer = handle.action is Action.PRODUCE
             close = command.close_producer if of_producer else command.close_consumer
             close.assignedBrokerServiceUrl = close.assignedBrokerServiceUrlTls = alias

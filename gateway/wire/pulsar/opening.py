@@ -89,25 +89,50 @@ def _identify(connect: CommandConnect, listener: Listener) -> Client | Denial:
     credential = Credential(method, connect.auth_data)
     if listener.mode is Mode.PASS_THROUGH:
         return Client(connect, Principal("", verified=False), credential)
+    principal = listener.gate.authenticate(credential)
+    if isinstance(principal, Denial):
+        return principal
+    if principal.name in listener.proxies:
+        return _vouched(connect, listener)
     claimed = {field.name for field, _ in connect.ListFields()} & _OF_PROXIES
     if claimed:
         return Denial(Refusal.UNAUTHENTICATED, f"{min(claimed)} is not accepted here")
-    principal = listener.gate.authenticate(credential)
-    return principal if isinstance(principal, Denial) else Client(connect, principal, credential)
+    return Client(connect, principal, credential)
+
+
+def _vouched(connect: CommandConnect, listener: Listener) -> Client | Denial:
+    """A trusted proxy speaks for a client, as we do towards brokers, by whose rules it goes.
+
+    The client lasts as long as its connection: the proxy's own credential may be renewed
+    meanwhile, and all its clients would fall with the old one.
+    """
+    name = text(connect.original_principal)
+    if not name or name in listener.proxies:
+        return _NOBODY
+    method, data = text(connect.original_auth_method), text(connect.original_auth_data)
+    principal = Principal(name, verified=True)
+    return Client(connect, principal, Credential(method, data.encode()), vouched=True)
+
+
+_NOBODY = Denial(
+    Refusal.UNAUTHENTICATED, "a proxy has to say who its client is, in original_principal"
+)
 
 
 def _pair(listener: Listener, client: Client) -> Opening:
     target = _target(listener, text(client.connect.proxy_to_broker_url))
     if isinstance(target, Denial):
         return _refused(EndReason.TARGET_REFUSED, Denial(Refusal.NOT_READY, target.text))
-    greeting = client.greeting(listener)
+    through = target if listener.chained else None
+    greeting = client.greeting(listener, through=through)
     if isinstance(greeting, Denial):
         return _refused(EndReason.NO_BROKER, greeting)
-    dialled = yield Dial(target)
+    dialled = yield Dial(None if listener.chained else target)
     if not isinstance(dialled, Dialled):
         return _undialled(dialled)
     yield Transmit(Peer.BROKER, greeting)
-    return (yield from _await_connected(listener, client, dialled.address))
+    broker = through if listener.chained else dialled.address
+    return (yield from _await_connected(listener, client, broker))
 
 
 def _target(listener: Listener, url: str) -> Address | Denial | None:
@@ -120,7 +145,7 @@ def _undialled(denial: StepResult) -> Refused:
     return _refused(_DIAL_REASONS.get(denial.refusal, EndReason.NO_BROKER), denial)
 
 
-def _await_connected(listener: Listener, client: Client, broker: Address) -> Opening:
+def _await_connected(listener: Listener, client: Client, broker: Address | None) -> Opening:
     """The broker may ask for more before it says yes or no."""
     for _ in range(listener.bounds.rounds):
         frame = yield Receive(Peer.BROKER)

@@ -53,8 +53,8 @@ def shown(listener: Listener, client: Client, command: BaseCommand) -> Effects:
 
 
 def _changed(listener: Listener, client: Client, credential: Credential) -> Denial | None:
-    """Whether the client may not go on with another credential."""
-    if listener.mode is Mode.PASS_THROUGH:
+    """Whether the client may not go on with another credential. A proxy has looked at it."""
+    if listener.mode is Mode.PASS_THROUGH or client.vouched:
         return None
     principal = listener.gate.authenticate(credential)
     if isinstance(principal, Denial):

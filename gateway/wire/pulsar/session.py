@@ -68,7 +68,7 @@ class PulsarSession:
     )
 
     def __init__(
-        self, listener: Listener, client: Client, broker: Address, max_message_size: int = 0
+        self, listener: Listener, client: Client, broker: Address | None, max_message_size: int = 0
     ) -> None:
         self._listener = listener
         self._client = client

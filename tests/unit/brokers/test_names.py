@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.brokers.names import UNKNOWN_NAME, SealedNames, TemplateNames
+from gateway.brokers.names import UNKNOWN_NAME, HandedOnNames, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.errors import ConfigurationError
 from gateway.wire.contract import Address, Denial, Refusal
@@ -227,3 +227,39 @@ def test_a_template_that_cannot_be_used_is_explained(
 ) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         TemplateNames(advertised, broker)
+
+
+# -- names of another gateway --
+
+BEHIND = SealedNames("other", [OTHER_KEY])
+"""What the gateway behind us names its brokers by."""
+
+
+def handed_on() -> HandedOnNames:
+    return HandedOnNames(SealedNames("main", [KEY]))
+
+
+def test_the_names_of_a_gateway_behind_are_handed_on() -> None:
+    theirs = named(BEHIND, BROKER)
+    assert handed_on().advertise(Address(theirs, 6650)) == theirs
+    assert handed_on().open(f"{theirs}:6650") == Address(theirs, 6650)
+
+
+def test_what_is_no_sealed_name_is_sealed_by_us() -> None:
+    name = handed_on().advertise(BROKER)
+    assert name == SealedNames("main", [KEY]).advertise(BROKER)
+    assert isinstance(name, str)
+    assert handed_on().open(name) == BROKER
+
+
+def test_an_alias_is_sealed_by_us() -> None:
+    theirs = Address(named(BEHIND, Address("b.svc", 6650)), 6650)
+    alias = handed_on().advertise(theirs, 7)
+    assert isinstance(alias, str)
+    assert alias != theirs.host
+    assert handed_on().open(alias) == theirs
+
+
+@pytest.mark.parametrize("name", ["", "broker.internal:6650", "127.0.0.1:6650", "gw", "x" * 300])
+def test_other_names_are_not_handed_back(name: str) -> None:
+    assert handed_on().open(name) is UNKNOWN_NAME

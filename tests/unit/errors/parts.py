@@ -85,6 +85,22 @@ IDENTITY = [
         files={"secret": KEY},
     ),
     Case(
+        "a proxy that nobody knows",
+        config(listener="identity: {trusted_proxies: [outer]}"),
+        (
+            "gateway.yaml:2: listeners[0].identity.trusted_proxies: has no effect: pass-through "
+            "believes nobody; mode: verify, or leave it out"
+        ),
+    ),
+    Case(
+        "targets of gateways",
+        config(cluster="brokers_are: gateways, targets: {hosts: [b], ports: [6650]}"),
+        (
+            "gateway.yaml:3: clusters.main.targets: has no effect: gateways know where their "
+            "brokers are; leave it out"
+        ),
+    ),
+    Case(
         "a token without key",
         verify("audience: a"),
         (
