@@ -39,7 +39,7 @@ from gateway.identity.credential import NoCredential, TokenFile
 from gateway.plane.reactor import PlaneSettings, Reactor
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry import log
-from gateway.wire.contract import Entry
+from gateway.wire.contract import Address, Entry
 from gateway.wire.pulsar.context import Bounds, Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 
@@ -140,7 +140,8 @@ class Application:
         own = cluster.credential
         credential = TokenFile(own.token_file, tell) if own else NoCredential()
         accounts, figures = AccountBook(), ClusterFigures()
-        parts = ClusterParts(_names(name, cluster), learned, credential, accounts, figures)
+        known = (_names(name, cluster), learned, credential, accounts, figures)
+        parts = ClusterParts(*known, _migrations(cluster))
         return _Cluster(name, brokers, parts, accounts, figures)
 
     def _server(self, listener: model.Listener, ids: count[int], *, trace: bool) -> Server:
@@ -310,6 +311,11 @@ def _names(name: str, cluster: model.Cluster) -> Names:
     sealing = [SealKey.from_file(key.file) for key in keys] or [SealKey.random()]
     sealed = SealedNames(name, sealing)
     return HandedOnNames(sealed) if cluster.brokers_are == "gateways" else sealed
+
+
+def _migrations(cluster: model.Cluster) -> dict[Address, Address]:
+    """Gateways of other clusters, by the brokers there."""
+    return {broker: to.gateway for to in cluster.migrations for broker in to.brokers}
 
 
 def _verifiers(identity: model.Identity) -> dict[str, Verifier]:

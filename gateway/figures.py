@@ -38,10 +38,14 @@ class ListenerFigures:
 
 @dataclass(slots=True)
 class ClusterFigures:
-    """Lookups of one cluster since the start."""
+    """Lookups of one cluster since the start, and migrations of topics out of it: told to clients,
+    and withheld from them.
+    """
 
     lookups: dict[LookupOutcome, int] = field(default_factory=_no_lookups)
     redirects: int = 0
+    migrations: int = 0
+    migrations_withheld: int = 0
 
 
 class PlaneFigures(NamedTuple):

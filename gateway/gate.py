@@ -6,8 +6,8 @@ One for each listener. Everything is in memory: each method answers at once.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.brokers.learned import LearnedHosts
@@ -45,15 +45,20 @@ class Verifier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClusterParts:
-    """What all listeners of one cluster share."""
+    """What all listeners of one cluster share.
+
+    `migrations`: the gateways of other clusters, by the brokers there.
+    """
 
     names: Names
     learned: LearnedHosts
     credential: OwnCredential
     accounts: AccountBook
     figures: ClusterFigures
+    migrations: Mapping[Address, Address] = field(default_factory=dict)
 
 
+_NO_GATEWAY = Denial(Refusal.NOT_READY, "no gateway is known for the cluster of this broker")
 _NO_METHOD = Denial(Refusal.UNAUTHENTICATED, "a credential of method token is needed")
 
 
@@ -122,6 +127,17 @@ class ListenerGate:
     def alias(self, broker: Address) -> str | Denial:
         """See `contract.Gate`. Names made from a template have none."""
         return self._cluster.names.advertise(broker, self._generation or 1)
+
+    def migrated(self, broker: Address) -> Address | Denial:
+        """See `contract.Gate`."""
+        self._cluster.learned.learn(broker.host)
+        gateway = self._cluster.migrations.get(broker)
+        if gateway is None:
+            self._cluster.figures.migrations_withheld += 1
+            self._log("migration_without_gateway", broker=str(broker))
+            return _NO_GATEWAY
+        self._cluster.figures.migrations += 1
+        return gateway
 
     def open(self, name: str) -> Address | Denial:
         """See `contract.Gate`."""

@@ -208,6 +208,18 @@ class Names(Part):
     template: Template | None = None
 
 
+class Migration(Part):
+    """Another cluster, to which topics of this one may migrate."""
+
+    brokers: Annotated[
+        tuple[Broker, ...],
+        BeforeValidator(units.brokers),
+        AfterValidator(_some),
+        Field(examples=["pulsar://blue.internal:6650"]),
+    ]
+    gateway: Annotated[Broker, Field(examples=["pulsar://blue-gateway.example:6650"])]
+
+
 class Cluster(Part):
     """Brokers that know each other."""
 
@@ -224,6 +236,8 @@ class Cluster(Part):
     # None: the hosts and ports of `brokers`, and nothing else.
     targets: Targets | None = None
     names: Names = Names(sealed=Sealed())
+    # Where migrations lead; of others clients are told nothing.
+    migrations: tuple[Migration, ...] = ()
 
 
 class Admin(Part):

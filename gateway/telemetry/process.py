@@ -87,11 +87,16 @@ def _lookups(clusters: Mapping[str, ClusterFigures]) -> Iterator[Metric]:
     redirects = CounterMetricFamily(
         "gateway_lookup_redirects", "Redirects that lookups were led along.", labels=["cluster"]
     )
+    migrations = CounterMetricFamily(
+        "gateway_migrations", "Topics gone to another cluster.", labels=["cluster", "outcome"]
+    )
     for cluster, figures in clusters.items():
+        migrations.add_metric([cluster, "told"], figures.migrations)
+        migrations.add_metric([cluster, "withheld"], figures.migrations_withheld)
         for outcome, number in figures.lookups.items():
             lookups.add_metric([cluster, outcome.value], number)
         redirects.add_metric([cluster], figures.redirects)
-    yield from (lookups, redirects)
+    yield from (lookups, redirects, migrations)
 
 
 def _brokers(brokers: Iterable[BrokerHealth]) -> Metric:

@@ -467,6 +467,10 @@ class Gate(Protocol):
         """Another name of a broker, which no client has met: of use when this gateway stops."""
         ...
 
+    def migrated(self, broker: Address) -> Address | Denial:
+        """The gateway in front of another cluster, to which a topic has gone with this broker."""
+        ...
+
     def open(self, name: str) -> Address | Denial:
         """The broker that an advertised name stands for, or an alias."""
         ...

@@ -20,6 +20,8 @@ BROKER_1 = Address("broker-1.internal", 6650)
 BROKER_2 = Address("broker-2.internal", 6650)
 URL_1 = f"pulsar://{BROKER_1}"
 URL_2 = f"pulsar://{BROKER_2}"
+OTHER_CLUSTER = Address("blue.internal", 6650)
+OTHER_GATEWAY = Address("blue-gateway.example", 6651)
 NAME_1 = "one.gw"
 NAME_2 = "two.gw"
 SEALED_1 = f"pulsar://{NAME_1}:6650"
@@ -76,6 +78,9 @@ class FakeGate:
     def alias(self, broker: Address) -> str | Denial:
         name = self.advertise(broker)
         return name if isinstance(name, Denial) else f"alias-{name}"
+
+    def migrated(self, broker: Address) -> Address | Denial:
+        return OTHER_GATEWAY if broker == OTHER_CLUSTER else Denial(Refusal.NOT_READY, "no")
 
     def open(self, name: str) -> Address | Denial:
         host = name.partition(":")[0]

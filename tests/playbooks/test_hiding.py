@@ -28,7 +28,7 @@ from .frames import (
     send_error,
     subscribe,
 )
-from .gate import BROKER_1, SEALED_1, SEALED_2, URL_1, URL_2
+from .gate import BROKER_1, OTHER_CLUSTER, OTHER_GATEWAY, SEALED_1, SEALED_2, URL_1, URL_2
 from .script import Play
 
 ELSEWHERE = "pulsar://elsewhere.internal:6650"
@@ -252,3 +252,22 @@ def test_topics_that_hold_addresses_are_closed(play: Play, ask: Callable[..., by
     answer = read(told.data).error
     assert (answer.request_id, answer.error) == (7, ServerError.AuthorizationError)
     assert play.gate.admitted == []
+
+
+# -- migration ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("field", ["brokerServiceUrl", "brokerServiceUrlTls"])
+def test_a_migration_leads_to_the_other_gateway(play: Play, field: str) -> None:
+    urls = {field: f"pulsar://{OTHER_CLUSTER}"}
+    said = frame(Kind.TOPIC_MIGRATED, resource_id=1, resource_type=1, unknown=LATER, **urls)
+    url = f"pulsar://{OTHER_GATEWAY}"
+    both = {"brokerServiceUrl": url, "brokerServiceUrlTls": url}
+    told = frame(Kind.TOPIC_MIGRATED, resource_id=1, resource_type=1, unknown=LATER, **both)
+    play.broker(said).replaces(told)
+
+
+@pytest.mark.parametrize("url", [ELSEWHERE, "", "nonsense"])
+def test_a_migration_to_where_no_gateway_is_known_is_withheld(play: Play, url: str) -> None:
+    said = frame(Kind.TOPIC_MIGRATED, resource_id=1, resource_type=0, brokerServiceUrl=url)
+    play.broker(said).drops()

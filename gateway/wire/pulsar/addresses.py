@@ -40,6 +40,19 @@ class Veil:
         """What stands for a broker, and is the key of no connection that a client has."""
         return self._url(self.gate.alias(broker))
 
+    def lead_to_other_cluster(self, command: BaseCommand) -> bool:
+        """Put the gateway of the other cluster into a TOPIC_MIGRATED; False where none is known.
+
+        A client resolves it as its new service URL.
+        """
+        message = command.topicMigrated
+        broker = parse(message.brokerServiceUrl or message.brokerServiceUrlTls)
+        gateway = None if broker is None else self.gate.migrated(broker)
+        if not isinstance(gateway, Address):
+            return False
+        message.brokerServiceUrl = message.brokerServiceUrlTls = f"{self.scheme}://{gateway}"
+        return True
+
     def _url(self, name: str | Denial) -> str | Denial:
         return name if isinstance(name, Denial) else f"{self.scheme}://{name}:{ADVERTISED_PORT}"
 

@@ -369,9 +369,10 @@ class PulsarSession:
     def _auth_response(self, command: BaseCommand, frame: bytes) -> Effects:
         return renewal.shown(self._listener, self._client, command)
 
-    def _withheld(self, command: BaseCommand, frame: bytes) -> Effects:
-        """TOPIC_MIGRATED names another cluster's brokers: nothing may stand there yet."""
-        return DROP
+    def _migrated(self, command: BaseCommand, frame: bytes) -> Effects:
+        """The topic has gone to another cluster: to its gateway, or the client is not told."""
+        known = self._listener.veil.lead_to_other_cluster(command)
+        return (Replace(encode(command)),) if known else DROP
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -426,6 +427,6 @@ _HANDLERS: dict[Direction, dict[int, Handler]] = {
         Kind.CLOSE_CONSUMER: PulsarSession._consumer_closed,
         Kind.LOOKUP_RESPONSE: PulsarSession._lookup_response,
         Kind.AUTH_CHALLENGE: PulsarSession._auth_challenge,
-        Kind.TOPIC_MIGRATED: PulsarSession._withheld,
+        Kind.TOPIC_MIGRATED: PulsarSession._migrated,
     },
 }

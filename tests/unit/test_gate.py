@@ -1,0 +1,84 @@
+"""What a session hears of brokers, other clusters and names."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.brokers.learned import LearnedHosts
+from gateway.brokers.names import Names, SealedNames, TemplateNames
+from gateway.brokers.seal import SealKey
+from gateway.figures import ClusterFigures
+from gateway.gate import ClusterParts, ListenerGate
+from gateway.identity.credential import NoCredential
+from gateway.policy.accounts import AccountBook
+from gateway.wire.contract import Address, Denial
+
+BROKER = Address("pulsar-0.internal", 6650)
+ELSEWHERE = Address("blue.internal", 6650)
+OTHER_GATEWAY = Address("blue-gateway.example", 6650)
+SEALED = SealedNames("main", [SealKey(bytes(range(32)))])
+READABLE = TemplateNames("broker-{n}.example", "pulsar-{n}.internal:6650")
+
+
+class Setting:
+    """A gate, and what it noted."""
+
+    def __init__(self, names: Names = SEALED) -> None:
+        self.figures = ClusterFigures()
+        self.logged: list[str] = []
+        known = (names, LearnedHosts(), NoCredential(), AccountBook(), self.figures)
+        parts = ClusterParts(*known, {ELSEWHERE: OTHER_GATEWAY})
+        self.gate = ListenerGate(parts, {}, lambda event, **_: self.logged.append(event))
+
+
+# -- other clusters ----------------------------------------------------------------------------
+
+
+def test_a_cluster_with_a_gateway_is_told() -> None:
+    setting = Setting()
+    assert setting.gate.migrated(ELSEWHERE) == OTHER_GATEWAY
+    assert (setting.figures.migrations, setting.figures.migrations_withheld) == (1, 0)
+    assert setting.logged == []
+
+
+def test_a_cluster_without_one_is_withheld_counted_and_logged() -> None:
+    setting = Setting()
+    assert isinstance(setting.gate.migrated(BROKER), Denial)
+    assert (setting.figures.migrations, setting.figures.migrations_withheld) == (0, 1)
+    assert setting.logged == ["migration_without_gateway"]
+
+
+# -- aliases -----------------------------------------------------------------------------------
+
+
+def test_an_alias_is_another_name_of_the_same_broker() -> None:
+    gate = Setting().gate
+    name, alias = gate.advertise(BROKER), gate.alias(BROKER)
+    assert isinstance(name, str)
+    assert isinstance(alias, str)
+    assert name != alias
+    assert gate.open(name) == gate.open(alias) == BROKER
+
+
+def test_gateways_that_stop_have_different_aliases() -> None:
+    one, other = Setting().gate, Setting().gate
+    one.leave(17)
+    other.leave(18)
+    assert one.alias(BROKER) != other.alias(BROKER)
+
+
+def test_lookups_are_answered_with_aliases_while_it_stops() -> None:
+    gate = Setting().gate
+    before = gate.advertise(BROKER)
+    gate.leave(17)
+    assert gate.advertise(BROKER) == gate.alias(BROKER) != before
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_name_made_from_a_template_has_no_alias(stops: bool) -> None:
+    setting = Setting(READABLE)
+    if stops:
+        setting.gate.leave(17)
+    assert setting.gate.advertise(BROKER) == "broker-0.example"
+    assert isinstance(setting.gate.alias(BROKER), Denial)
+    assert setting.logged == []
