@@ -57,6 +57,7 @@ class PulsarSession:
     """See `contract.Session`."""
 
     __slots__ = (
+        "_broker",
         "_client",
         "_handles",
         "_leaving",
@@ -74,7 +75,8 @@ class PulsarSession:
         self._client = client
         self._handles = Handles()
         self._lookups = Lookups(listener, client)
-        self._leaving = Leaving(listener.veil, broker)
+        self._broker = broker
+        self._leaving: Leaving | None = None  # made when it is needed: idle pairs are many
         self.collected_bound = max(listener.bounds.collected, max_message_size + FRAME_PADDING)
         unknown = listener.unknown_pass
         self._to_broker = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, unknown])
@@ -270,7 +272,8 @@ class PulsarSession:
             self._to_client.producers.pop(handle.id, None)
         else:
             self._to_client.consumers.pop(handle.id, None)
-        self._leaving.over(handle)
+        if self._leaving is not None:
+            self._leaving.over(handle)
         if not handle.released:
             handle.released = True
             self._listener.gate.release(handle.account)
@@ -281,25 +284,28 @@ class PulsarSession:
 
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`, and `leaving` for the order of steps."""
-        effects = [effect for handle in tuple(self._handles) for effect in self._leave(handle, now)]
+        leaving = self._leaving = self._leaving or Leaving(self._listener.veil, self._broker)
+        handles = tuple(self._handles)
+        effects = [effect for handle in handles for effect in self._leave(leaving, handle, now)]
         here = any(handle.state is not State.ABANDONED for handle in self._handles)
         is_empty = not here and not self._lookups
         return None if is_empty and not effects else tuple(effects)
 
-    def _leave(self, handle: Handle, now: float) -> Effects:
+    def _leave(self, leaving: Leaving, handle: Handle, now: float) -> Effects:
         if handle.close:
             return self._give_way(handle)
         discard: Effects = ()
         if handle.state in _SETTLED:
-            self._leaving.begin(handle, now)
+            leaving.begin(handle, now)
             self._stop(handle)
             discard = (Discard(handle.account),)
-        late = self._leaving.is_late(handle, now)
+        late = leaving.is_late(handle, now)
         if handle.state is State.LEAVING and (late or not handle.unanswered):
             handle.state = State.MOVING
-            return (*discard, Inject(Direction.TO_BROKER, self._leaving.close(handle, now)))
+            return (*discard, Inject(Direction.TO_BROKER, leaving.close(handle, now)))
         if handle.state is State.MOVING and late:
-            return (self._told(handle), *self._abandoned(handle))
+            told = Inject(Direction.TO_CLIENT, leaving.told(handle))
+            return (told, *self._abandoned(handle))
         return discard
 
     def _stop(self, handle: Handle) -> None:
@@ -316,14 +322,14 @@ class PulsarSession:
 
     def _closed_for_us(self, request_id: int) -> Effects:
         """The broker's answer to a close of ours: the client is told, unless all is over."""
-        handle = self._leaving.answered(request_id)
-        if handle is None or handle.state is not State.MOVING:
+        leaving = self._leaving
+        handle = None if leaving is None else leaving.answered(request_id)
+        if leaving is None or handle is None or handle.state is not State.MOVING:
             return DROP
-        current = self._handles.table(handle.action).get(handle.id)
-        return (Drop(), self._told(handle), *self._ended(handle)) if current is handle else DROP
-
-    def _told(self, handle: Handle) -> Inject:
-        return Inject(Direction.TO_CLIENT, self._leaving.told(handle))
+        if self._handles.table(handle.action).get(handle.id) is not handle:
+            return DROP
+        told = Inject(Direction.TO_CLIENT, leaving.told(handle))
+        return (Drop(), told, *self._ended(handle))
 
     # -- SENDs that the scanner did not let pass ---------------------------------------------
 
