@@ -7,6 +7,7 @@ stored twice, and all comes in order.
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ import pytest
 
 from tests.clients.programs import Program
 from tests.real.clients import Client, fresh_topic
-from tests.real.fixtures import Connect, StartGateway
-from tests.real.gateways import Gateway, Plan
+from tests.real.fixtures import Connect, StartBroker, StartGateway
+from tests.real.gateways import Gateway, Plan, Upstream
 from tests.support.balancer import Balancer
 
 from .brokers import Brokers
@@ -47,14 +48,20 @@ class Rolled:
         time.sleep(BREATH)
 
 
-@pytest.fixture
-def rolled(brokers: Brokers, gateway: StartGateway, tmp_path: Path) -> Iterator[Rolled]:
-    key = tmp_path / "seal.key"
+@contextmanager
+def in_front_of(brokers: Upstream, gateway: StartGateway, folder: Path) -> Iterator[Rolled]:
+    key = folder / "seal.key"
     key.write_bytes(bytes(range(32)))
     gateways = [gateway(brokers, Plan(key=key)) for _ in range(2)]
     balancer = Balancer([it.port for it in gateways])
     yield Rolled(gateways, balancer)
     balancer.close()
+
+
+@pytest.fixture
+def rolled(brokers: Brokers, gateway: StartGateway, tmp_path: Path) -> Iterator[Rolled]:
+    with in_front_of(brokers, gateway, tmp_path) as them:
+        yield them
 
 
 # -- Python ------------------------------------------------------------------------------------
@@ -151,6 +158,20 @@ def test_consumers_that_divide_a_topic_move(
     rolled.roll()
     load.finish()
     load.assert_exact()
+
+
+@pytest.mark.real
+def test_a_deduplicated_producer_moves(
+    start_broker: StartBroker, gateway: StartGateway, connect: Connect, tmp_path: Path
+) -> None:
+    """The broker remembers its sequence ids by its name, wherever it comes back."""
+    broker = start_broker("dedup", extra={"brokerDeduplicationEnabled": "true"})
+    with in_front_of(broker, gateway, tmp_path) as them:
+        load = Load(connect(them.url), fresh_topic(), producer_name="counted")
+        them.roll()
+        load.finish()
+    load.assert_exact()
+    assert list(dict.fromkeys(load.received)) == list(range(load.sent))
 
 
 # -- Go and Java -------------------------------------------------------------------------------
