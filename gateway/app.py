@@ -40,6 +40,7 @@ from gateway.plane.reactor import PlaneSettings, Reactor
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry import log
 from gateway.wire.contract import Address, Entry
+from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Bounds, Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 
@@ -79,6 +80,9 @@ def run(path: Path, *, trace: bool = False) -> int:
         raise
     return 0
 
+
+# Drawn anew by each gateway, since several may stand in a row and all ask the last one.
+_OWN_REQUESTS = 2**62 + secrets.randbelow(2**61)
 
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _DESCRIPTORS = "cannot start: too many open files; raise the limit, for example: ulimit -n 21000"
@@ -168,12 +172,14 @@ class Application:
     def _entry(self, listener: model.Listener, cluster: _Cluster) -> Entry:
         gate = ListenerGate(cluster.parts, _verifiers(listener.identity), self._log.warning)
         self._gates.append(gate)
+        chained = self._configuration.clusters[listener.cluster].brokers_are == "gateways"
         return PulsarEntry(
             Listener(
                 gate=gate,
                 mode=Mode(listener.identity.mode),
                 proxies=frozenset(listener.identity.trusted_proxies),
-                chained=self._configuration.clusters[listener.cluster].brokers_are == "gateways",
+                chained=chained,
+                own_requests=_OWN_REQUESTS if chained else FIRST_OWN_REQUEST,
                 unknown_pass=listener.unknown == "pass",
                 version=VERSION,
                 bounds=Bounds(collected=self._configuration.limits.collected_frame),
@@ -309,8 +315,10 @@ def _names(name: str, cluster: model.Cluster) -> Names:
         return TemplateNames(names.template.advertise, names.template.broker)
     keys = names.sealed.keys if names.sealed is not None else ()
     sealing = [SealKey.from_file(key.file) for key in keys] or [SealKey.random()]
-    sealed = SealedNames(name, sealing)
-    return HandedOnNames(sealed) if cluster.brokers_are == "gateways" else sealed
+    if cluster.brokers_are == "gateways":
+        # Under one key, too, our names and theirs must not be taken for each other.
+        return HandedOnNames(SealedNames(f"{name} of gateways", sealing))
+    return SealedNames(name, sealing)
 
 
 def _migrations(cluster: model.Cluster) -> dict[Address, Address]:

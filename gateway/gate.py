@@ -117,9 +117,10 @@ class ListenerGate:
     def advertise(self, broker: Address) -> str | Denial:
         """See `contract.Gate`."""
         self._cluster.learned.learn(broker.host)
-        name = self.alias(broker) if self._generation else self._cluster.names.advertise(broker)
-        if isinstance(name, Denial) and self._generation:
-            name = self._cluster.names.advertise(broker)
+        names = self._cluster.names
+        name = names.advertise(broker, self._generation)
+        if self._generation and isinstance(name, Denial):
+            name = names.advertise(broker)
         if isinstance(name, Denial):
             self._log("broker_without_name", broker=str(broker), reason=name.text)
         return name

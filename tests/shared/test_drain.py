@@ -4,10 +4,13 @@ No client notices, otherwise than by a send that takes a little longer: nothing 
 stored twice, and all comes in order.
 """
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,12 @@ class Rolled:
         self.url = balancer.url
         self._gateways = gateways
 
+    def ended(self) -> set[str]:
+        """Why their connections ended, all starts of each."""
+        lines = chain.from_iterable(it.log.read_text().splitlines() for it in self._gateways)
+        events = [json.loads(line) for line in lines]
+        return {it["reason"] for it in events if it["event"] == "connection_ended"}
+
     def roll(self) -> None:
         """Restarts one after the other; each must end in good order."""
         for gateway in self._gateways:
@@ -49,10 +58,12 @@ class Rolled:
 
 
 @contextmanager
-def in_front_of(brokers: Upstream, gateway: StartGateway, folder: Path) -> Iterator[Rolled]:
+def in_front_of(
+    brokers: Upstream, gateway: StartGateway, folder: Path, *, chained: bool = False
+) -> Iterator[Rolled]:
     key = folder / "seal.key"
     key.write_bytes(bytes(range(32)))
-    gateways = [gateway(brokers, Plan(key=key)) for _ in range(2)]
+    gateways = [gateway(brokers, Plan(key=key, chained=chained)) for _ in range(2)]
     balancer = Balancer([it.port for it in gateways])
     yield Rolled(gateways, balancer)
     balancer.close()
@@ -172,6 +183,35 @@ def test_a_deduplicated_producer_moves(
         load.finish()
     load.assert_exact()
     assert list(dict.fromkeys(load.received)) == list(range(load.sent))
+
+
+@dataclass(frozen=True)
+class Behind:
+    """Gateways, as one before them sees them."""
+
+    service_url: str
+    traces: tuple[str, ...]
+
+
+@pytest.mark.parametrize("which", ["outer", "inner"])
+def test_gateways_in_a_row_are_rolled(
+    rolled: Rolled,
+    brokers: Brokers,
+    gateway: StartGateway,
+    connect: Connect,
+    tmp_path: Path,
+    which: str,
+) -> None:
+    """`rolled` are the inner ones here; the others are in front of them."""
+    behind = Behind(rolled.url, brokers.traces)
+    with in_front_of(behind, gateway, tmp_path, chained=True) as outer:
+        load = Load(connect(outer.url), fresh_topic())
+        (outer if which == "outer" else rolled).roll()
+        load.finish()
+    load.assert_exact()
+    assert list(dict.fromkeys(load.received)) == list(range(load.sent))
+    ended = outer.ended() | rolled.ended()
+    assert ended <= {"client_closed", "broker_closed", "drained"}
 
 
 # -- Go and Java -------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from enum import StrEnum
 from gateway.wire.contract import Address, Credential, Denial, Gate, Principal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
 from gateway.wire.pulsar.addresses import Veil
-from gateway.wire.pulsar.commands import encode
+from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST, encode
 
 
 class Mode(StrEnum):
@@ -43,12 +43,15 @@ class Listener:
 
     `proxies`: principals that are gateways themselves, and are believed who their clients are.
     `chained`: the brokers are another gateway; the names that it gives are handed back to it.
+    `own_requests`: where the ids of our own requests begin. Another gateway takes none of its own
+    range from us, so there we begin somewhere below it, where no client counts to.
     """
 
     gate: Gate
     mode: Mode = Mode.PASS_THROUGH
     proxies: frozenset[str] = frozenset()
     chained: bool = False
+    own_requests: int = FIRST_OWN_REQUEST
     unknown_pass: bool = True
     scheme: str = "pulsar"
     version: str = "broker-gateway"

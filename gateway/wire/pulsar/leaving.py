@@ -31,15 +31,15 @@ need milliseconds; one that needs longer is in trouble, and its clients are bett
 
 class Leaving:
     """What is known of those that leave. `broker`: whose connection this is; None: of whichever
-    broker another gateway chose.
+    broker another gateway chose. `first_request`: the id of our first request.
     """
 
     __slots__ = ("_broker", "_requests", "_since", "_veil", "_waiting")
 
-    def __init__(self, veil: Veil, broker: Address | None) -> None:
+    def __init__(self, veil: Veil, broker: Address | None, first_request: int) -> None:
         self._veil = veil
         self._broker = broker
-        self._requests = count(FIRST_OWN_REQUEST)
+        self._requests = count(first_request)
         self._waiting: dict[int, Handle] = {}  # by our request
         self._since: dict[Handle, float] = {}
 
@@ -57,6 +57,10 @@ class Leaving:
         self._waiting[request] = handle
         self._since[handle] = now
         return encode(_close(handle, request))
+
+    def awaits(self, request_id: int) -> bool:
+        """Whether the request was ours."""
+        return request_id in self._waiting
 
     def answered(self, request_id: int) -> Handle | None:
         """Whose close is answered by this; None: nobody's."""

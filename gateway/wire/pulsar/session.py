@@ -164,7 +164,7 @@ class PulsarSession:
 
     def _success(self, command: BaseCommand, frame: bytes) -> Effects:
         request_id = command.success.request_id
-        if is_ours(request_id):
+        if self._is_ours(request_id):
             return self._closed_for_us(request_id)
         awaited = self._handles.answered(request_id)
         if awaited is None:
@@ -185,7 +185,7 @@ class PulsarSession:
 
     def _error(self, command: BaseCommand, frame: bytes) -> Effects:
         request_id = command.error.request_id
-        if is_ours(request_id):
+        if self._is_ours(request_id):
             return self._closed_for_us(request_id)
         self._lookups.failed(request_id)
         hidden = self._hidden(command, frame)
@@ -284,12 +284,16 @@ class PulsarSession:
 
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`, and `leaving` for the order of steps."""
-        leaving = self._leaving = self._leaving or Leaving(self._listener.veil, self._broker)
+        leaving = self._leaving = self._leaving or self._begin_leaving()
         handles = tuple(self._handles)
         effects = [effect for handle in handles for effect in self._leave(leaving, handle, now)]
         here = any(handle.state is not State.ABANDONED for handle in self._handles)
         is_empty = not here and not self._lookups
         return None if is_empty and not effects else tuple(effects)
+
+    def _begin_leaving(self) -> Leaving:
+        listener = self._listener
+        return Leaving(listener.veil, self._broker, listener.own_requests)
 
     def _leave(self, leaving: Leaving, handle: Handle, now: float) -> Effects:
         if handle.close:
@@ -319,6 +323,10 @@ class PulsarSession:
         close = handle.close
         self._close(handle, decode(close).close_producer.request_id)
         return (Discard(handle.account), Inject(Direction.TO_BROKER, close))
+
+    def _is_ours(self, request_id: int) -> bool:
+        awaited = self._leaving is not None and self._leaving.awaits(request_id)
+        return awaited or is_ours(request_id)
 
     def _closed_for_us(self, request_id: int) -> Effects:
         """The broker's answer to a close of ours: the client is told, unless all is over."""
