@@ -52,7 +52,7 @@ def _require_packages() -> None:
     if missing:
         raise ConfigurationError(
             f"the demo needs packages that are not here ({', '.join(missing)}): "
-            "pip install 'broker-gateway[demo]'"
+            "`make run` installs them in a checkout; elsewhere: pip install pulsar-client rich"
         )
 
 

@@ -10,25 +10,15 @@ import pytest
 from .brokers.standalone import Standalone
 from .clients import fresh_topic, numbered, payloads, receive, send_all
 from .fixtures import Connect, Reach, Route
-from .frames import Command, Connection, Kind, ServerError
+from .frames import Connection, Kind, ServerError
 from .gateways import Plan
+from .probes import TOKEN, lookup, name_in
 
 pytestmark = pytest.mark.gateway_only
 
-TOKEN = "the plain broker does not look at it"
-
-
-def lookup(url: str, topic: str) -> Command:
-    with Connection(url) as connection:
-        connection.connect(TOKEN)
-        answer = connection.lookup(topic)
-    assert answer
-    assert answer.kind == Kind.LOOKUP_RESPONSE
-    return answer
-
 
 def sealed_name(url: str) -> str:
-    return lookup(url, fresh_topic()).text(1).removeprefix("pulsar://")
+    return name_in(lookup(url, fresh_topic()))
 
 
 def test_a_lookup_is_answered_with_a_name_to_come_back_with(route: Route) -> None:

@@ -49,7 +49,8 @@ def test_a_missing_package_is_named_with_the_remedy(
 ) -> None:
     monkeypatch.setattr(command, "find_spec", lambda it: None if it == name else find_spec(it))
     assert _mistake() == (
-        f"the demo needs packages that are not here ({name}): pip install 'broker-gateway[demo]'"
+        f"the demo needs packages that are not here ({name}): "
+        "`make run` installs them in a checkout; elsewhere: pip install pulsar-client rich"
     )
 
 
