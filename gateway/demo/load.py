@@ -174,7 +174,7 @@ class Load:
             except pulsar.PulsarException as error:
                 raise OpenError(
                     f"the clients cannot open {short(flow.flow.topic)}: {error}; "
-                    "its brokers must answer, and on your own ones its tenant and namespace must be there"
+                    "brokers must answer, and your own must have its tenant and namespace"
                 ) from error
 
     def start(self) -> None:
