@@ -29,7 +29,13 @@ from gateway.config import model
 from gateway.config.load import check as check_file
 from gateway.config.load import load
 from gateway.errors import ConfigurationError
-from gateway.figures import BrokerHealth, ClusterFigures, ListenerFigures, PlaneFigures
+from gateway.figures import (
+    BrokerFailures,
+    BrokerHealth,
+    ClusterFigures,
+    ListenerFigures,
+    PlaneFigures,
+)
 from gateway.front.drain import drain
 from gateway.front.jobs import Jobs
 from gateway.front.server import Server, ServerSettings
@@ -280,6 +286,7 @@ class Application:
             clusters={name: cluster.figures for name, cluster in self._clusters.items()},
             plane=lambda: PlaneFigures(self._reactor.memory.used, self._reactor.turns),
             brokers=self._health,
+            failures=self._failures,
         )
         process = ProcessMetrics(sources)
         books = {name: cluster.accounts for name, cluster in self._clusters.items()}
@@ -296,6 +303,11 @@ class Application:
             for endpoint in cluster.brokers.statistics():
                 yield BrokerHealth(cluster.name, str(endpoint.endpoint.address), endpoint.healthy)
 
+    def _failures(self) -> Iterable[BrokerFailures]:
+        for cluster in self._clusters.values():
+            for cause, number in cluster.brokers.failures().items():
+                yield BrokerFailures(cluster.name, cause.value, number)
+
 
 _GOOD_NEWS = frozenset({"broker_up", "name_resolved"})
 
@@ -305,6 +317,8 @@ def _plane_settings(configuration: model.Configuration) -> PlaneSettings:
         buffer=configuration.data_plane.buffer,
         turn=configuration.data_plane.turn,
         idle=configuration.deadlines.idle,
+        silent=configuration.deadlines.silent,
+        stalled=configuration.deadlines.stalled,
         memory=configuration.limits.buffered,
     )
 

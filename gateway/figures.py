@@ -26,10 +26,12 @@ def _no_lookups() -> dict[LookupOutcome, int]:
 class ListenerFigures:
     """Connections of one listener: accepted and ended since the start, the others right now.
 
-    `stopped`: it accepts no more, and those that are open drain.
+    `stopped`: it accepts no more, and those that are open drain. `accept_failures`: calls that
+    should have brought a connection, and did not.
     """
 
     accepted: int = 0
+    accept_failures: int = 0
     opening: int = 0
     open: int = 0
     stopped: bool = False
@@ -53,6 +55,14 @@ class PlaneFigures(NamedTuple):
 
     buffered: int
     turns: int
+
+
+class BrokerFailures(NamedTuple):
+    """How often brokers of one cluster were not reached, for one cause."""
+
+    cluster: str
+    cause: str
+    number: int
 
 
 class BrokerHealth(NamedTuple):

@@ -7,7 +7,8 @@ library socket, which is what the data plane owns.
 `watch` runs beside it: it looks configured names up again, and probes endpoints of which no dial
 has told anything lately. A probe is a TCP connection that says nothing.
 
-What is logged are transitions (down, up) and refused targets; the client's texts hold no address.
+What is logged are transitions (down, up, silent) and refused targets. What is told to clients holds
+no address.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import chain
 from math import inf
 
@@ -61,6 +63,18 @@ _OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errn
 """Errors that say nothing about a broker: descriptors, memory or local ports are used up."""
 
 
+class Failure(StrEnum):
+    """Why a broker was not reached. `SILENT`: it accepted, and did not answer in time. `OWN`: the
+    gateway had nothing left to connect with.
+    """
+
+    REFUSED = "refused"
+    TIMED_OUT = "timed_out"
+    SILENT = "silent"
+    UNRESOLVED = "unresolved"
+    OWN = "own"
+
+
 async def look_up(host: str) -> Sequence[str]:
     """Ask the system's resolver, in a thread. Raises `OSError`."""
     answers = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
@@ -100,6 +114,7 @@ class Brokers:
         self._endpoints: dict[Address, tuple[Endpoint, ...]] = dict.fromkeys(self._addresses, ())
         self._resolver = Resolver(look_up, clock, log)
         self._starved = False
+        self._failures = dict.fromkeys(Failure, 0)
         self._none = Denial(Refusal.NOT_READY, f'no broker of cluster "{cluster}" is reachable')
         learned.learn(*(address.host for address in self._addresses))
 
@@ -111,6 +126,10 @@ class Brokers:
     def statistics(self) -> tuple[EndpointStatistics, ...]:
         """How each endpoint does."""
         return self._pool.snapshot()
+
+    def failures(self) -> dict[Failure, int]:
+        """How often what went wrong, since the start."""
+        return self._failures | {Failure.UNRESOLVED: self._resolver.failures}
 
     # -- dialling --
 
@@ -170,6 +189,7 @@ class Brokers:
             return None
         with trio.move_on_after(allotted):
             return await self._connect(address)
+        self._failures[Failure.TIMED_OUT] += 1
         if allotted >= self._timing.attempt_timeout:  # else it had less time than a broker is due
             self._is_down(address, "timed out")
         return None
@@ -184,11 +204,23 @@ class Brokers:
         return sock
 
     def _failed(self, address: Address, error: OSError) -> None:
-        if error.errno not in _OURS:
+        ours = error.errno in _OURS
+        self._failures[Failure.OWN if ours else Failure.REFUSED] += 1
+        if not ours:
             self._is_down(address, error.strerror or str(error))
         elif not self._starved:
             self._starved = True
-            self._log("descriptors_exhausted", error=error.strerror)
+            self._log("resources_exhausted", broker=str(address), error=error.strerror)
+
+    def unanswered(self, sock: socket.socket) -> None:
+        """A broker accepted this connection, and did not answer what was said on it in time."""
+        self._failures[Failure.SILENT] += 1
+        try:
+            address = Address(*sock.getpeername()[:2])
+        except OSError:  # gone by now
+            return
+        if self._pool.silent(address, self._clock()):
+            self._log("broker_silent", broker=str(address))
 
     def _is_up(self, address: Address) -> None:
         self._starved = False

@@ -2,7 +2,9 @@
 
 An endpoint is *healthy* after a connection to it was made, *down* after an attempt failed, and
 *waiting* while the back-off after that failure runs. Before the first attempt it is neither, and
-trusted. No endpoint is ever given up: where all are down, all are tried.
+trusted. A *silent* one accepts and then says nothing, as a frozen process does: it stays healthy,
+for probes cannot tell, but for a while others come first, since each client that is led there loses
+all its patience. No endpoint is ever given up: where all are down, all are tried.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ FIRST_BACK_OFF = 0.5
 
 LONGEST_BACK_OFF = 30.0
 """Seconds. What a broker that comes back waits at most; attempts at a dead host are time-outs."""
+
+FIRST_SILENCE = 8.0
+"""Seconds that the first silence of an endpoint is remembered; about what it has cost a client."""
 
 _MOST_DOUBLINGS = 16  # beyond the longest back-off, and far from what a float can hold
 
@@ -46,8 +51,12 @@ class _Member:
     failures: int = 0
     retry_at: float = -inf
     checked_at: float = -inf
+    silences: int = 0
+    silent_until: float = -inf
 
     def tier(self, now: float) -> int:
+        if now < self.silent_until:
+            return 2
         if not self.failures:
             return 0
         return 1 if now >= self.retry_at else 2
@@ -118,10 +127,25 @@ class BrokerPool:
         if member is None or now < member.retry_at:
             return False
         news = member.failures == 0
-        member.retry_at = now + _back_off(member.failures)
+        member.retry_at = now + _doubled(FIRST_BACK_OFF, member.failures)
         member.failures += 1
         member.healthy = False
         return news
+
+    def silent(self, address: Address, now: float) -> bool:
+        """It accepted, and did not answer. Answers whether that is news.
+
+        Silences in a row are remembered twice as long each; one that comes as long after the last
+        one as the longest of them is the first again.
+        """
+        member = self._members.get(address)
+        if member is None or now < member.silent_until:
+            return False
+        if now > member.silent_until + LONGEST_BACK_OFF:
+            member.silences = 0
+        member.silent_until = now + _doubled(FIRST_SILENCE, member.silences)
+        member.silences += 1
+        return member.silences == 1
 
     def snapshot(self) -> tuple[EndpointStatistics, ...]:
         """How each endpoint does."""
@@ -136,6 +160,5 @@ def _rotated(endpoints: list[Endpoint], turn: int) -> list[Endpoint]:
     return endpoints[start:] + endpoints[:start]
 
 
-def _back_off(failures: int) -> float:
-    doublings = min(failures, _MOST_DOUBLINGS)
-    return min(LONGEST_BACK_OFF, FIRST_BACK_OFF * 2.0**doublings)
+def _doubled(first: float, times: int) -> float:
+    return min(LONGEST_BACK_OFF, first * 2.0 ** min(times, _MOST_DOUBLINGS))

@@ -57,6 +57,7 @@ class Resolver:
         self._clock = clock
         self._log = log
         self._answers: dict[str, _Answer] = {}
+        self.failures = 0  # look-ups without an answer
 
     async def resolve(self, host: str) -> tuple[str, ...]:
         """The IP literals of a host; where the look-up fails those of a minute ago, or none."""
@@ -95,6 +96,7 @@ class Resolver:
         if ips or now >= answer.kept_until:
             answer.ips, answer.kept_until = ips, now + KEPT_FOR
         answer.failing = failing
+        self.failures += failing
         answer.expires_at = now + (FAILED_FOR if failing else FRESH_FOR)
 
     async def _ask_in_time(self, host: str) -> tuple[tuple[str, ...], str]:

@@ -255,6 +255,10 @@ class Deadlines(Part):
     dial: Annotated[float, _within(units.seconds, "10ms", "1m")] = 5.0
     # Clients and brokers ping each other every 30 s: four in a row are missing.
     idle: Annotated[float, _within(units.seconds, "1s", "1h")] = 120.0
+    # One of the two, while the other one speaks. Go clients, the most patient, wait as long.
+    silent: Annotated[float, _within(units.seconds, "1s", "1h")] = 90.0
+    # For what a peer could not take at once. Clients and brokers give each other 60 s for a word.
+    stalled: Annotated[float, _within(units.seconds, "1s", "1h")] = 60.0
     # Moving a client takes milliseconds, and waits 4 s for a broker that does not answer. Well
     # below the 30 s that Kubernetes waits before it kills.
     grace: Annotated[float, _within(units.seconds, 0, "10m")] = 20.0

@@ -39,7 +39,10 @@ Watch = Callable[[Direction, bytes], None]
 
 
 class Conversation:
-    """The legs of one conversation. `deadline`: of trio's clock, for each of its steps."""
+    """The legs of one conversation. `deadline`: of trio's clock, for each of its steps.
+
+    `silent`: the broker leg on which an answer is awaited; at the end, one that did not come.
+    """
 
     def __init__(
         self, deadline: float, reach: Reach, client: Leg | None = None, watch: Watch | None = None
@@ -48,6 +51,7 @@ class Conversation:
         self._reach = reach
         self._watch = watch
         self.legs: dict[Peer, Leg] = {} if client is None else {Peer.CLIENT: client}
+        self.silent: Leg | None = None
         self.reached: list[Leg] = []  # all broker legs, the latest last
 
     async def run(self, steps: Generator[Step, StepResult, T]) -> T:
@@ -82,7 +86,10 @@ class Conversation:
         leg = self.legs.get(peer)
         if leg is None:
             return Denial(Refusal.CLOSED, "nobody is there")
+        self.silent = leg if peer is Peer.BROKER else None
         frame = await leg.receive(self._deadline)
+        if not isinstance(frame, Denial) or frame.refusal is not Refusal.TIMEOUT:
+            self.silent = None
         if self._watch is not None and isinstance(frame, bytes):
             self._watch(_WAYS[peer], frame)
         return frame

@@ -94,6 +94,8 @@ class Jobs:
         else:
             return result
         finally:
+            if trio.current_time() >= deadline:
+                _connection(pair).server.unanswered(conversation)
             side.give_back(conversation.reached, usable=usable)
 
 

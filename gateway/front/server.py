@@ -61,6 +61,7 @@ class Figures(Protocol):
     """Plain counters of one listener, which telemetry reads."""
 
     accepted: int
+    accept_failures: int
     opening: int
     open: int
     ended: dict[EndReason, int]
@@ -72,6 +73,10 @@ class Dialler(Protocol):
     async def dial(
         self, target: Address | None = None
     ) -> tuple[socket.socket, Address] | Denial: ...
+
+    def unanswered(self, sock: socket.socket) -> None:
+        """Who is at the other end accepted, and did not answer in time."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,7 @@ class Server:
             except OSError as error:
                 if listener.fileno() < 0:
                     return
+                self.figures.accept_failures += 1
                 self._log.warning("accept_failed", listener=self.settings.name, reason=str(error))
                 await trio.sleep(NO_DESCRIPTOR_PAUSE if error.errno in _EXHAUSTED else 0)
 
@@ -223,8 +229,14 @@ class Server:
             self._ended(connection, EndReason.DRAINED)
             _close([leg, *conversation.reached])
             raise
+        self.unanswered(conversation)
         _close(conversation.reached)
         return outcome
+
+    def unanswered(self, conversation: Conversation) -> None:
+        """After a conversation: a broker that kept silent in it is left alone for a while."""
+        if conversation.silent is not None:
+            self._dialler.unanswered(conversation.silent.sock)
 
     async def _reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
         dialled = await self._dialler.dial(target)

@@ -46,6 +46,8 @@ EMPTY = 0.5
 """Seconds after which it ends anyway: a client whose lookup another gateway answers would come back
 on this connection."""
 
+_SILENT = {Peer.CLIENT: EndReason.CLIENT_SILENT, Peer.BROKER: EndReason.BROKER_SILENT}
+_STALLED = {Peer.CLIENT: EndReason.CLIENT_STALLED, Peer.BROKER: EndReason.BROKER_STALLED}
 _VIOLATION = (EndReason.CLIENT_VIOLATION, EndReason.BROKER_VIOLATION)  # by direction
 
 
@@ -65,7 +67,6 @@ class Pair:
         "owner",
         "pumps",
         "session",
-        "touched",
     )
 
     def __init__(
@@ -77,7 +78,6 @@ class Pair:
         self.session = session
         self.owner = owner
         self.over = False
-        self.touched = 0.0
         self._expires = math.inf
         self._empty_since = math.inf  # when nothing was left here any more, while the gateway stops
         self._watch = Cancellable(self._look)
@@ -201,7 +201,7 @@ class Pair:
 
     def soon(self, callback: Callable[[float], None]) -> None:
         """Call back when what is done now is done, and others had their turn."""
-        self.later(self._reactor.clock(), callback)
+        self.later(self.clock(), callback)
 
     # -- leaving -----------------------------------------------------------------------------
 
@@ -218,6 +218,10 @@ class Pair:
 
     # -- watching ----------------------------------------------------------------------------
 
+    def clock(self) -> float:
+        """The plane's time, where no event brought it."""
+        return self._reactor.clock()
+
     @property
     def kept(self) -> int:
         """Bytes that the plane's memory holds for this pair."""
@@ -228,19 +232,42 @@ class Pair:
         """A pump of this pair does not read because of it."""
         self._reactor.short_of_memory(now)
 
-    def watch(self, expires: float) -> None:
-        """End the pair when nothing moves any more, or at `expires`."""
+    @property
+    def touched(self) -> float:
+        """When either peer was heard last."""
+        return max(pump.heard for pump in self.pumps)
+
+    def watch(self, now: float, expires: float) -> None:
+        """End the pair when a peer is not there any more, or at `expires`."""
         self._expires = expires
-        self._look(self.touched)
+        for pump in self.pumps:
+            pump.heard = now
+        self._look(now)
 
     def _look(self, now: float) -> None:
-        idle = self.touched + self._reactor.settings.idle
+        settings = self._reactor.settings
+        idle = self.touched + settings.idle
         if now >= self._expires:
             self.end(EndReason.CREDENTIAL_EXPIRED, detail="the credential has expired")
         elif now >= idle:
             self.end(EndReason.IDLE)
+        elif (gone := self._who_is_gone(now)) is not None:
+            self.end(gone)
         else:
-            self._reactor.deadlines.add(min(idle, self._expires), self._watch)
+            # Whoever is there now is not gone before this; who is blocked may be sooner.
+            ends = [now + min(settings.silent, settings.stalled), idle, self._expires]
+            ends += [pump.blocked_since + settings.stalled for pump in self.pumps]
+            ends += [pump.heard + settings.silent for pump in self.pumps if pump.listens]
+            self._reactor.deadlines.add(min(end for end in ends if end > now), self._watch)
+
+    def _who_is_gone(self, now: float) -> EndReason | None:
+        """A peer that takes nothing, or one that is silent while the other one speaks."""
+        settings = self._reactor.settings
+        for pump in self.pumps:
+            if now >= pump.blocked_since + settings.stalled:
+                return _STALLED[pump.sink.peer]
+        silent = [it for it in self.pumps if it.listens and now >= it.heard + settings.silent]
+        return _SILENT[silent[0].source.peer] if len(silent) == 1 else None
 
     # -- ends --------------------------------------------------------------------------------
 

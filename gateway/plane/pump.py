@@ -18,6 +18,7 @@ shared buffer, one scan, one send of all that the scanner cleared. What else can
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
@@ -74,7 +75,9 @@ class Pump:
         "_read_size",
         "_scan",
         "_unheard",
+        "blocked_since",
         "direction",
+        "heard",
         "pair",
         "scanner",
         "sink",
@@ -103,6 +106,8 @@ class Pump:
         self._at_border: deque[Callable[[], None] | bytes] | None = None
         self._pauses = 0  # how many reasons there are not to read
         self._unheard = 0  # bytes of our own that were not sent at once
+        self.heard = 0.0  # when the source said something last
+        self.blocked_since = math.inf  # since when the sink owes us room
         self.source.reader = self
 
     # -- the usual way -----------------------------------------------------------------------
@@ -113,7 +118,7 @@ class Pump:
         if self._pauses or self.sink.pending or memory.used > memory.bound:
             self._not_now(now)
             return
-        pair.touched = now
+        self.heard = now
         if self._collected is not None:
             self._collect(now)
             return
@@ -180,6 +185,7 @@ class Pump:
     def _blocked_by_sink(self) -> None:
         self.source.read(False)
         self._read_size = max(SMALLEST_READ, self._read_size // 2)
+        self.blocked_since = min(self.blocked_since, self.pair.clock())
 
     # -- the unusual ways --------------------------------------------------------------------
 
@@ -393,13 +399,20 @@ class Pump:
 
     def drained(self) -> None:
         """The sink has nothing pending any more."""
+        self.blocked_since = math.inf
         if self._at_border is None:
             self._heard()
         self._read_on()
 
     def _read_on(self) -> None:
-        if not self._pauses and not self.sink.pending and not self.pair.over:
+        if self.listens and not self.pair.over:
+            self.heard = self.pair.clock()  # it may have spoken meanwhile
             self.source.read(True)
+
+    @property
+    def listens(self) -> bool:
+        """Whether there is no reason not to read."""
+        return not self._pauses and not self.sink.pending
 
     # -- the source lane's other news --------------------------------------------------------
 

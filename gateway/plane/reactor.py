@@ -60,6 +60,10 @@ class PlaneSettings:
     `turn`: the longest time between two chances for the rest of the process.
     `idle`: no byte in either direction for so long ends a pair; clients and brokers ping each
     other every 30 s, so silence of four such intervals means that nobody is there.
+    `silent`: the same of one peer, while the other one speaks. Of the clients Go is the most
+    patient one: it gives a silent broker 90 s.
+    `stalled`: how long a peer may take for what could not be sent at once, one chunk at the most.
+    Most clients, and brokers, give the other side 60 s to say a word.
     `memory`: bound on all bytes that are kept, see `Memory`.
     `linger`: how long a peer may take for its last bytes when a pair ends.
     """
@@ -67,6 +71,8 @@ class PlaneSettings:
     buffer: int = 512 * 1024
     turn: float = 0.002
     idle: float = 120.0
+    silent: float = 90.0
+    stalled: float = 60.0
     memory: int = 256 * 1024 * 1024
     linger: float = 1.0
 
@@ -127,13 +133,12 @@ class Reactor:
             for sock, peer in ((client, Peer.CLIENT), (broker, Peer.BROKER))
         ]
         pair = Pair(self, lanes[0], lanes[1], session, owner)
-        pair.touched = now
         self.pairs.add(pair)
         self._lanes.update((lane.fd, lane) for lane in lanes)
         try:
             for lane in lanes:
                 lane.read(True)
-            pair.watch(expires)
+            pair.watch(now, expires)
             for pump in pair.pumps:
                 pump.offer(received[pump.direction], now)
         except Exception as error:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from gateway.figures import (
+        BrokerFailures,
         BrokerHealth,
         ClusterFigures,
         ListenerFigures,
@@ -33,6 +34,7 @@ class Sources:
     clusters: Mapping[str, ClusterFigures]
     plane: Callable[[], PlaneFigures]
     brokers: Callable[[], Iterable[BrokerHealth]]
+    failures: Callable[[], Iterable[BrokerFailures]]
 
 
 class ProcessMetrics:
@@ -56,6 +58,7 @@ class _Gateway(Collector):
         yield from _connections(self._sources.listeners)
         yield from _lookups(self._sources.clusters)
         yield _brokers(self._sources.brokers())
+        yield _failures(self._sources.failures())
         yield from _plane(self._sources.plane())
         yield _build(self._sources.version)
 
@@ -67,6 +70,9 @@ def _connections(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
     accepted = CounterMetricFamily(
         "gateway_connections_accepted", "Connections that clients made.", labels=["listener"]
     )
+    failures = CounterMetricFamily(
+        "gateway_accept_failures", "Connections that could not be accepted.", labels=["listener"]
+    )
     ended = CounterMetricFamily(
         "gateway_connections_ended", "Connections that are over.", labels=["listener", "reason"]
     )
@@ -75,9 +81,10 @@ def _connections(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
         now.add_metric([listener, "open"], 0 if figures.stopped else figures.open)
         now.add_metric([listener, "draining"], figures.open if figures.stopped else 0)
         accepted.add_metric([listener], figures.accepted)
+        failures.add_metric([listener], figures.accept_failures)
         for reason, number in figures.ended.items():
             ended.add_metric([listener, reason.value], number)
-    yield from (now, accepted, ended)
+    yield from (now, accepted, failures, ended)
 
 
 def _lookups(clusters: Mapping[str, ClusterFigures]) -> Iterator[Metric]:
@@ -106,6 +113,15 @@ def _brokers(brokers: Iterable[BrokerHealth]) -> Metric:
     for cluster, broker, is_healthy in brokers:
         healthy.add_metric([cluster, broker], int(is_healthy))
     return healthy
+
+
+def _failures(failures: Iterable[BrokerFailures]) -> Metric:
+    family = CounterMetricFamily(
+        "gateway_broker_failures", "Brokers not reached, by cause.", labels=["cluster", "cause"]
+    )
+    for cluster, cause, number in failures:
+        family.add_metric([cluster, cause], number)
+    return family
 
 
 def _plane(figures: PlaneFigures) -> Iterator[Metric]:

@@ -44,7 +44,11 @@ class EndReason(StrEnum):
     FRAME_TOO_LARGE = "frame_too_large"  # a frame that we must hold whole, beyond its bound
     HANDSHAKE_TIMEOUT = "handshake_timeout"
     DIAL_TIMEOUT = "dial_timeout"
-    IDLE = "idle"
+    IDLE = "idle"  # nobody says anything
+    CLIENT_SILENT = "client_silent"  # half-open: the broker goes on speaking to it
+    BROKER_SILENT = "broker_silent"
+    CLIENT_STALLED = "client_stalled"  # takes too little of what it is sent
+    BROKER_STALLED = "broker_stalled"
     AUTHENTICATION_FAILED = "authentication_failed"
     CREDENTIAL_EXPIRED = "credential_expired"  # the one that the gateway verified
     TARGET_REFUSED = "target_refused"  # not a name of ours, or not on the allow-list

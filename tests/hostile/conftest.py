@@ -29,7 +29,7 @@ def broker() -> Iterator[Broker]:
 def running(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """The process. It must not have logged a bug by the end."""
     deadlines = {"handshake": f"{HANDSHAKE}s", "idle": "1h"}
-    gateway = Gateway(broker, tmp_path_factory.mktemp("gateway"), deadlines)
+    gateway = Gateway([broker], tmp_path_factory.mktemp("gateway"), deadlines)
     yield gateway
     gateway.stop()
 

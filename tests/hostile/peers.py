@@ -184,13 +184,15 @@ class Broker:
 
 
 class Client(Wire):
-    """One connection to the gateway."""
+    """One connection to the gateway. `source`: the address that it comes from."""
 
-    def __init__(self, port: int, receive_buffer: int = 0) -> None:
+    def __init__(self, port: int, receive_buffer: int = 0, source: str = HOST) -> None:
         sock = socket.socket()
         if receive_buffer:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         super().__init__(sock)
+        if source != HOST:
+            sock.bind((source, 0))
         sock.connect((HOST, port))
 
     def open(self) -> Self:

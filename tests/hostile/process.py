@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -12,7 +13,7 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -90,9 +91,17 @@ class Metrics:
 
 
 class Gateway:
-    """A process with one listener of each kind, in front of one broker."""
+    """A process with one listener of each kind, in front of some brokers. `wrapper`: the command
+    that starts it.
+    """
 
-    def __init__(self, broker: Broker, directory: Path, deadlines: dict[str, str]) -> None:
+    def __init__(
+        self,
+        brokers: Sequence[Broker],
+        directory: Path,
+        deadlines: dict[str, str],
+        wrapper: Sequence[str] = (),
+    ) -> None:
         names = (*LISTENERS, "serving")
         *ports, admin = free_ports(len(names) + 1)
         self.ports = dict(zip(names, ports, strict=True))
@@ -101,11 +110,11 @@ class Gateway:
         file = directory / "gateway.yaml"
         secret = directory / "secret"
         secret.write_bytes(secrets.token_bytes(32))
-        settings = self._settings(broker, admin, secret, deadlines)
+        settings = self._settings(brokers, admin, secret, deadlines)
         file.write_text(yaml.safe_dump(settings))
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "gateway", "run", str(file)],
+                [*wrapper, sys.executable, "-m", "gateway", "run", str(file)],
                 stdout=log,
                 stderr=log,
                 env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
@@ -113,7 +122,7 @@ class Gateway:
         assert until(self._is_ready), f"the gateway did not start:\n{self.log.read_text()}"
 
     def _settings(
-        self, broker: Broker, admin: int, secret: Path, deadlines: dict[str, str]
+        self, brokers: Sequence[Broker], admin: int, secret: Path, deadlines: dict[str, str]
     ) -> dict[str, Any]:
         token = {"secret_file": str(secret)}
         kinds: dict[str, dict[str, Any]] = {
@@ -122,13 +131,14 @@ class Gateway:
             "masking": {"unknown": "mask"},
             "verifying": {"identity": {"mode": "verify", "token": token}},
         }
+        addresses = ",".join(broker.address for broker in brokers)
         return {
             "version": 1,
             "listeners": [
                 {"name": name, "bind": f"{HOST}:{port}", "cluster": "main"} | kinds[name]
                 for name, port in self.ports.items()
             ],
-            "clusters": {"main": {"brokers": f"pulsar://{broker.address}"}},
+            "clusters": {"main": {"brokers": f"pulsar://{addresses}"}},
             "admin": {"bind": f"{HOST}:{admin}"},
             "deadlines": {"grace": "0s"} | deadlines,
             "limits": {"collected_frame": COLLECTED, "buffered": "8MiB"},
@@ -152,6 +162,15 @@ class Gateway:
     def healthy(self) -> bool:
         """Its broker is known to live."""
         return sum(self.metrics().matching("gateway_broker_healthy")) > 0
+
+    def failures(self, cause: str) -> float:
+        """How often its broker was not reached for this cause."""
+        return sum(self.metrics().matching("gateway_broker_failures_total{", f'cause="{cause}"'))
+
+    def logged(self, event: str) -> list[dict[str, Any]]:
+        """Its log's lines of one event."""
+        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [line for line in lines if line["event"] == event]
 
     @property
     def buffered(self) -> float:

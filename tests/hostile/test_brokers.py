@@ -6,6 +6,7 @@ import random
 import struct
 import threading
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,7 @@ from gateway.wire.pulsar.frames import Kind
 from tests.support.frames import command, data, frame, message, number, simple, tail
 
 from .peers import CONNECT, CONNECTED, Broker, Client, Closed, Script, Wire
-from .process import COLLECTED, Gateway
+from .process import COLLECTED, HANDSHAKE, Gateway
 
 CLIENT_GONE = EndReason.CLIENT_CLOSED, EndReason.CLIENT_LOST
 """One that closes before it has read everything resets."""
@@ -78,6 +79,26 @@ def test_a_broker_that_does_not_say_connected(gateway: Gateway, broker: Broker, 
         (answer,) = client.hear_all()
         assert answer.type == BaseCommand.ERROR
         assert answer.error.error == ServerError.ServiceNotReady
+
+
+def test_a_silent_one_is_avoided(broker: Broker, tmp_path: Path) -> None:
+    """A frozen process accepts as well as a good one; one client pays for it, and not the next."""
+    silent = Broker()
+    gateway = Gateway([broker, silent], tmp_path, {"handshake": f"{HANDSHAKE}s"})
+    try:
+        answers = []
+        with silent.playing(listen):
+            for _ in range(8):
+                with Client(gateway.ports["passing"]) as client:
+                    client.say(CONNECT)
+                    answers.append(client.hear().type)
+        assert answers.count(BaseCommand.ERROR) == 1
+        assert gateway.metrics().ended("passing")[EndReason.HANDSHAKE_TIMEOUT] == 1
+        assert gateway.failures("silent") == 1
+        assert [it["broker"] for it in gateway.logged("broker_silent")] == [silent.address]
+    finally:
+        gateway.stop()
+        silent.close()
 
 
 @pytest.mark.parametrize(
@@ -377,7 +398,7 @@ def test_a_redirect_to_a_broker_that_misbehaves(
 def test_a_broker_that_is_gone(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Its clients are told."""
     broker = Broker()
-    gateway = Gateway(broker, tmp_path_factory.mktemp("gone"), {"dial": "200ms"})
+    gateway = Gateway([broker], tmp_path_factory.mktemp("gone"), {"dial": "200ms"})
     broker.close()
     try:
         with gateway.expecting("passing", EndReason.NO_BROKER, number=10):

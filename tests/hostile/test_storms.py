@@ -139,7 +139,7 @@ def cycle(client: Client, times: int) -> None:
 
 def test_idle_pairs_end(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Also those within a frame, and those that owe an answer."""
-    gateway = Gateway(broker, tmp_path_factory.mktemp("idle"), {"idle": "1s"})
+    gateway = Gateway([broker], tmp_path_factory.mktemp("idle"), {"idle": "1s"})
     try:
         with gateway.expecting("passing", EndReason.IDLE, number=3):
             clients = [Client(gateway.ports["passing"]).open() for _ in range(3)]

@@ -45,7 +45,8 @@ class Plan:
 
     `identity`: how clients prove who they are; `credential`: our own, where we speak for them;
     `unknown`: what becomes of commands nobody knows; `key`: seals names, else a random one;
-    `names`: how brokers are named, where that says it all; `chained`: the brokers are gateways.
+    `names`: how brokers are named, where that says it all; `chained`: the brokers are gateways;
+    `deadlines`: where the usual ones are too long for a test.
     """
 
     identity: Mapping[str, Any] = field(default_factory=lambda: {"mode": "pass-through"})
@@ -54,6 +55,7 @@ class Plan:
     key: Path | None = None
     names: Mapping[str, Any] | None = None
     chained: bool = False
+    deadlines: Mapping[str, str] = field(default_factory=dict)
 
     def settings(self, broker: Upstream, port: int, admin_port: int) -> Settings:
         """The whole content of the gateway's file."""
@@ -64,6 +66,7 @@ class Plan:
             "listeners": [listener],
             "clusters": {CLUSTER: self._cluster(broker)},
             "admin": {"bind": f"{HOST}:{admin_port}"},
+            "deadlines": dict(self.deadlines),
         }
 
     def _cluster(self, broker: Upstream) -> Settings:

@@ -2,16 +2,18 @@
 will. What real brokers can show as well is in `tests/shared`.
 """
 
+import json
 from typing import Any
 
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
+from gateway.wire.contract import EndReason
 from tests.real.brokers.tokens import Authority
 from tests.real.clients import EARLIEST, fresh_topic, receive_all_of
-from tests.real.fixtures import Connect, GatewayOfMode, Reach
+from tests.real.fixtures import Connect, GatewayOfMode, Reach, StartGateway
 from tests.real.frames import ServerError
-from tests.real.gateways import MODES
+from tests.real.gateways import MODES, Gateway, Plan
 from tests.real.probes import FAILED, lookup, lookups
 from tests.real.traffic import Traffic, disturbed
 from tests.shared.clusters import SandboxBroker
@@ -88,3 +90,25 @@ def test_nothing_is_lost_when_connections_are_cut(
         traffic.run()
     assert set(traffic.results) == {client_library.Result.Ok}
     receive_all_of(client.subscribe(topic, "s", initial_position=EARLIEST), traffic.sent)
+
+
+@pytest.mark.gateway_only
+def test_clients_of_a_frozen_broker_come_back(
+    sandbox: Sandbox, gateway: StartGateway, reach: Reach, connect: Connect
+) -> None:
+    """It neither closes nor answers; the client would wait for a minute, and others for ever."""
+    impatient = gateway(sandbox, Plan(deadlines={"silent": "1s"}))
+    client = connect(reach(sandbox, through=impatient).url)
+    topic = topic_of(sandbox, sandbox.urls[1])
+    traffic = Traffic(client.create_producer(topic), SECONDS)
+    with disturbed(lambda: sandbox.fault(1, "freeze", 2.5), SECONDS):
+        traffic.run()
+    assert set(traffic.results) == {client_library.Result.Ok}
+    assert ended(impatient) >= {EndReason.BROKER_SILENT}
+    receive_all_of(client.subscribe(topic, "s", initial_position=EARLIEST), traffic.sent)
+
+
+def ended(gateway: Gateway) -> set[EndReason]:
+    """Why connections did."""
+    events = [json.loads(line) for line in gateway.log.read_text().splitlines()]
+    return {EndReason(it["reason"]) for it in events if it["event"] == "connection_ended"}

@@ -22,6 +22,7 @@ from pydantic.fields import FieldInfo
 from gateway.app import check
 from gateway.config.model import Configuration, Part
 from gateway.figures import (
+    BrokerFailures,
     BrokerHealth,
     ClusterFigures,
     ListenerFigures,
@@ -264,6 +265,7 @@ def _exposition() -> str:
         clusters={"b": ClusterFigures()},
         plane=lambda: PlaneFigures(0, 0),
         brokers=lambda: [BrokerHealth("b", "127.0.0.1:6650", healthy=True)],
+        failures=lambda: [BrokerFailures("b", "silent", 0)],
     )
     chunks = [ProcessMetrics(sources).render(), *TopicExposition({"b": book}).chunks()]
     return b"".join(chunks).decode()

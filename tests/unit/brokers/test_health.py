@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from gateway.brokers import health
-from gateway.brokers.health import Brokers, Timing, connect
+from gateway.brokers.health import Brokers, Failure, Timing, connect
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.targets import REFUSED, TargetList
 from gateway.wire.contract import Address, Denial, Refusal
@@ -115,6 +115,11 @@ class Setting:
         return self.brokers.ready
 
     @property
+    def failed(self) -> dict[Failure, int]:
+        """What went wrong, where something did."""
+        return {cause: number for cause, number in self.brokers.failures().items() if number}
+
+    @property
     def happened(self) -> list[str]:
         return [event for event, _ in self.events]
 
@@ -177,6 +182,7 @@ async def test_no_broker_at_all_is_denied_without_addresses(broker: FakeBroker) 
     denial = await denied(setting.brokers)
     assert denial == Denial(Refusal.NOT_READY, 'no broker of cluster "main" is reachable')
     assert not setting.ready()
+    assert setting.failed == {Failure.REFUSED: 1, Failure.UNRESOLVED: 1}
 
 
 async def test_brokers_that_are_down_are_still_tried(broker: FakeBroker) -> None:
@@ -195,6 +201,7 @@ async def test_a_silent_broker_costs_one_attempt(
     assert await dialled(setting.brokers) == broker.address
     assert trio.current_time() == pytest.approx(2.0, abs=0.1)
     assert setting.events[0][1]["error"] == "timed out"
+    assert setting.failed == {Failure.TIMED_OUT: 1}
 
 
 async def test_all_attempts_together_have_a_deadline(
@@ -222,11 +229,12 @@ async def test_ipv6_is_dialled() -> None:
     broker.stop()
 
 
-async def test_used_up_descriptors_are_not_the_brokers_fault(
-    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOMEM])
+async def test_what_the_gateway_lacks_is_not_the_brokers_fault(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     async def starved(address: Address) -> socket.socket:
-        raise OSError(errno.EMFILE, "Too many open files")
+        raise OSError(code, "no more of it")
 
     setting = Setting(broker.address)
     await dialled(setting.brokers)
@@ -235,9 +243,34 @@ async def test_used_up_descriptors_are_not_the_brokers_fault(
         for _ in range(3):
             await denied(setting.brokers)
     assert setting.ready()
-    assert setting.happened == ["broker_up", "descriptors_exhausted"]
+    assert setting.happened == ["broker_up", "resources_exhausted"]
+    assert setting.failed == {Failure.OWN: 3}
     await dialled(setting.brokers)
-    assert setting.happened == ["broker_up", "descriptors_exhausted"]
+    assert setting.happened == ["broker_up", "resources_exhausted"]
+
+
+async def test_one_that_accepts_and_does_not_answer_comes_last_for_a_while(
+    broker: FakeBroker, other_broker: FakeBroker
+) -> None:
+    setting = Setting(broker.address, other_broker.address)
+    assert {await dialled(setting.brokers) for _ in range(2)} == {
+        broker.address,
+        other_broker.address,
+    }
+    for _ in range(2):
+        with socket.create_connection(broker.address) as sock:
+            setting.brokers.unanswered(sock)
+    for _ in range(4):
+        assert await dialled(setting.brokers) == other_broker.address
+    assert setting.happened == ["broker_up", "broker_up", "broker_silent"]
+    assert setting.failed == {Failure.SILENT: 2}
+
+
+async def test_a_silent_connection_may_be_gone_by_now(broker: FakeBroker) -> None:
+    setting = Setting(broker.address)
+    with socket.socket() as sock:
+        setting.brokers.unanswered(sock)
+    assert setting.happened == []
 
 
 # -- dialling a target --

@@ -97,10 +97,30 @@ def test_only_changes_are_news(pool: BrokerPool) -> None:
     assert pool.failed(ONE.address, 4.0)
 
 
+def test_a_silent_one_comes_last_whatever_probes_say(pool: BrokerPool) -> None:
+    pool.succeeded(ONE.address, 0.0)
+    assert pool.silent(ONE.address, 1.0)
+    pool.succeeded(ONE.address, 2.0)
+    assert pool.ready
+    assert {pool.candidates(8.9)[-1] for _ in range(6)} == {ONE}
+    assert Counter(pool.candidates(9.0)[0] for _ in range(6)) == {ONE: 2, TWO: 2, THREE: 2}
+
+
+def test_silences_in_a_row_are_remembered_for_longer(pool: BrokerPool) -> None:
+    assert pool.silent(ONE.address, 0.0)
+    assert not pool.silent(ONE.address, 1.0)  # the same one
+    assert not pool.silent(ONE.address, 8.0)
+    assert pool.candidates(23.9)[-1] == ONE
+    assert not pool.silent(ONE.address, 24.0)
+    assert pool.candidates(24.0 + LONGEST_BACK_OFF - 0.1)[-1] == ONE
+    assert pool.silent(ONE.address, 24.0 + 2 * LONGEST_BACK_OFF + 0.1)  # long forgotten
+
+
 def test_an_unknown_address_is_no_news(pool: BrokerPool) -> None:
     stranger = Address("10.9.9.9", 6650)
     assert not pool.succeeded(stranger, 0.0)
     assert not pool.failed(stranger, 0.0)
+    assert not pool.silent(stranger, 0.0)
     assert len(pool.snapshot()) == 3
 
 

@@ -128,6 +128,11 @@ class FakeDialler:
         self.brokers: list[socket.socket] = []
         self.denial: Denial | None = None
         self.delay = 0.0
+        self.silent = 0  # how often it did not answer
+
+    def unanswered(self, sock: socket.socket) -> None:
+        """See `Dialler`."""
+        self.silent += 1
 
     async def dial(self, target: Address | None = None) -> tuple[socket.socket, Address] | Denial:
         """See `Dialler`."""

@@ -13,6 +13,7 @@ import trio.testing
 
 from gateway.errors import PeerError
 from gateway.front.connection import Connection
+from gateway.front.conversation import Conversation
 from gateway.front.jobs import PATIENCE, Jobs
 from gateway.front.leg import Leg
 from gateway.front.side import AT_ONCE, KEPT
@@ -47,6 +48,11 @@ class FakeServer:
     ends: list[EndReason] = field(default_factory=list)
     crashes: list[Exception] = field(default_factory=list)
     denial: Denial | None = None
+    silent: int = 0
+
+    def unanswered(self, conversation: Conversation) -> None:
+        """See `Server`."""
+        self.silent += conversation.silent is not None
 
     async def connect(self, target: Address | None) -> Leg | Denial:
         """See `Server`."""
@@ -222,6 +228,7 @@ async def test_a_broker_that_says_nothing_is_an_answer_in_time(
         assert isinstance(result, Denial)
         assert result.refusal is Refusal.TIMEOUT
         assert trio.current_time() - began >= PATIENCE
+        assert world.server.silent == 1
         assert world.open_connections == 0
 
 

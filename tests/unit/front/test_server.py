@@ -274,6 +274,7 @@ async def test_a_broker_that_says_nothing(autojump_clock: trio.testing.MockClock
         client.say(hello())
         assert await client.hear_all() == passing(b"the handshake took too long")
         assert running.ended == {EndReason.HANDSHAKE_TIMEOUT: 1}
+        assert running.dialler.silent == 1
         assert await running.dialler.broker().hear_all() == hello()
 
 
@@ -297,6 +298,7 @@ async def test_a_client_that_does_not_answer(autojump_clock: trio.testing.MockCl
         client = running.connect()
         client.say(hello())
         assert await client.hear_all() == welcome(b"who are you?") + passing(b"late")
+        assert running.dialler.silent == 0
 
 
 async def test_a_client_that_does_not_read_its_farewell(
@@ -425,6 +427,7 @@ async def test_without_descriptors_nobody_is_accepted_for_a_moment(
             await running.open()
             # Not in a busy loop: time has passed between.
             assert trio.current_time() - began >= 10 * NO_DESCRIPTOR_PAUSE
+            assert running.figures.accept_failures == 10
             running.server.stop()
     assert [line["event"] for line in lines[:10]] == ["accept_failed"] * 10
 

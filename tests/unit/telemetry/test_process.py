@@ -9,6 +9,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.figures import (
+    BrokerFailures,
     BrokerHealth,
     ClusterFigures,
     ListenerFigures,
@@ -28,6 +29,7 @@ def sources(
         clusters=clusters or {"main": ClusterFigures()},
         plane=lambda: PlaneFigures(buffered=7, turns=9),
         brokers=lambda: [BrokerHealth("main", "b:6650", healthy=True)],
+        failures=lambda: [BrokerFailures("main", "silent", 3)],
     )
 
 
@@ -40,7 +42,7 @@ def values(family: Metric, *labels: str) -> dict[tuple[str, ...], float]:
 
 
 def test_connections_are_told_by_listener_and_state() -> None:
-    figures = ListenerFigures(accepted=10, opening=1, open=3, stopped=True)
+    figures = ListenerFigures(accepted=10, accept_failures=2, opening=1, open=3, stopped=True)
     found = families(ProcessMetrics(sources(listeners={"clients": figures})))
     assert values(found["gateway_connections"], "listener", "state") == {
         ("clients", "opening"): 1,
@@ -48,6 +50,7 @@ def test_connections_are_told_by_listener_and_state() -> None:
         ("clients", "draining"): 3,
     }
     assert values(found["gateway_connections_accepted"], "listener") == {("clients",): 10}
+    assert values(found["gateway_accept_failures"], "listener") == {("clients",): 2}
 
 
 def test_every_end_reason_is_there_from_the_start() -> None:
@@ -74,6 +77,8 @@ def test_every_lookup_outcome_is_there_from_the_start() -> None:
 def test_brokers_plane_and_build_are_told() -> None:
     found = families(ProcessMetrics(sources()))
     assert values(found["gateway_broker_healthy"], "cluster", "broker") == {("main", "b:6650"): 1}
+    failures = values(found["gateway_broker_failures"], "cluster", "cause")
+    assert failures == {("main", "silent"): 3}
     assert values(found["gateway_buffered_bytes"]) == {(): 7}
     assert values(found["gateway_reactor_turns"]) == {(): 9}
     python = ".".join(map(str, sys.version_info[:3]))

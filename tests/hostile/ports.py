@@ -1,0 +1,76 @@
+"""A gateway that has few source ports, in a network namespace of its own.
+
+Its connections to one broker are bounded by the ports that the kernel may choose from, 28,000 by
+default. Here thirty clients use them up.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import struct
+import sys
+from itertools import count
+from pathlib import Path
+
+from gateway.wire.contract import EndReason
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
+
+from .peers import CONNECT, Broker, Client
+from .process import Gateway, until
+
+PORTS = 30
+RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+SIOCSIFFLAGS = 0x8914
+IFF_UP = 1
+
+
+def bring_up_loopback() -> None:
+    """A new namespace has one, and it is down."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
+
+
+def use_them_up(gateway: Gateway) -> list[Client]:
+    """Clients until one is told that there is no broker."""
+    clients: list[Client] = []
+    while len(clients) <= PORTS:
+        # Each from an address of its own: it has a port of that one.
+        source = f"127.0.1.{len(clients) + 1}"
+        clients.append(Client(gateway.ports["passing"], source=source))
+        clients[-1].say(CONNECT)
+        answer = clients[-1].hear()
+        if answer.type == BaseCommand.ERROR:
+            assert answer.error.error == ServerError.ServiceNotReady
+            return clients
+    raise AssertionError("there was a port for each")
+
+
+def main(folder: Path) -> None:
+    bring_up_loopback()
+    broker = Broker()  # it chooses a port, and the gateway is given some, from the wide range
+    gateway = Gateway([broker], folder, {"idle": "1h"})
+    RANGE.write_text(f"40000 {40000 + PORTS - 1}")
+    clients = use_them_up(gateway)
+    assert +gateway.metrics().ended("passing") == {EndReason.NO_BROKER: 1}
+    assert gateway.failures("own") > 0
+    assert gateway.logged("resources_exhausted")
+    assert gateway.healthy, "the broker is blamed for it"
+    for client in clients:
+        client.close()
+    tries = count(1)
+    assert until(lambda: serves(gateway, next(tries))), "it does not recover"
+    gateway.stop()
+    print(f"{EndReason.NO_BROKER.value} and back")
+
+
+def serves(gateway: Gateway, number: int) -> bool:
+    """Whether a client is let in: ports are free again a second after their use."""
+    with Client(gateway.ports["serving"], source=f"127.0.2.{number}") as client:
+        client.say(CONNECT)
+        return client.hear().type == BaseCommand.CONNECTED
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

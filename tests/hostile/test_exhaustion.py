@@ -1,0 +1,55 @@
+"""The gateway itself lacks something: nobody else is blamed for it, and it recovers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.wire.contract import EndReason
+
+from .peers import CONNECT, Broker, Client
+from .process import CHECKOUT, Gateway, until
+
+DESCRIPTORS = 60
+"""What the process may have: some forty more than it has when nobody is there."""
+
+WITH_FEW = ("sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh")
+
+ALONE = ("unshare", "--map-root-user", "--net")
+"""In a network namespace of its own, of which everybody may set the range of ports."""
+
+
+def test_descriptors_are_used_up(broker: Broker, tmp_path: Path) -> None:
+    gateway = Gateway([broker], tmp_path, {}, wrapper=WITH_FEW)
+    try:
+        clients = [Client(gateway.ports["passing"]) for _ in range(DESCRIPTORS)]
+        for client in clients:
+            client.say(CONNECT)
+        assert until(lambda: gateway.logged("accept_failed"))
+        assert until(lambda: gateway.logged("resources_exhausted"))
+        for client in clients:
+            client.close()
+        gateway.serves()
+        ended = +gateway.metrics().ended("passing")
+        gone = {EndReason.CLIENT_CLOSED, EndReason.CLIENT_LOST}
+        assert ended.keys() <= {EndReason.NO_BROKER, *gone}
+        assert ended[EndReason.NO_BROKER] > 0
+        assert gateway.failures("own") >= ended[EndReason.NO_BROKER]
+        assert sum(gateway.metrics().matching("gateway_accept_failures_total{")) > 0
+        assert gateway.healthy
+        assert not gateway.logged("broker_down")
+    finally:
+        gateway.stop()
+
+
+def test_source_ports_are_used_up(tmp_path: Path) -> None:
+    """See `ports`."""
+    if subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no network namespace can be made here")
+    command = [*ALONE, sys.executable, "-m", "tests.hostile.ports", str(tmp_path)]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{EndReason.NO_BROKER.value} and back\n"

@@ -1,0 +1,103 @@
+"""Peers that are there no more and say nothing of it: they hang, or their machine is gone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.wire.contract import EndReason
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.frames import Kind
+from tests.support.frames import message, simple, tail
+
+from .peers import CONNECTED, Broker, Client, Wire
+from .process import Gateway, until
+
+PING = simple(Kind.PING)
+SOON = 0.2
+"""Seconds between two words of a peer that lives."""
+
+
+@pytest.fixture(scope="module")
+def impatient(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """It waits a second where others wait a minute."""
+    deadlines = {"silent": "1s", "stalled": "1s", "idle": "1h"}
+    gateway = Gateway([broker], tmp_path_factory.mktemp("impatient"), deadlines)
+    yield gateway
+    gateway.serves()
+    gateway.stop()
+
+
+def pings(wire: Wire, gone: threading.Event) -> None:
+    """Say a word now and then, until the end."""
+    while not gone.wait(SOON):
+        wire.say(PING)
+
+
+def test_a_client_that_is_silent(impatient: Gateway, broker: Broker) -> None:
+    gone = threading.Event()
+
+    def speaks(wire: Wire) -> None:
+        wire.say(CONNECTED)
+        pings(wire, gone)
+
+    with (
+        broker.playing(speaks),
+        impatient.expecting("passing", EndReason.CLIENT_SILENT),
+        Client(impatient.ports["passing"]).open() as client,
+    ):
+        assert {command.type for command in client.hear_all()} == {BaseCommand.PING}
+        gone.set()
+
+
+def test_a_broker_that_is_silent(impatient: Gateway, broker: Broker) -> None:
+    def freezes(wire: Wire) -> None:
+        wire.say(CONNECTED)
+        wire.hear_all()
+
+    gone = threading.Event()
+    with (
+        broker.playing(freezes),
+        impatient.expecting("passing", EndReason.BROKER_SILENT),
+        Client(impatient.ports["passing"]).open() as client,
+    ):
+        speaking = threading.Thread(target=pings, args=(client, gone))
+        speaking.start()
+        assert client.hear_all() == []
+        gone.set()
+        speaking.join()
+
+
+def test_a_client_that_takes_nothing(impatient: Gateway, broker: Broker) -> None:
+    def floods(wire: Wire) -> None:
+        wire.say(CONNECTED)
+        wire.say(message(1, tail(b"", b"x" * 100_000)) * 200)
+
+    gone = threading.Event()
+    with broker.playing(floods), impatient.expecting("passing", EndReason.CLIENT_STALLED):
+        client = Client(impatient.ports["passing"], receive_buffer=4096).open()
+        speaking = threading.Thread(target=pings, args=(client, gone))  # it is not silent
+        speaking.start()
+        assert until(lambda: impatient.metrics().ended("passing")[EndReason.CLIENT_STALLED])
+        gone.set()
+        speaking.join()
+        client.close()
+
+
+def test_a_broker_that_takes_nothing(impatient: Gateway, broker: Broker) -> None:
+    gone = threading.Event()
+
+    def hangs(wire: Wire) -> None:
+        wire.say(CONNECTED)
+        pings(wire, gone)  # as one that is short of memory: it speaks, and does not read
+
+    with (
+        broker.playing(hangs),
+        impatient.expecting("passing", EndReason.BROKER_STALLED),
+        Client(impatient.ports["passing"]).open() as client,
+    ):
+        client.say(PING * 2_000_000)
+        client.hear_all()
+        gone.set()
