@@ -12,18 +12,21 @@ class Memory:
 
     `used`: bytes pending towards peers, collected, held and carried, of all pairs. Above `bound` no
     pump reads on until it falls: what is kept was already received, so it can only shrink.
+    Above `ample` each read is a small one: peers that do not read fill the first half, and would
+    stop everybody else too if the other half did not go far.
     `full_since`: when a pump first found it so, and none found it otherwise since.
 
     The buffer is received into and scanned within one call; it is never lent.
     """
 
-    __slots__ = ("bound", "buffer", "full_since", "size", "used", "view")
+    __slots__ = ("ample", "bound", "buffer", "full_since", "size", "used", "view")
 
     def __init__(self, buffer_size: int, bound: int) -> None:
         self.size = buffer_size
         self.buffer = bytearray(buffer_size + CARRY_ROOM)
         self.view = memoryview(self.buffer)
         self.bound = bound
+        self.ample = bound // 2
         self.used = 0
         self.full_since: float | None = None
 

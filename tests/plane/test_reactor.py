@@ -243,6 +243,21 @@ def test_the_bound_is_exceeded_by_one_chunk_at_most(tight: Plane) -> None:
     assert tight.memory.used <= tight.memory.bound + BUFFER
 
 
+def test_many_who_do_not_read_stop_nobody_else() -> None:
+    """They share the second half of the memory by small reads."""
+    plane = Plane(PlaneSettings(buffer=BUFFER, memory=8 * BUFFER))
+    innocent = plane.open()
+    pairs = [stall(plane) for _ in range(40)]
+    assert plane.memory.bound // 2 < plane.memory.used <= plane.memory.bound
+    innocent.client.say(passing(b"y"))
+    plane.turn()
+    assert innocent.broker.hear() == passing(b"y")
+    for pair in pairs:
+        plane.until(lambda pair=pair: len(pair.broker.hear()) == 60_000)  # type: ignore[misc]
+    assert plane.memory.used == 0
+    plane.close()
+
+
 def test_those_who_keep_most_go_if_memory_stays_full(tight: Plane) -> None:
     """Otherwise peers that never read would stop all others."""
     innocent = tight.open()
