@@ -339,9 +339,8 @@ class ToClientScanner(_FrameScanner):
                 frame_end = pos + 4 + total
                 if at + 12 <= end:
                     magic, _, length, first = _metadata_head(chunk, at)
-                    (ids,) = _size(chunk, pos + 10)
                 else:
-                    magic = length = first = ids = 0
+                    magic = length = first = 0
                 begin = at + 10
                 metadata_end = begin + length
                 if magic != CHECKSUM_MAGIC or metadata_end > frame_end:
@@ -350,6 +349,7 @@ class ToClientScanner(_FrameScanner):
                         break
                     begin, metadata_end = found
                     first = 0
+                (ids,) = _size(chunk, pos + 10)  # the whole command is here
                 consumer = ids & 127 if ids & _ID == _MESSAGE_ID else _id(chunk, pos + 8, at)
                 account = consumers.get(consumer, unknown)
                 if metadata_end > end:
