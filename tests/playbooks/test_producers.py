@@ -217,6 +217,14 @@ def test_a_clients_close_waits_behind_its_held_frames(play: Play) -> None:
     play.broker(success(2)).gives(Forward(), play.over)
 
 
+def test_a_close_with_an_id_of_ours_does_not_even_wait(play: Play) -> None:
+    """It would be found when the gateway stops, where nobody is at fault any more."""
+    opened(play).account.hold()
+    with pytest.raises(PeerError, match="beyond 2\\^63"):
+        play.client(close_producer(1, request=1 << 63))
+    play.leave().happens()
+
+
 def test_a_close_that_waited_goes_on_when_the_broker_closes_first(play: Play) -> None:
     account = opened(play).account
     account.hold()

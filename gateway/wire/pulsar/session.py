@@ -202,6 +202,7 @@ class PulsarSession:
 
     def _close_producer(self, command: BaseCommand, frame: bytes) -> Effects:
         close = command.close_producer
+        check_request(close.request_id)
         handle = self._handles.producers.get(close.producer_id)
         if handle is not None and handle.state is State.OPEN and handle.account.held:
             handle.close = frame  # an overtaken SEND would cost the client its connection
