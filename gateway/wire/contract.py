@@ -422,6 +422,12 @@ class Session(Protocol):
         """Go on with the result of a job that a `Start` asked for."""
         ...
 
+    def reset(self, account: Account) -> Effects | None:
+        """Have a client open the producer of this account again: one more step, to be called until
+        it answers None. What is held of it is discarded; the client sends it again.
+        """
+        ...
+
     def leave(self, now: float) -> Effects | None:
         """The gateway stops: one more step of moving the client elsewhere, to be called until
         it answers None, which says that nothing is left here.

@@ -78,6 +78,7 @@ class Connection:
         self.consumers: dict[int, Consumer] = {}
         self._closed: set[int] = set()  # producers that we closed
         self.refuse_next = False
+        self.elsewhere = ""  # where the topic of the next one to be opened has migrated to
 
     # -- what comes ----------------------------------------------------------------------------
 
@@ -113,13 +114,23 @@ class Connection:
             self._say(frames.error(request))
         return refused
 
+    def _is_gone(self, id: int, *, produces: bool) -> bool:
+        """Whether the topic has migrated; these two frames are all of the answer then."""
+        url, self.elsewhere = self.elsewhere, ""
+        if url:
+            self._say(frames.migrated(id, 0 if produces else 1, url))
+            self._say(frames.close_producer(id) if produces else frames.close_consumer(id))
+        return bool(url)
+
     def _producer(self, asked: Any) -> None:
+        known = self.producers.get(asked.producer_id)
+        if known is None and self._is_gone(asked.producer_id, produces=True):
+            return
         if self._refuses(asked.request_id):
             return
         assert self.others.crossed or not self._is_open_elsewhere(asked.producer_id), (
             f"producer {asked.producer_id} is opened here before it is closed there"
         )
-        known = self.producers.get(asked.producer_id)
         topic = self.topics[asked.topic]
         if known is None or known.topic is not topic:
             known = self.producers[asked.producer_id] = Producer(topic, asked.request_id)
@@ -146,13 +157,17 @@ class Connection:
 
     def _close_producer(self, close: Any) -> None:
         producer = self.producers.pop(close.producer_id, None)
-        # A gateway that stops keeps SENDs back: their client has no receipt, and knows it.
-        if producer is not None and not self.link.stops and not self.others.crossed:
+        # A gateway that stops, or resets, keeps SENDs back: their client has no receipt.
+        kept_back = self.link.stops or self.link.resets
+        if producer is not None and not kept_back and not self.others.crossed:
             said = self.said[producer.opened_by]
             assert producer.got == said, f"a close overtakes {said - producer.got} SENDs"
         self._say(frames.success(close.request_id))
 
     def _subscribe(self, asked: Any) -> None:
+        known = asked.consumer_id in self.consumers
+        if not known and self._is_gone(asked.consumer_id, produces=False):
+            return
         if self._refuses(asked.request_id):
             return
         self.consumers[asked.consumer_id] = Consumer(self.topics[asked.topic])
@@ -176,16 +191,25 @@ class Connection:
         for _ in range(min(most, len(writing))):
             self._say(frames.receipt(id, writing.popleft()))
 
-    def close_producer(self, id: int) -> None:
-        """Its topic goes elsewhere."""
+    def close_producer(self, id: int, **where: Any) -> None:
+        """Its topic goes elsewhere; the client may be told where that is."""
         del self.producers[id]
         self._closed.add(id)
-        self._say(frames.close_producer(id))
+        self._say(frames.close_producer(id, **where))
 
-    def close_consumer(self, id: int) -> None:
-        """Its topic goes elsewhere."""
+    def close_consumer(self, id: int, **where: Any) -> None:
+        """Its topic goes elsewhere; the client may be told where that is."""
         del self.consumers[id]
-        self._say(frames.close_consumer(id))
+        self._say(frames.close_consumer(id, **where))
+
+    def migrate(self, topic: Topic, url: str) -> None:
+        """All of a topic goes to another cluster."""
+        for id in [id for id, it in self.producers.items() if it.topic is topic]:
+            self._say(frames.migrated(id, 0, url))
+            self.close_producer(id)
+        for id in [id for id, it in self.consumers.items() if it.topic is topic]:
+            self._say(frames.migrated(id, 1, url))
+            self.close_consumer(id)
 
     def dispatch(self, id: int) -> bool:
         """Send a consumer its next message; False where there is none, or no permit."""

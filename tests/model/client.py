@@ -140,6 +140,10 @@ class Client:
                 shut = command.close_consumer
                 consumer = self.consumers[shut.consumer_id]
                 self._closed(link, consumer, shut.assignedBrokerServiceUrl)
+            case Kind.TOPIC_MIGRATED:
+                news = command.topicMigrated
+                parties = self.consumers if news.resource_type else self.producers
+                self._migrated(link, parties[news.resource_id])
             case Kind.MESSAGE:
                 got = command.message
                 consumer = self.consumers[got.consumer_id]
@@ -183,6 +187,11 @@ class Client:
             party.state, party.request = State.CLOSED, 0
             if elsewhere:
                 party.link = None
+
+    def _migrated(self, link: Direct, party: Party) -> None:
+        """It is opened again in the other cluster, which to this model is the same one."""
+        if party.link is link and party.state in (State.OPEN, State.OPENING):
+            party.state, party.request, party.link = State.CLOSED, 0, None
 
     def _receipt(self, producer: Producer, sequence: int) -> None:
         if not producer.pending or sequence < producer.pending[0]:

@@ -68,6 +68,14 @@ class Direct:
 
     can_stop = False
     stops = False
+    resets = False
+    """Whether it ever kept back what a client said, and let the client say it again."""
+
+    def reset(self, account: Account) -> None:
+        """A limit has held the account for too long."""
+
+    def go_on(self) -> None:
+        """One more step of what was begun so."""
 
     def leave(self, now: float) -> bool:
         """What lies between stops: one more step of that. False: nothing is left here."""
@@ -91,6 +99,7 @@ class Gateway(Direct):
         )
         self.session = PulsarSession(listener(self.gate, Mode.PASS_THROUGH), client, BROKER_1)
         self.held = HeldFrames(Memory(1, 1 << 30))
+        self._resetting: list[Account] = []
         self._waiting: dict[Direction, Frames] = {way: deque() for way in Direction}
         self._out = {Direction.TO_BROKER: self.to_broker, Direction.TO_CLIENT: self.to_client}
 
@@ -154,6 +163,20 @@ class Gateway(Direct):
     def grant_all(self) -> None:
         for account in self.gate.live:
             self.grant(account, 1 << 40)
+
+    def reset(self, account: Account) -> None:
+        self.resets = True
+        self._resetting.append(account)
+        self.go_on()
+
+    def go_on(self) -> None:
+        self._resetting = [account for account in self._resetting if self._reset(account)]
+
+    def _reset(self, account: Account) -> bool:
+        effects = self.session.reset(account)
+        for effect in effects or ():
+            self._carry_out(effect, Direction.TO_CLIENT, b"")
+        return effects is not None
 
     can_stop = True
 

@@ -24,6 +24,7 @@ from hypothesis.stateful import (
 )
 
 from gateway.wire.contract import Account
+from tests.playbooks.gate import OTHER_CLUSTER, URL_2
 
 from .broker import Connection, Connections, Topic
 from .client import Client, Consumer, Party, Producer, State
@@ -36,6 +37,7 @@ MOST_GATEWAYS = 3  # that live or stop at a time
 MOST_LOSSES = 2  # more, and little else happens
 
 SOME = st.integers(0, 1000)
+ELSEWHERE = st.sampled_from([f"pulsar://{OTHER_CLUSTER}", "pulsar://unknown.example:6650"])
 
 
 class World(RuleBasedStateMachine):
@@ -127,16 +129,29 @@ class World(RuleBasedStateMachine):
 
     # -- the broker ----------------------------------------------------------------------------
 
-    @rule(pick=SOME)
-    def unloads(self, pick: int) -> None:
-        """One topic: everybody on it is closed."""
+    @rule(pick=SOME, where=st.sampled_from(["", URL_2]))
+    def unloads(self, pick: int, where: str = "") -> None:
+        """One topic: everybody on it is closed, and told where to go on or not."""
+        told = {"assignedBrokerServiceUrl": where} if where else {}
         topic = self.topics[TOPICS[pick % len(TOPICS)]]
         self.disturbed = True
         for broker in self.connections:
             for id in [id for id, it in broker.producers.items() if it.topic is topic]:
-                broker.close_producer(id)
+                broker.close_producer(id, **told)
             for id in [id for id, it in broker.consumers.items() if it.topic is topic]:
-                broker.close_consumer(id)
+                broker.close_consumer(id, **told)
+
+    @rule(pick=SOME, url=ELSEWHERE)
+    def migrates(self, pick: int, url: str) -> None:
+        """One topic goes to another cluster, which has a gateway or has none."""
+        self.disturbed = True
+        for broker in self.connections:
+            broker.migrate(self.topics[TOPICS[pick % len(TOPICS)]], url)
+
+    @rule(url=ELSEWHERE)
+    def has_migrated(self, url: str) -> None:
+        """Whoever is opened next hears of it instead of an answer."""
+        self.connections[-1].elsewhere = url
 
     @rule()
     def refuses(self) -> None:
@@ -174,6 +189,25 @@ class World(RuleBasedStateMachine):
         if accounts:
             link, account = accounts[pick % len(accounts)]
             link.grant(account, messages)
+
+    @rule()
+    def the_rules_change(self) -> None:
+        """All limits begin anew, with nothing granted yet."""
+        for link, account in self._accounts():
+            link.hold(account)
+
+    @rule(pick=SOME)
+    def resets(self, pick: int) -> None:
+        """A producer was held for too long."""
+        accounts = self._accounts()
+        if accounts:
+            link, account = accounts[pick % len(accounts)]
+            link.reset(account)
+
+    @rule()
+    def resets_go_on(self) -> None:
+        for connection in self.connections:
+            connection.link.go_on()
 
     def _accounts(self) -> list[tuple[Direct, Account]]:
         links = (connection.link for connection in self.connections)
@@ -266,6 +300,8 @@ class World(RuleBasedStateMachine):
         for _ in range(200):
             for connection in self.connections:
                 connection.refuse_next = False
+                connection.elsewhere = ""
+                connection.link.go_on()
                 connection.link.grant_all()
             self._move_all()
             for broker in self.connections:

@@ -133,6 +133,10 @@ class FakeSession:
         self.resumed.append((token, result))
         return self.resumption(token, result)
 
+    def reset(self, account: Account) -> Effects | None:
+        """See `Session`."""
+        return None
+
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""
         return self.departure(now)

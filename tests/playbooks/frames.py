@@ -106,6 +106,11 @@ def unsubscribe(id: int = 1, *, request: int = 2) -> bytes:
     return frame(Kind.UNSUBSCRIBE, consumer_id=id, request_id=request)
 
 
+def migrated(id: int, kind: int, url: str = "pulsar://unknown.example:6650") -> bytes:
+    """The topic of a producer (kind 0) or consumer (kind 1) has gone to another cluster."""
+    return frame(Kind.TOPIC_MIGRATED, resource_id=id, resource_type=kind, brokerServiceUrl=url)
+
+
 def close_consumer(id: int = 1, *, request: int = NO_REQUEST, **fields: Any) -> bytes:
     return frame(Kind.CLOSE_CONSUMER, consumer_id=id, request_id=request, **fields)
 

@@ -152,6 +152,10 @@ class Play:
         assert (cleared, scanner.stop) == (0, len(frame))
         return Outcome(self.session.decide(direction, frame, now=0.0))
 
+    def reset(self) -> Outcome:
+        """A limit has the latest producer opened again, and this is the next step of that."""
+        return Outcome(self.session.reset(self.account))
+
     def leave(self, now: float = 0.0) -> Outcome:
         """The gateway stops, and this is its next step."""
         return Outcome(self.session.leave(now))
@@ -171,7 +175,7 @@ class Play:
         return Discard(self.account)
 
     def state(self, action: Action, id: int = 1) -> State | None:
-        handle = self.session._handles.table(action).get(id)
+        handle = self.session.incarnations.handles.table(action).get(id)
         return None if handle is None else handle.state
 
 

@@ -153,7 +153,7 @@ def test_further_closes_are_not_kept_in_mind(play: Play) -> None:
     for request in range(2, 9):
         play.client(close_consumer(1, request=request)).forwards()
         play.client(unsubscribe(1, request=100 + request)).forwards()
-    assert len(play.session._handles._awaited) == 1
+    assert len(play.session.incarnations.handles._awaited) == 1
     play.broker(success(102)).forwards()
     play.broker(success(2)).gives(Forward(), play.over)
 

@@ -21,10 +21,13 @@ from .frames import (
     error,
     frame,
     framed,
+    migrated,
     number_field,
     producer,
+    producer_success,
     raw,
     read,
+    send,
     send_error,
     subscribe,
 )
@@ -271,3 +274,16 @@ def test_a_migration_leads_to_the_other_gateway(play: Play, field: str) -> None:
 def test_a_migration_to_where_no_gateway_is_known_is_withheld(play: Play, url: str) -> None:
     said = frame(Kind.TOPIC_MIGRATED, resource_id=1, resource_type=0, brokerServiceUrl=url)
     play.broker(said).drops()
+
+
+def test_a_withheld_migration_that_answers_a_request_is_answered_by_the_gateway(play: Play) -> None:
+    """Nothing else would answer it, and the client would wait until its patience ends."""
+    play.client(producer(1, request=7)).happens()
+    effects = play.broker(migrated(1, 0)).effects
+    assert effects is not None
+    told = read(next(it.data for it in effects if isinstance(it, Inject)))
+    assert (told.error.request_id, told.error.error) == (7, ServerError.ServiceNotReady)
+    play.broker(close_producer(1)).happens()
+    play.client(producer(1, request=8)).forwards()
+    play.broker(producer_success(8)).forwards()
+    play.client(send(1)).passes()

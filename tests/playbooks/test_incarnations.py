@@ -86,7 +86,7 @@ class Chaos:
     # -- the policy ----------------------------------------------------------------------------
 
     def is_leased(self, id: int, number: int) -> None:
-        handle = self.play.session._handles.producers.get(id)
+        handle = self.play.session.incarnations.handles.producers.get(id)
         if handle is not None:
             handle.account.hold()
             handle.account.grant(number)
@@ -131,7 +131,7 @@ class Chaos:
     # -- what must hold ------------------------------------------------------------------------
 
     def check(self) -> None:
-        handles, live = self.play.session._handles, set(self.play.gate.live)
+        handles, live = self.play.session.incarnations.handles, set(self.play.gate.live)
         assert {handle.account for handle in handles if not handle.released} == live
         assert len(handles._awaited) <= 3 * len(handles)
         to_broker, to_client = self.play.session.scanners
@@ -143,7 +143,7 @@ class Chaos:
     def end(self) -> None:
         self.play.session.close()
         assert Counter(self.play.gate.released) == Counter(self.play.gate.admitted)
-        assert len(self.play.session._handles) == 0
+        assert len(self.play.session.incarnations.handles) == 0
 
 
 REQUESTS: list[Asking] = [producer, close_producer, subscribe, close_consumer, unsubscribe]

@@ -283,7 +283,7 @@ def test_a_close_by_the_broker_of_an_unknown_producer_passes(play: Play) -> None
 def test_a_producer_may_be_closed_by_the_broker_without_an_answer(play: Play) -> None:
     play.client(producer(1, request=5)).forwards()
     play.broker(close_producer(1)).gives(Forward(), play.over)
-    assert play.session._handles._awaited == {}
+    assert play.session.incarnations.handles._awaited == {}
 
 
 def test_both_sides_close_at_once(play: Play) -> None:
@@ -308,7 +308,7 @@ def test_a_producer_given_up_before_its_answer_may_never_get_one(play: Play) -> 
     play.client(producer(1, request=1)).forwards()
     play.client(close_producer(1, request=2)).forwards()
     play.broker(success(2)).gives(Forward(), play.over)
-    assert play.session._handles._awaited == {}
+    assert play.session.incarnations.handles._awaited == {}
 
 
 def test_a_queued_producer_given_up_does_not_open(play: Play) -> None:

@@ -16,7 +16,8 @@ from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Bounds, Mode
 from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
 from gateway.wire.pulsar.ids import State
-from gateway.wire.pulsar.session import _HANDLERS, FRAME_PADDING
+from gateway.wire.pulsar.incarnations import EVENTS
+from gateway.wire.pulsar.session import FRAME_PADDING, HANDLERS
 from gateway.wire.pulsar.tables import COUNTED, STOPS
 
 from .frames import (
@@ -26,6 +27,7 @@ from .frames import (
     connect,
     error,
     message,
+    migrated,
     producer,
     producer_success,
     queued,
@@ -88,7 +90,9 @@ def test_each_command_stands_in_one_row() -> None:
 def test_every_command_that_is_decided_stops() -> None:
     """Handlers of commands that pass would be dead code; a SEND stops where it may not pass."""
     for direction in Direction:
-        assert set(_HANDLERS[direction]) <= STOPS[direction] | COUNTED[direction]
+        decided = set(HANDLERS[direction]) | set(EVENTS[direction])
+        assert decided <= STOPS[direction] | COUNTED[direction]
+        assert not set(HANDLERS[direction]) & set(EVENTS[direction])
 
 
 # -- the tables of states ----------------------------------------------------------------------
@@ -116,6 +120,13 @@ def leave(play: Play) -> str:
     return play.leave().words
 
 
+def reset(play: Play) -> str:
+    if not play.gate.admitted:
+        return "nothing"
+    step = play.reset()
+    return "nothing" if step.effects is None else step.words or "wait"
+
+
 OPEN_PRODUCER = by_client(producer(1, request=OPENING))
 CLOSE_PRODUCER = by_client(close_producer(1, request=CLOSING))
 PRODUCER_READY = by_broker(producer_success(OPENING))
@@ -128,6 +139,7 @@ PRODUCER_STATES: dict[str, Said] = {
     "open": many(OPEN_PRODUCER, PRODUCER_READY),
     "closing": many(OPEN_PRODUCER, CLOSE_PRODUCER),
     "abandoned": many(by_client(producer(1, request=1)), OPEN_PRODUCER, by_broker(error(OPENING))),
+    "resetting": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), reset),
     "leaving": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), leave),
     "moving": many(OPEN_PRODUCER, PRODUCER_READY, leave),
 }
@@ -143,8 +155,10 @@ PRODUCER_EVENTS: dict[str, Said] = {
     "broker: ERROR to CLOSE_PRODUCER": by_broker(error(CLOSING)),
     "broker: SUCCESS or ERROR to our close": by_broker(success(FIRST_OWN_REQUEST)),
     "broker: CLOSE_PRODUCER": by_broker(close_producer(1)),
+    "broker: TOPIC_MIGRATED, withheld": by_broker(migrated(1, 0)),
     "broker: SEND_RECEIPT": by_broker(receipt(1)),
     "broker: SEND_ERROR": by_broker(send_error(1)),
+    "gateway: reset": reset,
 }
 
 SUBSCRIBE = by_client(subscribe(1, request=OPENING))
@@ -174,6 +188,7 @@ CONSUMER_EVENTS: dict[str, Said] = {
     "broker: ERROR to CLOSE_CONSUMER": by_broker(error(CLOSING)),
     "broker: SUCCESS or ERROR to our close": by_broker(error(FIRST_OWN_REQUEST)),
     "broker: CLOSE_CONSUMER": by_broker(close_consumer(1)),
+    "broker: TOPIC_MIGRATED, withheld": by_broker(migrated(1, 1)),
     "broker: MESSAGE": by_broker(message(1)),
 }
 

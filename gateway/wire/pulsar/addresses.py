@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from gateway.wire.contract import Address, Denial, Gate, Refusal
+from gateway.wire.contract import FORWARD, Address, Denial, Effects, Gate, Refusal, Replace
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.commands import encode, kind_of
 from gateway.wire.pulsar.frames import Kind
 
 ADVERTISED_PORT = 6650
@@ -59,6 +60,12 @@ class Veil:
     def cleaned(self, text: str | bytes) -> str:
         """A broker's text for a client. Protobuf hands out bytes where it is not UTF-8."""
         return self.gate.clean(text.decode(errors="replace") if isinstance(text, bytes) else text)
+
+    def hidden(self, command: BaseCommand, frame: bytes) -> Effects:
+        """A broker's command on its way to the client."""
+        if self.hide(command, kind_of(command, frame)):
+            return (Replace(encode(command)),)
+        return FORWARD
 
     def hide(self, command: BaseCommand, kind: int) -> bool:
         """Rewrite a command in place. Answers whether anything was changed."""

@@ -9,6 +9,7 @@ An *incarnation* is one (id, request that opened it). Its states:
 - *open*.
 - *unsubscribing*, *closing*: the client's UNSUBSCRIBE or CLOSE was forwarded.
 - *abandoned*: its client knows that it is gone, and the broker may still have it. No account.
+- *resetting*: the client is to open it again, for the gateway's sake; its receipts are awaited.
 - *leaving*: the gateway stops; a producer's receipts are awaited.
 - *moving*: the gateway has closed it at the broker, and awaits the answer.
 
@@ -33,6 +34,7 @@ class State(Enum):
     UNSUBSCRIBING = auto()
     CLOSING = auto()
     ABANDONED = auto()
+    RESETTING = auto()
     LEAVING = auto()
     MOVING = auto()
 

@@ -56,7 +56,7 @@ class Leaving:
         request = next(self._requests)
         self._waiting[request] = handle
         self._since[handle] = now
-        return encode(_close(handle, request))
+        return encode(closing(handle, request))
 
     def awaits(self, request_id: int) -> bool:
         """Whether the request was ours."""
@@ -75,7 +75,7 @@ class Leaving:
 
         A broker without an alias is left out: then the client looks up again.
         """
-        command = _close(handle, NO_REQUEST)
+        command = closing(handle, NO_REQUEST)
         alias = None if self._broker is None else self._veil.alias_url(self._broker)
         if isinstance(alias, str):
             of_producer = handle.action is Action.PRODUCE
@@ -84,7 +84,8 @@ class Leaving:
         return encode(command)
 
 
-def _close(handle: Handle, request_id: int) -> BaseCommand:
+def closing(handle: Handle, request_id: int) -> BaseCommand:
+    """The command that closes a producer or a consumer, by either side."""
     if handle.action is Action.PRODUCE:
         command = BaseCommand(type=BaseCommand.CLOSE_PRODUCER)
         command.close_producer.producer_id = handle.id

@@ -9,7 +9,16 @@ from __future__ import annotations
 from google.protobuf.message import DecodeError
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Denial, Direction, Effects, EndReason, Scanner, Session, Trace
+from gateway.wire.contract import (
+    Account,
+    Denial,
+    Direction,
+    Effects,
+    EndReason,
+    Scanner,
+    Session,
+    Trace,
+)
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import HEAD, HEADER, kind_name
 
@@ -134,6 +143,10 @@ class TracedSession:
         size = 0 if isinstance(result, Denial) else len(result)
         self._trace(Direction.TO_CLIENT, told, size, f"resume: {decision(effects)}")
         return effects
+
+    def reset(self, account: Account) -> Effects | None:
+        """See `contract.Session`."""
+        return self._inner.reset(account)
 
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""

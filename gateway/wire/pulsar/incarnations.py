@@ -1,0 +1,390 @@
+"""What each event does to the producers and consumers of one pair.
+
+docs/protocols/pulsar.md has the tables: state x event to effects and the next state. Each method
+here is one event. It changes the states, keeps both scanners and the gate's accounts in step with
+them, and answers with effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gateway.wire.contract import (
+    DROP,
+    FORWARD,
+    Account,
+    Action,
+    Address,
+    Denial,
+    Direction,
+    Discard,
+    Drop,
+    Effects,
+    Forward,
+    Hold,
+    Inject,
+    Refusal,
+)
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandTopicMigrated
+from gateway.wire.pulsar.commands import (
+    BUSY,
+    NO_REQUEST,
+    check_request,
+    decode,
+    encode,
+    error,
+    text,
+)
+from gateway.wire.pulsar.context import Client, Listener
+from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.ids import Asked, Handle, Handles, State
+from gateway.wire.pulsar.leaving import Leaving, closing, is_ours
+from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
+from gateway.wire.pulsar.topics import is_brokers_own
+
+
+class Incarnations:
+    """All of one pair. `broker`: whose connection it is; None: of whichever a gateway chose."""
+
+    __slots__ = (
+        "_broker",
+        "_client",
+        "_leaving",
+        "_listener",
+        "_to_broker",
+        "_to_client",
+        "handles",
+    )
+
+    def __init__(
+        self,
+        listener: Listener,
+        client: Client,
+        broker: Address | None,
+        scanners: tuple[ToBrokerScanner, ToClientScanner],
+    ) -> None:
+        self.handles = Handles()
+        self._listener = listener
+        self._client = client
+        self._broker = broker
+        self._to_broker, self._to_client = scanners
+        self._leaving: Leaving | None = None  # made when it is needed: idle pairs are many
+
+    # -- opening -----------------------------------------------------------------------------
+
+    def producer(self, command: BaseCommand, frame: bytes) -> Effects:
+        request = command.producer
+        topic = text(request.topic)
+        return self._open(Action.PRODUCE, request.producer_id, request.request_id, topic)
+
+    def subscribe(self, command: BaseCommand, frame: bytes) -> Effects:
+        request = command.subscribe
+        topic = text(request.topic)
+        return self._open(Action.CONSUME, request.consumer_id, request.request_id, topic)
+
+    def _open(self, action: Action, id: int, request_id: int, topic: str) -> Effects:
+        check_request(request_id)
+        before = self.handles.table(action).get(id)
+        ended = self._ended(before)
+        account = self._admitted(action, topic)
+        if isinstance(account, Denial):
+            return (*ended, Drop(), Inject(Direction.TO_CLIENT, error(request_id, account)))
+        state = State.OPENING if before is None else State.REOPENING
+        self.handles.add(Handle(action, id, account, state), request_id)
+        if action is Action.CONSUME:
+            self._to_client.consumers[id] = account
+        return (*ended, Forward())
+
+    def _admitted(self, action: Action, topic: str) -> Account | Denial:
+        if len(self.handles) >= self._listener.bounds.handles:
+            return BUSY
+        if is_brokers_own(topic):
+            return _BROKERS_OWN
+        return self._listener.gate.admit(action, topic, self._client.principal)
+
+    def producer_success(self, command: BaseCommand, frame: bytes) -> Effects:
+        answer = command.producer_success
+        awaited = self.handles.answered(answer.request_id)
+        if awaited is None:
+            return FORWARD
+        if not answer.producer_ready:  # the same request is answered once more, by yes or no
+            self.handles.awaits(awaited.handle, answer.request_id, awaited.asked)
+        state = State.OPEN if answer.producer_ready else State.QUEUED
+        self._opened(awaited.handle, Action.PRODUCE, state)
+        return FORWARD
+
+    def success(self, command: BaseCommand, frame: bytes) -> Effects:
+        request_id = command.success.request_id
+        if self._is_ours(request_id):
+            return self._closed_for_us(request_id)
+        awaited = self.handles.answered(request_id)
+        if awaited is None:
+            return FORWARD
+        if awaited.asked is not Asked.OPEN:
+            return (Forward(), *self._ended(awaited.handle))
+        self._opened(awaited.handle, Action.CONSUME, State.OPEN)
+        return FORWARD
+
+    def _opened(self, handle: Handle, action: Action, state: State) -> None:
+        """By the answer that suits its action, unless the client gave up meanwhile."""
+        if handle.action is not action or handle.state not in _UNANSWERED:
+            return
+        handle.state = state
+        if state is State.OPEN and action is Action.PRODUCE:
+            self._to_broker.admit(handle.id, handle.account)
+            self._to_client.producers[handle.id] = handle.account
+
+    def error(self, command: BaseCommand, frame: bytes) -> Effects:
+        """The broker's no, to whatever was asked; some of it is not of this room."""
+        request_id = command.error.request_id
+        if self._is_ours(request_id):
+            return self._closed_for_us(request_id)
+        hidden = self._listener.veil.hidden(command, frame)
+        awaited = self.handles.answered(request_id)
+        if awaited is None:
+            return hidden
+        if awaited.handle.state is State.REOPENING:
+            return (*hidden, *self._abandoned(awaited.handle))
+        if awaited.asked is not Asked.UNSUBSCRIBE:
+            return (*hidden, *self._ended(awaited.handle))
+        if awaited.handle.state is State.UNSUBSCRIBING:
+            awaited.handle.state = State.OPEN  # the broker keeps what it does not unsubscribe
+        return hidden
+
+    # -- closing, by the client --------------------------------------------------------------
+
+    def close_producer(self, command: BaseCommand, frame: bytes) -> Effects:
+        close = command.close_producer
+        check_request(close.request_id)
+        handle = self.handles.producers.get(close.producer_id)
+        if handle is not None and handle.state is State.OPEN and handle.account.held:
+            handle.close = frame  # an overtaken SEND would cost the client its connection
+            return (Hold(handle.account),)
+        return self._close(handle, close.request_id)
+
+    def close_consumer(self, command: BaseCommand, frame: bytes) -> Effects:
+        close = command.close_consumer
+        return self._close(self.handles.consumers.get(close.consumer_id), close.request_id)
+
+    def _close(self, handle: Handle | None, request_id: int) -> Effects:
+        """Nothing more is sent, but receipts and messages on their way still come."""
+        check_request(request_id)
+        if handle is None or handle.state is State.CLOSING:
+            return FORWARD
+        if handle.action is Action.PRODUCE:
+            self._to_broker.forget(handle.id)
+            handle.close = b""
+        handle.state = State.CLOSING
+        self.handles.awaits(handle, request_id, Asked.CLOSE)
+        return FORWARD
+
+    def unsubscribe(self, command: BaseCommand, frame: bytes) -> Effects:
+        request = command.unsubscribe
+        check_request(request.request_id)
+        handle = self.handles.consumers.get(request.consumer_id)
+        if handle is not None and handle.state not in _GIVEN_UP:
+            handle.state = State.UNSUBSCRIBING
+            self.handles.awaits(handle, request.request_id, Asked.UNSUBSCRIBE)
+        return FORWARD
+
+    # -- closing, by the broker --------------------------------------------------------------
+
+    def producer_closed(self, command: BaseCommand, frame: bytes) -> Effects:
+        handle = self.handles.producers.get(command.close_producer.producer_id)
+        return self._closed(handle, command, frame)
+
+    def consumer_closed(self, command: BaseCommand, frame: bytes) -> Effects:
+        handle = self.handles.consumers.get(command.close_consumer.consumer_id)
+        return self._closed(handle, command, frame)
+
+    def _closed(self, handle: Handle | None, command: BaseCommand, frame: bytes) -> Effects:
+        """The incarnation is over, and the client is told where to go on."""
+        hidden = self._listener.veil.hidden(command, frame)
+        if handle is not None and handle.state is State.REOPENING:
+            handle.state = State.OPENING  # it was the one before that is closed
+            return hidden
+        return (*hidden, *self._ended(handle))
+
+    def migrated(self, command: BaseCommand, frame: bytes) -> Effects:
+        """Its topic has gone where no gateway is, and the client is not told.
+
+        This and a close may be all that answers PRODUCER or SUBSCRIBE: without a word of ours the
+        client would wait for the answer until its patience ends.
+        """
+        news = command.topicMigrated
+        of_producer = news.resource_type == CommandTopicMigrated.Producer
+        table = self.handles.table(Action.PRODUCE if of_producer else Action.CONSUME)
+        handle = table.get(news.resource_id)
+        if handle is None or handle.state not in _UNANSWERED:
+            return DROP
+        told = Inject(Direction.TO_CLIENT, error(handle.requests[0], _MIGRATED))
+        return (Drop(), told, *self._abandoned(handle))
+
+    # -- SENDs and their answers -------------------------------------------------------------
+
+    def send(self, command: BaseCommand, frame: bytes) -> Effects:
+        """One that the scanner did not let pass."""
+        handle = self.handles.producers.get(command.send.producer_id)
+        if handle is None or handle.state is not State.OPEN:
+            return DROP  # the client sends it again to whoever gives it a receipt
+        account = handle.account
+        if account.held:
+            return (Hold(account),)
+        messages = max(1, command.send.num_messages)
+        account.messages += messages
+        account.surplus += messages - 1
+        account.bytes += len(frame)
+        return FORWARD
+
+    def send_error(self, command: BaseCommand, frame: bytes) -> Effects:
+        handle = self.handles.producers.get(command.send_error.producer_id)
+        if handle is not None:
+            handle.account.receipts += 1  # no other answer to that SEND will come
+        return self._listener.veil.hidden(command, frame)
+
+    # -- the end of one ----------------------------------------------------------------------
+
+    def _abandoned(self, handle: Handle) -> Effects:
+        """Its client knows that it is gone; the broker may still have it, and close it later.
+
+        That close is not meant for the incarnation that the client opens next.
+        """
+        discard = self._ended(handle)
+        handle.state = State.ABANDONED
+        self.handles.table(handle.action)[handle.id] = handle
+        return discard
+
+    def _ended(self, handle: Handle | None) -> Effects:
+        """Nothing of an ended incarnation is counted or sent any more.
+
+        A close of the client's own that still waited goes on: the client awaits its answer.
+        """
+        if handle is None:
+            return ()
+        self.handles.remove(handle)
+        if handle.action is Action.PRODUCE:
+            self._to_broker.forget(handle.id)
+            self._to_client.producers.pop(handle.id, None)
+        else:
+            self._to_client.consumers.pop(handle.id, None)
+        if self._leaving is not None:
+            self._leaving.over(handle)
+        if not handle.released:
+            handle.released = True
+            self._listener.gate.release(handle.account)
+        discard = (Discard(handle.account),)
+        return (*discard, Inject(Direction.TO_BROKER, handle.close)) if handle.close else discard
+
+    def close(self) -> None:
+        """The pair is over."""
+        for handle in tuple(self.handles):
+            self._ended(handle)
+
+    # -- reset -------------------------------------------------------------------------------
+
+    def reset(self, account: Account) -> Effects | None:
+        """See `contract.Session`: the client opens a producer again, and sends again what has no
+        receipt. The broker is told nothing: it has the producer open, and says so.
+        """
+        handle = next((it for it in self.handles.producers.values() if it.account is account), None)
+        if handle is None or handle.state not in _RESETTABLE:
+            return None
+        if handle.close:
+            return self._give_way(handle)
+        discard: Effects = (Discard(account),) if handle.state is State.OPEN else ()
+        self._stop(handle, State.RESETTING)
+        if handle.unanswered:
+            return discard
+        told = encode(closing(handle, NO_REQUEST))
+        return (*discard, Inject(Direction.TO_CLIENT, told), *self._abandoned(handle))
+
+    # -- leaving -----------------------------------------------------------------------------
+
+    def leave(self, now: float) -> tuple[Effects, bool]:
+        """One more step of moving all to another gateway, and whether somebody is still here; see
+        `leaving` for the order of steps.
+        """
+        leaving = self._leaving = self._leaving or self._begin_leaving()
+        handles = tuple(self.handles)
+        effects = [effect for handle in handles for effect in self._leave(leaving, handle, now)]
+        here = any(handle.state is not State.ABANDONED for handle in self.handles)
+        return tuple(effects), here
+
+    def _begin_leaving(self) -> Leaving:
+        listener = self._listener
+        return Leaving(listener.veil, self._broker, listener.own_requests)
+
+    def _leave(self, leaving: Leaving, handle: Handle, now: float) -> Effects:
+        if handle.close:
+            return self._give_way(handle)
+        discard: Effects = ()
+        if handle.state in _SETTLED:
+            leaving.begin(handle, now)
+            self._stop(handle, State.LEAVING)
+            discard = (Discard(handle.account),)
+        late = leaving.is_late(handle, now)
+        if handle.state is State.LEAVING and (late or not handle.unanswered):
+            handle.state = State.MOVING
+            return (*discard, Inject(Direction.TO_BROKER, leaving.close(handle, now)))
+        if handle.state is State.MOVING and late:
+            told = Inject(Direction.TO_CLIENT, leaving.told(handle))
+            return (told, *self._abandoned(handle))
+        return discard
+
+    def _stop(self, handle: Handle, state: State) -> None:
+        """Nothing more is sent for it. A consumer's acknowledgements are: each saves a repeat."""
+        handle.state = state
+        if handle.action is Action.PRODUCE:
+            self._to_broker.forget(handle.id)
+
+    def _give_way(self, handle: Handle) -> Effects:
+        """The client closes it, behind frames that are held: it waits for no receipts."""
+        close = handle.close
+        self._close(handle, decode(close).close_producer.request_id)
+        return (Discard(handle.account), Inject(Direction.TO_BROKER, close))
+
+    def _is_ours(self, request_id: int) -> bool:
+        awaited = self._leaving is not None and self._leaving.awaits(request_id)
+        return awaited or is_ours(request_id)
+
+    def _closed_for_us(self, request_id: int) -> Effects:
+        """The broker's answer to a close of ours: the client is told, unless all is over."""
+        leaving = self._leaving
+        handle = None if leaving is None else leaving.answered(request_id)
+        if leaving is None or handle is None or handle.state is not State.MOVING:
+            return DROP
+        if self.handles.table(handle.action).get(handle.id) is not handle:
+            return DROP
+        told = Inject(Direction.TO_CLIENT, leaving.told(handle))
+        return (Drop(), told, *self._ended(handle))
+
+
+_BROKERS_OWN = Denial(Refusal.UNAUTHORIZED, "topics of tenant pulsar are the brokers' own")
+
+_MIGRATED = Denial(Refusal.NOT_READY, "the topic has gone to a cluster that has no gateway here")
+
+_UNANSWERED = frozenset({State.OPENING, State.REOPENING, State.QUEUED})
+_GIVEN_UP = frozenset({State.UNSUBSCRIBING, State.CLOSING})
+_RESETTABLE = frozenset({State.OPEN, State.RESETTING})
+_SETTLED = frozenset({State.QUEUED, *_RESETTABLE})
+
+Event = Callable[[Incarnations, BaseCommand, bytes], Effects]
+
+EVENTS: dict[Direction, dict[int, Event]] = {
+    Direction.TO_BROKER: {
+        Kind.PRODUCER: Incarnations.producer,
+        Kind.SUBSCRIBE: Incarnations.subscribe,
+        Kind.SEND: Incarnations.send,
+        Kind.CLOSE_PRODUCER: Incarnations.close_producer,
+        Kind.CLOSE_CONSUMER: Incarnations.close_consumer,
+        Kind.UNSUBSCRIBE: Incarnations.unsubscribe,
+    },
+    Direction.TO_CLIENT: {
+        Kind.PRODUCER_SUCCESS: Incarnations.producer_success,
+        Kind.SUCCESS: Incarnations.success,
+        Kind.SEND_ERROR: Incarnations.send_error,
+        Kind.CLOSE_PRODUCER: Incarnations.producer_closed,
+        Kind.CLOSE_CONSUMER: Incarnations.consumer_closed,
+    },
+}
+"""The commands whose every meaning is here, and what they do."""
