@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 
 Callback = Callable[[float], None]
+
+FEW = 1000
+"""Cancelled callbacks that nobody minds: some hundred bytes each."""
 
 
 class Cancellable:
@@ -26,10 +29,14 @@ class Cancellable:
         """Nothing is called any more."""
         self._callback = None
 
+    @property
+    def is_cancelled(self) -> bool:
+        return self._callback is None
+
 
 class Deadlines:
-    """Callbacks by time. Nothing is taken out again: a callback looks whether it still matters, and
-    one that waits for long is a `Cancellable`.
+    """Callbacks by time. A callback looks whether it still matters; one that waits for long is a
+    `Cancellable`. Those that were cancelled are taken out when they are more than the others.
 
     `on_earlier` is called when a new deadline comes before all others.
     """
@@ -37,6 +44,7 @@ class Deadlines:
     def __init__(self, on_earlier: Callable[[], None]) -> None:
         self._heap: list[tuple[float, int, Callback]] = []
         self._order = count()
+        self._cancelled = 0  # since they were taken out last; some may have been called
         self._on_earlier = on_earlier
 
     @property
@@ -51,6 +59,16 @@ class Deadlines:
         if head is None or when < head:
             self._on_earlier()
 
+    def cancel(self, callback: Cancellable) -> None:
+        """Let go of a callback. A thousand pairs a second that end at once would otherwise leave
+        their entries here until each would have been idle."""
+        callback.cancel()
+        self._cancelled += 1
+        if self._cancelled > max(FEW, len(self._heap) // 2):
+            self._heap[:] = [entry for entry in self._heap if not _is_cancelled(entry[2])]
+            heapify(self._heap)
+            self._cancelled = 0
+
     def expire(self, now: float, most: int = sys.maxsize) -> None:
         """Call what is due, but not more than `most`."""
         while most > 0 and self._heap and self._heap[0][0] <= now:
@@ -59,3 +77,7 @@ class Deadlines:
 
     def __len__(self) -> int:
         return len(self._heap)
+
+
+def _is_cancelled(callback: Callback) -> bool:
+    return isinstance(callback, Cancellable) and callback.is_cancelled

@@ -288,7 +288,7 @@ class Pair:
         if self.over:
             return
         self.over = True
-        self._watch.cancel()
+        self._reactor.deadlines.cancel(self._watch)
         whole = self.pumps[Direction.TO_CLIENT].scanner.owed == 0
         for pump in self.pumps:
             pump.close()

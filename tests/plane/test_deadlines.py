@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.plane.deadlines import Deadlines
+from gateway.plane.deadlines import FEW, Cancellable, Deadlines
 
 
 class Alarm:
@@ -78,3 +78,30 @@ def test_only_an_earlier_head_sets_the_alarm(deadlines: Deadlines, alarm: Alarm)
     assert alarm.times == 1
     deadlines.add(4.0, lambda now: None)
     assert alarm.times == 2
+
+
+def test_what_is_cancelled_does_not_pile_up(deadlines: Deadlines) -> None:
+    called: list[float] = []
+    deadlines.add(3600.0, called.append)
+    for _ in range(10 * FEW):
+        callback = Cancellable(called.append)
+        deadlines.add(120.0, callback)
+        deadlines.cancel(callback)
+        assert len(deadlines) <= FEW + 2
+    deadlines.expire(120.0)
+    assert called == []
+    deadlines.expire(3600.0)
+    assert called == [3600.0]
+
+
+def test_what_is_not_cancelled_stays_in_order(deadlines: Deadlines) -> None:
+    called: list[float] = []
+    callbacks = [Cancellable(called.append) for _ in range(5 * FEW)]
+    for number, callback in enumerate(callbacks):
+        deadlines.add(float(-number), callback)
+    for callback in callbacks[: 4 * FEW]:
+        deadlines.cancel(callback)
+    assert len(deadlines) < 3 * FEW
+    assert deadlines.head == 1.0 - 5 * FEW
+    deadlines.expire(0.0)
+    assert len(called) == FEW
