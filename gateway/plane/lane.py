@@ -22,6 +22,22 @@ IN = select.EPOLLIN
 OUT = select.EPOLLOUT
 
 
+class _Nobody:
+    """Reads closed lanes: an event from before may still be on its way."""
+
+    def readable(self, now: float) -> None:
+        pass
+
+    def flushed(self) -> None:
+        pass
+
+    def lost(self, error: OSError) -> None:
+        pass
+
+
+_NOBODY = _Nobody()
+
+
 class Lane:
     """One peer's socket in the reactor. `reader.readable(now)` is called when bytes have come."""
 
@@ -131,4 +147,5 @@ class Lane:
         self._watch(0)
         self._memory.used -= self.kept
         self.pending = None
+        self.reader = _NOBODY  # who read it holds this lane: no cycle is left to be collected
         self.sock.close()

@@ -104,6 +104,7 @@ class Reactor:
         self.memory = Memory(self.settings.buffer, self.settings.memory)
         self.deadlines = Deadlines(self._rearm)
         self.pairs: set[Pair] = set()
+        self._parted: list[Pair] = []  # over, and to be taken apart
         self.turns = 0
         self.clock = clock
         self._epoll = select.epoll()
@@ -164,6 +165,9 @@ class Reactor:
     def part(self, pair: Pair, reason: EndReason, farewell: bytes, detail: str) -> None:
         """Called by a pair that ends: its lanes deliver what they must, then close."""
         self.pairs.discard(pair)
+        if not self._parted:
+            self.deadlines.add(self.clock() + self.settings.linger, self._take_apart)
+        self._parted.append(pair)
         gone = {EndReason.CLIENT_CLOSED: pair.client, EndReason.CLIENT_LOST: pair.client}
         gone |= {EndReason.BROKER_CLOSED: pair.broker, EndReason.BROKER_LOST: pair.broker}
         for lane in (pair.broker, pair.client):
@@ -178,6 +182,13 @@ class Reactor:
         if self._lanes.get(lane.fd) is lane:
             del self._lanes[lane.fd]
             lane.close()
+
+    def _take_apart(self, _now: float) -> None:
+        """Pairs that are over, and whose pumps are not at work any more. Without cycles they are
+        gone at once: a garbage collection would have to walk through all others to find them."""
+        for pair in self._parted:
+            del pair.pumps
+        self._parted.clear()
 
     # -- turns -------------------------------------------------------------------------------
 

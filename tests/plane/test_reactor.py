@@ -391,6 +391,31 @@ def test_a_pair_that_is_over_is_not_kept_for_its_deadlines(plane: Plane) -> None
     broker.close()
 
 
+@pytest.mark.parametrize("by_client", [True, False])
+def test_a_pair_that_is_over_is_gone_without_a_collection(plane: Plane, by_client: bool) -> None:
+    """One walks through all pairs that are open."""
+    gc.disable()
+    try:
+        pair = plane.open()
+        session = weakref.ref(pair.pair.session)
+        pair.client.say(passing(b"x"))
+        plane.turn()
+        if by_client:
+            pair.client.close()
+            plane.turn()
+        else:
+            pair.pair.end(EndReason.DRAINED)
+        plane.after(plane.settings.linger)
+        plane.forget(pair)
+        pair.client.close()
+        pair.broker.close()
+        del pair
+        plane.hooks.ends.clear()
+        assert session() is None
+    finally:
+        gc.enable()
+
+
 # -- in trio ---------------------------------------------------------------------------------
 
 
