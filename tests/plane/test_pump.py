@@ -187,15 +187,15 @@ def fill(plane: Plane, pair: Opened, direction: Direction) -> bytes:
     """Say passing frames until the plane reads no more; answers all that was said."""
     speaker, _ = pair.far(direction)
     source = pair.pair.pumps[direction].source
-    said = b""
+    said = rest = b""
     for n in range(10_000):
-        frame = passing(n.to_bytes(4) * 500)
+        rest = rest or passing(n.to_bytes(4) * 500)
         sent = 0
         with suppress(BlockingIOError):
-            sent = speaker.sock.send(frame)
-        said += frame[:sent]
+            sent = speaker.sock.send(rest)
+        said, rest = said + rest[:sent], rest[sent:]
         plane.turn()
-        if sent < len(frame):
+        if not sent and not plane.woken(0.02):  # what is under way in TCP has arrived
             break
     assert not source.reading, "the plane reads without end"
     return said
