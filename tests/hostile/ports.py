@@ -51,17 +51,19 @@ def main(folder: Path) -> None:
     bring_up_loopback()
     broker = Broker()  # it chooses a port, and the gateway is given some, from the wide range
     gateway = Gateway([broker], folder, {"idle": "1h"})
-    RANGE.write_text(f"40000 {40000 + PORTS - 1}")
-    clients = use_them_up(gateway)
-    assert +gateway.metrics().ended("passing") == {EndReason.NO_BROKER: 1}
-    assert gateway.failures("own") > 0
-    assert gateway.logged("resources_exhausted")
-    assert gateway.healthy, "the broker is blamed for it"
-    for client in clients:
-        client.close()
-    tries = count(1)
-    assert until(lambda: serves(gateway, next(tries))), "it does not recover"
-    gateway.stop()
+    try:
+        RANGE.write_text(f"40000 {40000 + PORTS - 1}")
+        clients = use_them_up(gateway)
+        assert +gateway.metrics().ended("passing") == {EndReason.NO_BROKER: 1}
+        assert gateway.failures("own") > 0
+        assert gateway.logged("resources_exhausted")
+        assert gateway.healthy, "the broker is blamed for it"
+        for client in clients:
+            client.close()
+        tries = count(1)
+        assert until(lambda: serves(gateway, next(tries))), "it does not recover"
+    finally:
+        gateway.stop()
     print(f"{EndReason.NO_BROKER.value} and back")
 
 
