@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-real install test test-fast test-real lint bench proto clean
+.PHONY: help run run-real install test test-fast test-real lint bench fuzz proto clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -56,6 +56,10 @@ lint: $(INSTALLED) ## style, types, import contracts
 
 bench: $(INSTALLED) ## beside HAProxy; PEERS=java adds Apache's proxy
 	@$(BIN)/python -m tests.bench
+
+fuzz: $(INSTALLED) ## for long: SECONDS=60 of each target, FRAMES=10000000 through a gateway, KEEP=1
+	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) \
+		$(if $(FRAMES),--frames $(FRAMES)) $(if $(KEEP),--keep)
 
 proto: $(INSTALLED) ## generated modules, after a change in proto/
 	@$(BIN)/python proto/regenerate.py

@@ -1,0 +1,59 @@
+"""`python -m tests.fuzz`: all targets under atheris, then hostile peers around a gateway.
+
+Exit status 1 where something was found. `--keep` takes what was found to be new into the corpus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from .fuzzer import MISSING, keep, run
+from .live.siege import run as besiege
+from .report import Row, table
+from .targets import TARGETS
+
+_say = partial(print, flush=True)
+
+
+def main() -> int:
+    """Answers the exit status."""
+    options = _options()
+    rows = _guided(options) if not MISSING else []
+    if MISSING:
+        _say(f"targets are not guided: {MISSING}")
+    if options.frames:
+        folder = Path(tempfile.mkdtemp(prefix="broker-gateway-fuzz-"))
+        _say(f"== live: {options.frames:,} frames; the gateway's log: {folder / 'gateway.log'}")
+        rows.append(besiege(folder, options.frames, options.seed, _say))
+    _say(table(rows))
+    return any(row.findings for row in rows)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of each target (60)")
+    parser.add_argument("--frames", type=int, default=10_000_000, help="through a gateway (10^7)")
+    parser.add_argument("--seed", type=int, default=1, help="of what hostile peers say (1)")
+    parser.add_argument("--only", choices=TARGETS, action="append", help="these targets")
+    parser.add_argument("--keep", action="store_true", help="what is new goes into the corpus")
+    return parser.parse_args()
+
+
+def _guided(options: argparse.Namespace) -> list[Row]:
+    rows = list[Row]()
+    for target in options.only or TARGETS:
+        _say(f"== {target}: {options.seconds:g} s")
+        seconds = max(1, round(options.seconds))
+        rows.append(run(target, f"-max_total_time={seconds}", seconds=seconds))
+        _say(table(rows[-1:]).splitlines()[1])
+        if options.keep:
+            _say(f"{keep(target)} inputs are kept of {target}")
+    return rows
+
+
+if __name__ == "__main__":
+    sys.exit(main())

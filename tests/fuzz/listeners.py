@@ -1,0 +1,35 @@
+"""Listeners and clients out of a fuzzer's bytes, with bounds that are soon reached."""
+
+from __future__ import annotations
+
+from gateway.wire.contract import Credential, Denial, Principal, Refusal
+from gateway.wire.pulsar.context import Bounds, Client, Listener, Mode
+from tests.fuzz.source import Source
+from tests.playbooks.frames import connect, read
+from tests.playbooks.gate import FakeGate
+from tests.playbooks.script import listener
+
+TIGHT = Bounds(collected=100_000, handles=4, lookups=3, lookup_bytes=600, rounds=3)
+NO_CREDENTIAL = Denial(Refusal.NOT_READY, "no credential")
+_MODES = tuple(Mode)
+
+
+def drawn_listener(source: Source) -> tuple[Listener, FakeGate]:
+    """In any mode; before brokers or, at times, before another gateway."""
+    gate, mode, traits = FakeGate(), source.pick(_MODES), source.byte()
+    if traits & 0x70 == 0x70:
+        gate.own = NO_CREDENTIAL
+    chained = traits & 3 == 3
+    own = {"own_requests": (1 << 62) + 1} if chained else {}
+    bounds = TIGHT if traits & 8 == 0 else Bounds()
+    proxies = frozenset({"bob"} if traits & 4 else ())
+    unknown_pass = traits & 0x80 == 0
+    settings = {"unknown_pass": unknown_pass, "chained": chained, "proxies": proxies}
+    return listener(gate, mode, bounds=bounds, **settings, **own), gate
+
+
+def drawn_client(source: Source, mode: Mode) -> Client:
+    """Alice, known in one way or another."""
+    verified = mode is not Mode.PASS_THROUGH
+    hello, credential = read(connect()).connect, Credential("token", b"alice's token")
+    return Client(hello, Principal("alice", verified), credential, vouched=source.odd(8))

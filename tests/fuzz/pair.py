@@ -1,0 +1,237 @@
+"""An open pair without sockets: carries effects out as the plane does, and watches them."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from gateway.errors import PeerError
+from gateway.wire.contract import (
+    Account,
+    Action,
+    Denial,
+    Direction,
+    Discard,
+    Drop,
+    Effect,
+    Effects,
+    End,
+    EndReason,
+    Forward,
+    Hold,
+    Inject,
+    Refusal,
+    Replace,
+    Start,
+)
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.chase import Chase
+from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.session import PulsarSession
+from tests.fuzz.reading import shown, walk, whole
+from tests.playbooks.gate import FakeGate
+
+LATE = Denial(Refusal.TIMEOUT, "too late")
+MOST_REQUESTS = 3
+"""Of one incarnation: to open, to unsubscribe, to close."""
+
+_VIOLATIONS = {
+    Direction.TO_BROKER: EndReason.CLIENT_VIOLATION,
+    Direction.TO_CLIENT: EndReason.BROKER_VIOLATION,
+}
+
+
+class Pair:
+    """`asked`: whole frames that the broker got and may answer. `jobs`: chases, by token."""
+
+    def __init__(self, session: PulsarSession, gate: FakeGate) -> None:
+        self.session = session
+        self._gate = gate
+        self._carry = dict.fromkeys(Direction, b"")
+        self._held: dict[Account, deque[bytes]] = {}
+        self.asked: deque[BaseCommand] = deque(maxlen=16)
+        self.jobs: dict[int, Chase] = {}
+        self.over = False
+        self.now = 0.0
+
+    # -- what happens ------------------------------------------------------------------------
+
+    def say(self, direction: Direction, data: bytes) -> None:
+        """Bytes of a peer, which may end within a frame."""
+        waiting = bytearray(self._carry[direction] + data)
+        self._carry[direction] = b""
+        at = 0
+        while at < len(waiting) and not self.over:
+            at = self._scan(direction, waiting, at)
+        self.check()
+
+    def _scan(self, direction: Direction, waiting: bytearray, at: int) -> int:
+        scanner = self.session.scanners[direction]
+        try:
+            cleared = scanner.scan(waiting, at, len(waiting))
+        except PeerError as violation:
+            self._violated(direction, violation)
+            return at
+        assert at <= cleared <= len(waiting)
+        whole = cleared + scanner.stop
+        if scanner.stop and whole <= len(waiting):
+            self._decide(direction, bytes(waiting[cleared:whole]))
+            return whole
+        if scanner.stop > self.session.collected_bound:
+            self._take_leave(EndReason.FRAME_TOO_LARGE, "too large")
+        self._carry[direction] = bytes(waiting[cleared:])
+        return len(waiting)
+
+    def grant(self, account: Account, messages: int, size: int) -> None:
+        """What waits goes first, each frame scanned like any other."""
+        account.grant(messages, size)
+        queue = self._held.get(account)
+        while queue and not account.held and not self.over:
+            frame = queue.popleft()
+            if not queue:
+                self._held.pop(account, None)
+            self._again(frame)
+            queue = self._held.get(account)
+        self.check()
+
+    def _again(self, frame: bytes) -> None:
+        scanner = self.session.scanners[Direction.TO_BROKER]
+        owed, scanner.owed = scanner.owed, 0  # the plane waits for a border
+        if not scanner.scan(bytearray(frame), 0, len(frame)):
+            self._decide(Direction.TO_BROKER, frame)
+        scanner.owed = owed
+
+    def resume(self, token: int, result: bytes | Denial) -> None:
+        """A chase is over."""
+        del self.jobs[token]
+        self._carry_out(self.session.resume(token, result, self.now), Direction.TO_CLIENT, b"")
+        self.check()
+
+    def leave(self) -> None:
+        """The gateway stops: one more step."""
+        effects = self.session.leave(self.now)
+        if effects is None:
+            assert not self.jobs
+        self._carry_out(effects or (), Direction.TO_CLIENT, b"")
+        self.check()
+
+    # -- what comes of it --------------------------------------------------------------------
+
+    def _decide(self, direction: Direction, frame: bytes) -> None:
+        try:
+            effects = self.session.decide(direction, frame, self.now)
+        except PeerError as violation:
+            self._violated(direction, violation)
+            return
+        verdicts = [each for each in effects if isinstance(each, Forward | Replace | Drop | Hold)]
+        assert len(verdicts) == 1, f"one frame, {len(verdicts)} verdicts"
+        self._carry_out(effects, direction, frame)
+
+    def _carry_out(self, effects: Effects, direction: Direction, frame: bytes) -> None:
+        for effect in effects:
+            if not self.over:
+                self._effect(effect, direction, frame)
+
+    def _effect(self, effect: Effect, direction: Direction, frame: bytes) -> None:
+        match effect:
+            case Forward():
+                assert frame, "nothing to be forwarded"
+                self._went(direction, frame)
+            case Replace(data):
+                assert len(whole(data)) == 1
+                self._went(direction, data)
+            case Inject(towards, data):
+                self._injected(towards, data)
+            case Hold(account):
+                assert account.held
+                self._held.setdefault(account, deque()).append(frame)
+            case Discard(account):
+                self._held.pop(account, None)
+            case Start(job, token):
+                assert isinstance(job, Chase)
+                assert token not in self.jobs
+                self.jobs[token] = job
+            case End(reason, farewell):
+                self._take_leave(reason, "", farewell)
+            case _:
+                assert isinstance(effect, Drop), effect
+
+    def _injected(self, towards: Direction, data: bytes) -> None:
+        """To the broker a close of the client's own may go, with whatever it put behind it."""
+        if towards is Direction.TO_CLIENT:
+            assert whole(data)
+        for said in walk(data):
+            assert len(said.data) == said.total
+            self._went(towards, said.data)
+
+    def _went(self, direction: Direction, frame: bytes) -> None:
+        (said,) = walk(frame)
+        command = said.command
+        if command is None:
+            return  # a peer cannot read it either
+        if direction is Direction.TO_BROKER:
+            self.asked.append(command)
+        else:
+            assert shown(command) == [], "a broker shows"
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def _violated(self, direction: Direction, violation: PeerError) -> None:
+        assert str(violation)
+        self._take_leave(_VIOLATIONS[direction], str(violation))
+
+    def _take_leave(self, reason: EndReason, detail: str, farewell: bytes = b"") -> None:
+        """The client is told by one ERROR, or not at all."""
+        told = whole(farewell or self.session.farewell(reason, detail))
+        assert [command.type for command in told] in ([], [BaseCommand.ERROR])
+        assert not any(map(shown, told))
+        self.over = True
+
+    def close(self) -> None:
+        """All accounts are given back, each once."""
+        self.session.close()
+        assert len(self._gate.released) == len(self._gate.admitted)
+        assert set(self._gate.released) == set(self._gate.admitted)
+        handles = self.session._handles
+        assert not len(handles)
+        assert not handles._awaited
+        assert not len(self.session._lookups)
+
+    # -- what always holds -------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Tables agree with each other, and keep to their bounds."""
+        self._check_handles()
+        self._check_lookups()
+        self._check_scanners()
+
+    def _check_handles(self) -> None:
+        handles = self.session._handles
+        assert len(handles) <= self.session._listener.bounds.handles
+        assert len(handles._awaited) <= MOST_REQUESTS * len(handles)
+        assert all(len(handle.requests) <= MOST_REQUESTS for handle in handles)
+        live = {handle.account for handle in handles if not handle.released}
+        assert self._held.keys() <= live, "frames are kept for one who is gone"
+        leaving = self.session._leaving
+        assert leaving is None or leaving._since.keys() <= set(handles)
+
+    def _check_lookups(self) -> None:
+        lookups, bounds = self.session._lookups, self.session._listener.bounds
+        kept = [*lookups._asked.values(), *lookups._chased.values()]
+        assert lookups._kept == sum(len(lookup.frame) for lookup in kept)
+        assert len(kept) <= bounds.lookups
+        assert lookups._kept <= bounds.lookup_bytes
+        assert lookups._chased.keys() == self.jobs.keys()
+
+    def _check_scanners(self) -> None:
+        """What is counted belongs to somebody, and what passes to somebody who is open."""
+        to_broker, to_client = self.session.scanners
+        handles = self.session._handles
+        for id, account in to_broker._producers.items():
+            handle = handles.producers[id]
+            assert (handle.account, handle.state) == (account, State.OPEN)
+        for table, action in (
+            (to_client.producers, Action.PRODUCE),
+            (to_client.consumers, Action.CONSUME),
+        ):
+            for id, account in table.items():
+                assert handles.table(action)[id].account is account

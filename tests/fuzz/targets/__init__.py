@@ -1,0 +1,30 @@
+"""What is fuzzed: functions of bytes that answer how many frames they made of them.
+
+Each fails (an assertion, or an exception that nobody allowed) where a property does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from .opening import opening
+from .parsers import parsers
+from .scanner import scanner, walked
+from .session import session
+
+Target = Callable[[bytes], int]
+
+TARGETS: dict[str, Target] = {
+    "scanner": scanner,
+    "metadata": walked,
+    "opening": opening,
+    "session": session,
+    "parsers": parsers,
+}
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+"""Inputs by target: seeds, what the guided runs found and kept, and what once failed."""
+
+LONGEST_INPUT = 1024
+"""Bytes of one input: about a hundred frames."""

@@ -1,0 +1,127 @@
+"""Conversations: the opening of a connection, and the chase of a lookup."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, NamedTuple
+
+from gateway.wire.contract import (
+    Denial,
+    Dial,
+    Dialled,
+    Direction,
+    Opened,
+    Peer,
+    Receive,
+    Refusal,
+    Refused,
+    Step,
+    StepResult,
+    Transmit,
+)
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.context import Listener, Mode
+from gateway.wire.pulsar.entry import PulsarEntry
+from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.session import PulsarSession
+from tests.fuzz.grammar import any_frame, frame_of
+from tests.fuzz.listeners import drawn_listener
+from tests.fuzz.pair import Pair
+from tests.fuzz.reading import shown, walk, whole
+from tests.fuzz.source import Source
+from tests.fuzz.targets.session import play
+from tests.playbooks.gate import BROKER_1, OWN
+
+_LIKELY = {
+    Peer.CLIENT: (Kind.CONNECT, Kind.CONNECT, Kind.AUTH_RESPONSE),
+    Peer.BROKER: (Kind.CONNECTED, Kind.CONNECTED, Kind.AUTH_CHALLENGE, Kind.ERROR),
+}
+
+
+class Spoken(NamedTuple):
+    """What a conversation came to, and how many frames it heard."""
+
+    outcome: Any
+    heard: int
+
+
+def opening(data: bytes) -> int:
+    """A client connects, and if it comes to a pair, goes on; answers how many frames were said."""
+    source = Source(data)
+    listener, gate = drawn_listener(source)
+    entry = PulsarEntry(listener)
+    spoken = converse(source, entry.open(), listener)
+    if not isinstance(spoken.outcome, Opened):
+        assert isinstance(spoken.outcome, Refused)
+        told = whole(spoken.outcome.farewell)
+        assert [command.type for command in told] in ([], [BaseCommand.ERROR])
+        assert not any(map(shown, told))
+        return spoken.heard
+    session = spoken.outcome.session
+    assert isinstance(session, PulsarSession)
+    return spoken.heard + play(source, Pair(session, gate))
+
+
+def converse(source: Source, steps: Generator[Step, StepResult, Any], listener: Listener) -> Spoken:
+    """Have a conversation with nonsense. It must come to an end when nobody says more."""
+    result: StepResult = None
+    heard = 0
+    for _ in range(4 * listener.bounds.rounds + 6):
+        try:
+            step = steps.send(result)
+        except StopIteration as stop:
+            return Spoken(stop.value, heard)
+        heard += isinstance(step, Receive)
+        result = _result(source, step, listener)
+    raise AssertionError("a conversation without an end")
+
+
+def _result(source: Source, step: Step, listener: Listener) -> StepResult:
+    match step:
+        case Receive(peer):
+            return _said(source, peer)
+        case Transmit(peer, data):
+            _is_fit(peer, data, listener)
+            return None
+        case Dial(target):
+            return _REFUSED if source.odd(8) else Dialled(target or BROKER_1)
+
+
+_REFUSED = Denial(Refusal.TARGET, "not allowed")
+_SILENCES = tuple(
+    Denial(refusal, "silence") for refusal in (Refusal.CLOSED, Refusal.TIMEOUT, Refusal.TOO_MANY)
+)
+
+
+def _said(source: Source, peer: Peer) -> bytes | Denial:
+    """One frame by its total size, which is all that the front reads of it."""
+    if not source.left:
+        return _SILENCES[0]
+    shape = source.byte()
+    if shape >= 240:
+        return _SILENCES[shape % len(_SILENCES)]
+    if shape < 160:
+        return frame_of(source, _LIKELY[peer][shape % len(_LIKELY[peer])])
+    data = any_frame(source, Direction(peer))[4:]
+    return len(data).to_bytes(4) + data
+
+
+def _is_fit(peer: Peer, data: bytes, listener: Listener) -> None:
+    """Of whole frames; to the client without a trace of brokers; to brokers in our own name."""
+    for said in walk(data):
+        assert said.total == len(data)
+        command = said.command
+        if command is None:
+            continue
+        if peer is Peer.CLIENT:
+            assert shown(command) == []
+        elif command.type == BaseCommand.CONNECT:
+            _is_in_our_name(command, listener)
+
+
+def _is_in_our_name(command: BaseCommand, listener: Listener) -> None:
+    connect = command.connect
+    assert listener.chained or not connect.HasField("proxy_to_broker_url")
+    if listener.mode is not Mode.PASS_THROUGH:
+        assert connect.auth_data == OWN.data
+        assert connect.original_principal

@@ -1,0 +1,202 @@
+"""Small parsers of names, addresses, texts, units, tokens and topics: their own errors only."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Callable
+from contextlib import suppress
+
+from joserfc.jwk import OctKey
+
+from gateway.brokers.address import parse_address, parse_service_url, parse_url
+from gateway.brokers.learned import LearnedHosts
+from gateway.brokers.names import LONGEST_NAME, HandedOnNames, Names, SealedNames, TemplateNames
+from gateway.brokers.seal import SealKey
+from gateway.config import units
+from gateway.errors import ConfigurationError
+from gateway.identity.token import TokenVerifier, Verified
+from gateway.telemetry.topics import parsed
+from gateway.wire.contract import Address, Denial, Direction
+from gateway.wire.pulsar.addresses import parse
+from gateway.wire.pulsar.topics import is_brokers_own
+from gateway.wire.pulsar.trace import LONGEST, describe
+from tests.fuzz.grammar import any_frame
+from tests.fuzz.source import Source
+from tests.playbooks.gate import BROKER_1, BROKER_2
+
+_SEALED = SealedNames("main", [SealKey(b"one key of these tests, 32 bytes."), SealKey(bytes(32))])
+_NAMES: tuple[Names, ...] = (
+    _SEALED,
+    TemplateNames("broker-{n}.example", "pulsar-{n}.internal:6650"),
+    HandedOnNames(_SEALED),
+)
+_MADE = str(_SEALED.advertise(BROKER_1))
+
+_SECRET = bytes(range(32))
+_VERIFIER = TokenVerifier([OctKey.import_key(_SECRET)], ["HS256"])
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _signed(claims: bytes) -> str:
+    signed = _encoded(b'{"alg":"HS256"}') + "." + _encoded(claims)
+    return f"{signed}.{_encoded(hmac.digest(_SECRET, signed.encode(), hashlib.sha256))}"
+
+
+_TOKEN = _signed(b'{"sub":"alice"}')
+
+_ATOMS = (
+    "a",
+    "pulsar://",
+    "pulsar+ssl://",
+    ":",
+    "6650",
+    ".",
+    "[",
+    "]",
+    "/",
+    ",",
+    "@",
+    "broker-1.internal",
+    "fd00::1",
+    "10.0.0.1",
+    ".gw",
+    "broker-7.example",
+    "pulsar-7.internal:6650",
+    _MADE,
+    _TOKEN,
+    "persistent://",
+    "public/default/t",
+    "%",
+    "KiB",
+    "ms",
+    "9" * 40,
+    "<unresolved>",
+    "\u0660",
+    "*",
+    "{n}",
+)
+
+
+def text(source: Source) -> str:
+    """Of parts that mean something, and of any characters."""
+    parts: list[str] = []
+    while source.left and len(parts) < 12:
+        choice = source.byte()
+        if choice < 200:
+            parts.append(_ATOMS[choice % len(_ATOMS)])
+        else:
+            parts.append(source.take(choice - 199).decode(errors="replace"))
+    return "".join(parts)
+
+
+def parsers(data: bytes) -> int:
+    """Nothing is said here that is a frame, but for what is described."""
+    source = Source(data)
+    _PARSERS[source.below(len(_PARSERS))](source)
+    return 1
+
+
+def _name(source: Source) -> None:
+    """What opens was made by us; what is made opens."""
+    names, said = source.pick(_NAMES), text(source)
+    opened = names.open(said)
+    if isinstance(opened, Denial):
+        return
+    assert len(said) <= LONGEST_NAME + 6
+    if isinstance(names, HandedOnNames):
+        assert opened == BROKER_1 or opened.host == said.partition(":")[0]
+    else:
+        assert names.advertise(opened) == said.partition(":")[0]
+
+
+def _made_name(source: Source) -> None:
+    names, broker = source.pick(_NAMES), Address(text(source), source.below(65536))
+    if broker.host.isascii():
+        name = names.advertise(broker, source.below(3))
+        assert isinstance(name, Denial) or isinstance(names.open(name), Address)
+
+
+def _address(source: Source) -> None:
+    """One spelling: what was read is read again as the same."""
+    said = text(source)
+    with suppress(ValueError):
+        address = parse_address(said)
+        assert parse_address(str(address)) == address
+    with suppress(ConfigurationError):
+        assert parse_service_url(said).addresses
+    found = parse_url(said)
+    assert found is None or parse_url(said) == found
+    read = parse(said)
+    assert read is None or (read.host and 1 <= read.port <= 65535)
+    assert parse(said.encode()) is None
+
+
+def _unit(source: Source) -> None:
+    unit, said = source.pick(_UNITS), text(source)
+    with suppress(ValueError):
+        unit(said)
+
+
+_UNITS: tuple[Callable[[object], object], ...] = (
+    units.seconds,
+    units.size,
+    units.whole,
+    units.entries,
+    units.text,
+    units.name,
+    units.bind,
+    units.broker,
+    units.brokers,
+    units.port,
+    units.host_pattern,
+    units.host_template,
+    units.broker_template,
+    units.network,
+)
+
+
+def _token(source: Source) -> None:
+    """Nobody is known but by the secret: whatever else is said proves nothing."""
+    if source.odd(2):
+        verified = _VERIFIER.verify(_signed(text(source).encode()).encode(), 1e9)
+        assert isinstance(verified, Verified | Denial)
+        return
+    said = text(source)
+    verified = _VERIFIER.verify(said.encode(), 1e9)
+    assert isinstance(verified, Denial) or verified.name == "alice"
+
+
+def _cleaned(source: Source) -> None:
+    """Whatever follows an address, it does not keep the address from being found."""
+    learned = LearnedHosts()
+    learned.learn(BROKER_1.host, BROKER_2.host, "10.0.0.1", "fd00::1")
+    said = text(source)
+    assert learned.clean(f"pulsar://{BROKER_1} {said}").startswith("pulsar://broker ")
+    assert len(learned.clean(said)) <= 6 * len(said)
+
+
+def _topic(source: Source) -> None:
+    said = text(source)
+    assert len(parsed(said).topic) <= 512
+    assert is_brokers_own(f"persistent://pulsar/{said}") or said.startswith("system/")
+
+
+def _described(source: Source) -> None:
+    assert len(describe(any_frame(source, source.pick(tuple(Direction))))) <= LONGEST
+
+
+_PARSERS: tuple[Callable[[Source], None], ...] = (
+    _name,
+    _made_name,
+    _address,
+    _unit,
+    _token,
+    _cleaned,
+    _topic,
+    _described,
+)
