@@ -21,12 +21,14 @@ from gateway.wire.contract import (
     Inject,
     Refusal,
     Replace,
+    Session,
     Start,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.chase import Chase
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.session import PulsarSession
+from gateway.wire.pulsar.trace import LONGEST, TracedSession
 from tests.fuzz.reading import shown, walk, whole
 from tests.playbooks.gate import FakeGate
 
@@ -40,11 +42,23 @@ _VIOLATIONS = {
 }
 
 
-class Pair:
-    """`asked`: whole frames that the broker got and may answer. `jobs`: chases, by token."""
+def _told(_direction: Direction, frame: str, size: int, decision: str) -> None:
+    """What a trace says is of bounded length."""
+    assert frame
+    assert len(frame) <= LONGEST
+    assert size >= 0
+    assert decision
 
-    def __init__(self, session: PulsarSession, gate: FakeGate) -> None:
+
+class Pair:
+    """`asked`: whole frames that the broker got and may answer. `jobs`: chases, by token.
+
+    `traced`: the session is spoken to by way of one that tells what it decides.
+    """
+
+    def __init__(self, session: PulsarSession, gate: FakeGate, *, traced: bool = False) -> None:
         self.session = session
+        self._front: Session = TracedSession(session, _told) if traced else session
         self._gate = gate
         self._carry = dict.fromkeys(Direction, b"")
         self._held: dict[Account, deque[bytes]] = {}
@@ -65,7 +79,7 @@ class Pair:
         self.check()
 
     def _scan(self, direction: Direction, waiting: bytearray, at: int) -> int:
-        scanner = self.session.scanners[direction]
+        scanner = self._front.scanners[direction]
         try:
             cleared = scanner.scan(waiting, at, len(waiting))
         except PeerError as violation:
@@ -76,7 +90,7 @@ class Pair:
         if scanner.stop and whole <= len(waiting):
             self._decide(direction, bytes(waiting[cleared:whole]))
             return whole
-        if scanner.stop > self.session.collected_bound:
+        if scanner.stop > self._front.collected_bound:
             self._take_leave(EndReason.FRAME_TOO_LARGE, "too large")
         self._carry[direction] = bytes(waiting[cleared:])
         return len(waiting)
@@ -103,12 +117,12 @@ class Pair:
     def resume(self, token: int, result: bytes | Denial) -> None:
         """A chase is over."""
         del self.jobs[token]
-        self._carry_out(self.session.resume(token, result, self.now), Direction.TO_CLIENT, b"")
+        self._carry_out(self._front.resume(token, result, self.now), Direction.TO_CLIENT, b"")
         self.check()
 
     def leave(self) -> None:
         """The gateway stops: one more step."""
-        effects = self.session.leave(self.now)
+        effects = self._front.leave(self.now)
         if effects is None:
             assert not self.jobs
         self._carry_out(effects or (), Direction.TO_CLIENT, b"")
@@ -118,7 +132,7 @@ class Pair:
 
     def _decide(self, direction: Direction, frame: bytes) -> None:
         try:
-            effects = self.session.decide(direction, frame, self.now)
+            effects = self._front.decide(direction, frame, self.now)
         except PeerError as violation:
             self._violated(direction, violation)
             return
@@ -181,14 +195,14 @@ class Pair:
 
     def _take_leave(self, reason: EndReason, detail: str, farewell: bytes = b"") -> None:
         """The client is told by one ERROR, or not at all."""
-        told = whole(farewell or self.session.farewell(reason, detail))
+        told = whole(farewell or self._front.farewell(reason, detail))
         assert [command.type for command in told] in ([], [BaseCommand.ERROR])
         assert not any(map(shown, told))
         self.over = True
 
     def close(self) -> None:
         """All accounts are given back, each once."""
-        self.session.close()
+        self._front.close()
         assert len(self._gate.released) == len(self._gate.admitted)
         assert set(self._gate.released) == set(self._gate.admitted)
         handles = self.session._handles

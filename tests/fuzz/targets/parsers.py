@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import math
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -16,7 +17,7 @@ from gateway.brokers.names import LONGEST_NAME, HandedOnNames, Names, SealedName
 from gateway.brokers.seal import SealKey
 from gateway.config import units
 from gateway.errors import ConfigurationError
-from gateway.identity.token import TokenVerifier, Verified
+from gateway.identity.token import TokenVerifier
 from gateway.telemetry.topics import parsed
 from gateway.wire.contract import Address, Denial, Direction
 from gateway.wire.pulsar.addresses import parse
@@ -46,6 +47,9 @@ def _signed(claims: bytes) -> str:
     signed = _encoded(b'{"alg":"HS256"}') + "." + _encoded(claims)
     return f"{signed}.{_encoded(hmac.digest(_SECRET, signed.encode(), hashlib.sha256))}"
 
+
+NOW = 1e9
+"""Seconds since 1970."""
 
 _TOKEN = _signed(b'{"sub":"alice"}')
 
@@ -163,12 +167,40 @@ _UNITS: tuple[Callable[[object], object], ...] = (
 def _token(source: Source) -> None:
     """Nobody is known but by the secret: whatever else is said proves nothing."""
     if source.odd(2):
-        verified = _VERIFIER.verify(_signed(text(source).encode()).encode(), 1e9)
-        assert isinstance(verified, Verified | Denial)
+        verified = _VERIFIER.verify(_signed(_claims(source)).encode(), NOW)
+        assert isinstance(verified, Denial) or verified.name
+        assert isinstance(verified, Denial) or (verified.expires_at or math.inf) > NOW
         return
     said = text(source)
-    verified = _VERIFIER.verify(said.encode(), 1e9)
+    verified = _VERIFIER.verify(said.encode(), NOW)
     assert isinstance(verified, Denial) or verified.name == "alice"
+
+
+def _claims(source: Source) -> bytes:
+    """Of a token that is truly signed."""
+    if source.odd(4):
+        return text(source).encode()
+    claims = [f'"{source.pick(_CLAIMS)}":{source.pick(_VALUES)}' for _ in range(source.below(6))]
+    return f"{{{','.join(claims)}}}".encode()
+
+
+_CLAIMS = ("sub", "exp", "nbf", "aud", "iss")
+_VALUES = (
+    '"alice"',
+    "2000000000",
+    "1000000000",
+    "1.5",
+    "-1",
+    "1e400",
+    "NaN",
+    "null",
+    "true",
+    '""',
+    '["bob","alice"]',
+    "[]",
+    "{}",
+    "9" * 400,
+)
 
 
 def _cleaned(source: Source) -> None:

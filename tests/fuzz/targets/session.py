@@ -31,7 +31,8 @@ def session(data: bytes) -> int:
     client = drawn_client(source, listener.mode)
     size = source.pick((0, 1 << 20, -1, (1 << 31) - 1))
     broker = None if listener.chained else BROKER_1
-    return play(source, Pair(PulsarSession(listener, client, broker, size), gate))
+    whole = PulsarSession(listener, client, broker, size)
+    return play(source, Pair(whole, gate, traced=source.odd(8)))
 
 
 def play(source: Source, pair: Pair) -> int:
