@@ -179,9 +179,13 @@ def metadata(source: Source) -> bytes:
     return source.take(source.below(24))
 
 
+_FIELDS = (11, 1, 2, 3, 18, 100, 1 << 27, 0, 11 + 32)
+"""Those that are looked at, others, none, and one whose first byte is that of another."""
+
+
 def _field(source: Source) -> bytes:
     shape, width = source.byte(), source.byte()
-    field = (11, 1, 2, 3, 18, 100, 1 << 27)[shape % 7]
+    field = _FIELDS[shape % len(_FIELDS)]
     if shape < 128:
         return number(field, source.number(), width % 11, width >> 4 & 3)
     if shape < 240:

@@ -50,6 +50,14 @@ def _told(_direction: Direction, frame: str, size: int, decision: str) -> None:
     assert decision
 
 
+def _shows_nothing(passed: bytes) -> None:
+    """Commands that are not looked at have no place for an address, if they are what they seem."""
+    for said in walk(passed):
+        command = said.command
+        if command is not None and command.type == said.data[9]:
+            assert shown(command) == [], "a broker shows where nobody looks"
+
+
 class Pair:
     """`asked`: whole frames that the broker got and may answer. `jobs`: chases, by token.
 
@@ -80,12 +88,15 @@ class Pair:
 
     def _scan(self, direction: Direction, waiting: bytearray, at: int) -> int:
         scanner = self._front.scanners[direction]
+        owed = scanner.owed
         try:
             cleared = scanner.scan(waiting, at, len(waiting))
         except PeerError as violation:
             self._violated(direction, violation)
             return at
         assert at <= cleared <= len(waiting)
+        if direction is Direction.TO_CLIENT:
+            _shows_nothing(bytes(waiting[at + owed : cleared]))
         whole = cleared + scanner.stop
         if scanner.stop and whole <= len(waiting):
             self._decide(direction, bytes(waiting[cleared:whole]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -43,6 +44,9 @@ rounds 350 MB."""
 DEADLINES = {"handshake": "400ms", "idle": "1s", "grace": "3s"}
 LISTENERS = ("passing",) * 7 + ("masking",)
 
+PROBES = 2
+"""Descriptors that may be open for a moment: a look at the broker, and one at the metrics."""
+
 _TROUBLE = ("Traceback", "internal_error")
 
 Say = Callable[[str], object]
@@ -62,6 +66,7 @@ class Siege:
     through: int = 0
     said: int = 0
     memory: list[int] = field(default_factory=list)
+    descriptors: int = 0
     _read: int = 0
 
     def round(self, connections: int = CONNECTIONS) -> None:
@@ -81,11 +86,13 @@ class Siege:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             talks = [pool.submit(self._connect, each) for each in plans]
             until(lambda: any(sum(each.through.values()) for each in plans))
-            self.gateway.stop()
+            try:
+                self.gateway.stop()
+            except (AssertionError, subprocess.TimeoutExpired) as wrong:
+                self.faults.append(f"it did not stop well: {str(wrong)[:2000]}")
             for talk in talks:
                 talk.result()
         self._add(plans)
-        self.faults += self._troubles()
 
     def _planned(self, connections: int) -> list[Plan]:
         plans = [self._plan(self.connections + n) for n in range(connections)]
@@ -116,7 +123,9 @@ class Siege:
         if not until(self._is_empty):
             metrics = self.gateway.metrics()
             open_ = {name: metrics.connections(name) for name in set(LISTENERS)}
-            self.faults.append(f"round {self.rounds}: open {open_}, kept {metrics.buffered:.0f} B")
+            used = f"{self.gateway.descriptors} descriptors instead of {self.descriptors}"
+            kept = f"{metrics.buffered:.0f} B are kept"
+            self.faults.append(f"round {self.rounds}: open are {open_}, {kept}, {used}")
         self.faults += self._troubles()
         self.memory.append(self.gateway.memory)
         grown = self.memory[-1] - self.settled
@@ -130,7 +139,9 @@ class Siege:
 
     def _is_empty(self) -> bool:
         metrics = self.gateway.metrics()
-        return not metrics.buffered and not any(map(metrics.connections, set(LISTENERS)))
+        if metrics.buffered or any(map(metrics.connections, set(LISTENERS))):
+            return False
+        return self.gateway.descriptors <= self.descriptors + PROBES
 
     def _troubles(self) -> Iterator[str]:
         """Of the log's lines since the round before."""
@@ -150,7 +161,7 @@ def besieged(folder: Path, seed: int, times: int = TIMES) -> Iterator[Siege]:
     broker = HostileBroker(faults.append)
     gateway = Gateway(broker, folder, DEADLINES)
     try:
-        yield Siege(gateway, broker, seed, faults, times)
+        yield Siege(gateway, broker, seed, faults, times, descriptors=gateway.descriptors)
     finally:
         gateway.process.kill()
         broker.close()
@@ -174,7 +185,8 @@ def run(folder: Path, frames: int, seed: int, say: Say, *, connections: int = CO
             if siege.rounds % ERA == 0 or siege.rounds == 1:
                 say(_progress(siege, time.monotonic() - began))
         say(_ends(siege))
-        siege.stop()
+        if not siege.faults:
+            siege.stop()
         memory = (first // MIB, siege.memory[-1] // MIB)
     seconds = time.monotonic() - began
     faults = tuple(siege.faults)

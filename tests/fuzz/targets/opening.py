@@ -110,6 +110,7 @@ def _is_fit(peer: Peer, data: bytes, listener: Listener) -> None:
     """Of whole frames; to the client without a trace of brokers; to brokers in our own name."""
     for said in walk(data):
         assert said.total == len(data)
+        assert not said.is_impossible
         command = said.command
         if command is None:
             continue
