@@ -370,6 +370,8 @@ NONSENSE = {
     "unknown": raw(99, b""),
     "not decodable": framed(b"\xff\xff"),
     "HTTP": b"HTTP/1.1 400 Bad Request",
+    "CONNECTED behind an empty command": connected()[:4] + bytes(4) + connected()[8:],
+    "AUTH_CHALLENGE behind half a type": auth_challenge()[:4] + b"\0\0\0\1" + auth_challenge()[8:],
 }
 
 

@@ -65,7 +65,7 @@ def decode(frame: bytes) -> BaseCommand:
     if len(frame) < HEADER:
         raise PeerError(f"a frame of {len(frame)} bytes holds no command")
     _, size = HEAD.unpack_from(frame)
-    if size + 8 > len(frame):
+    if size < 2 or size + 8 > len(frame):  # two bytes are the type's, where `kind_of` looks
         raise PeerError(f"a frame of {len(frame)} bytes cannot hold a command of {size}")
     try:
         return BaseCommand.FromString(frame[8 : 8 + size])
