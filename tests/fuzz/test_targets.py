@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.wire.contract import Direction
+from gateway.wire.pulsar.frames import Kind
+from tests.playbooks.script import Play
 from tests.support.examples import examples
 
+from .grammar import frame_of
+from .pair import Pair
+from .source import Source
 from .targets import CORPUS, LONGEST_INPUT, TARGETS
 
 BOUND = 300_000
@@ -41,6 +48,25 @@ def test_what_is_kept_is_small_and_of_some_target() -> None:
 @given(data=st.binary(max_size=400))
 def test_whatever_bytes_there_are(target: str, data: bytes) -> None:
     assert TARGETS[target](data) >= 0
+
+
+@every_target
+def test_noise(target: str) -> None:
+    noise = random.Random(1)
+    assert sum(TARGETS[target](noise.randbytes(noise.randrange(400))) for _ in range(1500)) > 0
+
+
+@pytest.mark.parametrize("direction", Direction)
+@pytest.mark.parametrize("kind", Kind)
+def test_each_command_with_all_kinds_of_values(kind: Kind, direction: Direction) -> None:
+    """Coverage does not tell the fields of a command from those of another."""
+    noise = random.Random(kind)
+    for _ in range(25):
+        play = Play()
+        pair = Pair(play.session, play.gate)
+        pair.say(direction, frame_of(Source(noise.randbytes(200)), kind))
+        pair.close()
+        assert not pair.asked or direction is Direction.TO_BROKER
 
 
 few = st.sampled_from(b"\x00\x01\x02\x03\x07\x08\x0f\x10\x1f\x3f\x7f\x80\xaf\xb0\xc0\xff")

@@ -10,6 +10,7 @@ from gateway.wire.contract import (
     Dial,
     Dialled,
     Direction,
+    EndReason,
     Opened,
     Peer,
     Receive,
@@ -43,6 +44,17 @@ class Spoken(NamedTuple):
 
     outcome: Any
     heard: int
+    last: Peer
+
+
+_FAULTS = {
+    EndReason.CLIENT_VIOLATION: Peer.CLIENT,
+    EndReason.CLIENT_CLOSED: Peer.CLIENT,
+    EndReason.BROKER_VIOLATION: Peer.BROKER,
+    EndReason.BROKER_REFUSED: Peer.BROKER,
+    EndReason.BROKER_LOST: Peer.BROKER,
+}
+"""Who was heard last, where an end blames a peer."""
 
 
 def opening(data: bytes) -> int:
@@ -53,6 +65,7 @@ def opening(data: bytes) -> int:
     spoken = converse(source, entry.open(), listener)
     if not isinstance(spoken.outcome, Opened):
         assert isinstance(spoken.outcome, Refused)
+        assert _FAULTS.get(spoken.outcome.reason, spoken.last) is spoken.last
         told = whole(spoken.outcome.farewell)
         assert [command.type for command in told] in ([], [BaseCommand.ERROR])
         assert not any(map(shown, told))
@@ -65,13 +78,14 @@ def opening(data: bytes) -> int:
 def converse(source: Source, steps: Generator[Step, StepResult, Any], listener: Listener) -> Spoken:
     """Have a conversation with nonsense. It must come to an end when nobody says more."""
     result: StepResult = None
-    heard = 0
+    heard, last = 0, Peer.CLIENT
     for _ in range(4 * listener.bounds.rounds + 6):
         try:
             step = steps.send(result)
         except StopIteration as stop:
-            return Spoken(stop.value, heard)
-        heard += isinstance(step, Receive)
+            return Spoken(stop.value, heard, last)
+        if isinstance(step, Receive):
+            heard, last = heard + 1, step.peer
         result = _result(source, step, listener)
     raise AssertionError("a conversation without an end")
 
@@ -100,10 +114,16 @@ def _said(source: Source, peer: Peer) -> bytes | Denial:
     shape = source.byte()
     if shape >= 240:
         return _SILENCES[shape % len(_SILENCES)]
-    if shape < 160:
-        return frame_of(source, _LIKELY[peer][shape % len(_LIKELY[peer])])
+    if shape < 200:
+        likely = frame_of(source, _LIKELY[peer][shape % len(_LIKELY[peer])])
+        return likely if shape < 160 else _lying(source, likely)
     data = any_frame(source, Direction(peer))[4:]
     return len(data).to_bytes(4) + data
+
+
+def _lying(source: Source, frame: bytes) -> bytes:
+    """With another size of its command."""
+    return frame[:4] + source.pick((0, 1, len(frame), 1 << 31)).to_bytes(4) + frame[8:]
 
 
 def _is_fit(peer: Peer, data: bytes, listener: Listener) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import json
 import math
 from collections.abc import Callable
 from contextlib import suppress
@@ -105,9 +106,16 @@ def parsers(data: bytes) -> int:
     return 1
 
 
+_LETTERS = "0123456789abcdefghijklmnopqrstuvw.-:"
+
+
 def _name(source: Source) -> None:
     """What opens was made by us; what is made opens."""
-    names, said = source.pick(_NAMES), text(source)
+    names, changed, at, letter = source.pick(_NAMES), source.odd(2), source.byte(), source.byte()
+    said = text(source)
+    if changed and said:
+        at %= len(said)
+        said = said[:at] + _LETTERS[letter % len(_LETTERS)] + said[at + 1 :]
     opened = names.open(said)
     if isinstance(opened, Denial):
         return
@@ -167,7 +175,9 @@ _UNITS: tuple[Callable[[object], object], ...] = (
 def _token(source: Source) -> None:
     """Nobody is known but by the secret: whatever else is said proves nothing."""
     if source.odd(2):
-        verified = _VERIFIER.verify(_signed(_claims(source)).encode(), NOW)
+        claims = _claims(source)
+        verified = _VERIFIER.verify(_signed(claims).encode(), NOW)
+        assert isinstance(verified, Denial) or _has_dates(claims)
         assert isinstance(verified, Denial) or verified.name
         assert isinstance(verified, Denial) or (verified.expires_at or math.inf) > NOW
         return
@@ -182,6 +192,13 @@ def _claims(source: Source) -> bytes:
         return text(source).encode()
     claims = [f'"{source.pick(_CLAIMS)}":{source.pick(_VALUES)}' for _ in range(source.below(6))]
     return f"{{{','.join(claims)}}}".encode()
+
+
+def _has_dates(claims: bytes) -> bool:
+    """A date that is no number is none that has not come yet."""
+    read = json.loads(claims)
+    dates = [read[name] for name in ("exp", "nbf") if read.get(name) is not None]
+    return all(isinstance(date, int | float) and math.isfinite(date) for date in dates)
 
 
 _CLAIMS = ("sub", "exp", "nbf", "aud", "iss")
