@@ -92,9 +92,8 @@ def keep(target: str, build: Path = BUILD) -> int:
         log, code = _libfuzzer(target, build / target, ["-merge=1", *BOUNDS, *corpora], 900)
         if code or not any(Path(fresh).iterdir()):
             raise RuntimeError(f"the corpus of {target} was not merged:\n{log[-2000:]}")
-        regressions = {file.name for file in kept.glob("found-*")}
         for file in kept.iterdir():
-            if file.name not in regressions:
+            if "-" not in file.name:  # libFuzzer's name; the others somebody has put there
                 file.unlink()
         for file in Path(fresh).iterdir():
             shutil.copy(file, kept / file.name)

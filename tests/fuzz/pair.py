@@ -97,10 +97,10 @@ class Pair:
         assert at <= cleared <= len(waiting)
         if direction is Direction.TO_CLIENT:
             _shows_nothing(bytes(waiting[at + owed : cleared]))
-        whole = cleared + scanner.stop
-        if scanner.stop and whole <= len(waiting):
-            self._decide(direction, bytes(waiting[cleared:whole]))
-            return whole
+        end = cleared + scanner.stop
+        if scanner.stop and end <= len(waiting):
+            self._decide(direction, bytes(waiting[cleared:end]))
+            return end
         if scanner.stop > self._front.collected_bound:
             self._take_leave(EndReason.FRAME_TOO_LARGE, "too large")
         self._carry[direction] = bytes(waiting[cleared:])

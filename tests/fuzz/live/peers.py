@@ -66,7 +66,8 @@ def listen(wire: Wire, plan: Plan, towards: Direction, fault: Fault, hidden: byt
     except OSError:
         pass
     finally:
-        plan.heard[towards].set()
+        for event in plan.heard.values():
+            event.set()  # the other side will soon be over, too
 
 
 def flood(wire: Wire, plan: Plan, direction: Direction, fault: Fault) -> None:

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,7 +91,8 @@ class Siege:
             except (AssertionError, subprocess.TimeoutExpired) as wrong:
                 self.faults.append(f"it did not stop well: {str(wrong)[:2000]}")
             for talk in talks:
-                talk.result()
+                with suppress(ConnectionError):  # it came too late to be listened to
+                    talk.result()
         self._add(plans)
 
     def _planned(self, connections: int) -> list[Plan]:

@@ -35,6 +35,7 @@ _NAMES: tuple[Names, ...] = (
     HandedOnNames(_SEALED),
 )
 _MADE = str(_SEALED.advertise(BROKER_1))
+_SHORT = str(_SEALED.advertise(Address("b.internal", 6650)))
 
 _SECRET = bytes(range(32))
 _VERIFIER = TokenVerifier([OctKey.import_key(_SECRET)], ["HS256"])
@@ -73,6 +74,7 @@ _ATOMS = (
     "broker-7.example",
     "pulsar-7.internal:6650",
     _MADE,
+    _SHORT,
     _TOKEN,
     "persistent://",
     "public/default/t",
@@ -106,6 +108,12 @@ def parsers(data: bytes) -> int:
     return 1
 
 
+def _misspelt(said: str, at: int, letter: int) -> str:
+    """One letter is another, or is too many; from the end, where spare bits are."""
+    at = len(said) - at % (len(said) + 1)
+    return said[:at] + _LETTERS[letter % len(_LETTERS)] + said[at + letter % 2 :]
+
+
 _LETTERS = "0123456789abcdefghijklmnopqrstuvw.-:"
 
 
@@ -114,8 +122,7 @@ def _name(source: Source) -> None:
     names, changed, at, letter = source.pick(_NAMES), source.odd(2), source.byte(), source.byte()
     said = text(source)
     if changed and said:
-        at %= len(said)
-        said = said[:at] + _LETTERS[letter % len(_LETTERS)] + said[at + 1 :]
+        said = _misspelt(said, at, letter)
     opened = names.open(said)
     if isinstance(opened, Denial):
         return

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from itertools import takewhile
 
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -15,7 +14,16 @@ from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.metadata import MetadataWalk, count_messages
-from tests.conformance.battery import SURROUNDINGS, Counts, Driver, Outcome, Subject, cut
+from tests.conformance.battery import (
+    BARE,
+    SURROUNDINGS,
+    Around,
+    Counts,
+    Driver,
+    Outcome,
+    Subject,
+    cut,
+)
 from tests.conformance.pulsar import to_broker, to_client
 from tests.conformance.pulsar.common import IDS
 from tests.fuzz.grammar import any_frame, metadata
@@ -45,13 +53,29 @@ def scanner(data: bytes) -> int:
     around = source.pick(SURROUNDINGS)
     frames = _frames(source, direction)
     stream = b"".join(frames)
-    whole, pieces = Driver(make(), CARRY_BOUND), Driver(make(), CARRY_BOUND, around)
-    whole.feed(stream)
-    for piece in cut(stream, sizes):
-        pieces.feed(piece)
-    _is_alike(whole.outcome(), pieces.outcome())
-    _is_as_read(direction, stream, pieces.outcome())
+    outcome = _drive(make(), cut(stream, sizes), around)
+    _is_alike(_drive(make(), [stream]), outcome)
+    _is_refused_in_time(stream, outcome)
+    sound = _sound(make(), stream)
+    _is_as_read(direction, sound, _drive(make(), [sound]))
     return len(frames)
+
+
+def _drive(subject: Subject, pieces: Iterable[bytes], around: Around = BARE) -> Outcome:
+    driver = Driver(subject, CARRY_BOUND, around)
+    for piece in pieces:
+        driver.feed(piece)
+    return driver.outcome()
+
+
+def _sound(subject: Subject, stream: bytes) -> bytes:
+    """What precedes the first frame that is refused or waited for."""
+    driver = Driver(subject, CARRY_BOUND)
+    for said in walk(stream):
+        driver.feed(said.data)
+        if driver.violated or driver.outcome().waiting:
+            return stream[: said.offset]
+    return stream
 
 
 def _frames(source: Source, direction: Direction) -> list[bytes]:
@@ -86,19 +110,21 @@ def _is_alike(whole: Outcome, pieces: Outcome) -> None:
 
 def _is_as_read(direction: Direction, stream: bytes, outcome: Outcome) -> None:
     """What passed is what a slow reader would have let pass, and is counted as it reads it."""
-    stopped = dict(outcome.stops)
-    frames = list(takewhile(lambda said: not said.is_impossible, walk(stream)))
-    if len(frames) < sum(1 for _ in walk(stream)):
-        assert outcome.violated, "a frame without room for its command has passed"
+    assert not outcome.violated
+    stopped, frames = dict(outcome.stops), list(walk(stream))
     assert all(stopped.get(said.offset, said.total) == said.total for said in frames)
-    if outcome.violated or outcome.waiting:
-        return
     passed = [said for said in frames if said.offset not in stopped]
     if direction is Direction.TO_BROKER:
         assert all(_is_what_it_seems(said) for said in passed if said.total == len(said.data))
         assert outcome.counts == _sent(passed)
     elif not outcome.owed:
         _are_delivered(passed, outcome)
+
+
+def _is_refused_in_time(stream: bytes, outcome: Outcome) -> None:
+    """No frame has passed in which its command has no room."""
+    if any(said.is_impossible for said in walk(stream)):
+        assert outcome.violated
 
 
 def _is_what_it_seems(said: Said) -> bool:
