@@ -198,7 +198,7 @@ def _claims(source: Source) -> bytes:
     if source.odd(4):
         return text(source).encode()
     claims = [f'"{source.pick(_CLAIMS)}":{source.pick(_VALUES)}' for _ in range(source.below(6))]
-    return f"{{{','.join(claims)}}}".encode()
+    return ("{" + ",".join(['"sub":"alice"', *claims]) + "}").encode()
 
 
 def _has_dates(claims: bytes) -> bool:
