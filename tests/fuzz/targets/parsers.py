@@ -128,7 +128,7 @@ def _name(source: Source) -> None:
         return
     assert len(said) <= LONGEST_NAME + 6
     if isinstance(names, HandedOnNames):
-        assert opened == BROKER_1 or opened.host == said.partition(":")[0]
+        assert opened == _SEALED.open(said) or opened.host == said.partition(":")[0]
     else:
         assert names.advertise(opened) == said.partition(":")[0]
 
