@@ -216,7 +216,7 @@ class Pair:
         self._front.close()
         assert len(self._gate.released) == len(self._gate.admitted)
         assert set(self._gate.released) == set(self._gate.admitted)
-        handles = self.session._handles
+        handles = self.session.incarnations.handles
         assert not len(handles)
         assert not handles._awaited
         assert not len(self.session._lookups)
@@ -230,13 +230,13 @@ class Pair:
         self._check_scanners()
 
     def _check_handles(self) -> None:
-        handles = self.session._handles
+        handles = self.session.incarnations.handles
         assert len(handles) <= self.session._listener.bounds.handles
         assert len(handles._awaited) <= MOST_REQUESTS * len(handles)
         assert all(len(handle.requests) <= MOST_REQUESTS for handle in handles)
         live = {handle.account for handle in handles if not handle.released}
         assert self._held.keys() <= live, "frames are kept for one who is gone"
-        leaving = self.session._leaving
+        leaving = self.session.incarnations._leaving
         assert leaving is None or leaving._since.keys() <= set(handles)
 
     def _check_lookups(self) -> None:
@@ -250,7 +250,7 @@ class Pair:
     def _check_scanners(self) -> None:
         """What is counted belongs to somebody, and what passes to somebody who is open."""
         to_broker, to_client = self.session.scanners
-        handles = self.session._handles
+        handles = self.session.incarnations.handles
         for id, account in to_broker._producers.items():
             handle = handles.producers[id]
             assert (handle.account, handle.state) == (account, State.OPEN)

@@ -12,7 +12,7 @@ import pytest
 from gateway.wire.contract import Direction, Inject, Replace
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.scan import ToBrokerScanner
-from gateway.wire.pulsar.session import _HANDLERS, PulsarSession
+from gateway.wire.pulsar.session import HANDLERS, PulsarSession
 from tests.playbooks.frames import error
 from tests.playbooks.gate import URL_1
 from tests.playbooks.script import Play
@@ -67,7 +67,7 @@ def pair() -> Pair:
     ],
 )
 def test_effects_that_are_wrong_are_found(monkeypatch: pytest.MonkeyPatch, wrong: Any) -> None:
-    monkeypatch.setitem(_HANDLERS[Direction.TO_CLIENT], Kind.ERROR, lambda *_: (wrong,))
+    monkeypatch.setitem(HANDLERS[Direction.TO_CLIENT], Kind.ERROR, lambda *_: (wrong,))
     with pytest.raises((AssertionError, struct.error)):
         pair().say(Direction.TO_CLIENT, error())
 

@@ -30,6 +30,7 @@ from .frames import (
     send,
     send_error,
     subscribe,
+    success,
 )
 from .gate import BROKER_1, OTHER_CLUSTER, OTHER_GATEWAY, SEALED_1, SEALED_2, URL_1, URL_2
 from .script import Play
@@ -287,3 +288,10 @@ def test_a_withheld_migration_that_answers_a_request_is_answered_by_the_gateway(
     play.client(producer(1, request=8)).forwards()
     play.broker(producer_success(8)).forwards()
     play.client(send(1)).passes()
+
+
+def test_a_broker_that_answers_by_something_else_first_gets_no_answer_from_us(play: Play) -> None:
+    """Nonsense, found by fuzzing: a SUCCESS for a PRODUCER, and then news of a migration."""
+    play.client(producer(1, request=7)).forwards()
+    play.broker(success(7)).forwards()
+    play.broker(migrated(1, 0)).drops()

@@ -215,7 +215,7 @@ class Incarnations:
         of_producer = news.resource_type == CommandTopicMigrated.Producer
         table = self.handles.table(Action.PRODUCE if of_producer else Action.CONSUME)
         handle = table.get(news.resource_id)
-        if handle is None or handle.state not in _UNANSWERED:
+        if handle is None or handle.state not in _UNANSWERED or not handle.requests:
             return DROP
         told = Inject(Direction.TO_CLIENT, error(handle.requests[0], _MIGRATED))
         return (Drop(), told, *self._abandoned(handle))

@@ -160,7 +160,7 @@ def besieged(folder: Path, seed: int, times: int = TIMES) -> Iterator[Siege]:
     """A gateway between hostile peers."""
     faults: list[str] = []
     broker = HostileBroker(faults.append)
-    gateway = Gateway(broker, folder, DEADLINES)
+    gateway = Gateway([broker], folder, DEADLINES)
     try:
         yield Siege(gateway, broker, seed, faults, times, descriptors=gateway.descriptors)
     finally:

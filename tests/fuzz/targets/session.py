@@ -125,7 +125,7 @@ def _many_say(source: Source, pair: Pair) -> int:
 
 
 def _hold(source: Source, pair: Pair) -> int:
-    for handle in pair.session._handles:
+    for handle in pair.session.incarnations.handles:
         if not source.odd(3):
             handle.account.hold()
     return 0
@@ -133,7 +133,7 @@ def _hold(source: Source, pair: Pair) -> int:
 
 def _grant(source: Source, pair: Pair) -> int:
     most = ENDLESS if source.odd(2) else source.below(4)
-    for handle in tuple(pair.session._handles):
+    for handle in tuple(pair.session.incarnations.handles):
         if not pair.over and not handle.released:
             pair.grant(handle.account, most, ENDLESS)
     return 0
