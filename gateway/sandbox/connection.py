@@ -65,6 +65,11 @@ class Connection:
         finally:
             self._session.close()
 
+    def say(self, frame: bytes) -> None:
+        """Send a frame out of the blue, if the client has come in."""
+        if self._session.is_open:
+            self._send(frame)
+
     # -- reading ---------------------------------------------------------------------------------
 
     async def _read(self) -> None:

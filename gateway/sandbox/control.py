@@ -11,6 +11,7 @@ from gateway.admin.server import Answer
 from gateway.sandbox.faults import Fault, seconds_of
 from gateway.sandbox.names import TopicName, parse
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandSubscribe
+from gateway.wire.pulsar.frames import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +41,7 @@ class Broker(Protocol):
     @property
     def faults(self) -> Faults: ...
     def cut(self) -> int: ...
+    def say(self, frame: bytes) -> int: ...
 
 
 class Control:
@@ -60,6 +62,7 @@ class Control:
             "/topics": _checked(self._create),
             "/move": _checked(self._move),
             "/fault": _checked(self._fault),
+            "/say": _checked(self._say),
         }
 
     def _help(self) -> Answer:
@@ -112,6 +115,20 @@ class Control:
             done["connections"] = broker.cut()
         return _json(done)
 
+    def _say(self, query: Query) -> Answer:
+        """A frame at once to all clients, or as the answer to all commands of one kind."""
+        number = _number(query, "broker", 0, len(self._brokers) - 1)
+        frame, broker = _frame(query), self._brokers[number]
+        done: dict[str, Any] = {"broker": broker.url, "bytes": len(frame)}
+        if "to" not in query:
+            return _json(done | {"connections": broker.say(frame)})
+        kind = _chosen(query, "to", {kind.name: kind for kind in Kind})
+        if frame:
+            broker.faults.words[kind] = frame
+        else:
+            broker.faults.words.pop(kind, None)
+        return _json(done | {"to": kind.name})
+
 
 # -- what comes in, checked ----------------------------------------------------------------------
 
@@ -140,6 +157,13 @@ def _number(query: Query, key: str, least: int, most: int, default: str = "") ->
     if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
         raise ValueError(f"{key}={text} is not a number from {least} to {most}")
     return int(text)
+
+
+def _frame(query: Query) -> bytes:
+    try:
+        return bytes.fromhex(query.get("frame", ""))
+    except ValueError:
+        raise ValueError("frame= must be the bytes of a frame, in hexadecimal digits") from None
 
 
 def _chosen(query: Query, key: str, choices: Mapping[str, T], default: str = "") -> T:
@@ -193,4 +217,8 @@ Each answer comes so many seconds late from now on (0 ends it):
 At once: close all connections, or let the next frame of each claim a wrong size:
   curl -X POST '{url}/fault?broker=0&kind=cut'
   curl -X POST '{url}/fault?broker=0&kind=lie'
+Let a broker say a frame (here PONG) to all its clients, or in answer to each command of a kind;
+without a frame it answers by itself again:
+  curl -X POST '{url}/say?broker=0&frame=000000090000000508139a0100'
+  curl -X POST '{url}/say?broker=0&to=LOOKUP'
 """

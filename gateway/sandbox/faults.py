@@ -6,7 +6,7 @@ Times are seconds since 1970, and arguments. That two clocks differ does not mat
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from struct import Struct
 
@@ -33,12 +33,15 @@ class Fault(StrEnum):
 
 @dataclass(slots=True)
 class Faults:
-    """Those of one broker. `delay`: seconds; `lies`: how often a lie was asked for."""
+    """Those of one broker. `delay`: seconds; `lies`: how often a lie was asked for; `words`: by the
+    kind of a command, the frame that answers it, whatever it asks.
+    """
 
     frozen_until: float = 0.0
     refusing_until: float = 0.0
     delay: float = 0.0
     lies: int = 0
+    words: dict[int, bytes] = field(default_factory=dict)
 
     def cause(self, fault: Fault, seconds: float, now: float) -> None:
         """From now on, for so many seconds; with 0 what was asked for is over."""

@@ -56,12 +56,18 @@ class Broker:
     listener: trio.SocketListener
     url: str
     faults: Faults = field(default_factory=Faults)
-    open: set[trio.CancelScope] = field(default_factory=set)
+    open: dict[trio.CancelScope, Connection] = field(default_factory=dict)
 
     def cut(self) -> int:
         """Close all connections; answers how many there were."""
         for scope in self.open:
             scope.cancel()
+        return len(self.open)
+
+    def say(self, frame: bytes) -> int:
+        """Send a frame to all clients; answers how many connections there are."""
+        for connection in self.open.values():
+            connection.say(frame)
         return len(self.open)
 
 
@@ -138,9 +144,9 @@ async def _accept(broker: Broker, place: Place) -> None:
 async def _attend(stream: trio.SocketStream, broker: Broker, place: Place) -> None:
     """Serve one connection to its end. Raises nothing: what fails here fails alone."""
     with trio.CancelScope() as scope:
-        broker.open.add(scope)
+        connection = broker.open[scope] = Connection(stream, place)
         try:
-            await Connection(stream, place).run()
+            await connection.run()
         except* _BROKEN:
             pass  # the client is gone
         except* PeerError as errors:
@@ -148,7 +154,7 @@ async def _attend(stream: trio.SocketStream, broker: Broker, place: Place) -> No
         except* Exception:  # noqa: BLE001 - the one place where a bug of ours ends
             report(f"{broker.url}: a bug of the sandbox\n{traceback.format_exc()}")
         finally:
-            broker.open.discard(scope)
+            del broker.open[scope]
 
 
 def first_of(error: BaseException) -> BaseException:

@@ -89,6 +89,10 @@ class Session:
         kind = kind_of(command, frame)
         if self.is_open == (kind == Kind.CONNECT):
             raise PeerError(f"{kind_name(kind)} is out of place")
+        if kind in self.place.faults.words:
+            self.is_open = True
+            self.send(self.place.faults.words[kind])
+            return
         field = answers.FIELDS.get(kind)
         if field is None:
             raise PeerError(f"{kind_name(kind)} is not known")

@@ -62,6 +62,12 @@ class Sandbox:
         """Has one broker misbehave."""
         self._ask("fault", broker=str(broker), kind=kind, seconds=str(seconds))
 
+    def say(self, broker: int, frame: bytes, to: str = "") -> None:
+        """Has one broker send a frame to all its clients, or in answer to each command of a kind,
+        until that is asked for with an empty frame.
+        """
+        self._ask("say", broker=str(broker), frame=frame.hex(), **({"to": to} if to else {}))
+
     def topics(self) -> dict[str, Any]:
         """What there is, by full name; of a partitioned topic its partitions."""
         with urllib.request.urlopen(f"{self.control_url}/topics", timeout=REQUEST_SECONDS) as it:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from gateway.sandbox import answers
 from gateway.sandbox.cluster import Cluster
 from gateway.sandbox.control import Control
 from gateway.sandbox.faults import Faults, lie
+from gateway.wire.pulsar.frames import Kind
 from tests.unit.sandbox.playbook import TOPIC, URLS, Client
 
 
@@ -21,6 +23,11 @@ class Broker:
     url: str
     faults: Faults = field(default_factory=Faults)
     cuts: int = 0
+    said: list[bytes] = field(default_factory=list)
+
+    def say(self, frame: bytes) -> int:
+        self.said.append(frame)
+        return 3
 
     def cut(self) -> int:
         self.cuts += 1
@@ -120,6 +127,8 @@ def test_faults_that_last_begin_now_and_can_be_ended(
         ("/fault", {"broker": "0", "kind": "burn"}, "kind=burn is none of freeze, cut"),
         ("/fault", {"broker": "0", "kind": "delay", "seconds": "nan"}, "seconds=nan is not"),
         ("/fault", {"broker": "0", "kind": "delay", "seconds": "-1"}, "seconds=-1 is not"),
+        ("/say", {"broker": "0", "frame": "0"}, "in hexadecimal digits"),
+        ("/say", {"broker": "0", "frame": "00", "to": "lookup"}, "to=lookup is none of CONNECT"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_reason(
@@ -146,6 +155,23 @@ def test_it_shows_what_there_is_to_try(control: Control) -> None:
         assert f"http://127.0.0.1:16680{path}" in text
     for kind in ("freeze", "cut", "delay", "refuse", "lie"):
         assert f"kind={kind}" in text
+
+
+def test_a_broker_says_what_it_is_given(control: Control, brokers: list[Broker]) -> None:
+    said = {"broker": URLS[1], "bytes": 2, "connections": 3}
+    assert did(control, "/say", broker="1", frame="00ff") == (200, said)
+    assert (brokers[0].said, brokers[1].said) == ([], [b"\x00\xff"])
+
+
+def test_it_answers_a_kind_of_command_as_it_is_told_until_it_is_told_otherwise(
+    control: Control, cluster: Cluster, brokers: list[Broker]
+) -> None:
+    asking = Client(cluster, faults=brokers[0].faults)
+    did(control, "/say", broker="0", frame="00ff", to="PING")
+    asking.say(Kind.PING)
+    did(control, "/say", broker="0", to="PING")
+    asking.say(Kind.PING)
+    assert asking.take() == [b"\x00\xff", answers.frame(Kind.PONG)]
 
 
 def test_a_lie_changes_nothing_but_the_size() -> None:
