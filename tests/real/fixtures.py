@@ -9,7 +9,8 @@ the tests are skipped, or fail where `GATEWAY_REQUIRE` names the tool. What was 
 is kept in `$GATEWAY_TEST_CACHE`, by default `~/.cache/broker-gateway`.
 
 Through a gateway, every test's connections also run through a tap that fails the test if anything
-but a message's payload shows a client the broker's address.
+but a message's payload shows a client the broker's address. `tests/shared/test_taps.py` sees to it
+that no test goes another way, `test_leaks.py` beside it that a tap would notice.
 """
 
 import os
@@ -224,6 +225,10 @@ class StartGateway(Protocol):
     ) -> Gateway: ...
 
 
+class Tapped(Protocol):
+    def __call__(self, url: str, traces: tuple[str, ...]) -> Tap: ...
+
+
 GatewayOfMode = Callable[[Upstream, str], Gateway]
 
 
@@ -302,15 +307,27 @@ def gateway_of_mode(plans: Plans, artifacts: Artifacts) -> Iterator[GatewayOfMod
         yield gateway
 
 
-def _assert_hidden(tap: Tap, gateway: Gateway, broker: Upstream) -> None:
+def _assert_hidden(tap: Tap, traces: tuple[str, ...]) -> None:
     tap.close()
-    found = [str(leak) for leak in tap.leaks(broker.traces)]
+    found = [str(leak) for leak in tap.leaks(traces)]
     assert not found, "a client was shown its broker:\n" + "\n".join(found)
-    gateway.assert_no_new_traceback()
 
 
 @pytest.fixture
-def reach(way: str, gateway: StartGateway) -> Iterator[Reach]:
+def tapped() -> Iterator[Tapped]:
+    """Puts taps before URLs that clients are to use; at the end of the test none has leaked."""
+    with ExitStack() as opened:
+
+        def tap(url: str, traces: tuple[str, ...]) -> Tap:
+            put = Tap(url)
+            opened.callback(_assert_hidden, put, traces)
+            return put
+
+        yield tap
+
+
+@pytest.fixture
+def reach(way: str, gateway: StartGateway, tapped: Tapped) -> Iterator[Reach]:
     """Opens routes to brokers: by a new gateway of the given plan, or `through` one that runs."""
     with ExitStack() as opened:
 
@@ -320,8 +337,8 @@ def reach(way: str, gateway: StartGateway) -> Iterator[Reach]:
             if way == DIRECT:
                 return Route(broker.service_url, broker)
             used = through or gateway(broker, plan)
-            tap = Tap(used.url)
-            opened.callback(_assert_hidden, tap, used, broker)
+            opened.callback(used.assert_no_new_traceback)
+            tap = tapped(used.untapped_url, broker.traces)
             return Route(tap.url, broker, used, tap)
 
         yield open_route

@@ -7,7 +7,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -46,7 +46,8 @@ class Plan:
     `identity`: how clients prove who they are; `credential`: our own, where we speak for them;
     `unknown`: what becomes of commands nobody knows; `key`: seals names, else a random one;
     `names`: how brokers are named, where that says it all; `chained`: the brokers are gateways;
-    `deadlines`: where the usual ones are too long for a test.
+    `deadlines`: where the usual ones are too long for a test;
+    `migrations`: gateways in front of other clusters, by the URLs of their brokers.
     """
 
     identity: Mapping[str, Any] = field(default_factory=lambda: {"mode": "pass-through"})
@@ -56,6 +57,7 @@ class Plan:
     names: Mapping[str, Any] | None = None
     chained: bool = False
     deadlines: Mapping[str, str] = field(default_factory=dict)
+    migrations: Mapping[str, str] = field(default_factory=dict)
 
     def settings(self, broker: Upstream, port: int, admin_port: int) -> Settings:
         """The whole content of the gateway's file."""
@@ -77,6 +79,10 @@ class Plan:
         names = sealed_by(self.key) if self.key else self.names
         if names:
             cluster["names"] = dict(names)
+        if self.migrations:
+            cluster["migrations"] = [
+                {"brokers": brokers, "gateway": url} for brokers, url in self.migrations.items()
+            ]
         return cluster
 
 
@@ -125,15 +131,22 @@ class Plans:
 
 
 class Gateway:
-    """One running gateway in front of `broker`; `directory` takes its settings and its log."""
+    """One running gateway in front of `broker`; `directory` takes its settings and its log.
 
-    def __init__(self, broker: Upstream, plan: Plan, directory: Path) -> None:
+    `untapped_url` is for those who put a tap before it: clients are given the tap's. `program` is
+    the module that runs, with arguments of its own.
+    """
+
+    def __init__(
+        self, broker: Upstream, plan: Plan, directory: Path, program: Sequence[str] = ("gateway",)
+    ) -> None:
         self.port, self.admin_port = free_ports(HOST, 2)
-        self.url = f"pulsar://{HOST}:{self.port}"
+        self.untapped_url = f"pulsar://{HOST}:{self.port}"
         self.metrics_url = f"http://{HOST}:{self.admin_port}/metrics"
         self.log = directory / "gateway.log"
         self._file = directory / "gateway.yaml"
         self._settings = plan.settings(broker, self.port, self.admin_port)
+        self._command = [sys.executable, "-m", *program, "run", str(self._file)]
         self._log_checked = 0
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -143,8 +156,7 @@ class Gateway:
         """
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(yaml.safe_dump(self._settings, sort_keys=False))
-        command = [sys.executable, "-m", "gateway", "run", str(self._file)]
-        self._process = spawn(command, self.log, os.environ | {"PYTHONPATH": str(CHECKOUT)})
+        self._process = spawn(self._command, self.log, os.environ | {"PYTHONPATH": str(CHECKOUT)})
         try:
             self._wait_until(until, time.monotonic() + READY_SECONDS)
         except BaseException:

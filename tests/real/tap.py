@@ -1,15 +1,19 @@
 """A recording relay between a client and whatever it talks to, to see that no broker shows through.
 
 It keeps every byte that went to the client. Afterwards the recording is read frame by frame,
-and everything but the payloads of messages (which belong to the users) is searched for the
-broker's traces.
+and everything but the payloads of messages (which belong to the users) is searched: for the
+broker's traces in all their spellings, and for URLs that are not the gateway's own, whosever they
+are.
 """
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from ipaddress import AddressValueError, IPv4Address
 from urllib.parse import urlsplit
 
 from .frames import Kind, decode, frames, without_payload
@@ -18,6 +22,14 @@ READ_SIZE = 256 * 1024
 DIAL_SECONDS = 5
 JOIN_SECONDS = 5
 CONTEXT = 40  # bytes shown on both sides of a find
+# Of one test, on all its connections. The largest today are messages of 9 MiB: 30 MiB in all.
+MOST_RECORDED = 128 * 1024 * 1024
+
+URL = re.compile(rb"(?:pulsar(?:\+ssl)?|https?)://[\w.:%\[\]-]*", re.IGNORECASE)
+# Sealed names, readable ones of a test, gateways, and what stands in a cleaned text.
+OURS = re.compile(
+    rb"pulsar://(?:[\w.-]+\.(?:gw|example):6650|127\.0\.0\.1:\d)|[\w+]+://broker(?![\w.-])"
+)
 
 
 @dataclass(frozen=True)
@@ -31,16 +43,54 @@ class Leak:
         return f"{self.trace!r} in {self.around!r}"
 
 
-def leaks(recording: bytes, traces: tuple[str, ...]) -> list[Leak]:
-    """Every trace in the frames of one connection, payloads of messages aside."""
-    return [leak for body in frames(recording) for leak in _find(without_payload(body), traces)]
+def leaks(recording: bytes, traces: tuple[str, ...], *, payloads: bool = False) -> list[Leak]:
+    """What gives a broker away in the frames of one connection; in the payloads of messages only
+    where that is asked for.
+    """
+    exposed = (body if payloads else without_payload(body) for body in frames(recording))
+    return [leak for part in exposed for leak in (*_traces(part, traces), *_urls(part))]
 
 
-def _find(exposed: bytes, traces: tuple[str, ...]) -> Iterator[Leak]:
+def _traces(exposed: bytes, traces: tuple[str, ...]) -> Iterator[Leak]:
     for trace in traces:
-        at = exposed.find(trace.encode())
+        found = (exposed.lower().find(spelling) for spelling in spellings(trace))
+        at = next((at for at in (*found, exposed.find(packed(trace))) if at >= 0), -1)
         if at >= 0:
-            yield Leak(trace, exposed[max(0, at - CONTEXT) : at + CONTEXT])
+            yield _leak(trace, exposed, at)
+
+
+def _urls(exposed: bytes) -> Iterator[Leak]:
+    for url in URL.finditer(exposed):
+        if not OURS.match(url[0]):
+            yield _leak(url[0].decode(errors="replace"), exposed, url.start())
+
+
+def _leak(trace: str, exposed: bytes, at: int) -> Leak:
+    return Leak(trace, exposed[max(0, at - CONTEXT) : at + CONTEXT])
+
+
+@cache
+def spellings(trace: str) -> tuple[bytes, ...]:
+    """A trace in lower case. All that Java makes of an address (`/10.0.0.1:6650`,
+    `name/10.0.0.1:6650`, `::ffff:10.0.0.1`) holds it as it is. Besides there are hexadecimal
+    digits, the form that they have in IPv6, and what machines are called after their addresses.
+    """
+    try:
+        digits = IPv4Address(trace).packed.hex()
+    except AddressValueError:
+        return (trace.lower().encode(),)
+    mapped = f"{int(digits[:4], 16):x}:{int(digits[4:], 16):x}"
+    dashed = trace.replace(".", "-")
+    return tuple(text.encode() for text in (trace, digits, mapped, dashed))
+
+
+@cache
+def packed(trace: str) -> bytes:
+    """An address in its four bytes; of anything else the text."""
+    try:
+        return IPv4Address(trace).packed
+    except AddressValueError:
+        return trace.encode()
 
 
 class Tap:
@@ -75,8 +125,12 @@ class Tap:
         for end in (self._listener, *self._sockets):
             end.close()
 
-    def leaks(self, traces: tuple[str, ...]) -> list[Leak]:
-        return [leak for recording in self.recordings for leak in leaks(bytes(recording), traces)]
+    def leaks(self, traces: tuple[str, ...], *, payloads: bool = False) -> list[Leak]:
+        """As of the function of this name, on all connections."""
+        recorded = sum(map(len, self.recordings))
+        assert recorded <= MOST_RECORDED, f"{recorded} bytes: search them as they come"
+        found = (leaks(bytes(it), traces, payloads=payloads) for it in self.recordings)
+        return [leak for of_one in found for leak in of_one]
 
     def commands(self, kind: Kind) -> list[dict[int, int | bytes]]:
         """The fields of all commands of one kind that went to clients."""

@@ -21,18 +21,18 @@ OUTER = "outer"
 
 @dataclass(frozen=True)
 class Behind:
-    """A gateway, as the one before it sees it; the broker's traces must not show either."""
+    """A gateway, as the one before it sees it: neither it nor the broker must show."""
 
     gateway: Gateway
     broker: Standalone
 
     @property
     def service_url(self) -> str:
-        return self.gateway.url
+        return self.gateway.untapped_url
 
     @property
     def traces(self) -> tuple[str, ...]:
-        return self.broker.traces
+        return (*self.broker.traces, f":{self.gateway.port}")
 
 
 @pytest.fixture

@@ -35,18 +35,49 @@ def test_a_broker_without_a_gateway_is_caught(
     assert {leak.trace for leak in tap.leaks(pulsar.traces)} >= {pulsar.host, f":{pulsar.port}"}
 
 
-@pytest.mark.parametrize("url", ["pulsar://127.0.0.77:6650", "pulsar://localhost:16650"])
-def test_an_address_in_an_answer_is_found(url: str) -> None:
+def found(stream: bytes) -> set[str]:
+    return {leak.trace for leak in leaks(stream, TRACES)}
+
+
+@pytest.mark.parametrize(
+    ("url", "trace"),
+    [("pulsar://127.0.0.77:6650", "127.0.0.77"), ("pulsar://localhost:16650", ":16650")],
+)
+def test_an_address_in_an_answer_is_found(url: str, trace: str) -> None:
     answer = frame(Kind.LOOKUP_RESPONSE, {1: url, 3: 1, 4: 9})
-    assert len(leaks(frame(Kind.CONNECTED, {1: "server"}) + answer, TRACES)) == 1
+    assert found(frame(Kind.CONNECTED, {1: "server"}) + answer) == {trace, url}
 
 
-def test_an_address_in_the_text_of_an_error_is_found() -> None:
-    error = frame(
-        Kind.ERROR,
-        {1: 1, 2: 6, 3: "not served by this instance:127.0.0.77:8080. Please redo the lookup."},
-    )
-    assert [leak.trace for leak in leaks(error, TRACES)] == ["127.0.0.77"]
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "not served by this instance:127.0.0.77:8080. Please redo the lookup.",
+        "channel [id: 0x1, L:/127.0.0.77:6650 - R:/10.0.0.1:4711]",
+        "cannot connect to pulsar-0/127.0.0.77:6650",
+        "::ffff:127.0.0.77",
+        "::FFFF:7F00:4D",
+        "0x7F00004D",
+        "ip-127-0-0-77.internal",
+        "from \x7f\0\0M on",
+    ],
+)
+def test_an_address_in_a_text_is_found_however_it_is_spelled(spelled: str) -> None:
+    assert found(frame(Kind.ERROR, {1: 1, 2: 6, 3: spelled})) == {"127.0.0.77"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["pulsar://elsewhere:6650", "pulsar+ssl://10.1.2.3:6651", "http://elsewhere:8080", "HTTPS://x"],
+)
+def test_a_url_is_found_whosever_it_is(url: str) -> None:
+    assert found(frame(Kind.ERROR, {1: 1, 2: 6, 3: f"ask {url}/admin, please"})) == {url}
+
+
+@pytest.mark.parametrize(
+    "url", ["pulsar://abc.def.gw:6650", "pulsar://127.0.0.1:20000", "pulsar://broker"]
+)
+def test_what_stands_for_a_broker_is_none(url: str) -> None:
+    assert found(frame(Kind.CLOSE_PRODUCER, {1: 1, 2: 1, 3: url, 4: url})) == set()
 
 
 @pytest.mark.parametrize(
@@ -57,7 +88,13 @@ def test_a_payload_may_hold_anything(before: bytes) -> None:
 
 
 def test_the_metadata_of_a_message_is_searched() -> None:
-    assert len(leaks(message(b"producer at 127.0.0.77", b"payload"), TRACES)) == 1
+    assert found(message(b"producer at 127.0.0.77", b"payload")) == {"127.0.0.77"}
+    assert found(message(b"producer", b"at 127.0.0.77")) == set()
+
+
+def test_a_payload_is_searched_on_request() -> None:
+    stream = message(b"metadata", b"at 127.0.0.77")
+    assert [leak.trace for leak in leaks(stream, TRACES, payloads=True)] == ["127.0.0.77"]
 
 
 @pytest.mark.parametrize("cut", range(1, 40, 3))

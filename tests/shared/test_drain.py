@@ -19,7 +19,7 @@ import pytest
 
 from tests.clients.programs import Program
 from tests.real.clients import Client, fresh_topic
-from tests.real.fixtures import Connect, StartBroker, StartGateway
+from tests.real.fixtures import Connect, StartBroker, StartGateway, Tapped
 from tests.real.gateways import Gateway, Plan, Upstream
 from tests.support.balancer import Balancer
 
@@ -35,10 +35,10 @@ Roll = Callable[[], None]
 
 
 class Rolled:
-    """Some gateways behind one address."""
+    """Some gateways behind one address. `url`: what their clients are given."""
 
-    def __init__(self, gateways: list[Gateway], balancer: Balancer) -> None:
-        self.url = balancer.url
+    def __init__(self, gateways: list[Gateway], url: str) -> None:
+        self.url = url
         self._gateways = gateways
 
     def ended(self) -> set[str]:
@@ -59,19 +59,26 @@ class Rolled:
 
 @contextmanager
 def in_front_of(
-    brokers: Upstream, gateway: StartGateway, folder: Path, *, chained: bool = False
+    brokers: Upstream,
+    gateway: StartGateway,
+    tapped: Tapped,
+    folder: Path,
+    *,
+    chained: bool = False,
 ) -> Iterator[Rolled]:
     key = folder / "seal.key"
     key.write_bytes(bytes(range(32)))
     gateways = [gateway(brokers, Plan(key=key, chained=chained)) for _ in range(2)]
     balancer = Balancer([it.port for it in gateways])
-    yield Rolled(gateways, balancer)
+    yield Rolled(gateways, tapped(balancer.untapped_url, brokers.traces).url)
     balancer.close()
 
 
 @pytest.fixture
-def rolled(brokers: Brokers, gateway: StartGateway, tmp_path: Path) -> Iterator[Rolled]:
-    with in_front_of(brokers, gateway, tmp_path) as them:
+def rolled(
+    brokers: Brokers, gateway: StartGateway, tapped: Tapped, tmp_path: Path
+) -> Iterator[Rolled]:
+    with in_front_of(brokers, gateway, tapped, tmp_path) as them:
         yield them
 
 
@@ -173,11 +180,15 @@ def test_consumers_that_divide_a_topic_move(
 
 @pytest.mark.real
 def test_a_deduplicated_producer_moves(
-    start_broker: StartBroker, gateway: StartGateway, connect: Connect, tmp_path: Path
+    start_broker: StartBroker,
+    gateway: StartGateway,
+    tapped: Tapped,
+    connect: Connect,
+    tmp_path: Path,
 ) -> None:
     """The broker remembers its sequence ids by its name, wherever it comes back."""
     broker = start_broker("dedup", extra={"brokerDeduplicationEnabled": "true"})
-    with in_front_of(broker, gateway, tmp_path) as them:
+    with in_front_of(broker, gateway, tapped, tmp_path) as them:
         load = Load(connect(them.url), fresh_topic(), producer_name="counted")
         them.roll()
         load.finish()
@@ -198,13 +209,15 @@ def test_gateways_in_a_row_are_rolled(
     rolled: Rolled,
     brokers: Brokers,
     gateway: StartGateway,
+    tapped: Tapped,
     connect: Connect,
     tmp_path: Path,
     which: str,
 ) -> None:
     """`rolled` are the inner ones here; the others are in front of them."""
-    behind = Behind(rolled.url, brokers.traces)
-    with in_front_of(behind, gateway, tmp_path, chained=True) as outer:
+    inner = f":{rolled.url.rpartition(':')[2]}"
+    behind = Behind(rolled.url, (*brokers.traces, inner))
+    with in_front_of(behind, gateway, tapped, tmp_path, chained=True) as outer:
         load = Load(connect(outer.url), fresh_topic())
         (outer if which == "outer" else rolled).roll()
         load.finish()

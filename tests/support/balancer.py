@@ -10,13 +10,13 @@ HOST = "127.0.0.1"
 
 class Balancer:
     """Each connection goes to the first of `ports` that accepts; those that listen no more are
-    passed over. Bytes are relayed as they come.
+    passed over. Bytes are relayed as they come. `untapped_url` as of a gateway.
     """
 
     def __init__(self, ports: Sequence[int]) -> None:
         self._ports = tuple(ports)
         self._listener = socket.create_server((HOST, 0))
-        self.url = f"pulsar://{HOST}:{self._listener.getsockname()[1]}"
+        self.untapped_url = f"pulsar://{HOST}:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:

@@ -1,0 +1,54 @@
+"""No client of a gateway goes past the taps: held by what the tests' own code says.
+
+Clients are given the URL of a tap by `reach` or `tapped`, which fail the test at its end if the tap
+has seen a broker. Only who puts a tap before a gateway knows the gateway's own URL.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+
+GATEWAYS_OWN_URL = r"\buntapped_url\b"
+STARTS_A_GATEWAY = (
+    r'"gateway",\s*"(?:run|demo)"|"run",\s*str\(self\._file\)|-m gateway (?:run|demo)'
+)
+OPENS_A_CLIENT = r"\b(?:pulsar|client_library)\.Client\("
+
+ALLOWED = {
+    GATEWAYS_OWN_URL: {
+        "real/gateways.py": "defines it",
+        "support/balancer.py": "defines it",
+        "real/fixtures.py": "puts a tap before it",
+        "shared/test_drain.py": "puts a tap before it",
+        "shared/test_leaks.py": "puts a tap before it, which has to find something",
+        "real/test_chained.py": "another gateway connects to it, which has a tap",
+    },
+    STARTS_A_GATEWAY: {
+        "real/gateways.py": "gives nobody its URL but who puts a tap before it",
+        "hostile/process.py": "its clients and its broker are bytes of the tests' own",
+        "bench/proxies.py": "is no test: it measures without a tap",
+        "unit/test_command.py": "no client: its broker is an echo",
+        "docs/test_commands.py": "what pages show, among it the demo with its own clients",
+        "demo/test_demo.py": "the demo's own clients: it begins them together with the gateway",
+    },
+    OPENS_A_CLIENT: {
+        "real/clients.py": "opens all of them, at URLs of routes",
+        "unit/demo/test_table.py": "a text that the demo shows",
+    },
+}
+"""Who may, and why; by pattern."""
+
+
+def found(pattern: str) -> Iterator[str]:
+    for path in sorted(TESTS.rglob("*.py")):
+        if path != Path(__file__).resolve() and re.search(pattern, path.read_text("utf-8")):
+            yield path.relative_to(TESTS).as_posix()
+
+
+@pytest.mark.parametrize("pattern", ALLOWED, ids=["own url", "starts", "opens"])
+def test_a_way_past_the_taps_is_listed_with_its_reason(pattern: str) -> None:
+    assert set(found(pattern)) == set(ALLOWED[pattern]), "use `reach` or `tapped`; or unlist it"

@@ -1,0 +1,86 @@
+"""The gateway with exactly one way of hiding brokers switched off.
+
+    python -m tests.support.leaky LEAK run FILE
+
+So that tests can show that they would notice each of them. No setting of the gateway does this: a
+leak is made by replacing one function, or one entry of a table, before the command runs.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+from gateway.__main__ import main
+from gateway.wire.contract import FORWARD, Denial, Direction, Effects, EndReason, Refused
+from gateway.wire.pulsar import addresses, opening, session
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.chase import Chase, is_redirect
+from gateway.wire.pulsar.commands import encode
+from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.lookups import Lookups
+
+Leak = Callable[[], object]
+"""Switches one way of hiding off, in this process."""
+
+
+def _instead(of: Any, name: str, replacement: Callable[..., object]) -> Leak:
+    return patch.object(of, name, replacement).start
+
+
+def _as_it_came(_owner: object, command: BaseCommand, *_: object) -> bytes:
+    return encode(command)
+
+
+def _forwarded(*_: object) -> Effects:
+    return FORWARD
+
+
+def _answered(lookups: Lookups, command: BaseCommand) -> Effects:
+    """A redirect is the client's own affair."""
+    return FORWARD if is_redirect(command.lookupTopicResponse) else ANSWERED(lookups, command)
+
+
+def _reply(chase: Chase, command: BaseCommand, kind: int, **how: Any) -> object:
+    """A refusal on a side connection is told in the broker's words."""
+    reply = REPLY(chase, command, kind, **how)
+    if kind == Kind.ERROR and isinstance(reply, Denial):
+        return Denial(reply.refusal, command.error.message)
+    return reply
+
+
+def _broker_no(command: BaseCommand, _listener: object) -> Refused:
+    return Refused(EndReason.BROKER_REFUSED, encode(command))
+
+
+def _alias_url(veil: addresses.Veil, broker: object) -> str:
+    return f"{veil.scheme}://{broker}"
+
+
+ANSWERED, REPLY = Lookups.answered, Chase._reply
+
+FIELDS, TEXTS = addresses._REWRITES, addresses._TEXTS
+
+LEAKS: dict[str, Leak] = {
+    **{f"fields of {Kind(it).name}": partial(FIELDS.pop, it) for it in FIELDS},
+    **{f"text of {Kind(it).name}": partial(TEXTS.pop, it) for it in TEXTS},
+    "lookup that connects": _instead(Lookups, "_connect", _as_it_came),
+    "lookup that redirects": _instead(Lookups, "answered", _answered),
+    "lookup that fails": _instead(Lookups, "_no", _as_it_came),
+    "text of a chased lookup": _instead(Chase, "_reply", _reply),
+    "text of a refused connection": _instead(opening, "_broker_no", _broker_no),
+    "migration": partial(
+        session._HANDLERS[Direction.TO_CLIENT].__setitem__, Kind.TOPIC_MIGRATED, _forwarded
+    ),
+    "alias": _instead(addresses.Veil, "alias_url", _alias_url),
+    "topics of the brokers' own": _instead(session, "is_brokers_own", lambda _topic: False),
+    "unknown command": _instead(session.PulsarSession, "_unknown", _forwarded),
+    "unknown fields": _instead(opening, "_connected", lambda _command, frame, _listener: frame),
+}
+"""By name."""
+
+
+if __name__ == "__main__":
+    LEAKS[sys.argv[1]]()
+    sys.exit(main(sys.argv[2:]))
