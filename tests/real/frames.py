@@ -37,6 +37,7 @@ class Kind(IntEnum):
     CLOSE_CONSUMER = 16
     LOOKUP = 23
     LOOKUP_RESPONSE = 24
+    TOPIC_MIGRATED = 68
 
 
 class ServerError(IntEnum):

@@ -13,9 +13,7 @@ import pytest
 TESTS = Path(__file__).resolve().parents[1]
 
 GATEWAYS_OWN_URL = r"\buntapped_url\b"
-STARTS_A_GATEWAY = (
-    r'"gateway",\s*"(?:run|demo)"|"run",\s*str\(self\._file\)|-m gateway (?:run|demo)'
-)
+STARTS_A_GATEWAY = r'"-m", (?:"gateway", "(?:run|demo)"|\*program)|-m gateway (?:run|demo)'
 OPENS_A_CLIENT = r"\b(?:pulsar|client_library)\.Client\("
 
 ALLOWED = {
