@@ -33,7 +33,7 @@ from .brokers.standalone import Standalone
 from .brokers.tokens import Authority
 from .clients import OPERATION_SECONDS, Client, Token, close_client, open_client
 from .gateways import PASS_THROUGH, Gateway, Plan, Plans, Upstream
-from .tap import Tap
+from .tap import Tap, traces_found
 
 T = TypeVar("T")
 
@@ -229,6 +229,12 @@ class Tapped(Protocol):
     def __call__(self, url: str, traces: tuple[str, ...]) -> Tap: ...
 
 
+class Exposed(Protocol):
+    def __call__(
+        self, broker: Upstream, play: Callable[[str], None], *leak: str, payloads: bool = False
+    ) -> set[str]: ...
+
+
 GatewayOfMode = Callable[[Upstream, str], Gateway]
 
 
@@ -324,6 +330,25 @@ def tapped() -> Iterator[Tapped]:
             return put
 
         yield tap
+
+
+@pytest.fixture
+def exposed(artifacts: Artifacts) -> Iterator[Exposed]:
+    """What a tap finds of brokers when something is played at its URL: before a new gateway, which
+    has a leak (of `tests.support.leaky`) if one is named.
+    """
+    with ExitStack() as running:
+
+        def found(
+            broker: Upstream, play: Callable[[str], None], *leak: str, payloads: bool = False
+        ) -> set[str]:
+            program = ("tests.support.leaky", *leak) if leak else ("gateway",)
+            started = Gateway(broker, PASS_THROUGH, artifacts.directory("exposed"), program)
+            started.start()
+            running.callback(started.stop)
+            return traces_found(started.untapped_url, broker.traces, play, payloads=payloads)
+
+        yield found
 
 
 @pytest.fixture

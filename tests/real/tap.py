@@ -9,7 +9,7 @@ are.
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -174,6 +174,18 @@ class Tap:
         thread = threading.Thread(target=target, args=arguments, daemon=True, name="tap")
         self._threads.append(thread)
         thread.start()
+
+
+def traces_found(
+    url: str, traces: tuple[str, ...], play: Callable[[str], None], *, payloads: bool = False
+) -> set[str]:
+    """What a tap before a URL finds of brokers while something is played at the tap's own."""
+    tap = Tap(url)
+    try:
+        play(tap.url)
+    finally:
+        tap.close()
+    return {leak.trace for leak in tap.leaks(traces, payloads=payloads)}
 
 
 def _pump(source: socket.socket, sink: socket.socket, recording: bytearray | None) -> None:

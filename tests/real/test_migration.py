@@ -4,9 +4,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from gateway.wire.pulsar.frames import Kind as Commands
+from tests.sandbox.peer import Peer
+
 from .brokers.standalone import Standalone
 from .clients import fresh_topic, numbered, payloads, receive, send_all, wait_until
-from .fixtures import Connect, Reach, Route, StartBroker
+from .fixtures import Connect, Exposed, Reach, Route, StartBroker
 from .frames import Kind
 from .gateways import CLUSTER, Plan
 from .probes import figure
@@ -87,7 +90,7 @@ def test_clients_follow_to_the_gateway_of_the_other_cluster(
 
 @pytest.mark.gateway_only
 def test_of_a_cluster_without_a_known_gateway_clients_hear_nothing(
-    blue: Blue, green: Standalone, reach: Reach, connect: Connect
+    blue: Blue, green: Standalone, reach: Reach, connect: Connect, exposed: Exposed
 ) -> None:
     route = reach(blue)
     client, topic = connect(route.url), fresh_topic()
@@ -100,3 +103,15 @@ def test_of_a_cluster_without_a_known_gateway_clients_hear_nothing(
     assert route.tap.commands(Kind.TOPIC_MIGRATED) == []
     assert migrations(route, "told") == 0
     assert clients_at(green, topic) == (0, 0)
+
+    def come_too_late(url: str) -> None:
+        """Which is a reason for the broker to say where the topic is."""
+        with Peer(url.removeprefix("pulsar://")) as peer:
+            peer.connect()
+            answer = peer.ask(Commands.LOOKUP, topic=topic, request_id=1, authoritative=False)
+        with Peer(url.removeprefix("pulsar://")) as peer:
+            peer.connect(proxy_to_broker_url=answer.brokerServiceUrl.removeprefix("pulsar://"))
+            peer.ask(Commands.PRODUCER, topic=topic, producer_id=1, request_id=1)
+
+    assert exposed(blue, come_too_late, "migration") >= {green.host, f":{green.port}"}
+    assert exposed(blue, come_too_late) == set()
