@@ -142,10 +142,10 @@ class Application:
             log_at = self._log.info if event in _GOOD_NEWS else self._log.warning
             log_at(event, cluster=name, **values)
 
-        learned = LearnedHosts()
+        targets = TargetList.of(cluster.brokers, cluster.targets)
+        learned = LearnedHosts(is_target=targets.names)
         deadlines = self._configuration.deadlines
         timing = Timing(dial_timeout=deadlines.dial, attempt_timeout=min(3.0, deadlines.dial))
-        targets = TargetList.of(cluster.brokers, cluster.targets)
         brokers = Brokers(name, cluster.brokers, targets, learned, timing, log=tell)
         own = cluster.credential
         credential = TokenFile(own.token_file, tell) if own else NoCredential()

@@ -1,7 +1,7 @@
 """Takes brokers' addresses out of texts that go to clients.
 
 C++ clients decide on such texts ("is being unloaded"), and topic names are in them: only hosts that
-were learned are replaced, never what merely looks like an address.
+were learned, or that may be dialled, are replaced, never what merely looks like an address.
 
 One fixed pattern finds whatever has the shape of an address; a set says whether it is a broker's.
 So the cost does not grow with the number of brokers (an alternation of all hosts would be tried in
@@ -16,6 +16,7 @@ Topics are matched first, whole, and stay as they are.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from ipaddress import IPv6Address
 
 MOST_HOSTS = 4096
@@ -45,10 +46,16 @@ _PATTERN = re.compile(
 
 
 class LearnedHosts:
-    """A bounded set of brokers' host names and IP addresses."""
+    """A bounded set of brokers' host names and IP addresses.
 
-    def __init__(self, bound: int = MOST_HOSTS) -> None:
+    `is_target`: whether a host is a broker's by what is configured, before anything is learned.
+    """
+
+    def __init__(
+        self, bound: int = MOST_HOSTS, is_target: Callable[[str], bool] = lambda _host: False
+    ) -> None:
         self._bound = bound
+        self._is_target = is_target
         self._hosts: dict[str, None] = {}  # in the order of learning
 
     def __len__(self) -> int:
@@ -84,7 +91,7 @@ class LearnedHosts:
 
     def _holds(self, text: str) -> bool:
         host = _canonical(text)
-        if host in self._hosts:
+        if host in self._hosts or self._is_target(host):
             return True
         without_port = host.rpartition(":")[0]
         return ":" in without_port and _canonical(without_port) in self._hosts

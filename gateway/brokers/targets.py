@@ -28,6 +28,8 @@ Network = IPv4Network | IPv6Network
 
 _MAPPED_PREFIX = 96  # ::ffff:0:0/96, RFC 4291 section 2.5.5.2
 
+_LONGEST_HOST = 253  # characters of a DNS name, RFC 1035 section 2.3.4
+
 # A name that is made of these matches patterns made of these; '*' is for any run of characters,
 # dots included, as in the Pulsar proxy's `brokerProxyAllowedHostNames`.
 _HOST_PATTERN = re.compile(r"[a-z0-9_.:*-]{1,253}", re.ASCII)
@@ -67,6 +69,7 @@ class TargetList:
         self._networks = tuple(_network(text) for text in networks)
         self._ports = frozenset(_port(port) for port in ports)
         self._pattern = _matcher(self._hosts)
+        self._named = _matcher(host for host in self._hosts if not host.endswith("*"))
 
     @classmethod
     def of(cls, brokers: Sequence[Address], listed: Listed | None = None) -> TargetList:
@@ -85,6 +88,15 @@ class TargetList:
         if self._pattern.fullmatch(_plain(host)) or self._contains(ip):
             return None
         return REFUSED
+
+    def names(self, host: str) -> bool:
+        """Whether a host in some text is one of those that are listed, whatever its port.
+
+        A pattern that ends with `*` says nothing: words of any text could match it.
+        """
+        if len(host) > _LONGEST_HOST:
+            return False  # nor worth the time
+        return bool(self._named.fullmatch(_plain(host))) or self._contains(host)
 
     def describe(self) -> str:
         """What is listed, for a log: nothing that a client may see."""

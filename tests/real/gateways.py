@@ -47,7 +47,8 @@ class Plan:
     `unknown`: what becomes of commands nobody knows; `key`: seals names, else a random one;
     `names`: how brokers are named, where that says it all; `chained`: the brokers are gateways;
     `deadlines`: where the usual ones are too long for a test;
-    `migrations`: gateways in front of other clusters, by the URLs of their brokers.
+    `migrations`: gateways in front of other clusters, by the URLs of their brokers; `targets`: who
+    may be dialled, if not just the brokers.
     """
 
     identity: Mapping[str, Any] = field(default_factory=lambda: {"mode": "pass-through"})
@@ -58,6 +59,7 @@ class Plan:
     chained: bool = False
     deadlines: Mapping[str, str] = field(default_factory=dict)
     migrations: Mapping[str, str] = field(default_factory=dict)
+    targets: Mapping[str, Any] | None = None
 
     def settings(self, broker: Upstream, port: int, admin_port: int) -> Settings:
         """The whole content of the gateway's file."""
@@ -73,7 +75,8 @@ class Plan:
 
     def _cluster(self, broker: Upstream) -> Settings:
         cluster: Settings = {"brokers": broker.service_url}
-        cluster |= {"brokers_are": "gateways"} if self.chained else {"targets": _targets(broker)}
+        targets = dict(self.targets or _targets(broker))
+        cluster |= {"brokers_are": "gateways"} if self.chained else {"targets": targets}
         if self.credential:
             cluster["credential"] = dict(self.credential)
         names = sealed_by(self.key) if self.key else self.names

@@ -16,12 +16,14 @@ from gateway.wire.pulsar.addresses import _REWRITES, _TEXTS
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.tables import STOPS
 from tests.real.artifacts import Artifacts
+from tests.real.fixtures import StartGateway
 from tests.real.gateways import Gateway, Plan
 from tests.real.tap import traces_found
 from tests.support.leaky import LEAKS
 from tests.support.sandbox import HOSTS, Sandbox
 
-from .scenes import ENDS, FIELDS, IN_PAYLOADS, PLAYS, UNDER_MASK, Scene
+from .clusters import SandboxBroker
+from .scenes import ENDS, FIELDS, IN_PAYLOADS, PLAYS, UNDER_MASK, Scene, said
 
 pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
 
@@ -89,6 +91,22 @@ def test_a_leak_is_found_and_without_it_none(
     leaky.stop()
     serving = start(plan, "gateway") if leak in ENDS else sound(plan)
     assert found(leak, serving, talkative) == set()
+
+
+def test_a_broker_that_nobody_has_asked_for_yet_is_hidden_too(
+    gateway: StartGateway, talkative: Sandbox
+) -> None:
+    """By the list of those that may be dialled: it has learned of the first broker only."""
+    first, second = talkative.urls
+    ports = sorted(int(url.rpartition(":")[2]) for url in (first, second))
+    plan = Plan(targets={"networks": [f"{host}/32" for host in HOSTS], "ports": ports})
+    started = gateway(SandboxBroker(first, talkative.traces), plan)
+
+    def play(url: str) -> None:
+        scene = Scene(url, started, talkative)
+        scene.say(said(Kind.ERROR, message=f"it is at {second}, {HOSTS[1]}, /{HOSTS[1]}:8080"))
+
+    assert traces_found(started.untapped_url, talkative.traces, play) == set()
 
 
 # -- no leak is forgotten ----------------------------------------------------------------------

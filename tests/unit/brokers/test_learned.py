@@ -112,6 +112,15 @@ def test_what_was_not_learned_stays() -> None:
     assert learned.clean("pulsar://other.svc:6650") == "pulsar://other.svc:6650"
 
 
+def test_what_may_be_dialled_is_replaced_before_it_was_learned() -> None:
+    learned = LearnedHosts(is_target={"other.svc", "10.0.0.1", "plain"}.__contains__)
+    learned.learn("broker.svc")
+    assert learned.clean("pulsar://other.svc:6650, x/10.0.0.1:1234") == "pulsar://broker, broker"
+    assert learned.clean("persistent://a/b/other.svc is plain") == (
+        "persistent://a/b/other.svc is plain"
+    )
+
+
 def test_the_oldest_is_forgotten_first() -> None:
     learned = LearnedHosts(bound=2)
     learned.learn("a.svc", "b.svc")

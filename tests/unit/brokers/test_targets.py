@@ -73,6 +73,25 @@ def test_by_default_only_configured_brokers_are_allowed() -> None:
     assert targets.check("broker", "10.0.0.1", 8080) is REFUSED
 
 
+@pytest.mark.parametrize(
+    ("host", "named"),
+    [
+        ("broker-7.pulsar.svc", True),
+        ("BROKER-7.pulsar.svc.", True),
+        ("10.1.2.3", True),
+        ("configured.example", False),
+        ("11.1.2.3", False),
+        ("org.apache.pulsar.svc.Exception", False),
+        ("pulsar-7", False),
+        (f"{'a' * 300}.pulsar.svc", False),
+    ],
+)
+def test_what_is_listed_is_known_in_a_text(host: str, named: bool) -> None:
+    """But for patterns that any word of a text may match."""
+    hosts, always = ["*.pulsar.svc", "pulsar-*"], [Address("configured.example", 6650)]
+    assert TargetList(hosts, ["10.0.0.0/8"], [6650], always).names(host) is named
+
+
 def test_the_list_describes_itself_for_a_log() -> None:
     targets = TargetList(["*.svc"], ["10.0.0.0/8"], [6651, 6650])
     assert targets.describe() == "hosts: *.svc; networks: 10.0.0.0/8; ports: 6650, 6651"
