@@ -31,8 +31,9 @@ from .brokers.cluster import Cluster, LoadManager
 from .brokers.jars import MissingToolError, Say, pulsar_jars
 from .brokers.standalone import Standalone
 from .brokers.tokens import Authority
-from .clients import OPERATION_SECONDS, Client, Token, close_client, open_client
+from .clients import OPERATION_SECONDS, Client, Token, close_client, open_client, wait_until
 from .gateways import PASS_THROUGH, Gateway, Plan, Plans, Upstream
+from .probes import healthy
 from .tap import Tap, traces_found
 
 T = TypeVar("T")
@@ -346,6 +347,7 @@ def exposed(artifacts: Artifacts) -> Iterator[Exposed]:
             started = Gateway(broker, PASS_THROUGH, artifacts.directory("exposed"), program)
             started.start()
             running.callback(started.stop)
+            wait_until(lambda: healthy(started) == broker.service_url.count(",") + 1)
             return traces_found(started.untapped_url, broker.traces, play, payloads=payloads)
 
         yield found

@@ -29,6 +29,11 @@ def figure(gateway: Gateway | None, name: str, **labels: str) -> float:
     return total(scrape(gateway.metrics_url), name, **labels)
 
 
+def healthy(gateway: Gateway | None) -> float:
+    """How many brokers it knows to live. Connections take turns between these."""
+    return figure(gateway, "gateway_broker_healthy", cluster=CLUSTER)
+
+
 def lookups(gateway: Gateway | None, outcome: str) -> float:
     return figure(gateway, "gateway_lookups_total", cluster=CLUSTER, outcome=outcome)
 

@@ -54,9 +54,8 @@ def test_who_else_may_know(modular: Cluster, exposed: Exposed) -> None:
     """Of topics that nobody has, one of the two brokers knows nothing."""
 
     def play(url: str) -> None:
-        namespace = modular.fresh_namespace()
         for _ in modular.brokers:
-            name_of(url, fresh_topic(namespace=namespace))
+            name_of(url, fresh_topic(namespace=modular.fresh_namespace()))
 
     assert exposed(modular, play, "lookup that redirects") & hosts(modular)
     assert exposed(modular, play) == set()

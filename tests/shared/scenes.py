@@ -129,7 +129,7 @@ def says_fields(kind: int) -> Play:
 
 
 def look_up(scene: Scene) -> None:
-    """On two connections: each goes to another broker, so one of them is redirected."""
+    """On two connections: they take turns between the brokers, so one of them is redirected."""
     topic = fresh_topic()
     for _ in HOSTS:
         with scene.peer() as client:

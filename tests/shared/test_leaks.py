@@ -16,8 +16,10 @@ from gateway.wire.pulsar.addresses import _REWRITES, _TEXTS
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.tables import STOPS
 from tests.real.artifacts import Artifacts
+from tests.real.clients import wait_until
 from tests.real.fixtures import StartGateway
 from tests.real.gateways import Gateway, Plan
+from tests.real.probes import healthy
 from tests.real.tap import traces_found
 from tests.support.leaky import LEAKS
 from tests.support.sandbox import HOSTS, Sandbox
@@ -53,6 +55,7 @@ def start(talkative: Sandbox, artifacts: Artifacts) -> Iterator[Start]:
             gateway = Gateway(talkative, plan, artifacts.directory("leaky"), program)
             gateway.start()
             running.callback(gateway.stop)
+            wait_until(lambda: healthy(gateway) == len(HOSTS))
             return gateway
 
         yield start_one
