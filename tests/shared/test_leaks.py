@@ -121,7 +121,10 @@ CALLS = {
     ("lookups", "_answer", "hide"): "text of LOOKUP_RESPONSE",
     ("lookups", "_connect", "advertised_url"): "lookup that connects",
     ("opening", "_broker_no", "hide"): "text of a refused connection",
-    ("session", "_hidden", "hide"): "text of ERROR",
+    ("incarnations", "_closed", "hidden"): "fields of CLOSE_PRODUCER",
+    ("incarnations", "error", "hidden"): "text of ERROR",
+    ("incarnations", "send_error", "hidden"): "text of SEND_ERROR",
+    ("session", "decide", "hidden"): "text of PARTITIONED_METADATA_RESPONSE",  # and of others
     ("session", "_migrated", "lead_to_other_cluster"): "migration",
 }
 """Who asks to have brokers hidden (module, function, what of the `Veil`), and the leak without."""

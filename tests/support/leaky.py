@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from gateway.__main__ import main
 from gateway.wire.contract import FORWARD, Denial, Direction, Effects, EndReason, Refused
-from gateway.wire.pulsar import addresses, opening, session
+from gateway.wire.pulsar import addresses, incarnations, opening, session
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.chase import Chase, is_redirect
 from gateway.wire.pulsar.commands import encode
@@ -71,10 +71,10 @@ LEAKS: dict[str, Leak] = {
     "text of a chased lookup": _instead(Chase, "_reply", _reply),
     "text of a refused connection": _instead(opening, "_broker_no", _broker_no),
     "migration": partial(
-        session._HANDLERS[Direction.TO_CLIENT].__setitem__, Kind.TOPIC_MIGRATED, _forwarded
+        session.HANDLERS[Direction.TO_CLIENT].__setitem__, Kind.TOPIC_MIGRATED, _forwarded
     ),
     "alias": _instead(addresses.Veil, "alias_url", _alias_url),
-    "topics of the brokers' own": _instead(session, "is_brokers_own", lambda _topic: False),
+    "topics of the brokers' own": _instead(incarnations, "is_brokers_own", lambda _topic: False),
     "unknown command": _instead(session.PulsarSession, "_unknown", _forwarded),
     "unknown fields": _instead(opening, "_connected", lambda _command, frame, _listener: frame),
 }
