@@ -1,5 +1,5 @@
 """Clients in other languages: small programs of ours on the published packages.
 
 `builders` makes them, once for each machine; `programs` runs them; `go/` and `java/` are the same
-program twice.
+program twice, and `python/` is the part of it that tests ask of older packages.
 """

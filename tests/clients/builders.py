@@ -1,12 +1,15 @@
 """Makes the client programs, once for each machine, in the cache of `tests.real.brokers.jars`.
 
-Go fetches its package by the module proxy that the environment names, Java by Maven. Raises
-MissingToolError where this machine lacks a tool, FetchError where one did not deliver.
+Go fetches its package by the module proxy that the environment names, Java by Maven, Python by pip.
+Raises MissingToolError where this machine lacks a tool, FetchError where one did not deliver.
 """
 
 import os
 import re
 import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tests.real.brokers.jars import (
@@ -26,6 +29,7 @@ from .programs import Program
 OLDEST_GO = 21
 GO = Path(__file__).with_name("go")
 JAVA = Path(__file__).with_name("java")
+PYTHON = Path(__file__).with_name("python") / "client.py"
 
 # For a short life: one compiler, one thread that collects. The rest is what the client's own
 # start script opens to Netty.
@@ -65,19 +69,48 @@ def _go() -> str:
     return go
 
 
-def java_client(say: Say) -> Program:
+def java_client(say: Say, version: str = PULSAR_VERSION) -> Program:
     runtime, javac = java(), tool("javac")
-    name = f"pulsar-client-{PULSAR_VERSION}"
-    jars = jars_of(JAVA / "pom.xml", name, PULSAR_VERSION, "47 MB", say)
-    source = JAVA / "Client.java"
+    name = f"pulsar-client-{version}"
+    jars = jars_of(JAVA / "pom.xml", name, version, "47 MB", say)
+    sources = sorted(JAVA.glob("*.java"))
 
     def build(into: Path) -> None:
-        command = [javac, "-cp", f"{jars}{os.sep}*", "-d", str(into), str(source)]
+        command = [javac, "-cp", f"{jars}{os.sep}*", "-d", str(into), *map(str, sources)]
         run_tool("javac", command)
 
-    classes = filled_once(f"java-client-{digest(source.read_bytes() + jars.name.encode())}", build)
+    recipe = b"".join(source.read_bytes() for source in sources) + jars.name.encode()
+    classes = filled_once(f"java-client-{digest(recipe)}", build)
     path = os.pathsep.join((str(classes), f"{jars}{os.sep}*"))
     return Program("java", (runtime, *JVM_OPTIONS, "-cp", path, "Client"))
 
 
-BUILDERS = {"go": go_client, "java": java_client}
+def python_client(_say: Say) -> Program:
+    """On the package that tests themselves use."""
+    return Program("python", (sys.executable, str(PYTHON)))
+
+
+def old_python_client(say: Say, version: str) -> Program:
+    """On an older package, in a directory of its own: found before the one of the environment."""
+
+    def fetch(into: Path) -> None:
+        say(f"fetching the Python client {version} (7 MB, once) ...")
+        wanted = ["--no-deps", "--only-binary", ":all:", f"pulsar-client=={version}"]
+        command = [sys.executable, "-m", "pip", "install", "--quiet"]
+        run_tool("pip", [*command, "--target", str(into), *wanted])
+
+    tag = sys.implementation.cache_tag
+    packages = filled_once(f"python-client-{version}-{tag}", fetch)
+    python = (tool("env"), f"PYTHONPATH={packages}", sys.executable, str(PYTHON))
+    return Program("python", python)
+
+
+BUILDERS: dict[str, Callable[[Say], Program]] = {"go": go_client, "java": java_client}
+"""The programs that can do everything."""
+
+OLD: dict[str, Callable[[Say], Program]] = {
+    "java 4.0.8": partial(java_client, version="4.0.8"),
+    "python 3.7.0": partial(old_python_client, version="3.7.0"),
+    "python 3.10.0": partial(old_python_client, version="3.10.0"),
+}
+"""Clients of former years, the oldest that some still use: they produce and consume."""

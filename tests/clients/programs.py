@@ -50,6 +50,24 @@ class Received:
     errors: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Transacted:
+    """What became of transactions."""
+
+    moved: frozenset[int]
+    """The numbers of the messages that committed ones took over."""
+    committed: int
+    aborted: int
+    failed: int
+    """Those of which neither is known."""
+    errors: tuple[str, ...]
+    longest_ms: float
+
+
+ABORTED = 1_000_000
+"""Numbers from here on are of messages that were sent to be aborted."""
+
+
 class Running:
     """A program that begins: it may not be connected yet. Ask for its report once, by the method of
     its verb.
@@ -87,6 +105,21 @@ class Running:
             report["out_of_order"],
             tuple(report["errors"]),
         )
+
+    def transacted(self) -> Transacted:
+        report = self._report()
+        return Transacted(
+            frozenset(_numbers(report["moved"])),
+            report["committed"],
+            report["aborted"],
+            report["failed"],
+            tuple(report["errors"]),
+            report["longest_ms"],
+        )
+
+    def seen(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = self._report()["seen"]
+        return found
 
     def _report(self) -> Any:
         self.await_ready()
@@ -156,6 +189,27 @@ class Program:
         words += ["--quiet-ms", str(QUIET_MS)]
         with self._running(url, words, log, token) as running:
             yield running
+
+    @contextmanager
+    def transacting(
+        self, url: str, source: str, target: str, count: int, log: Path, *, batch: bool = False
+    ) -> Iterator[Running]:
+        """Takes `count` different messages (0: until it is told to stop) from one topic to the
+        other by transactions. Every fourth is aborted, and what it took is taken again.
+        """
+        words = ["transact", source, target, str(count), *["--batch"] * batch]
+        with self._running(url, words, log, None) as running:
+            yield running
+
+    def tried(
+        self, url: str, verb: str, topic: str, count: int, log: Path, size: int = 0
+    ) -> dict[str, list[int]]:
+        """Does what the verb says with `count` messages (of `size` bytes) of its own: the numbers
+        that came, by how they were got.
+        """
+        words = [verb, topic, str(count), "--size", str(size)]
+        with self._running(url, words, log, None) as running:
+            return running.seen()
 
     @contextmanager
     def _running(

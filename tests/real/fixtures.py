@@ -39,6 +39,7 @@ from .tap import Tap, traces_found
 T = TypeVar("T")
 
 GATEWAY, DIRECT = "gateway", "direct"
+COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
 
 ARTIFACTS = pytest.StashKey[Artifacts]()
 KEPT = pytest.StashKey[Path]()
@@ -100,7 +101,8 @@ def say(pytestconfig: pytest.Config) -> Say:
     return write
 
 
-def _or_skip(make: Callable[[Say], T], say: Say) -> T:
+def or_skip(make: Callable[[Say], T], say: Say) -> T:
+    """What `make` makes; without its tool the test is skipped, or fails, as said above."""
     try:
         return make(say)
     except MissingToolError as missing:
@@ -112,7 +114,7 @@ def _or_skip(make: Callable[[Say], T], say: Say) -> T:
 
 @pytest.fixture(scope="session")
 def jars(say: Say) -> Path:
-    return _or_skip(pulsar_jars, say)
+    return or_skip(pulsar_jars, say)
 
 
 @pytest.fixture(scope="session")
@@ -151,6 +153,15 @@ def start_broker(jars: Path, artifacts: Artifacts) -> Iterator[StartBroker]:
 def pulsar(start_session_broker: StartBroker) -> Standalone:
     """A broker that lets everybody in."""
     return start_session_broker("plain")
+
+
+@pytest.fixture(scope="session")
+def transactional(start_session_broker: StartBroker) -> Standalone:
+    """The same, with a coordinator of transactions."""
+    broker = start_session_broker("transactions", extra={"transactionCoordinatorEnabled": "true"})
+    # It makes the topic of its coordinator when it serves already.
+    wait_until(lambda: broker.admin.partitions(COORDINATORS) > 0)
+    return broker
 
 
 @pytest.fixture(scope="session")
@@ -402,7 +413,7 @@ def client(route: Route, connect: Connect) -> Client:
 @pytest.fixture(scope="session", params=sorted(BUILDERS))
 def program(request: pytest.FixtureRequest, say: Say) -> Program:
     """A client in another language."""
-    return _or_skip(BUILDERS[request.param], say)
+    return or_skip(BUILDERS[request.param], say)
 
 
 @pytest.fixture

@@ -4,13 +4,10 @@ No client notices, otherwise than by a send that takes a little longer: nothing 
 stored twice, and all comes in order.
 """
 
-import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,60 +15,18 @@ import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 from tests.clients.programs import Program
+from tests.real.brokers.standalone import Standalone
 from tests.real.clients import Client, fresh_topic
 from tests.real.fixtures import Connect, StartBroker, StartGateway, Tapped
-from tests.real.gateways import Gateway, Plan, Upstream
-from tests.support.balancer import Balancer
 
 from .brokers import Brokers
+from .rolled import BREATH, INTERVAL_MS, Rolled, in_front_of
+from .transactions import take_over
+
+TRANSACTED_INTERVAL_MS = 10
+"""Slower: five messages make a transaction, which takes a broker some tens of milliseconds."""
 
 pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
-
-INTERVAL_MS = 2
-BREATH = 0.7
-"""Seconds of load before, between and after what happens to gateways."""
-
-Roll = Callable[[], None]
-
-
-class Rolled:
-    """Some gateways behind one address. `url`: what their clients are given."""
-
-    def __init__(self, gateways: list[Gateway], url: str) -> None:
-        self.url = url
-        self._gateways = gateways
-
-    def ended(self) -> set[str]:
-        """Why their connections ended, all starts of each."""
-        lines = chain.from_iterable(it.log.read_text().splitlines() for it in self._gateways)
-        events = [json.loads(line) for line in lines]
-        return {it["reason"] for it in events if it["event"] == "connection_ended"}
-
-    def roll(self) -> None:
-        """Restarts one after the other; each must end in good order."""
-        for gateway in self._gateways:
-            time.sleep(BREATH)
-            gateway.stop()
-            time.sleep(BREATH)
-            gateway.start()
-        time.sleep(BREATH)
-
-
-@contextmanager
-def in_front_of(
-    brokers: Upstream,
-    gateway: StartGateway,
-    tapped: Tapped,
-    folder: Path,
-    *,
-    chained: bool = False,
-) -> Iterator[Rolled]:
-    key = folder / "seal.key"
-    key.write_bytes(bytes(range(32)))
-    gateways = [gateway(brokers, Plan(key=key, chained=chained)) for _ in range(2)]
-    balancer = Balancer([it.port for it in gateways])
-    yield Rolled(gateways, tapped(balancer.untapped_url, brokers.traces).url)
-    balancer.close()
 
 
 @pytest.fixture
@@ -231,9 +186,13 @@ def test_gateways_in_a_row_are_rolled(
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("partitions", [0, 4], ids=["topic", "partitions"])
+@pytest.mark.parametrize(
+    ("partitions", "batch"),
+    [(0, False), (0, True), (4, False), (4, True)],
+    ids=["topic", "topic-batched", "partitions", "partitions-batched"],
+)
 def test_go_and_java_clients_move(
-    program: Program, rolled: Rolled, brokers: Brokers, logs: Path, partitions: int
+    program: Program, rolled: Rolled, brokers: Brokers, logs: Path, partitions: int, batch: bool
 ) -> None:
     topic = fresh_topic("d")
     if partitions:
@@ -241,7 +200,13 @@ def test_go_and_java_clients_move(
     with (
         program.consuming(rolled.url, topic, "s", 0, logs / "consumer.log") as consumer,
         program.producing(
-            rolled.url, topic, 0, logs / "producer.log", interval_ms=INTERVAL_MS, key=True
+            rolled.url,
+            topic,
+            0,
+            logs / "producer.log",
+            interval_ms=INTERVAL_MS,
+            key=True,
+            batch=batch,
         ) as producer,
     ):
         consumer.await_ready()
@@ -259,3 +224,26 @@ def test_go_and_java_clients_move(
     assert (sent.errors, received.errors) == ((), ())
     assert sent.acknowledged == received.received == set(range(len(sent.acknowledged)))
     assert (received.stored_twice, received.out_of_order) == (0, 0)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])
+def test_transactions_go_on_while_their_clients_move(
+    program: Program,
+    transactional: Standalone,
+    gateway: StartGateway,
+    tmp_path: Path,
+    logs: Path,
+    batch: bool,
+) -> None:
+    with in_front_of(transactional, gateway, tmp_path) as them:
+        taken = take_over(
+            program,
+            transactional,
+            them.url,
+            logs,
+            batch=batch,
+            interval_ms=TRANSACTED_INTERVAL_MS,
+            meanwhile=lambda _source, _target: them.roll(),
+        )
+    taken.assert_exact()

@@ -118,6 +118,39 @@ def test_a_client_shows_its_token(
         assert producer.sent().acknowledged == consumer.received().received == set(range(10))
 
 
+FEW = [0, 1, 2, 3]
+CHUNKED_FACTOR = 2.5
+"""Messages are larger than the broker takes by so much: three chunks each."""
+
+
+@pytest.mark.parametrize(
+    ("verb", "expected"),
+    [
+        ("chunks", {"whole": FEW}),
+        ("json", {"records": FEW}),
+        ("avro", {"records": FEW}),
+        ("list", {"topics": FEW}),
+        ("pattern", {"topics": FEW}),
+        ("read", {"earliest": FEW, "behind": FEW[2:]}),
+        ("seek", {"first": FEW, "by_time": FEW, "by_id": FEW[3:]}),
+    ],
+)
+def test_what_else_clients_do(
+    program: Program,
+    route: Route,
+    brokers: Brokers,
+    logs: Path,
+    verb: str,
+    expected: dict[str, list[int]],
+) -> None:
+    """Messages in chunks; records by their schema; several topics as one, by a list and by a
+    pattern; readers from the oldest message and from behind another, to the end; going back.
+    """
+    size = int(CHUNKED_FACTOR * brokers.max_message_size)
+    seen = program.tried(route.url, verb, fresh_topic(), len(FEW), logs / "client.log", size)
+    assert seen == expected
+
+
 def exchange(
     program: Program,
     url: str,

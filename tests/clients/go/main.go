@@ -2,6 +2,8 @@
 //
 //	client URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--limit-s N] [--token T]
 //	client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--quiet-ms N] [--limit-s N] [--token T]
+//	client URL transact SOURCE TARGET COUNT [--limit-s N] [--token T]
+//	client URL chunks|json|avro|list|pattern|read|seek TOPIC COUNT [--size N]
 //
 // It prints {"ready": true} once it is connected, and one line of JSON with what became of it at its
 // end: when COUNT is reached (0: never), at SIGTERM, or when its time is up. ../programs.py drives it
@@ -26,7 +28,9 @@ import (
 type options struct {
 	topic        string
 	subscription string
+	target       string
 	count        int
+	size         int
 	batch        bool
 	key          bool
 	interval     time.Duration
@@ -36,17 +40,27 @@ type options struct {
 	token        string
 }
 
+type action func(ctx context.Context, client pulsar.Client, asked options) (any, error)
+
 // verb is what a client can do: how many words of the command line it wants behind its name, how it
 // reads them, and how it goes. A new one is a line in verbs.
 type verb struct {
 	words int
 	read  func(words []string, into *options) error
-	run   func(ctx context.Context, client pulsar.Client, asked options) (any, error)
+	run   action
 }
 
 var verbs = map[string]verb{
-	"produce": {2, readProduce, produce},
-	"consume": {3, readConsume, consume},
+	"produce":  {2, readCount, produce},
+	"consume":  {3, readConsume, consume},
+	"transact": {3, readTransact, transact},
+	"chunks":   {2, readCount, trying(chunks)},
+	"json":     {2, readCount, trying(jsonRecords)},
+	"avro":     {2, readCount, trying(avroRecords)},
+	"list":     {2, readCount, trying(listed)},
+	"pattern":  {2, readCount, trying(matching)},
+	"read":     {2, readCount, trying(read)},
+	"seek":     {2, readCount, trying(seek)},
 }
 
 func main() {
@@ -68,7 +82,7 @@ func run(words []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := connect(words[0], asked.token)
+	client, err := connect(words[0], asked, words[1] == "transact")
 	if err != nil {
 		return err
 	}
@@ -100,6 +114,7 @@ func parse(chosen verb, words []string) (options, error) {
 	flags.StringVar(&asked.kind, "type", "exclusive", "of the subscription")
 	quiet := flags.Int("quiet-ms", 500, "listen for repeats so long when all has come")
 	limit := flags.Int("limit-s", 60, "stop after so long in any case")
+	flags.IntVar(&asked.size, "size", 0, "bytes of a message")
 	flags.StringVar(&asked.token, "token", "", "shown to the broker")
 	if err := flags.Parse(words[chosen.words:]); err != nil {
 		return asked, err
@@ -110,7 +125,7 @@ func parse(chosen verb, words []string) (options, error) {
 	return asked, nil
 }
 
-func readProduce(words []string, into *options) (err error) {
+func readCount(words []string, into *options) (err error) {
 	into.topic = words[0]
 	into.count, err = strconv.Atoi(words[1])
 	return err
@@ -122,10 +137,16 @@ func readConsume(words []string, into *options) (err error) {
 	return err
 }
 
-func connect(url string, token string) (pulsar.Client, error) {
-	wanted := pulsar.ClientOptions{URL: url}
-	if token != "" {
-		wanted.Authentication = pulsar.NewAuthenticationToken(token)
+func readTransact(words []string, into *options) (err error) {
+	into.topic, into.target = words[0], words[1]
+	into.count, err = strconv.Atoi(words[2])
+	return err
+}
+
+func connect(url string, asked options, transactions bool) (pulsar.Client, error) {
+	wanted := pulsar.ClientOptions{URL: url, EnableTransaction: transactions}
+	if asked.token != "" {
+		wanted.Authentication = pulsar.NewAuthenticationToken(asked.token)
 	}
 	return pulsar.NewClient(wanted)
 }

@@ -27,6 +27,8 @@ import org.apache.pulsar.client.api.TypedMessageBuilder;
  * <pre>
  * client URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--limit-s N] [--token T]
  * client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--quiet-ms N] [--limit-s N] [--token T]
+ * client URL transact SOURCE TARGET COUNT [--batch] [--limit-s N] [--token T]
+ * client URL chunks|json|avro|list|pattern|read|seek TOPIC COUNT [--size N]
  * </pre>
  */
 public final class Client {
@@ -45,8 +47,17 @@ public final class Client {
         String run(PulsarClient client, Options asked) throws Exception;
     }
 
-    static final Map<String, Verb> VERBS =
-            Map.of("produce", new Verb(2, Client::produce), "consume", new Verb(3, Client::consume));
+    static final Map<String, Verb> VERBS = Map.of(
+            "produce", new Verb(2, Client::produce),
+            "consume", new Verb(3, Client::consume),
+            "transact", new Verb(3, Transact::run),
+            "chunks", new Verb(2, Trying.of(Chunks::run)),
+            "json", new Verb(2, Trying.of(Records::json)),
+            "avro", new Verb(2, Trying.of(Records::avro)),
+            "list", new Verb(2, Trying.of(Topics::listed)),
+            "pattern", new Verb(2, Trying.of(Topics::matching)),
+            "read", new Verb(2, Trying.of(Reading::read)),
+            "seek", new Verb(2, Trying.of(Reading::seek)));
 
     public static void main(String[] words) {
         for (String name : List.of("TERM", "INT")) {
@@ -57,7 +68,7 @@ public final class Client {
             System.out.println(run(words));
             status = 0;
         } catch (Exception error) {
-            System.err.println("client: " + error);
+            error.printStackTrace();
         }
         System.out.flush();
         // Closing the client would wait a second for its threads. What tests look at is closed.
@@ -70,7 +81,7 @@ public final class Client {
         }
         Verb verb = VERBS.get(words[1]);
         Options asked = new Options(words, 2 + verb.words);
-        var builder = PulsarClient.builder().serviceUrl(words[0]);
+        var builder = PulsarClient.builder().serviceUrl(words[0]).enableTransaction(words[1].equals("transact"));
         if (asked.has("token")) {
             builder.authentication(AuthenticationFactory.token(asked.text("token", "")));
         }

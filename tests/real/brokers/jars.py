@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PULSAR_VERSION = "4.2.4"
-POM = Path(__file__).with_name("pom.xml")
+POMS = {"4.0.8": "pom-4.0.xml", PULSAR_VERSION: "pom.xml", "5.0.0-M1": "pom-5.0.xml"}
+"""The versions of brokers that tests know, each with what it is made of."""
 MARKER = ".complete"
 FETCH_SECONDS = 900  # a slow mirror; the usual time is under a minute
 TAIL_LINES = 25
@@ -46,13 +47,15 @@ def java() -> str:
 
 
 def pulsar_jars(say: Say, version: str = PULSAR_VERSION) -> Path:
-    """The directory with all jars of a standalone; fetches them on the first call of a machine.
+    """The directory with all jars of a standalone of one of `POMS`; fetches them on the first call
+    of a machine.
 
     Raises MissingToolError without java or (when there is something to fetch) mvn, FetchError with
     the end of Maven's output.
     """
     java()
-    return jars_of(POM, f"pulsar-{version}", version, "about 240 MB", say)
+    pom = Path(__file__).with_name(POMS[version])
+    return jars_of(pom, f"pulsar-{version}", version, "about 240 MB", say)
 
 
 def jars_of(pom: Path, name: str, version: str, size: str, say: Say) -> Path:

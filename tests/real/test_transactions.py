@@ -1,0 +1,64 @@
+"""Transactions of the Go and the Java client. (The Python client has none.)"""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.clients.programs import Program
+from tests.shared.transactions import take_over
+
+from .brokers.standalone import Standalone
+from .fixtures import Reach, Route
+
+PACE_MS = 4
+SECONDS = 2.0
+
+
+@pytest.fixture
+def route(transactional: Standalone, reach: Reach) -> Route:
+    return reach(transactional)
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])
+def test_what_is_committed_arrives_and_what_is_aborted_does_not(
+    program: Program, transactional: Standalone, route: Route, logs: Path, batch: bool
+) -> None:
+    taken = take_over(
+        program,
+        transactional,
+        route.url,
+        logs,
+        batch=batch,
+        interval_ms=PACE_MS,
+        meanwhile=lambda _source, _target: time.sleep(SECONDS),
+    )
+    taken.assert_exact()
+    assert taken.transacted.errors == ()
+    assert taken.transacted.moved == taken.arrived
+    assert taken.transacted.aborted > 0
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])
+def test_nothing_is_lost_when_topics_of_transactions_are_unloaded(
+    program: Program, transactional: Standalone, route: Route, logs: Path, batch: bool
+) -> None:
+    """A transaction whose acknowledgement or message meets the close fails, is aborted, and what it
+    took is taken again.
+    """
+
+    def unload(source: str, target: str) -> None:
+        for topic in (source, target):
+            time.sleep(SECONDS / 3)
+            transactional.admin.unload(topic)
+        time.sleep(SECONDS / 3)
+
+    take_over(
+        program,
+        transactional,
+        route.url,
+        logs,
+        batch=batch,
+        interval_ms=PACE_MS,
+        meanwhile=unload,
+    ).assert_exact()

@@ -1,0 +1,144 @@
+"""Clients and brokers of several years, through gateways that are rolled meanwhile.
+
+Each client of today with each broker, and each client of former years with the broker of today: to
+partitions in batches, and to two consumers that divide a topic by its keys.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.clients.builders import BUILDERS, OLD, python_client
+from tests.clients.programs import Program, Received, Running, Sent
+from tests.shared.rolled import BREATH, INTERVAL_MS, in_front_of
+
+from .artifacts import Artifacts
+from .brokers.admin import topic_path
+from .brokers.jars import POMS, PULSAR_VERSION, Say, pulsar_jars
+from .brokers.standalone import Standalone
+from .clients import fresh_topic, wait_until
+from .fixtures import StartGateway, or_skip
+from .tap import Tap
+
+pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
+
+TODAY = BUILDERS | {"python": python_client}
+CLIENTS = TODAY | OLD
+PAIRS = [(client, broker) for broker in sorted(POMS) for client in sorted(TODAY)]
+PAIRS += [(client, PULSAR_VERSION) for client in sorted(OLD)]
+"""The brokers in turn, so that one of them runs at a time."""
+PARTITIONS = 3
+DIVIDED = 2
+"""Consumers of one topic."""
+
+
+@pytest.fixture(scope="module")
+def broker(request: pytest.FixtureRequest, say: Say, artifacts: Artifacts) -> Iterator[Standalone]:
+    """Of the version that the test names."""
+    version = request.param
+    if version == PULSAR_VERSION:
+        yield request.getfixturevalue("pulsar")
+        return
+    jars = or_skip(lambda say: pulsar_jars(say, version), say)
+    started = Standalone(jars, artifacts.directory(f"broker-{version}"))
+    started.start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest, say: Say) -> Program:
+    """The one that the test names."""
+    return or_skip(CLIENTS[request.param], say)
+
+
+class Load:
+    """Topics with their producers and consumers, all of one kind of client."""
+
+    def __init__(self, program: Program, url: str, logs: Path, running: ExitStack) -> None:
+        self._program = program
+        self._url = url
+        self._logs = logs
+        self._running = running
+        self._topics: list[tuple[str, Running, list[Running]]] = []
+
+    def add(self, topic: str, *, kind: str, consumers: int = 1, batch: bool = False) -> None:
+        consuming = [self._consumer(topic, kind) for _ in range(consumers)]
+        log = self._logs / f"producer-{len(self._topics)}.log"
+        producing = self._running.enter_context(
+            self._program.producing(
+                self._url, topic, 0, log, interval_ms=INTERVAL_MS, key=True, batch=batch
+            )
+        )
+        self._topics.append((topic, producing, consuming))
+
+    def _consumer(self, topic: str, kind: str) -> Running:
+        log = self._logs / f"consumer-{len(self._topics)}.log"
+        return self._running.enter_context(
+            self._program.consuming(self._url, topic, "s", 0, log, kind=kind)
+        )
+
+    def await_ready(self) -> None:
+        for _, producer, consumers in self._topics:
+            for it in (producer, *consumers):
+                it.await_ready()
+
+    def finish(self, broker: Standalone) -> list[tuple[Sent, list[Received]]]:
+        """No more messages; what became of them, by topic, when all are acknowledged."""
+        return [self._finished(broker, *it) for it in self._topics]
+
+    def _finished(
+        self, broker: Standalone, topic: str, producer: Running, consumers: list[Running]
+    ) -> tuple[Sent, list[Received]]:
+        producer.tell_to_stop()
+        sent = producer.sent()
+        wait_until(lambda: backlog(broker, topic) == 0)
+        for consumer in consumers:
+            consumer.tell_to_stop()
+        return sent, [consumer.received() for consumer in consumers]
+
+
+def backlog(broker: Standalone, topic: str) -> int:
+    path = f"admin/v2/{topic_path(topic)}"
+    partitioned = broker.admin.partitions(topic) > 0
+    stats = broker.admin.request("GET", f"{path}/{'partitioned-stats' * partitioned or 'stats'}")
+    found: int = stats["subscriptions"]["s"]["msgBacklog"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("client", "broker"), PAIRS, indirect=True, ids=[f"{c}-{b}" for c, b in PAIRS]
+)
+def test_old_and_new_go_together(
+    client: Program, broker: Standalone, gateway: StartGateway, logs: Path, tmp_path: Path
+) -> None:
+    partitioned, divided = fresh_topic("p"), fresh_topic("k")
+    broker.admin.create_partitioned_topic(partitioned, PARTITIONS)
+    with ExitStack() as running:
+        gateways = running.enter_context(in_front_of(broker, gateway, tmp_path))
+        tap = Tap(gateways.url)
+        running.callback(tap.close)
+        load = Load(client, tap.url, logs, running)
+        load.add(partitioned, kind="exclusive", batch=True)
+        load.add(divided, kind="key_shared", consumers=DIVIDED)
+        load.await_ready()
+        for topic in (partitioned, divided):
+            time.sleep(BREATH)
+            broker.admin.unload(topic)
+        gateways.roll()
+        results = load.finish(broker)
+    for sent, received in results:
+        assert_exact(sent, received)
+    assert [str(leak) for leak in tap.leaks(broker.traces)] == []
+
+
+def assert_exact(sent: Sent, received: list[Received]) -> None:
+    again = sum(it.redelivered for it in received)
+    print(f"{len(sent.acknowledged)} sent, longest {sent.longest_send_ms:.0f} ms, {again} again")
+    assert sent.errors == ()
+    assert sent.acknowledged == set(range(len(sent.acknowledged)))
+    assert sent.acknowledged == set().union(*(it.received for it in received))
+    assert [(it.stored_twice, it.out_of_order) for it in received] == [(0, 0)] * len(received)

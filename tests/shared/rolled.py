@@ -1,0 +1,53 @@
+"""Some gateways behind one address, to be restarted one after the other under load."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+
+from tests.real.fixtures import StartGateway
+from tests.real.gateways import Gateway, Plan, Upstream
+from tests.support.balancer import Balancer
+
+INTERVAL_MS = 2
+"""Between two messages of the load."""
+BREATH = 0.7
+"""Seconds of load before, between and after what happens to gateways."""
+
+
+class Rolled:
+    """Some gateways behind one address."""
+
+    def __init__(self, gateways: list[Gateway], balancer: Balancer) -> None:
+        self.url = balancer.url
+        self._gateways = gateways
+
+    def ended(self) -> set[str]:
+        """Why their connections ended, all starts of each."""
+        lines = chain.from_iterable(it.log.read_text().splitlines() for it in self._gateways)
+        events = [json.loads(line) for line in lines]
+        return {it["reason"] for it in events if it["event"] == "connection_ended"}
+
+    def roll(self) -> None:
+        """Restarts one after the other; each must end in good order."""
+        for gateway in self._gateways:
+            time.sleep(BREATH)
+            gateway.stop()
+            time.sleep(BREATH)
+            gateway.start()
+        time.sleep(BREATH)
+
+
+@contextmanager
+def in_front_of(
+    brokers: Upstream, gateway: StartGateway, folder: Path, *, chained: bool = False
+) -> Iterator[Rolled]:
+    """Two gateways that seal names with one key."""
+    key = folder / "seal.key"
+    key.write_bytes(bytes(range(32)))
+    gateways = [gateway(brokers, Plan(key=key, chained=chained)) for _ in range(2)]
+    balancer = Balancer([it.port for it in gateways])
+    yield Rolled(gateways, balancer)
+    balancer.close()
