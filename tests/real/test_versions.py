@@ -1,10 +1,10 @@
 """Clients and brokers of several years, through gateways that are rolled meanwhile.
 
 Each client of today with each broker, and each client of former years with the broker of today: to
-partitions in batches, and to two consumers that divide a topic by its keys.
+partitions in batches, to two consumers that divide a topic by its keys, and to a topic that its
+broker unloads.
 """
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,23 +13,22 @@ import pytest
 
 from tests.clients.builders import BUILDERS, OLD, python_client
 from tests.clients.programs import Program, Received, Running, Sent
-from tests.shared.rolled import BREATH, INTERVAL_MS, in_front_of
+from tests.shared.rolled import Rolled, in_front_of
 
 from .artifacts import Artifacts
 from .brokers.admin import topic_path
 from .brokers.jars import POMS, PULSAR_VERSION, Say, pulsar_jars
 from .brokers.standalone import Standalone
 from .clients import fresh_topic, wait_until
-from .fixtures import StartGateway, or_skip
+from .fixtures import or_skip
+from .gateways import PASS_THROUGH, Gateway, Plan, Upstream
 from .tap import Tap
 
 pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
 
 TODAY = BUILDERS | {"python": python_client}
 CLIENTS = TODAY | OLD
-PAIRS = [(client, broker) for broker in sorted(POMS) for client in sorted(TODAY)]
-PAIRS += [(client, PULSAR_VERSION) for client in sorted(OLD)]
-"""The brokers in turn, so that one of them runs at a time."""
+PACE_MS = 4
 PARTITIONS = 3
 DIVIDED = 2
 """Consumers of one topic."""
@@ -47,6 +46,23 @@ def broker(request: pytest.FixtureRequest, say: Say, artifacts: Artifacts) -> It
     started.start()
     yield started
     started.stop()
+
+
+@pytest.fixture(scope="module")
+def gateways(
+    broker: Standalone, artifacts: Artifacts, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Rolled]:
+    """Two in front of it, of which clients use the first."""
+    with ExitStack() as running:
+
+        def start(broker: Upstream, plan: Plan = PASS_THROUGH, until: str = "readyz") -> Gateway:
+            started = Gateway(broker, plan, artifacts.directory("gateway-versions"))
+            started.start(until)
+            running.callback(started.stop)
+            return started
+
+        folder = tmp_path_factory.mktemp("seal")
+        yield running.enter_context(in_front_of(broker, start, folder))
 
 
 @pytest.fixture
@@ -70,7 +86,7 @@ class Load:
         log = self._logs / f"producer-{len(self._topics)}.log"
         producing = self._running.enter_context(
             self._program.producing(
-                self._url, topic, 0, log, interval_ms=INTERVAL_MS, key=True, batch=batch
+                self._url, topic, 0, log, interval_ms=PACE_MS, key=True, batch=batch
             )
         )
         self._topics.append((topic, producing, consuming))
@@ -109,36 +125,47 @@ def backlog(broker: Standalone, topic: str) -> int:
     return found
 
 
-@pytest.mark.parametrize(
-    ("client", "broker"), PAIRS, indirect=True, ids=[f"{c}-{b}" for c, b in PAIRS]
-)
-def test_old_and_new_go_together(
-    client: Program, broker: Standalone, gateway: StartGateway, logs: Path, tmp_path: Path
+@pytest.mark.parametrize("broker", sorted(POMS), indirect=True)
+@pytest.mark.parametrize("client", sorted(TODAY), indirect=True)
+def test_clients_of_today_go_with_old_and_new_brokers(
+    client: Program, broker: Standalone, gateways: Rolled, logs: Path
 ) -> None:
-    partitioned, divided = fresh_topic("p"), fresh_topic("k")
+    assert_go_together(client, broker, gateways, logs)
+
+
+@pytest.mark.parametrize("broker", [PULSAR_VERSION], indirect=True)
+@pytest.mark.parametrize("client", sorted(OLD), indirect=True)
+def test_old_clients_go_with_the_broker_of_today(
+    client: Program, broker: Standalone, gateways: Rolled, logs: Path
+) -> None:
+    assert_go_together(client, broker, gateways, logs)
+
+
+def assert_go_together(client: Program, broker: Standalone, gateways: Rolled, logs: Path) -> None:
+    partitioned, divided, unloaded = (fresh_topic(kind) for kind in ("p", "k", "u"))
     broker.admin.create_partitioned_topic(partitioned, PARTITIONS)
     with ExitStack() as running:
-        gateways = running.enter_context(in_front_of(broker, gateway, tmp_path))
         tap = Tap(gateways.url)
         running.callback(tap.close)
         load = Load(client, tap.url, logs, running)
         load.add(partitioned, kind="exclusive", batch=True)
         load.add(divided, kind="key_shared", consumers=DIVIDED)
+        load.add(unloaded, kind="failover")
         load.await_ready()
-        for topic in (partitioned, divided):
-            time.sleep(BREATH)
-            broker.admin.unload(topic)
-        gateways.roll()
+        broker.admin.unload(unloaded)
+        gateways.move()
         results = load.finish(broker)
     for sent, received in results:
-        assert_exact(sent, received)
+        assert_nothing_is_lost(sent, received)
+    # A broker that unloads a topic may have stored what it gives no receipt for.
+    assert sum(it.stored_twice for _, received in results[:2] for it in received) == 0
     assert [str(leak) for leak in tap.leaks(broker.traces)] == []
 
 
-def assert_exact(sent: Sent, received: list[Received]) -> None:
+def assert_nothing_is_lost(sent: Sent, received: list[Received]) -> None:
     again = sum(it.redelivered for it in received)
     print(f"{len(sent.acknowledged)} sent, longest {sent.longest_send_ms:.0f} ms, {again} again")
     assert sent.errors == ()
     assert sent.acknowledged == set(range(len(sent.acknowledged)))
     assert sent.acknowledged == set().union(*(it.received for it in received))
-    assert [(it.stored_twice, it.out_of_order) for it in received] == [(0, 0)] * len(received)
+    assert sum(it.out_of_order for it in received) == 0
