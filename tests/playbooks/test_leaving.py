@@ -7,6 +7,7 @@ import pytest
 from gateway.wire.contract import Action, Direction, Discard, Drop, Effect, Forward, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
+from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.leaving import PATIENCE
 
@@ -15,6 +16,7 @@ from .frames import (
     close_producer,
     connect_to,
     error,
+    frame,
     lookup,
     producer,
     producer_success,
@@ -179,3 +181,40 @@ def test_a_pair_with_an_open_lookup_is_not_empty(answer: bytes) -> None:
         assert play.leave().effects == ()
         play.resume(token, connect_to(URL_2))
     assert play.leave().effects is None
+
+
+def end_transaction(request: int) -> bytes:
+    return frame(Kind.END_TXN, request_id=request, txnid_least_bits=5, txnid_most_bits=1)
+
+
+def transaction_ended(request: int) -> bytes:
+    return frame(Kind.END_TXN_RESPONSE, request_id=request)
+
+
+def test_a_pair_on_which_a_transaction_ends_is_not_empty() -> None:
+    """A client that lost the answer would be told that there is no such transaction."""
+    play = Play()
+    play.client(end_transaction(7)).forwards()
+    assert play.leave().effects == ()
+    play.broker(transaction_ended(7)).forwards()
+    assert play.leave().effects is None
+
+
+def test_a_transaction_ends_elsewhere_when_everybody_has_left() -> None:
+    play = Play()
+    assert play.leave().effects is None
+    play.client(end_transaction(7)).drops()
+    assert play.leave().effects is None
+
+
+def test_a_transaction_ends_while_its_producer_moves() -> None:
+    play = with_producer(Play(), sent=1)
+    play.leave()
+    play.client(end_transaction(7)).forwards()
+
+
+def test_an_answer_that_nobody_asked_for_changes_nothing() -> None:
+    play = Play()
+    play.broker(transaction_ended(7)).forwards()
+    play.client(end_transaction(8)).forwards()
+    assert play.leave().effects == ()

@@ -96,6 +96,11 @@ class Handles:
         yield from self.producers.values()
         yield from self.consumers.values()
 
+    @property
+    def are_left(self) -> bool:
+        """Whether nobody is here any more, but those whom a broker may still have."""
+        return all(handle.state is State.ABANDONED for handle in self)
+
     def table(self, action: Action) -> dict[int, Handle]:
         return self.producers if action is Action.PRODUCE else self.consumers
 

@@ -307,8 +307,12 @@ class Incarnations:
         leaving = self._leaving = self._leaving or self._begin_leaving()
         handles = tuple(self.handles)
         effects = [effect for handle in handles for effect in self._leave(leaving, handle, now)]
-        here = any(handle.state is not State.ABANDONED for handle in self.handles)
-        return tuple(effects), here
+        return tuple(effects), not self.handles.are_left
+
+    @property
+    def have_left(self) -> bool:
+        """Whether the gateway stops, and nobody is here any more."""
+        return self._leaving is not None and self.handles.are_left
 
     def _begin_leaving(self) -> Leaving:
         listener = self._listener

@@ -49,6 +49,7 @@ class PulsarSession:
 
     __slots__ = (
         "_client",
+        "_ending",
         "_listener",
         "_lookups",
         "_to_broker",
@@ -63,6 +64,7 @@ class PulsarSession:
         self._listener = listener
         self._client = client
         self._lookups = Lookups(listener, client)
+        self._ending = 0  # transactions whose end the broker has not confirmed
         self.collected_bound = max(listener.bounds.collected, max_message_size + FRAME_PADDING)
         unknown = listener.unknown_pass
         self._to_broker = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, unknown])
@@ -117,7 +119,7 @@ class PulsarSession:
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""
         effects, here = self.incarnations.leave(now)
-        return effects if effects or here or self._lookups else None
+        return effects if effects or here or self._lookups or self._ending else None
 
     # -- lookups -----------------------------------------------------------------------------
 
@@ -130,6 +132,19 @@ class PulsarSession:
     def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
         """See `contract.Session`: a chased lookup has its answer."""
         return self._lookups.resume(token, result)
+
+    # -- transactions ------------------------------------------------------------------------
+
+    def _end_transaction(self, command: BaseCommand, frame: bytes) -> Effects:
+        """Its answer is awaited: a client that lost it would ask again, and be refused."""
+        if self.incarnations.have_left:
+            return DROP
+        self._ending += 1
+        return FORWARD
+
+    def _transaction_ended(self, command: BaseCommand, frame: bytes) -> Effects:
+        self._ending = max(0, self._ending - 1)
+        return self._listener.veil.hidden(command, frame)
 
     # -- identity ----------------------------------------------------------------------------
 
@@ -177,6 +192,7 @@ HANDLERS: dict[Direction, dict[int, Handler]] = {
     Direction.TO_BROKER: {
         Kind.CONNECT: PulsarSession._second_connect,
         Kind.LOOKUP: PulsarSession._lookup,
+        Kind.END_TXN: PulsarSession._end_transaction,
         Kind.AUTH_RESPONSE: PulsarSession._auth_response,
     },
     Direction.TO_CLIENT: {
@@ -184,5 +200,6 @@ HANDLERS: dict[Direction, dict[int, Handler]] = {
         Kind.LOOKUP_RESPONSE: PulsarSession._lookup_response,
         Kind.AUTH_CHALLENGE: PulsarSession._auth_challenge,
         Kind.TOPIC_MIGRATED: PulsarSession._migrated,
+        Kind.END_TXN_RESPONSE: PulsarSession._transaction_ended,
     },
 }

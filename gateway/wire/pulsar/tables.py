@@ -27,6 +27,7 @@ STOPS = {
             Kind.UNSUBSCRIBE,
             Kind.LOOKUP,
             Kind.AUTH_RESPONSE,
+            Kind.END_TXN,
         }
     ),
     Direction.TO_CLIENT: HIDDEN
