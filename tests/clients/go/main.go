@@ -144,7 +144,11 @@ func readTransact(words []string, into *options) (err error) {
 }
 
 func connect(url string, asked options, transactions bool) (pulsar.Client, error) {
-	wanted := pulsar.ClientOptions{URL: url, EnableTransaction: transactions}
+	wanted := pulsar.ClientOptions{URL: url}
+	if transactions {
+		wanted.EnableTransaction = true
+		wanted.OperationTimeout = patience
+	}
 	if asked.token != "" {
 		wanted.Authentication = pulsar.NewAuthenticationToken(asked.token)
 	}

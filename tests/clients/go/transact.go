@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
@@ -18,6 +20,9 @@ const (
 	aborted = 1_000_000
 	// transactionLimit is after what time a coordinator aborts one that it hears no more of.
 	transactionLimit = 5 * time.Second
+	// patience is for answers: a broker does not answer an acknowledgement that comes before its consumer
+	// is open again.
+	patience = 8 * time.Second
 	// poll is how long is waited for the messages of one transaction.
 	poll = 100 * time.Millisecond
 )
@@ -86,9 +91,6 @@ func (it mover) once(ctx context.Context, extra int) {
 	}
 	it.report.Failed++
 	it.report.Errors = noted(it.report.Errors, err)
-	for _, message := range messages {
-		it.consumer.Nack(message)
-	}
 }
 
 // take receives the messages of one transaction.
@@ -149,15 +151,23 @@ func (it mover) fill(transaction pulsar.Transaction, messages []pulsar.Message, 
 			&pulsar.ProducerMessage{Payload: []byte(strconv.Itoa(number + extra)), Transaction: transaction},
 			func(_ pulsar.MessageID, _ *pulsar.ProducerMessage, err error) { failed <- err })
 	}
+	var first error
 	for _, message := range messages {
 		if err := it.consumer.AckWithTxn(message, transaction); err != nil {
-			return err
+			first = errors.Join(first, err)
+			it.askAgain(message, err)
 		}
 	}
 	for range messages {
-		if err := <-failed; err != nil {
-			return err
-		}
+		first = errors.Join(first, <-failed)
 	}
-	return nil
+	return first
+}
+
+// askAgain has a message delivered again whose acknowledgement failed. One that is in a conflict is
+// another transaction's; those that are acknowledged come again when theirs is aborted.
+func (it mover) askAgain(message pulsar.Message, err error) {
+	if !strings.Contains(err.Error(), "TransactionConflict") {
+		it.consumer.Nack(message)
+	}
 }

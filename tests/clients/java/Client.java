@@ -81,7 +81,10 @@ public final class Client {
         }
         Verb verb = VERBS.get(words[1]);
         Options asked = new Options(words, 2 + verb.words);
-        var builder = PulsarClient.builder().serviceUrl(words[0]).enableTransaction(words[1].equals("transact"));
+        var builder = PulsarClient.builder().serviceUrl(words[0]);
+        if (words[1].equals("transact")) {
+            builder.enableTransaction(true).operationTimeout(Transact.PATIENCE_S, TimeUnit.SECONDS);
+        }
         if (asked.has("token")) {
             builder.authentication(AuthenticationFactory.token(asked.text("token", "")));
         }

@@ -27,6 +27,8 @@ final class Transact {
     private static final int ABORTED = 1_000_000;
     /** After what time a coordinator aborts a transaction that it hears no more of. */
     private static final int LIMIT_S = 5;
+    /** A broker does not answer an acknowledgement that comes before its consumer is open again. */
+    static final int PATIENCE_S = 8;
 
     private final PulsarClient client;
     private final Consumer<byte[]> consumer;
@@ -82,7 +84,6 @@ final class Transact {
         } catch (Exception error) {
             failed++;
             errors.add(error);
-            messages.forEach(consumer::negativeAcknowledge);
         }
         longestMs = Math.max(longestMs, (System.nanoTime() - begun) / 1e6);
     }
@@ -127,9 +128,20 @@ final class Transact {
             pending.add(producer.newMessage(transaction)
                     .value(Trying.payload(number))
                     .sendAsync());
-            pending.add(consumer.acknowledgeAsync(message.getMessageId(), transaction));
+            pending.add(consumer.acknowledgeAsync(message.getMessageId(), transaction)
+                    .whenComplete((done, error) -> askAgain(message, error)));
         }
         CompletableFuture.allOf(pending.toArray(CompletableFuture[]::new)).get();
+    }
+
+    /**
+     * Has a message delivered again whose acknowledgement failed. One that is in a conflict is another
+     * transaction's; those that are acknowledged come again when theirs is aborted.
+     */
+    private void askAgain(Message<byte[]> message, Throwable error) {
+        if (error != null && !error.toString().contains("TransactionConflict")) {
+            consumer.negativeAcknowledge(message);
+        }
     }
 
     private String json() {
