@@ -114,8 +114,3 @@ OLD: dict[str, Callable[[Say], Program]] = {
     "python 3.10.0": partial(old_python_client, version="3.10.0"),
 }
 """Clients of former years: they produce and consume."""
-
-NEW: dict[str, Callable[[Say], Program]] = {
-    "java 5.0.0-M1": partial(java_client, version="5.0.0-M1")
-}
-"""Those to come."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.builders import BUILDERS, NEW, OLD, python_client
+from tests.clients.builders import BUILDERS, OLD, python_client
 from tests.clients.programs import Program, Received, Running, Sent
 from tests.shared.rolled import Rolled, in_front_of
 
@@ -27,7 +27,7 @@ from .tap import Tap
 pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
 
 TODAY = BUILDERS | {"python": python_client}
-CLIENTS = TODAY | OLD | NEW
+CLIENTS = TODAY | OLD
 PACE_MS = 4
 PARTITIONS = 3
 DIVIDED = 2
@@ -136,14 +136,6 @@ def test_clients_of_today_go_with_old_and_new_brokers(
 @pytest.mark.parametrize("broker", [PULSAR_VERSION], indirect=True)
 @pytest.mark.parametrize("client", sorted(OLD), indirect=True)
 def test_old_clients_go_with_the_broker_of_today(
-    client: Program, broker: Standalone, gateways: Rolled, logs: Path
-) -> None:
-    assert_go_together(client, broker, gateways, logs)
-
-
-@pytest.mark.parametrize("broker", [PULSAR_VERSION, "5.0.0-M1"], indirect=True)
-@pytest.mark.parametrize("client", sorted(NEW), indirect=True)
-def test_new_clients_go_with_the_brokers_of_today_and_tomorrow(
     client: Program, broker: Standalone, gateways: Rolled, logs: Path
 ) -> None:
     assert_go_together(client, broker, gateways, logs)

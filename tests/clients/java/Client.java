@@ -67,7 +67,7 @@ public final class Client {
         try {
             System.out.println(run(words));
             status = 0;
-        } catch (Exception error) {
+        } catch (Throwable error) { // a missing class, too, must not leave threads running
             error.printStackTrace();
         }
         System.out.flush();
