@@ -62,7 +62,7 @@ def gateways(
             return started
 
         folder = tmp_path_factory.mktemp("seal")
-        yield running.enter_context(in_front_of(broker, start, folder))
+        yield running.enter_context(in_front_of(broker, start, None, folder))
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def assert_go_together(client: Program, broker: Standalone, gateways: Rolled, lo
     partitioned, divided, unloaded = (fresh_topic(kind) for kind in ("p", "k", "u"))
     broker.admin.create_partitioned_topic(partitioned, PARTITIONS)
     with ExitStack() as running:
-        tap = Tap(gateways.url)
+        tap = Tap(gateways.untapped_url)
         running.callback(tap.close)
         load = Load(client, tap.url, logs, running)
         load.add(partitioned, kind="exclusive", batch=True)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
-from tests.real.fixtures import StartGateway
+from tests.real.fixtures import StartGateway, Tapped
 from tests.real.gateways import Gateway, Plan, Upstream
 from tests.support.balancer import Balancer
 
@@ -18,10 +18,13 @@ BREATH = 0.7
 
 
 class Rolled:
-    """Some gateways behind one address."""
+    """Some gateways behind one address. `url`: what their clients are given, where a tap stands
+    before them for all of a test.
+    """
 
-    def __init__(self, gateways: list[Gateway], balancer: Balancer) -> None:
-        self.url = balancer.url
+    def __init__(self, gateways: list[Gateway], untapped_url: str, url: str = "") -> None:
+        self.untapped_url = untapped_url
+        self.url = url
         self._gateways = gateways
 
     def ended(self) -> set[str]:
@@ -49,12 +52,18 @@ class Rolled:
 
 @contextmanager
 def in_front_of(
-    brokers: Upstream, gateway: StartGateway, folder: Path, *, chained: bool = False
+    brokers: Upstream,
+    gateway: StartGateway,
+    tapped: Tapped | None,
+    folder: Path,
+    *,
+    chained: bool = False,
 ) -> Iterator[Rolled]:
     """Two gateways that seal names with one key."""
     key = folder / "seal.key"
     key.write_bytes(bytes(range(32)))
     gateways = [gateway(brokers, Plan(key=key, chained=chained)) for _ in range(2)]
     balancer = Balancer([it.port for it in gateways])
-    yield Rolled(gateways, balancer)
+    url = balancer.untapped_url
+    yield Rolled(gateways, url, tapped(url, brokers.traces).url if tapped else "")
     balancer.close()

@@ -232,11 +232,12 @@ def test_transactions_go_on_while_their_clients_move(
     program: Program,
     transactional: Standalone,
     gateway: StartGateway,
+    tapped: Tapped,
     tmp_path: Path,
     logs: Path,
     batch: bool,
 ) -> None:
-    with in_front_of(transactional, gateway, tmp_path) as them:
+    with in_front_of(transactional, gateway, tapped, tmp_path) as them:
         taken = take_over(
             program,
             transactional,
