@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-real install test test-fast test-real lint bench fuzz proto clean
+.PHONY: help run run-real install test test-fast test-real lint bench fuzz soak proto clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,6 +60,9 @@ bench: $(INSTALLED) ## beside HAProxy; PEERS=java adds Apache's proxy
 fuzz: $(INSTALLED) ## for long: SECONDS=60 of each target, FRAMES=10000000 through a gateway, KEEP=1
 	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) \
 		$(if $(FRAMES),--frames $(FRAMES)) $(if $(KEEP),--keep)
+
+soak: $(INSTALLED) ## memory and time under many connections; PARTS="idle stalled churn gc", half an hour
+	@$(BIN)/python -m tests.soak $(PARTS)
 
 proto: $(INSTALLED) ## generated modules, after a change in proto/
 	@$(BIN)/python proto/regenerate.py

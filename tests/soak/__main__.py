@@ -1,0 +1,74 @@
+"""`python -m tests.soak [idle] [stalled] [churn] [gc]`: all of them, or those named.
+
+The tables go to standard output. Exit status 1 where a claim does not hold: then it says which.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from tests.bench.machine import description, descriptors
+from tests.soak import churn, idle, pauses, stalled
+from tests.soak.runner import BrokenClaimError
+from tests.soak.stalled import Stall
+
+STALLS = (
+    Stall(to_client=True),
+    Stall(to_client=True, read_again=False),
+    Stall(to_client=False, blocks=16),
+    Stall(to_client=False, blocks=16, read_again=False),
+    Stall(to_client=True, pairs=100, blocks=64, socket_buffer=None),
+    Stall(to_client=False, pairs=100, blocks=64, socket_buffer=None),
+)
+"""The last two have the kernel tune its buffers: that takes gigabytes with more pairs."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what was asked for; answers the exit status."""
+    options = _options(arguments)
+    parts: dict[str, Callable[[Path], str]] = {
+        "idle": lambda folder: idle.table(idle.run(options.pairs, folder)),
+        "stalled": partial(_stalled, options.stalled),
+        "churn": lambda folder: churn.table(churn.run(options.connects, folder)),
+        "gc": lambda folder: pauses.table(pauses.run(options.open, folder)),
+    }
+    print(f"{description()}; {descriptors()} descriptors\n", flush=True)
+    return max([_run(name, parts[name]) for name in options.parts or parts])
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=["idle", "stalled", "churn", "gc", []])
+    parser.add_argument("--pairs", type=int, default=5_000, help="idle ones (5,000)")
+    parser.add_argument("--stalled", type=int, default=1_000, help="pairs that stall (1,000)")
+    parser.add_argument("--connects", type=int, default=1_000_000, help="of the churn (1,000,000)")
+    parser.add_argument("--open", type=int, default=pauses.PAIRS, help="pairs for gc (10,000)")
+    return parser.parse_args(arguments)
+
+
+def _run(name: str, part: Callable[[Path], str]) -> int:
+    with tempfile.TemporaryDirectory(prefix="broker-gateway-soak-") as folder:
+        try:
+            print(part(Path(folder)) + "\n", flush=True)
+        except BrokenClaimError as broken:
+            print(f"{name}: {broken}", file=sys.stderr)
+            return 1
+    return 0
+
+
+def _stalled(pairs: int, folder: Path) -> str:
+    outcomes = []
+    for number, stall in enumerate(STALLS):
+        here = folder / str(number)
+        here.mkdir()
+        outcomes.append(stalled.run(stall.with_at_most(pairs), here))
+    return stalled.table(outcomes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""How long Python's garbage collector keeps the process from its work, with many pairs open."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from pathlib import Path
+
+from tests.soak import brokers, report, watched
+from tests.soak.report import mib
+from tests.soak.runner import Gateway, claim, possible_pairs, running
+from tests.soak.visits import AT_ONCE, Caller, pairs, ping, rounds
+
+PAIRS = 10_000
+"""Or as many as descriptors allow."""
+
+COLLECTORS = tuple(watched.COLLECTORS)
+
+SECONDS = 30.0
+
+LONGEST = 100.0
+"""Milliseconds. A client hardly notices; its own machine pauses longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """With one setting of the collector. Milliseconds, by generation; bytes."""
+
+    collector: str
+    pairs: int
+    seconds: float
+    connects: int
+    opening: list[dict[str, float]]
+    serving: list[dict[str, float]]
+    closing: list[dict[str, float]]
+    round_trips: list[float]
+    rss: tuple[int, int]
+
+    @property
+    def longest(self) -> float:
+        """Of all collections."""
+        return max(it["longest"] for it in (*self.opening, *self.serving, *self.closing))
+
+
+def run(
+    number: int,
+    folder: Path,
+    seconds: float = SECONDS,
+    collectors: Iterable[str] = COLLECTORS,
+) -> list[Outcome]:
+    """Each setting with a gateway of its own; claims only of the first, which is how it runs."""
+    number = min(number, possible_pairs() - 2 * AT_ONCE)
+    outcomes = []
+    for place, collector in enumerate(collectors):
+        here = folder / str(place)
+        here.mkdir()
+        outcomes.append(_with(collector, number, here, seconds))
+    usual = outcomes[0]
+    claim(usual.longest <= LONGEST, f"a collection took {usual.longest:.0f} ms")
+    return outcomes
+
+
+def _with(collector: str, number: int, folder: Path, seconds: float) -> Outcome:
+    with (
+        brokers.in_process(folder, 2) as addresses,
+        running(folder, addresses, collector=collector) as gateway,
+    ):
+        callers = pairs(gateway.ports["passing"], number)
+        opening = gateway.told().pauses
+        gateway.set_collector()
+        gateway.told()  # a full collection that the setting itself may make is not counted
+        before = gateway.rss
+        connects, round_trips, took = _served(gateway, callers, seconds)
+        serving, rss = gateway.told().pauses, (before, gateway.rss)
+        for caller in callers:
+            caller.close()
+        while not gateway.is_at_rest():
+            time.sleep(0.1)
+        closing = gateway.told().pauses
+    return Outcome(collector, number, took, connects, opening, serving, closing, round_trips, rss)
+
+
+def _served(
+    gateway: Gateway, callers: Sequence[Caller], seconds: float
+) -> tuple[int, list[float], float]:
+    """Churn beside round trips on open pairs, in turn."""
+    began, connects, round_trips = time.monotonic(), 0, []
+    turns = cycle(callers)
+    for more, _ in rounds(gateway.ports):
+        connects += more
+        at = time.monotonic()
+        ping(islice(turns, AT_ONCE))
+        now = time.monotonic()
+        round_trips.append(1000 * (now - at))
+        if now >= began + seconds:
+            return connects, round_trips, now - began
+    raise AssertionError("visits never end")
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """A line for each."""
+    head = ["collector", "pairs", "connects a second", "while opening", "while serving: youngest",
+            "middle", "oldest", "share", "while closing", "64 PINGs: 99 %, longest",
+            "RSS before, after"]  # fmt: skip
+    return report.table(head, map(_row, outcomes))
+
+
+def _row(it: Outcome) -> list[str]:
+    trips = sorted(it.round_trips)
+    share = sum(generation["total"] for generation in it.serving) / it.seconds / 10
+    late = trips[int(len(trips) * 0.99) - 1], trips[-1]
+    return [
+        it.collector, str(it.pairs), f"{it.connects / it.seconds:,.0f}", _oldest(it.opening),
+        *map(_generation, it.serving), f"{share:.2f} %", _oldest(it.closing),
+        "{:.0f}, {:.0f} ms".format(*late), ", ".join(map(mib, it.rss)),
+    ]  # fmt: skip
+
+
+def _generation(told: dict[str, float]) -> str:
+    """How many, and the longest."""
+    return f"{told['count']:.0f}, {told['longest']:.1f} ms" if told["count"] else "-"
+
+
+def _oldest(told: Sequence[dict[str, float]]) -> str:
+    return _generation(told[2])

@@ -1,0 +1,19 @@
+"""Tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """One table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def mib(size: float) -> str:
+    """A size that people can read."""
+    return f"{size / MIB:.1f} MiB"

@@ -1,0 +1,58 @@
+"""Short soaks: what `make soak` claims of many connections and minutes, of fewer and seconds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.bench.machine import descriptors
+from tests.soak import churn, idle, pauses, stalled
+from tests.soak.report import MIB
+from tests.soak.stalled import Stall
+
+pytestmark = pytest.mark.long
+
+NOISE = 8 * MIB
+"""Of memory. A pair that stays costs 5 KB, and each test opens thousands."""
+
+
+@pytest.fixture(autouse=True)
+def _many_descriptors() -> None:
+    descriptors()
+
+
+def test_idle_pairs_cost_little_and_leave_nothing(tmp_path: Path) -> None:
+    rounds = idle.run(500, tmp_path, hold=0, growth=NOISE)
+    assert [it.pairs for it in rounds] == [500] * idle.ROUNDS
+
+
+CLIENTS = Stall(to_client=True, pairs=100, bound=6 * MIB, socket_buffer=64 * 1024, pings=20)
+BROKERS = Stall(to_client=False, pairs=30, bound=2 * MIB, blocks=32, pings=20)
+"""The kernel takes some megabytes of each before anything waits in the gateway."""
+
+
+@pytest.mark.parametrize("stall", [CLIENTS, BROKERS], ids=["clients", "brokers"])
+def test_readers_that_stall_stop_nobody_and_lose_nothing(tmp_path: Path, stall: Stall) -> None:
+    """The first ones fill half of the bound, and all others share the rest."""
+    outcome = stalled.run(stall, tmp_path)
+    assert outcome.kept > stall.bound // 2
+    assert len(outcome.pings) == 20
+
+
+def test_readers_that_stall_and_are_closed_leave_nothing(tmp_path: Path) -> None:
+    outcome = stalled.run(replace(CLIENTS, read_again=False), tmp_path)
+    assert outcome.received < outcome.written
+
+
+def test_clients_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
+    outcome = churn.run(5_000, tmp_path, warm_up=2_000, every=0.5, growth=NOISE)
+    assert outcome.redirects > 0
+    assert outcome.refused > 0
+
+
+def test_the_collections_of_a_gateway_are_told(tmp_path: Path) -> None:
+    (usual,) = pauses.run(200, tmp_path, 1.0, ["as it is"])
+    assert usual.opening[0]["count"] > 0
+    assert usual.connects > 0

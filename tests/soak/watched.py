@@ -1,0 +1,99 @@
+"""`python -m tests.soak.watched REPORT COLLECTOR run FILE`: a gateway that is watched from within.
+
+It tells what no metric does: the most bytes that the plane ever kept, and how long each garbage
+collection took. REPORT is written at SIGUSR1, and then all is counted from new; it tells how often
+it was written. At SIGUSR2 the collector is set as COLLECTOR names it.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gateway.__main__ import main
+from gateway.plane import reactor
+from gateway.plane.memory import Memory
+
+
+def _collect_and_freeze() -> None:
+    gc.collect()
+    gc.freeze()
+
+
+COLLECTORS: dict[str, Callable[[], None]] = {
+    "as it is": lambda: None,
+    "frozen again": gc.freeze,
+    "collected and frozen again": _collect_and_freeze,
+    "threshold 10,000": lambda: gc.set_threshold(10_000, 10, 10),
+    "threshold 50,000": lambda: gc.set_threshold(50_000, 10, 10),
+    "off": gc.disable,
+}
+"""What SIGUSR2 does; the gateway itself froze what was there when it began to listen."""
+
+
+class Watched(Memory):
+    """Remembers the most that was used."""
+
+    __slots__ = ("_now",)
+    peak = 0
+
+    @property
+    def used(self) -> int:
+        return self._now
+
+    @used.setter
+    def used(self, value: int) -> None:
+        self._now = value
+        Watched.peak = max(Watched.peak, value)
+
+
+class Pauses:
+    """The collections of each generation: how many, the longest, all together. Milliseconds of
+    CPU time: on a busy machine others run meanwhile."""
+
+    def __init__(self) -> None:
+        self._began = 0.0
+        self.generations: list[list[float]] = [[], [], []]
+
+    def __call__(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            self._began = time.thread_time()
+        else:
+            took = time.thread_time() - self._began
+            self.generations[info["generation"]].append(1000 * took)
+
+    def told(self) -> list[dict[str, float]]:
+        return [
+            {"count": len(times), "longest": max(times, default=0.0), "total": sum(times)}
+            for times in self.generations
+        ]
+
+
+def _watch(report: Path, collector: str) -> None:
+    pauses, written = Pauses(), 0
+
+    def write(*_: Any) -> None:
+        nonlocal written
+        written += 1
+        told = {"written": written, "peak": Watched.peak, "pauses": pauses.told()}
+        whole = report.with_suffix(".new")
+        whole.write_text(json.dumps(told))
+        whole.rename(report)
+        Watched.peak = 0
+        pauses.generations = [[], [], []]
+
+    vars(reactor)["Memory"] = Watched
+    gc.callbacks.append(pauses)
+    signal.signal(signal.SIGUSR1, write)
+    signal.signal(signal.SIGUSR2, lambda *_: COLLECTORS[collector]())
+
+
+if __name__ == "__main__":
+    _watch(Path(sys.argv[1]), sys.argv[2])
+    sys.exit(main(sys.argv[3:]))
