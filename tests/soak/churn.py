@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import linear_regression, mean
 
-from tests.hostile.process import until
 from tests.soak import brokers, report
 from tests.soak.report import MIB, mib
-from tests.soak.runner import Gateway, claim, running
+from tests.soak.runner import Gateway, claim, in_time, running
 from tests.soak.visits import LEFT, REFUSED, rounds
 
 BROKERS = 4
@@ -92,7 +91,7 @@ def _churned(gateway: Gateway, connects: int, warm_up: int, every: float) -> Out
             looks.append(Look(done, seconds, gateway.rss))
         if done >= connects:
             break
-    claim(bool(until(gateway.is_at_rest)), "connections stayed though all clients are gone")
+    claim(bool(in_time(gateway.is_at_rest)), "connections stayed though all clients are gone")
     claim(gateway.has_descriptors(descriptors), "descriptors stayed")
     seconds = time.monotonic() - began
     looks.append(Look(done, seconds, gateway.rss))

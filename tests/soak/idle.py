@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.hostile.process import until
 from tests.soak import brokers, report
 from tests.soak.report import KIB, MIB, mib
-from tests.soak.runner import Gateway, claim, running
+from tests.soak.runner import Gateway, claim, in_time, running
 from tests.soak.visits import pairs, ping
 
 PAIR = 8 * KIB
@@ -62,7 +61,7 @@ def _round(gateway: Gateway, number: int, hold: float) -> Round:
     ping(callers)
     for caller in callers:
         caller.close()
-    claim(bool(until(gateway.is_at_rest)), "pairs stayed though their clients are gone")
+    claim(bool(in_time(gateway.is_at_rest)), "pairs stayed though their clients are gone")
     claim(gateway.has_descriptors(descriptors), "descriptors stayed")
     return Round(number, before, held, gateway.rss)
 

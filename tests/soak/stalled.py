@@ -18,11 +18,10 @@ from statistics import median
 from gateway.wire.contract import EndReason
 from gateway.wire.pulsar.frames import Kind
 from tests.hostile.peers import Client
-from tests.hostile.process import until
 from tests.soak import brokers, report
 from tests.soak.brokers import TAKEN, Brokers
 from tests.soak.report import MIB, mib
-from tests.soak.runner import CHUNK, Gateway, claim, possible_pairs, running
+from tests.soak.runner import CHUNK, Gateway, claim, in_time, possible_pairs, running
 from tests.soak.streams import Block, Stream, drain, fill
 from tests.support.frames import message, metadata_of, send, simple, tail
 
@@ -114,10 +113,10 @@ def _stalled(stall: Stall, gateway: Gateway, behind: Brokers) -> Outcome:
         if stall.read_again:
             drain(streams)
             claim(
-                bool(until(lambda: gateway.metrics().buffered == 0)), "bytes wait though all read"
+                bool(in_time(lambda: gateway.metrics().buffered == 0)), "bytes wait though all read"
             )
         written, received = (sum(getattr(s, n) for s in streams) for n in ("sent", "received"))
-    claim(bool(until(gateway.is_at_rest)), "something stayed of pairs that are over")
+    claim(bool(in_time(gateway.is_at_rest)), "something stayed of pairs that are over")
     ended, rss = gateway.ended()[EndReason.OUT_OF_MEMORY], (before, full, gateway.rss)
     return Outcome(stall, gateway.told().peak, kept, rss, kernel, ended, pings, written, received)
 

@@ -2,7 +2,7 @@
 
 It tells what no metric does: the most bytes that the plane ever kept, and how long each garbage
 collection took. REPORT is written at SIGUSR1, and then all is counted from new; it tells how often
-it was written. At SIGUSR2 the collector is set as COLLECTOR names it.
+it was written. At SIGUSR2 the collector is set as COLLECTOR names it, and then it is written too.
 """
 
 from __future__ import annotations
@@ -28,10 +28,8 @@ def _collect_and_freeze() -> None:
 
 COLLECTORS: dict[str, Callable[[], None]] = {
     "as it is": lambda: None,
-    "frozen again": gc.freeze,
     "collected and frozen again": _collect_and_freeze,
-    "threshold 10,000": lambda: gc.set_threshold(10_000, 10, 10),
-    "threshold 50,000": lambda: gc.set_threshold(50_000, 10, 10),
+    "oldest rarely": lambda: gc.set_threshold(700, 10, 1000),
     "off": gc.disable,
 }
 """What SIGUSR2 does; the gateway itself froze what was there when it began to listen."""
@@ -88,10 +86,14 @@ def _watch(report: Path, collector: str) -> None:
         Watched.peak = 0
         pauses.generations = [[], [], []]
 
+    def set_collector(*_: Any) -> None:
+        COLLECTORS[collector]()
+        write()
+
     vars(reactor)["Memory"] = Watched
     gc.callbacks.append(pauses)
     signal.signal(signal.SIGUSR1, write)
-    signal.signal(signal.SIGUSR2, lambda *_: COLLECTORS[collector]())
+    signal.signal(signal.SIGUSR2, set_collector)
 
 
 if __name__ == "__main__":
