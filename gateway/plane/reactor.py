@@ -52,6 +52,11 @@ RELIEF = 2.0
 nobody is read. Longer than a lane lingers, and a short break for all others."""
 
 
+PARTED = 0.05
+"""Seconds after which pairs that are over are taken apart: many at once, as a timer has its price,
+and before a collection takes them for old."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlaneSettings:
     """Bytes and seconds.
@@ -166,7 +171,7 @@ class Reactor:
         """Called by a pair that ends: its lanes deliver what they must, then close."""
         self.pairs.discard(pair)
         if not self._parted:
-            self.deadlines.add(self.clock() + self.settings.linger, self._take_apart)
+            self.deadlines.add(self.clock() + PARTED, self._take_apart)
         self._parted.append(pair)
         gone = {EndReason.CLIENT_CLOSED: pair.client, EndReason.CLIENT_LOST: pair.client}
         gone |= {EndReason.BROKER_CLOSED: pair.broker, EndReason.BROKER_LOST: pair.broker}
