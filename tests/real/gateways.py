@@ -181,6 +181,12 @@ class Gateway:
         assert code == 0, f"the gateway ended with {code}:\n{tail(self.log)}"
         self.assert_no_new_traceback()
 
+    def kill(self) -> None:
+        """Nobody is told anything."""
+        process, self._process = self._process, None
+        assert process is not None
+        end(process, STOP_SECONDS, signal.SIGKILL)
+
     def assert_no_new_traceback(self) -> None:
         """Looks at what was logged since the last call."""
         fresh = self.log.read_bytes()[self._log_checked :]
