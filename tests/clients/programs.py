@@ -16,7 +16,9 @@ from typing import Any
 from tests.real.brokers.processes import end, spawn, tail
 
 LIMIT_SECONDS = 45
-"""How long a program runs at most. Tests that wait for one get its report before they are ended."""
+"""How long a program runs at most, where nobody says otherwise. Tests that wait for one get its
+report before they are ended.
+"""
 QUIET_MS = 500
 """How long a consumer that has everything goes on, to hear of repeats."""
 STOP_SECONDS = 15
@@ -143,10 +145,11 @@ def _numbers(pairs: Iterable[Sequence[int]]) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Program:
-    """A client; `command` is what its arguments follow."""
+    """A client; `command` is what its arguments follow. It runs for `limit` seconds at most."""
 
     name: str
     command: tuple[str, ...]
+    limit: int = LIMIT_SECONDS
 
     @contextmanager
     def producing(
@@ -215,7 +218,7 @@ class Program:
     def _running(
         self, url: str, words: Sequence[str], log: Path, token: str | None
     ) -> Iterator[Running]:
-        command = [*self.command, url, *words, "--limit-s", str(LIMIT_SECONDS)]
+        command = [*self.command, url, *words, "--limit-s", str(self.limit)]
         command += ["--token", token] if token else []
         process = spawn(command, log, output=subprocess.PIPE)
         try:
