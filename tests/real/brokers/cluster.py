@@ -10,6 +10,7 @@ What is unloaded is closed without a word about where it goes.
 """
 
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -137,6 +138,11 @@ class Jvm:
         if process is not None:
             end(process, patience)
 
+    def tell(self, what: signal.Signals) -> None:
+        """Sends a signal."""
+        assert self._process is not None
+        self._process.send_signal(what)
+
     def _fail(self, how: str) -> None:
         raise StartError(f"{self._name} {how}:\n{tail(self.log)}")
 
@@ -161,6 +167,18 @@ class Broker:
 
     def stop(self) -> None:
         self.jvm.stop()
+
+    def kill(self) -> None:
+        """It hands nothing over, and says nothing to anybody."""
+        self.jvm.tell(signal.SIGKILL)
+        self.jvm.stop()
+
+    def freeze(self) -> None:
+        """It is silent until it is thawed: connections stay, and new ones are not answered."""
+        self.jvm.tell(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.jvm.tell(signal.SIGCONT)
 
     def connections(self) -> int:
         """How many were made to it since it started."""
@@ -198,15 +216,17 @@ class Cluster:
     def admin(self) -> Admin:
         return self.brokers[0].admin
 
-    def fresh_namespace(self) -> str:
-        """One whose topics no broker has yet."""
+    def fresh_namespace(self, bundles: int = BUNDLES) -> str:
+        """One whose topics no broker has yet. Topics of one bundle are always together."""
         namespace = f"public/{uuid.uuid4().hex[:12]}"
-        self.admin.create_namespace(namespace)
+        body = {"bundles": {"numBundles": bundles}}
+        self.admin.request("PUT", f"admin/v2/namespaces/{namespace}", body)
         return namespace
 
-    def owner(self, topic: str) -> Broker:
-        """Who serves a topic; some broker is given it if nobody does yet."""
-        answer = self.admin.request("GET", f"lookup/v2/topic/{topic_path(topic)}")
+    def owner(self, topic: str, says: Broker | None = None) -> Broker:
+        """Who serves a topic; some broker is given it if nobody does yet. `says`: whom to ask."""
+        admin = says.admin if says else self.admin
+        answer = admin.request("GET", f"lookup/v2/topic/{topic_path(topic)}")
         return next(broker for broker in self.brokers if broker.service_url == answer["brokerUrl"])
 
     def leader(self) -> Broker:
@@ -218,10 +238,14 @@ class Cluster:
         return next(each for each in self.brokers if each is not broker)
 
     def move(self, topic: str, to: Broker) -> None:
-        """Gives another broker the bundle that a topic lies in. Only of an extensible cluster."""
-        assert self._load_manager is LoadManager.EXTENSIBLE
+        """Gives another broker the bundle that a topic lies in."""
         bundle = self.admin.request("GET", f"lookup/v2/topic/{topic_path(topic)}/bundle")
-        self._unload(f"{_namespace(topic)}/{bundle}", f"?destinationBroker={to.id}")
+        what, query = f"{_namespace(topic)}/{bundle}", f"?destinationBroker={to.id}"
+        if self._load_manager is LoadManager.EXTENSIBLE:
+            self._unload(what, query)
+        elif not _unloaded(self.leader(), what, query):
+            # The leader has noted who is to have it; unloading is for the owner.
+            self._unload(what)
 
     def unload(self, namespace: str) -> None:
         """Closes all topics of a namespace where they are; clients look for them again."""
@@ -229,13 +253,7 @@ class Cluster:
 
     def _unload(self, what: str, query: str = "") -> None:
         """Asks one broker after the other: those that are not concerned answer by a redirect."""
-        for broker in self.brokers:
-            try:
-                broker.admin.request("PUT", f"admin/v2/namespaces/{what}/unload{query}")
-                return
-            except AdminError as error:
-                if error.status != TEMPORARY_REDIRECT or broker is self.brokers[-1]:
-                    raise
+        assert any(_unloaded(broker, what, query) for broker in self.brokers), f"nobody has {what}"
 
     # -- starting and stopping ---------------------------------------------------------------
 
@@ -334,6 +352,17 @@ class Cluster:
     def _write(self, name: str, settings: Settings) -> None:
         lines = [f"{key}={value}" for key, value in settings.items()]
         self._configuration(name).write_text("\n".join(lines) + "\n")
+
+
+def _unloaded(broker: Broker, what: str, query: str) -> bool:
+    """Whether it has closed these topics; False where it names another that should be asked."""
+    try:
+        broker.admin.request("PUT", f"admin/v2/namespaces/{what}/unload{query}")
+    except AdminError as error:
+        if error.status != TEMPORARY_REDIRECT:
+            raise
+        return False
+    return True
 
 
 def _shared_ports(count: int) -> list[int]:
