@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-real install test test-fast test-real lint bench fuzz soak proto clean
+.PHONY: help run run-real install test test-fast test-real lint bench fuzz soak faults proto clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -63,6 +63,9 @@ fuzz: $(INSTALLED) ## for long: SECONDS=60 of each target, FRAMES=10000000 throu
 
 soak: $(INSTALLED) ## memory and time under many connections; PARTS="idle stalled churn gc", half an hour
 	@$(BIN)/python -m tests.soak $(PARTS)
+
+faults: $(INSTALLED) ## direct beside through the gateway, on a real cluster that fails: 40 minutes; ROUNDS=1
+	@$(BIN)/python -m tests.faults --rounds $(or $(ROUNDS),5)
 
 proto: $(INSTALLED) ## generated modules, after a change in proto/
 	@$(BIN)/python proto/regenerate.py

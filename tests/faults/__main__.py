@@ -1,0 +1,139 @@
+"""`python -m tests.faults`: lets faults happen to a real cluster and to gateways, and prints how
+clients fared, direct beside through the gateway.
+
+Results are added to a file of JSON lines as they come, so that rounds of several runs add up.
+"""
+
+import argparse
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+from tests.real.artifacts import Artifacts
+from tests.real.brokers.cluster import Cluster, LoadManager
+from tests.real.brokers.jars import FetchError, MissingToolError, pulsar_jars
+
+from . import table
+from .clients import programs
+from .faults import EXTRA, FAULTS
+from .results import Trial, append, read
+from .trial import Setting, hold
+
+BUILD = Path(__file__).resolve().parents[2] / "build" / "faults"
+TRIAL_SECONDS = 240
+"""One that takes longer hangs."""
+SHORT_MINUTE = 10
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Answers the exit status."""
+    options = _options(arguments)
+    try:
+        if not options.table:
+            _run(options)
+        _show(options.results)
+    except MissingToolError as missing:
+        print(f"skipped: {missing}")
+    except FetchError as error:
+        print(f"failed: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    known = [*FAULTS, *EXTRA]
+    managers = [manager.name.lower() for manager in LoadManager]
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="of each fault (5)")
+    parser.add_argument("--only", action="append", choices=known, help="these faults")
+    parser.add_argument("--brokers", action="append", choices=managers, help="of this kind")
+    parser.add_argument("--short", action="store_true", help="the minute of unloads is 10 s")
+    parser.add_argument("--trace", action="store_true", help="gateways log each frame")
+    parser.add_argument("--results", type=Path, default=BUILD / "results.jsonl", metavar="FILE")
+    parser.add_argument("--table", action="store_true", help="show what there is, run nothing")
+    return parser.parse_args(arguments)
+
+
+def _show(results: Path) -> None:
+    trials = list(read(results))
+    print(f"\n{table.clients(trials)}\n\n{table.gateways(trials)}")
+
+
+def _run(options: argparse.Namespace) -> None:
+    """A cluster lives for a round, so that none inherits from the one before."""
+    artifacts = Artifacts()
+    try:
+        for number in range(options.rounds):
+            for name in options.brokers or [manager.name.lower() for manager in LoadManager]:
+                _say(f"round {number + 1} of {options.rounds}, {name}")
+                _round(options, LoadManager[name.upper()], artifacts)
+    finally:
+        _say(f"logs: {artifacts.keep()}")
+        artifacts.discard()
+
+
+def _round(options: argparse.Namespace, manager: LoadManager, artifacts: Artifacts) -> None:
+    jars, clients = pulsar_jars(_say), programs(_say)
+    folder = artifacts.directory(f"faults-{manager.name.lower()}")
+    cluster = Cluster(jars, folder / "cluster", manager)
+    minute = SHORT_MINUTE if options.short else 60
+    setting = Setting(cluster, manager, clients, folder, minute=minute, traced=options.trace)
+    cluster.start()
+    try:
+        for name in options.only or FAULTS:
+            append(_trial(setting, name), options.results)
+    finally:
+        cluster.stop()
+
+
+def _trial(setting: Setting, name: str) -> Trial:
+    """One that fails is kept as such, and the next begins with all brokers up."""
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    try:
+        with _bounded(TRIAL_SECONDS):
+            trial = hold(setting, name, (FAULTS | EXTRA)[name])
+    except Exception as error:
+        trial = Trial(name, setting.load_manager.name.lower(), began, failure=repr(error))
+    _say(_summary(trial))
+    for broker in setting.cluster.brokers:
+        broker.start()
+    return trial
+
+
+def _summary(trial: Trial) -> str:
+    them = ", ".join(
+        f"{it.client} {it.way} {it.missing}/{it.doubled}/{it.disordered} {it.longest:.2f} s"
+        + (" BROKEN" if it.broken else "")
+        for it in trial.outcomes
+    )
+    return f"{trial.fault}: {trial.failure or them} {dict(trial.facts)} {dict(trial.gateway)}"
+
+
+@contextmanager
+def _bounded(seconds: int) -> Iterator[None]:
+    """Raises TimeoutError in what takes longer."""
+
+    def give_up(_signal: int, _frame: FrameType | None) -> None:
+        raise TimeoutError(f"not over within {seconds} s")
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

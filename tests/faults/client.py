@@ -1,0 +1,207 @@
+"""A small Pulsar client on the published Python package: the same program as `tests/clients/go`,
+with the same command line and the same reports. `tests/clients/programs.py` says what words mean.
+
+It is run as a script, so that it needs nothing of this checkout on its path.
+"""
+
+import argparse
+import json
+import signal
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import pulsar  # type: ignore[import-untyped, unused-ignore]
+
+KEYS = 10
+POLL_MS = 50
+MOST_ERRORS = 20
+KINDS = {
+    "exclusive": pulsar.ConsumerType.Exclusive,
+    "shared": pulsar.ConsumerType.Shared,
+    "failover": pulsar.ConsumerType.Failover,
+    "key_shared": pulsar.ConsumerType.KeyShared,
+}
+Place = tuple[int, int, int, int]
+
+
+class Sent:
+    """What became of the messages: their content is their number."""
+
+    def __init__(self) -> None:
+        self.acknowledged: set[int] = set()
+        self.errors: dict[str, None] = {}
+        self.longest = 0.0
+
+    def settled(self, number: int, took: float, result: Any) -> None:
+        self.longest = max(self.longest, took)
+        if result == pulsar.Result.Ok:
+            self.acknowledged.add(number)
+        elif len(self.errors) < MOST_ERRORS:
+            self.errors[str(result)] = None
+
+    def report(self) -> dict[str, Any]:
+        return {
+            "acknowledged": ranges(self.acknowledged),
+            "errors": list(self.errors),
+            "longest_send_ms": self.longest * 1000,
+        }
+
+
+class Received:
+    """What came. A message that came again is redelivered, or was stored twice: then it has another
+    id. One that came for the first time behind a later one of its key is out of order.
+    """
+
+    def __init__(self) -> None:
+        self.places: dict[int, Place] = {}
+        self.last: dict[tuple[str, str], int] = {}
+        self.redelivered = self.stored_twice = self.out_of_order = 0
+
+    def note(self, message: Any) -> None:
+        number, place = int(message.data()), _place(message.message_id())
+        if number in self.places:
+            self.redelivered += self.places[number] == place
+            self.stored_twice += self.places[number] != place
+            return
+        self.places[number] = place
+        key = message.topic_name(), message.partition_key()
+        self.out_of_order += number < self.last.get(key, -1)
+        self.last[key] = max(number, self.last.get(key, -1))
+
+    def report(self) -> dict[str, Any]:
+        return {
+            "received": ranges(self.places),
+            "redelivered": self.redelivered,
+            "stored_twice": self.stored_twice,
+            "out_of_order": self.out_of_order,
+            "errors": [],
+        }
+
+
+def _place(id: Any) -> Place:
+    return id.ledger_id(), id.entry_id(), id.partition(), id.batch_index()
+
+
+def ranges(numbers: Iterable[int]) -> list[list[int]]:
+    """Pairs of a first and a last number, with gaps between them."""
+    pairs: list[list[int]] = []
+    for number in sorted(numbers):
+        if pairs and pairs[-1][1] == number - 1:
+            pairs[-1][1] = number
+        else:
+            pairs.append([number, number])
+    return pairs
+
+
+class End:
+    """When it is told to stop, or its time is up."""
+
+    def __init__(self, seconds: float) -> None:
+        self._told = threading.Event()
+        self._at = time.monotonic() + seconds
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, lambda *_: self._told.set())
+
+    def is_here(self) -> bool:
+        return self._told.is_set() or time.monotonic() > self._at
+
+    def comes_before(self, when: float) -> bool:
+        while not self.is_here() and (left := when - time.monotonic()) > 0:
+            self._told.wait(min(left, POLL_MS / 1000))
+        return self.is_here()
+
+
+def produce(client: Any, asked: argparse.Namespace, end: End) -> dict[str, Any]:
+    producer = client.create_producer(
+        asked.topic,
+        batching_enabled=asked.batch,
+        batching_max_publish_delay_ms=10,
+        block_if_queue_full=True,
+    )
+    say({"ready": True})
+    report = Sent()
+    _send_all(producer, asked, end, report)
+    try:
+        producer.flush()
+    except pulsar.PulsarException as error:
+        report.errors[repr(error)] = None
+    return report.report()
+
+
+def _send_all(producer: Any, asked: argparse.Namespace, end: End, report: Sent) -> None:
+    """At a steady pace, without waiting for receipts."""
+    start, number = time.monotonic(), 0
+    while not (asked.count and number >= asked.count):
+        if end.comes_before(start + number * asked.interval_ms / 1000):
+            return
+        began = time.monotonic()
+
+        def done(result: Any, _id: Any, number: int = number, began: float = began) -> None:
+            report.settled(number, time.monotonic() - began, result)
+
+        options = {"partition_key": f"key-{number % KEYS}"} if asked.key else {}
+        producer.send_async(str(number).encode(), done, **options)
+        number += 1
+
+
+def consume(client: Any, asked: argparse.Namespace, end: End) -> dict[str, Any]:
+    earliest = pulsar.InitialPosition.Earliest
+    consumer = client.subscribe(
+        asked.topic, asked.subscription, KINDS[asked.type], initial_position=earliest
+    )
+    say({"ready": True})
+    report, complete = Received(), 0.0
+    while not end.is_here() and not (complete and time.monotonic() > complete):
+        try:
+            message = consumer.receive(POLL_MS)
+        except pulsar.Timeout:
+            continue
+        report.note(message)
+        consumer.acknowledge(message)
+        if asked.count and not complete and len(report.places) >= asked.count:
+            complete = time.monotonic() + asked.quiet_ms / 1000
+    return report.report()
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("url")
+    verbs = parser.add_subparsers(required=True)
+    producing, consuming = verbs.add_parser("produce"), verbs.add_parser("consume")
+    producing.set_defaults(run=produce)
+    consuming.set_defaults(run=consume)
+    for verb in (producing, consuming):
+        verb.add_argument("topic")
+    consuming.add_argument("subscription")
+    for verb in (producing, consuming):
+        verb.add_argument("count", type=int)
+        verb.add_argument("--limit-s", type=float, default=60)
+        verb.add_argument("--token")
+    producing.add_argument("--batch", action="store_true")
+    producing.add_argument("--key", action="store_true")
+    producing.add_argument("--interval-ms", type=float, default=0)
+    consuming.add_argument("--type", choices=KINDS, default="exclusive")
+    consuming.add_argument("--quiet-ms", type=float, default=500)
+    return parser
+
+
+def say(what: dict[str, Any]) -> None:
+    print(json.dumps(what), flush=True)
+
+
+def main() -> None:
+    asked = parser().parse_args()
+    end = End(asked.limit_s)
+    token = pulsar.AuthenticationToken(asked.token) if asked.token else None
+    # Standard output is for reports: the library's own logger writes there.
+    logger = pulsar.FileLogger(pulsar.LoggerLevel.Warn, "/dev/stderr")
+    client = pulsar.Client(asked.url, authentication=token, logger=logger)
+    report = asked.run(client, asked, end)
+    client.close()
+    say(report)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""The results as Markdown: a line for each fault, kind of brokers, client and way, all rounds
+together.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Any
+
+from .results import Outcome, Trial
+
+Cells = tuple[str, ...]
+
+SUMS = {
+    "acknowledged": "acknowledged",
+    "received": "received",
+    "missing": "missing",
+    "doubled": "stored twice",
+    "again": "delivered again",
+    "disordered": "out of order",
+    "unconfirmed": "not confirmed",
+}
+HEAD = ("fault", "brokers", "client", "way", "rounds", *SUMS.values())
+HEAD = (*HEAD, "most stored twice in a round", "longest send: median", "most", "errors")
+GATEWAYS = ("fault", "brokers", "rounds", "ended", "lookups", "redirects", "tracebacks", "given up")
+
+
+def clients(trials: Sequence[Trial]) -> str:
+    """Each client library for itself, and all of them."""
+    groups: dict[Cells, list[tuple[str, Outcome]]] = defaultdict(list)
+    for trial in trials:
+        for it in trial.outcomes:
+            for client in (it.client, "all"):
+                groups[trial.fault, trial.brokers, client, it.way].append((trial.at, it))
+    rows = ((*key, *_cells(group)) for key, group in sorted(groups.items()))
+    return _markdown([HEAD, *rows])
+
+
+def gateways(trials: Sequence[Trial]) -> str:
+    """What the gateways said of it."""
+    groups: dict[Cells, list[Trial]] = defaultdict(list)
+    for trial in trials:
+        groups[trial.fault, trial.brokers].append(trial)
+    return _markdown([GATEWAYS, *((*key, *_told(group)) for key, group in sorted(groups.items()))])
+
+
+def _cells(group: Sequence[tuple[str, Outcome]]) -> Cells:
+    told = [it for _, it in group if not it.broken]
+    sums = [str(sum(getattr(it, name) for it in told)) for name in SUMS]
+    rounds: Counter[str] = Counter()
+    for at, it in group:
+        rounds[at] += it.doubled
+    longest = [it.longest for it in told] or [0.0]
+    errors = Counter(error for it in told for error in it.errors)
+    errors.update("no report" for _, it in group if it.broken)
+    most = str(max(rounds.values(), default=0))
+    return str(len(rounds)), *sums, most, *_seconds(median(longest), max(longest)), _counts(errors)
+
+
+def _seconds(*values: float) -> Iterable[str]:
+    return (f"{value:.2f}" for value in values)
+
+
+def _told(trials: Sequence[Trial]) -> Cells:
+    ended: Counter[str] = Counter()
+    for trial in trials:
+        ended.update(trial.gateway.get("ended", {}))
+    names = ("lookups", "redirects", "tracebacks")
+    figures = [f"{sum(_figure(trial.gateway, name) for trial in trials):.0f}" for name in names]
+    return str(len(trials)), _counts(ended), *figures, str(sum(bool(it.failure) for it in trials))
+
+
+def _figure(gateway: Any, name: str) -> float:
+    return float(gateway.get(name, 0))
+
+
+def _counts(counter: Counter[str]) -> str:
+    return ", ".join(f"{what.replace('|', '/')} {count}" for what, count in sorted(counter.items()))
+
+
+def _markdown(rows: Iterable[Cells]) -> str:
+    head, *others = rows
+    lines = [head, ("---",) * len(head), *others]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
