@@ -17,6 +17,7 @@ from types import FrameType
 from tests.real.artifacts import Artifacts
 from tests.real.brokers.cluster import Cluster, LoadManager
 from tests.real.brokers.jars import FetchError, MissingToolError, pulsar_jars
+from tests.real.brokers.standalone import StartError
 
 from . import table
 from .clients import programs
@@ -73,7 +74,10 @@ def _run(options: argparse.Namespace) -> None:
         for number in range(options.rounds):
             for name in options.brokers or [manager.name.lower() for manager in LoadManager]:
                 _say(f"round {number + 1} of {options.rounds}, {name}")
-                _round(options, LoadManager[name.upper()], artifacts)
+                try:
+                    _round(options, LoadManager[name.upper()], artifacts)
+                except StartError as error:
+                    _say(f"the rest of this round is left out: {error}")
     finally:
         _say(f"logs: {artifacts.keep()}")
         artifacts.discard()

@@ -120,8 +120,10 @@ def freeze_long(stage: Stage) -> None:
 def silent(stage: Stage, seconds: float) -> None:
     owner = stage.owner
     owner.freeze()
-    time.sleep(seconds)
-    owner.thaw()
+    try:
+        time.sleep(seconds)
+    finally:
+        owner.thaw()
     with stage.timed("healthy again in"):
         wait_until(lambda: owner.admin.is_healthy() or not owner.jvm.is_running, TAKE_OVER_SECONDS)
     stage.facts["survived"] = owner.jvm.is_running
