@@ -8,6 +8,7 @@ import argparse
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -104,11 +105,17 @@ def _trial(setting: Setting, name: str) -> Trial:
         with _bounded(TRIAL_SECONDS):
             trial = hold(setting, name, (FAULTS | EXTRA)[name])
     except Exception as error:
-        trial = Trial(name, setting.load_manager.name.lower(), began, failure=repr(error))
+        trial = Trial(name, setting.load_manager.name.lower(), began, failure=_told(error))
     _say(_summary(trial))
     for broker in setting.cluster.brokers:
         broker.start()
     return trial
+
+
+def _told(error: Exception) -> str:
+    """What it is, and where it came from."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{error!r} in {where.filename}:{where.lineno}: {where.line}"
 
 
 def _summary(trial: Trial) -> str:

@@ -55,13 +55,16 @@ class Stage:
 
 
 def move(stage: Stage) -> None:
-    """The bundle goes to the other broker, and back, and so on."""
+    """The bundle goes to the other broker, and back, and so on. Under the modular load manager a
+    client that is quick may bring it back to where it was.
+    """
+    stage.facts["stayed"] = 0
     for _ in range(stage.times):
         to = stage.cluster.other(stage.owner)
         with stage.timed("moved in"):
             stage.cluster.move(stage.topic, to)
         time.sleep(BREATH)
-        assert stage.owner is to
+        stage.facts["stayed"] += stage.owner is not to
 
 
 def unload(stage: Stage) -> None:

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
 from . import table
+from .__main__ import main
 from .client import Received, ranges
 from .results import Outcome, Trial, append, read
 
@@ -24,6 +27,15 @@ def test_trials_of_several_runs_are_read_in_order(tmp_path: Path) -> None:
     for each in trials:
         append(each, tmp_path / "new" / "results.jsonl")
     assert list(read(tmp_path / "new" / "results.jsonl")) == trials
+
+
+def test_results_are_shown_without_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append(trial("1", Outcome("go", "direct", acknowledged=3)), tmp_path / "results.jsonl")
+    assert main(["--table", "--results", str(tmp_path / "results.jsonl")]) == 0
+    shown = capsys.readouterr().out
+    assert row(shown, "move", "modular", "go", "direct")[:2] == ["1", "3"]
 
 
 def test_rounds_are_added_up_and_times_are_not() -> None:
