@@ -65,7 +65,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _show(results: Path) -> None:
     trials = list(read(results))
-    print(f"\n{table.clients(trials)}\n\n{table.gateways(trials)}")
+    for show in (table.clients, table.rounds, table.gateways):
+        print(f"\n{show(trials)}")
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -21,7 +21,8 @@ SUMS = {
     "unconfirmed": "not confirmed",
 }
 HEAD = ("fault", "brokers", "client", "way", "rounds", *SUMS.values())
-HEAD = (*HEAD, "most stored twice in a round", "longest send: median", "most", "errors")
+HEAD = (*HEAD, "longest send: median", "most", "errors")
+ROUNDS = ("fault", "brokers", "way", "stored twice, by round")
 GATEWAYS = ("fault", "brokers", "rounds", "ended", "lookups", "redirects", "tracebacks", "given up")
 
 
@@ -36,6 +37,19 @@ def clients(trials: Sequence[Trial]) -> str:
     return _markdown([HEAD, *rows])
 
 
+def rounds(trials: Sequence[Trial]) -> str:
+    """How much differs from one round to the next."""
+    groups: dict[Cells, list[int]] = defaultdict(list)
+    for trial in trials:
+        doubled: Counter[str] = Counter()
+        for it in trial.outcomes:
+            doubled[it.way] += it.doubled
+        for way, count in doubled.items():
+            groups[trial.fault, trial.brokers, way].append(count)
+    rows = ((*key, " ".join(map(str, counts))) for key, counts in sorted(groups.items()))
+    return _markdown([ROUNDS, *rows])
+
+
 def gateways(trials: Sequence[Trial]) -> str:
     """What the gateways said of it."""
     groups: dict[Cells, list[Trial]] = defaultdict(list)
@@ -47,18 +61,16 @@ def gateways(trials: Sequence[Trial]) -> str:
 def _cells(group: Sequence[tuple[str, Outcome]]) -> Cells:
     told = [it for _, it in group if not it.broken]
     sums = [str(sum(getattr(it, name) for it in told)) for name in SUMS]
-    rounds: Counter[str] = Counter()
-    for at, it in group:
-        rounds[at] += it.doubled
     longest = [it.longest for it in told] or [0.0]
-    errors = Counter(error for it in told for error in it.errors)
+    times = (f"{value:.2f}" for value in (median(longest), max(longest)))
+    errors = Counter(error for it in told for error in _kinds(it.errors))
     errors.update("no report" for _, it in group if it.broken)
-    most = str(max(rounds.values(), default=0))
-    return str(len(rounds)), *sums, most, *_seconds(median(longest), max(longest)), _counts(errors)
+    return str(len({at for at, _ in group})), *sums, *times, _counts(errors)
 
 
-def _seconds(*values: float) -> Iterable[str]:
-    return (f"{value:.2f}" for value in values)
+def _kinds(errors: Sequence[str]) -> set[str]:
+    """Without what differs from one message to the next."""
+    return {error.partition(": ")[0] for error in errors}
 
 
 def _told(trials: Sequence[Trial]) -> Cells:
