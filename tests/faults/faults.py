@@ -3,6 +3,7 @@ that the clients go through.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -69,17 +70,16 @@ def move(stage: Stage) -> None:
 
 def unload(stage: Stage) -> None:
     """The namespace is unloaded each second."""
-    begin, owners = time.monotonic(), []
-    stage.facts["refused"] = 0
+    begin, owners = time.monotonic(), Counter[str]()
     for second in range(int(stage.minute)):
         time.sleep(max(0.0, begin + second - time.monotonic()))
         try:
             with stage.timed("unloaded in"):
                 stage.cluster.unload(stage.namespace)
+            owners[stage.owner.host] += 1
         except (AdminError, OSError):
-            stage.facts["refused"] += 1
-        owners.append(stage.owner.host)
-    stage.facts["owners"] = {host: owners.count(host) for host in sorted(set(owners))}
+            owners["refused"] += 1
+    stage.facts["owners"] = dict(owners)
 
 
 def restart(stage: Stage) -> None:
