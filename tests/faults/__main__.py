@@ -35,6 +35,7 @@ SHORT_MINUTE = 10
 def main(arguments: Sequence[str] | None = None) -> int:
     """Answers the exit status."""
     options = _options(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if not options.table:
             _run(options)
