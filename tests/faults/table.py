@@ -20,10 +20,15 @@ SUMS = {
     "disordered": "out of order",
     "unconfirmed": "not confirmed",
 }
-HEAD = ("fault", "brokers", "client", "way", "rounds", *SUMS.values())
-HEAD = (*HEAD, "longest send: median", "most", "errors")
+HEAD = (
+    *("fault", "brokers", "client", "way", "rounds", *SUMS.values()),
+    *("longest send: median", "most", "errors"),
+)
 ROUNDS = ("fault", "brokers", "way", "stored twice, by round")
-GATEWAYS = ("fault", "brokers", "rounds", "ended", "lookups", "redirects", "tracebacks", "given up")
+GATEWAYS = (
+    *("fault", "brokers", "rounds", "ended", "lookups", "redirects", "tracebacks", "given up"),
+    "load of the machine: median",
+)
 
 
 def clients(trials: Sequence[Trial]) -> str:
@@ -51,7 +56,7 @@ def rounds(trials: Sequence[Trial]) -> str:
 
 
 def gateways(trials: Sequence[Trial]) -> str:
-    """What the gateways said of it."""
+    """What the gateways said of it, and how busy the machine was."""
     groups: dict[Cells, list[Trial]] = defaultdict(list)
     for trial in trials:
         groups[trial.fault, trial.brokers].append(trial)
@@ -79,7 +84,9 @@ def _told(trials: Sequence[Trial]) -> Cells:
         ended.update(trial.gateway.get("ended", {}))
     names = ("lookups", "redirects", "tracebacks")
     figures = [f"{sum(_figure(trial.gateway, name) for trial in trials):.0f}" for name in names]
-    return str(len(trials)), _counts(ended), *figures, str(sum(bool(it.failure) for it in trials))
+    failures = str(sum(bool(trial.failure) for trial in trials))
+    load = median(trial.facts.get("load", 0.0) for trial in trials)
+    return str(len(trials)), _counts(ended), *figures, failures, f"{load:.1f}"
 
 
 def _figure(gateway: Any, name: str) -> float:

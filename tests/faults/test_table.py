@@ -70,8 +70,10 @@ def test_a_client_without_a_report_is_told_and_not_added() -> None:
 
 def test_what_gateways_say_is_added_up() -> None:
     ends = {"ended": {"drained": 2}, "lookups": 3.0, "redirects": 1.0, "tracebacks": 0}
-    trials = [trial("1", gateway=ends), trial("2", gateway=ends, failure="hung")]
-    assert row(table.gateways(trials), "move", "modular") == ["2", "drained 4", "6", "2", "0", "1"]
+    busy = trial("2", gateway=ends, facts={"load": 3.0}, failure="hung")
+    trials = [trial("1", gateway=ends, facts={"load": 1.0}), busy]
+    cells = row(table.gateways(trials), "move", "modular")
+    assert cells == ["2", "drained 4", "6", "2", "0", "1", "2.0"]
 
 
 class Message:

@@ -1,6 +1,7 @@
 """One fault, once: the clients begin, it happens to all of them, and they tell how they fared."""
 
 import json
+import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -79,6 +80,7 @@ def _happen(stage: Stage, fault: Fault) -> dict[str, Any]:
     """What a gateway that lives on counted meanwhile."""
     stage.facts["owner"] = stage.owner.host
     stage.facts["leader"] = stage.cluster.leader().host
+    stage.facts["load"] = round(os.getloadavg()[0], 1)
     time.sleep(BREATH)
     before = _counted(stage.gateways)
     with stage.timed("all in"):
