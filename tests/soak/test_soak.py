@@ -28,7 +28,7 @@ def test_idle_pairs_cost_little_and_leave_nothing(tmp_path: Path) -> None:
     assert [it.pairs for it in rounds] == [500] * idle.ROUNDS
 
 
-CLIENTS = Stall(to_client=True, pairs=100, bound=6 * MIB, socket_buffer=64 * 1024, pings=20)
+CLIENTS = Stall(to_client=True, pairs=100, bound=2 * MIB, socket_buffer=64 * 1024, pings=20)
 BROKERS = Stall(to_client=False, pairs=30, bound=2 * MIB, blocks=32, pings=20)
 """The kernel takes some megabytes of each before anything waits in the gateway."""
 
