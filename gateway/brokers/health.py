@@ -89,7 +89,8 @@ class Brokers:
     """The brokers of one cluster.
 
     `addresses`: as configured, any of them takes any new connection. `targets` bounds what else
-    may be dialled by name. Every host and address met is told to `learned`.
+    may be dialled by name. Every host and address met is told to `learned`. `socket_buffer`: of the
+    kernel, in bytes; None: it tunes them.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Brokers:
         learned: LearnedHosts,
         timing: Timing = DEFAULT_TIMING,
         *,
+        socket_buffer: int | None = None,
         clock: Callable[[], float] = trio.current_time,
         look_up: LookUp = look_up,
         log: Log = unheard,
@@ -108,6 +110,7 @@ class Brokers:
         self._targets = targets
         self._learned = learned
         self._timing = timing
+        self._socket_buffer = socket_buffer
         self._clock = clock
         self._log = log
         self._pool = BrokerPool()
@@ -196,7 +199,7 @@ class Brokers:
 
     async def _connect(self, address: Address) -> socket.socket | None:
         try:
-            sock = await connect(address)
+            sock = await connect(address, self._socket_buffer)
         except OSError as error:
             self._failed(address, error)
             return None
@@ -273,7 +276,7 @@ class Brokers:
         self._pool.replace(chain.from_iterable(self._endpoints.values()))
 
 
-async def connect(address: Address) -> socket.socket:
+async def connect(address: Address, socket_buffer: int | None = None) -> socket.socket:
     """A connected non-blocking socket with TCP_NODELAY. The host must be an IP literal.
 
     Raises `OSError`. trio's epoll is left with nothing armed for the socket, so another poller
@@ -281,6 +284,9 @@ async def connect(address: Address) -> socket.socket:
     """
     sock = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET)
     try:
+        if socket_buffer:  # before it connects: the window is agreed upon then
+            for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+                sock.setsockopt(socket.SOL_SOCKET, option, socket_buffer)
         await _establish(sock, address)
     except BaseException:
         sock.close()

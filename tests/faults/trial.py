@@ -133,10 +133,10 @@ def _stop(gateway: Gateway, complaints: list[str]) -> None:
 @contextmanager
 def _address(gateways: Sequence[Gateway]) -> Iterator[str]:
     if len(gateways) == 1:
-        yield gateways[0].url
+        yield gateways[0].untapped_url
         return
     balancer = Balancer([gateway.port for gateway in gateways])
-    yield balancer.url
+    yield balancer.untapped_url
     balancer.close()
 
 

@@ -154,6 +154,14 @@ async def test_a_dialled_socket_is_plain_and_does_not_block(broker: FakeBroker) 
             sock.recv(1)
 
 
+async def test_the_kernels_buffers_are_as_large_as_asked_for(broker: FakeBroker) -> None:
+    sock = await connect(broker.address, 64 * 1024)
+    with sock:
+        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+            # Linux doubles them, for what it keeps beside the bytes.
+            assert sock.getsockopt(socket.SOL_SOCKET, option) in (64 * 1024, 128 * 1024)
+
+
 async def test_dials_take_turns(broker: FakeBroker, other_broker: FakeBroker) -> None:
     setting = Setting(broker.address, other_broker.address)
     for _ in range(10):
@@ -233,7 +241,7 @@ async def test_ipv6_is_dialled() -> None:
 async def test_what_the_gateway_lacks_is_not_the_brokers_fault(
     broker: FakeBroker, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    async def starved(address: Address) -> socket.socket:
+    async def starved(address: Address, buffer: int | None) -> socket.socket:
         raise OSError(code, "no more of it")
 
     setting = Setting(broker.address)
