@@ -2,7 +2,6 @@
 each pair with a topic of its own.
 """
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -11,7 +10,7 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import TypeVar
 
-from tests.clients.builders import BUILDERS
+from tests.clients.builders import BUILDERS, python_client
 from tests.clients.programs import Program, Received, Running, Sent
 from tests.real.brokers.admin import AdminError
 from tests.real.brokers.cluster import Cluster
@@ -30,12 +29,10 @@ CATCH_UP_SECONDS = 30
 HEAR_SECONDS = 0.5
 """How long consumers that have everything listen for repeats."""
 
-PYTHON = Program("python", (sys.executable, str(Path(__file__).with_name("client.py"))))
-
 
 def programs(say: Say) -> list[Program]:
     """The clients; raises MissingToolError where this machine lacks what makes them."""
-    made = [PYTHON, *(build(say) for build in BUILDERS.values())]
+    made = [python_client(say), *(build(say) for build in BUILDERS.values())]
     return [replace(program, limit=LIMIT_SECONDS) for program in made]
 
 

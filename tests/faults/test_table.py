@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients.python.client import Received, ranges
+
 from . import table
 from .__main__ import main
-from .client import Received, ranges
 from .results import Outcome, Trial, append, read
 
 

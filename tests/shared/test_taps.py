@@ -37,6 +37,7 @@ ALLOWED = {
     },
     OPENS_A_CLIENT: {
         "real/clients.py": "opens all of them, at URLs of routes",
+        "clients/python/client.py": "a program that is given its URL, as those in Go and Java are",
         "unit/demo/test_table.py": "a text that the demo shows",
     },
 }

@@ -1,9 +1,10 @@
-"""A small Pulsar client on the published Python package, for tests of older versions of it.
+"""A small Pulsar client on the published Python package, old versions of it too.
 
     client.py URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--limit-s N]
     client.py URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--quiet-ms N] [--limit-s N]
 
-The same command line and the same reports as ../go and ../java; it imports nothing of ours.
+The same command line and reports as ../go and ../java; ../programs.py explains the words.
+It is run as a script, and imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import argparse
 import json
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -24,106 +24,77 @@ KEYS = 10
 """How many keys the messages have in turn."""
 POLL_MS = 50
 """How often somebody who waits looks whether it is time to stop."""
-
+MOST_ERRORS = 20
 KINDS = {
     "exclusive": pulsar.ConsumerType.Exclusive,
     "shared": pulsar.ConsumerType.Shared,
     "failover": pulsar.ConsumerType.Failover,
     "key_shared": pulsar.ConsumerType.KeyShared,
 }
+Place = tuple[int, int, int, int]
+Say = Callable[[dict[str, Any]], None]
 
 
-def produce(client: Any, asked: argparse.Namespace, is_over: Callable[[], bool]) -> Any:
-    producer = client.create_producer(
-        asked.topic,
-        batching_enabled=asked.batch,
-        batching_max_publish_delay_ms=10,  # long enough that batches hold several messages
-        block_if_queue_full=True,
-    )
-    say({"ready": True})
-    acknowledged: set[int] = set()
-    errors: set[str] = set()
-    longest = [0.0]
-    start = time.monotonic()
-    number = 0
-    while asked.count == 0 or number < asked.count:
-        due = start + number * asked.interval_ms / 1000
-        while (left := due - time.monotonic()) > 0 and not is_over():
-            time.sleep(min(left, POLL_MS / 1000))
-        if is_over():
-            break
-        began = time.monotonic()
+class Sent:
+    """What became of the messages: their content is their number."""
 
-        def settled(result: Any, _id: Any, number: int = number, began: float = began) -> None:
-            longest[0] = max(longest[0], time.monotonic() - began)
-            if result == pulsar.Result.Ok:
-                acknowledged.add(number)
-            else:
-                errors.add(str(result))
+    def __init__(self) -> None:
+        self.acknowledged: set[int] = set()
+        self.errors: dict[str, None] = {}
+        self.longest = 0.0
 
-        key = {"partition_key": f"key-{number % KEYS}"} if asked.key else {}
-        producer.send_async(b"%d" % number, settled, **key)
-        number += 1
-    producer.flush()
-    return {
-        "acknowledged": ranges(acknowledged),
-        "errors": sorted(errors),
-        "longest_send_ms": longest[0] * 1000,
-    }
+    def settled(self, number: int, took: float, result: Any) -> None:
+        self.longest = max(self.longest, took)
+        if result == pulsar.Result.Ok:
+            self.acknowledged.add(number)
+        elif len(self.errors) < MOST_ERRORS:
+            self.errors[str(result)] = None
+
+    def report(self) -> dict[str, Any]:
+        return {
+            "acknowledged": ranges(self.acknowledged),
+            "errors": list(self.errors),
+            "longest_send_ms": self.longest * 1000,
+        }
 
 
 class Received:
-    """What came: where each message is stored, and which was the last of its key and partition."""
+    """What came. A message that came again is redelivered, or was stored twice: then it has another
+    id. One that came for the first time behind a later one of its key is out of order.
+    """
 
     def __init__(self) -> None:
-        self.ids: dict[int, tuple[int, ...]] = {}
+        self.places: dict[int, Place] = {}
         self.last: dict[tuple[str, str], int] = {}
         self.redelivered = self.stored_twice = self.out_of_order = 0
 
     def note(self, message: Any) -> None:
-        number, id = int(message.data()), message.message_id()
-        found = (id.ledger_id(), id.entry_id(), id.partition(), id.batch_index())
-        if number in self.ids:
-            same = self.ids[number] == found
-            self.redelivered += same
-            self.stored_twice += not same
+        number, place = int(message.data()), _place(message.message_id())
+        if number in self.places:
+            self.redelivered += self.places[number] == place
+            self.stored_twice += self.places[number] != place
             return
-        self.ids[number] = found
-        place = message.topic_name(), message.partition_key()
-        self.out_of_order += number < self.last.get(place, -1)
-        self.last[place] = max(number, self.last.get(place, -1))
+        self.places[number] = place
+        key = message.topic_name(), message.partition_key()
+        self.out_of_order += number < self.last.get(key, -1)
+        self.last[key] = max(number, self.last.get(key, -1))
+
+    def report(self) -> dict[str, Any]:
+        return {
+            "received": ranges(self.places),
+            "redelivered": self.redelivered,
+            "stored_twice": self.stored_twice,
+            "out_of_order": self.out_of_order,
+            "errors": [],
+        }
 
 
-def consume(client: Any, asked: argparse.Namespace, is_over: Callable[[], bool]) -> Any:
-    consumer = client.subscribe(
-        asked.topic,
-        asked.subscription,
-        KINDS[asked.type],
-        initial_position=pulsar.InitialPosition.Earliest,
-    )
-    say({"ready": True})
-    report = Received()
-    complete = 0.0
-    while not is_over() and not (complete and time.monotonic() - complete > asked.quiet_ms / 1000):
-        try:
-            message = consumer.receive(POLL_MS)
-        except pulsar.Timeout:
-            continue
-        report.note(message)
-        consumer.acknowledge(message)
-        if not complete and 0 < asked.count <= len(report.ids):
-            complete = time.monotonic()
-    return {
-        "received": ranges(report.ids),
-        "redelivered": report.redelivered,
-        "stored_twice": report.stored_twice,
-        "out_of_order": report.out_of_order,
-        "errors": [],
-    }
+def _place(id: Any) -> Place:
+    return id.ledger_id(), id.entry_id(), id.partition(), id.batch_index()
 
 
 def ranges(numbers: Iterable[int]) -> list[list[int]]:
-    """Pairs of a first and a last one, with gaps between them."""
+    """Pairs of a first and a last number, with gaps between them."""
     pairs: list[list[int]] = []
     for number in sorted(numbers):
         if pairs and pairs[-1][1] == number - 1:
@@ -133,45 +104,115 @@ def ranges(numbers: Iterable[int]) -> list[list[int]]:
     return pairs
 
 
-def options(words: list[str]) -> argparse.Namespace:
+class End:
+    """When it is told to stop, or its time is up."""
+
+    def __init__(self, seconds: float) -> None:
+        self._told = threading.Event()
+        self._at = time.monotonic() + seconds
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, lambda *_: self._told.set())
+
+    def is_here(self) -> bool:
+        return self._told.is_set() or time.monotonic() > self._at
+
+    def comes_before(self, when: float) -> bool:
+        while not self.is_here() and (left := when - time.monotonic()) > 0:
+            self._told.wait(min(left, POLL_MS / 1000))
+        return self.is_here()
+
+
+def produce(client: Any, asked: argparse.Namespace, end: End, say: Say) -> dict[str, Any]:
+    producer = client.create_producer(
+        asked.topic,
+        batching_enabled=asked.batch,
+        batching_max_publish_delay_ms=10,  # long enough that batches hold several messages
+        block_if_queue_full=True,
+    )
+    say({"ready": True})
+    report = Sent()
+    _send_all(producer, asked, end, report)
+    try:
+        producer.flush()
+    except pulsar.PulsarException as error:
+        report.errors[repr(error)] = None
+    return report.report()
+
+
+def _send_all(producer: Any, asked: argparse.Namespace, end: End, report: Sent) -> None:
+    """At a steady pace, without waiting for receipts."""
+    start, number = time.monotonic(), 0
+    while not (asked.count and number >= asked.count):
+        if end.comes_before(start + number * asked.interval_ms / 1000):
+            return
+        began = time.monotonic()
+
+        def done(result: Any, _id: Any, number: int = number, began: float = began) -> None:
+            report.settled(number, time.monotonic() - began, result)
+
+        options = {"partition_key": f"key-{number % KEYS}"} if asked.key else {}
+        producer.send_async(str(number).encode(), done, **options)
+        number += 1
+
+
+def consume(client: Any, asked: argparse.Namespace, end: End, say: Say) -> dict[str, Any]:
+    earliest = pulsar.InitialPosition.Earliest
+    consumer = client.subscribe(
+        asked.topic, asked.subscription, KINDS[asked.type], initial_position=earliest
+    )
+    say({"ready": True})
+    report, complete = Received(), 0.0
+    while not end.is_here() and not (complete and time.monotonic() > complete):
+        try:
+            message = consumer.receive(POLL_MS)
+        except pulsar.Timeout:
+            continue
+        report.note(message)
+        consumer.acknowledge(message)
+        if asked.count and not complete and len(report.places) >= asked.count:
+            complete = time.monotonic() + asked.quiet_ms / 1000
+    return report.report()
+
+
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
     parser.add_argument("url")
     verbs = parser.add_subparsers(required=True)
     producing, consuming = verbs.add_parser("produce"), verbs.add_parser("consume")
     producing.set_defaults(run=produce)
     consuming.set_defaults(run=consume)
-    producing.add_argument("topic")
-    consuming.add_argument("topic")
+    for verb in (producing, consuming):
+        verb.add_argument("topic")
     consuming.add_argument("subscription")
     for verb in (producing, consuming):
         verb.add_argument("count", type=int)
-        verb.add_argument("--limit-s", type=int, default=60)
+        verb.add_argument("--limit-s", type=float, default=60)
     producing.add_argument("--batch", action="store_true")
     producing.add_argument("--key", action="store_true")
-    producing.add_argument("--interval-ms", type=int, default=0)
+    producing.add_argument("--interval-ms", type=float, default=0)
     consuming.add_argument("--type", choices=KINDS, default="exclusive")
-    consuming.add_argument("--quiet-ms", type=int, default=500)
-    return parser.parse_args(words)
+    consuming.add_argument("--quiet-ms", type=float, default=500)
+    return parser
+
+
+class Reports:
+    """The standard output, which the library's own logger uses too: what it says goes elsewhere."""
+
+    def __init__(self) -> None:
+        self._out = os.fdopen(os.dup(1), "w")
+        os.dup2(2, 1)
+
+    def __call__(self, what: dict[str, Any]) -> None:
+        print(json.dumps(what), file=self._out, flush=True)
 
 
 def main() -> None:
-    asked = options(sys.argv[1:])
-    told = threading.Event()
-    signal.signal(signal.SIGTERM, lambda _signal, _frame: told.set())
-    end = time.monotonic() + asked.limit_s
+    asked, say = parser().parse_args(), Reports()
+    end = End(asked.limit_s)
     client = pulsar.Client(asked.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Warn))
-    say(asked.run(client, asked, lambda: told.is_set() or time.monotonic() > end))
+    report = asked.run(client, asked, end, say)
     client.close()
-
-
-# The library logs to the standard output, which is for reports alone.
-_REPORTS = os.fdopen(os.dup(1), "w")
-os.dup2(2, 1)
-
-
-def say(what: object) -> None:
-    """Prints one line of JSON at once."""
-    print(json.dumps(what), file=_REPORTS, flush=True)
+    say(report)
 
 
 if __name__ == "__main__":
