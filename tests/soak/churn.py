@@ -18,8 +18,10 @@ BROKERS = 4
 EVERY = 10.0
 """Seconds between two looks at the memory."""
 
-GROWTH = 4 * MIB
-"""By the fitted line over the whole soak: four bytes for each of a million connects."""
+GROWTH = 8 * MIB
+"""By the fitted line over the whole soak: eight bytes for each of a million connects. An object
+that stays has sixteen at least; and what is free in the allocator's pools depends on how many
+connections there were at a time, which a busy machine changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ def run(
     ):
         outcome = _churned(gateway, connects, warm_up, every)
     grown = outcome.slope * connects
-    claim(grown <= growth, f"memory grows by {mib(grown)} in {connects} connects")
+    claim(grown <= growth, f"memory grows by {mib(grown)} in {connects} connects\n{table(outcome)}")
     first, last = outcome.plateaus
     claim(last - first <= growth, f"memory grew from {mib(first)} to {mib(last)}")
     return outcome
