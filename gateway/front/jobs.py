@@ -59,10 +59,10 @@ class Jobs:
             self.reactor.resume(pair, token, result)
             await trio.lowlevel.checkpoint()  # a refused job may not have waited for anything
         side.busy -= 1
-        self._sweep_later(pair, side)
+        self._sweep_later(side)
 
-    def _sweep_later(self, pair: Pair, side: SideConnections) -> None:
-        """Have unused connections closed in time; no task waits for that."""
+    def _sweep_later(self, side: SideConnections) -> None:
+        """Have unused connections closed in time; no task waits for that, and no pair is kept."""
         seconds = side.expires_in
         if seconds is None or side.sweeping:
             return
@@ -70,10 +70,10 @@ class Jobs:
         def sweep(_now: float) -> None:
             side.sweeping = False
             side.sweep()
-            self._sweep_later(pair, side)
+            self._sweep_later(side)
 
         side.sweeping = True
-        pair.later(self.reactor.clock() + seconds, sweep)
+        self.reactor.deadlines.add(self.reactor.clock() + seconds, sweep)
 
     async def _converse(
         self, pair: Pair, side: SideConnections, job: Job, deadline: float
