@@ -18,10 +18,17 @@ BROKERS = 4
 EVERY = 10.0
 """Seconds between two looks at the memory."""
 
-GROWTH = 8 * MIB
-"""By the fitted line over the whole soak: eight bytes for each of a million connects. An object
-that stays has sixteen at least; and what is free in the allocator's pools depends on how many
-connections there were at a time, which a busy machine changes."""
+SETTLED = 25.0
+"""Seconds after which nothing of a connection is left: what sweeps its side connections is the
+last, after 20."""
+
+BLOCKS = 20_000
+"""That may stay of all connects together, one for fifty of a million: a connection has some
+hundred, and the heap of deadlines keeps a thousand that were cancelled."""
+
+GROWTH = 16 * MIB
+"""Of the resident memory, by the fitted line: what is free in the allocator's pools depends on how
+many connections there were at a time, which a busy machine changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +42,9 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Looks after the warm-up; what the gateway counted; descriptors before and after."""
+    """Looks after the warm-up; what the gateway counted; descriptors before and after; blocks of
+    memory at rest, after the warm-up and at the end.
+    """
 
     looks: list[Look]
     connects: int
@@ -45,6 +54,7 @@ class Outcome:
     redirects: int
     rss: tuple[int, int]
     descriptors: tuple[int, int]
+    blocks: tuple[int, int]
 
     @property
     def slope(self) -> float:
@@ -67,6 +77,7 @@ def run(
     warm_up: int | None = None,
     every: float = EVERY,
     growth: int = GROWTH,
+    settled: float = SETTLED,
 ) -> Outcome:
     """So many connects; claims that nothing grew by them. `warm_up`: connects before the looks."""
     warm_up = connects // 5 if warm_up is None else warm_up
@@ -74,7 +85,9 @@ def run(
         brokers.in_process(folder, BROKERS) as addresses,
         running(folder, addresses) as gateway,
     ):
-        outcome = _churned(gateway, connects, warm_up, every)
+        outcome = _churned(gateway, connects, warm_up, every, settled)
+    before, after = outcome.blocks
+    claim(after - before <= BLOCKS, f"{after - before} blocks stay\n{table(outcome)}")
     grown = outcome.slope * connects
     claim(grown <= growth, f"memory grows by {mib(grown)} in {connects} connects\n{table(outcome)}")
     first, last = outcome.plateaus
@@ -82,12 +95,16 @@ def run(
     return outcome
 
 
-def _churned(gateway: Gateway, connects: int, warm_up: int, every: float) -> Outcome:
+def _churned(
+    gateway: Gateway, connects: int, warm_up: int, every: float, settled: float
+) -> Outcome:
     descriptors, rss, began = gateway.descriptors, gateway.rss, time.monotonic()
     looks: list[Look] = []
-    done = refused = 0
+    done = refused = blocks = 0
     for more, of_them_refused in rounds(gateway.ports):
         done, refused = done + more, refused + of_them_refused
+        if done >= warm_up and not looks:
+            blocks = _blocks(gateway, settled)
         seconds = time.monotonic() - began
         if done >= warm_up and (not looks or seconds >= looks[-1].seconds + every):
             looks.append(Look(done, seconds, gateway.rss))
@@ -104,7 +121,15 @@ def _churned(gateway: Gateway, connects: int, warm_up: int, every: float) -> Out
         for name in ("gateway_lookups_total", "gateway_lookup_redirects_total")
     )
     sizes, opened = (rss, gateway.rss), (descriptors, gateway.descriptors)
-    return Outcome(looks, done, seconds, refused, lookups, redirects, sizes, opened)
+    kept = blocks, _blocks(gateway, settled)
+    return Outcome(looks, done, seconds, refused, lookups, redirects, sizes, opened, kept)
+
+
+def _blocks(gateway: Gateway, settled: float) -> int:
+    """Of the gateway at rest."""
+    claim(bool(in_time(gateway.is_at_rest)), "connections stayed though all clients are gone")
+    time.sleep(settled)
+    return gateway.told().blocks
 
 
 def _claim_ends(gateway: Gateway, connects: int, refused: int) -> None:
@@ -127,6 +152,9 @@ def table(it: Outcome) -> str:
         "RSS at the start, at the end": ", ".join(map(mib, it.rss)),
         "RSS in the first and last quarter after the warm-up": f"{mib(first)}, {mib(last)}",
         "slope of the fit, for 100,000 connects": f"{it.slope * 100_000 / 1024:+.1f} KiB",
+        "blocks of memory at rest, after the warm-up and at the end": ", ".join(
+            f"{number:,}" for number in it.blocks
+        ),
         "descriptors before, after": ", ".join(map(str, it.descriptors)),
     }
     looks = _some(it.looks, 12)

@@ -65,6 +65,7 @@ class Told:
     """What the process tells from within since it was asked before; see `watched`."""
 
     peak: int
+    blocks: int
     pauses: list[dict[str, float]]
 
 
@@ -162,7 +163,7 @@ class Gateway:
         self._written += 1
         told = in_time(self._new_report)
         assert told, "the gateway did not answer"
-        return Told(told["peak"], told["pauses"])
+        return Told(told["peak"], told["blocks"], told["pauses"])
 
     def _new_report(self) -> dict[str, Any] | None:
         with suppress(OSError):
