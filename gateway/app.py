@@ -209,6 +209,11 @@ class Application:
                 await self._start_admin(outer)
                 await self._live(signals)
                 outer.cancel_scope.cancel()
+            # One that nobody took is delivered anew when the receiver closes, and would end the
+            # process by itself: some senders signal twice at once, as `timeout` does.
+            with trio.move_on_after(0.01):
+                async for _ in signals:
+                    pass
         self._log.info("stopped")
 
     async def _start_admin(self, nursery: trio.Nursery) -> None:

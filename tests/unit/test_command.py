@@ -357,6 +357,15 @@ async def test_a_second_signal_ends_the_grace(write: Writer) -> None:
     assert end["reason"] == "drained"
 
 
+async def test_two_signals_at_once_are_no_other_end_than_one(write: Writer) -> None:
+    """As some senders do. The second may come when there is nothing left to be ended by it."""
+    async with running(write) as gateway:
+        for number in (signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
+            gateway.process.send_signal(number)
+        assert await gateway.ended() == 0
+    assert gateway.events[-1]["event"] == "stopped"
+
+
 async def test_a_trace_has_the_frames_and_no_secret(write: Writer) -> None:
     async with running(write, "--trace") as gateway:
         async with await gateway.connect() as client:
