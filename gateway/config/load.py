@@ -32,12 +32,17 @@ def load(path: Path, environment: Mapping[str, str] | None = None) -> Configurat
     `gateway.yaml:12: listeners[0].bind: what is wrong; what would be right`.
     """
     environment = os.environ if environment is None else environment
-    found = source.parse(_text(path), str(path), environment)
+    found = source.parse(text_of(path, _ADVICE), str(path), environment)
     configuration, mistakes = build(found.data, path.parent)
-    if configuration is not None and not (mistakes or found.repeated or found.unreplaced):
+    lines = told(path, found, mistakes)
+    if configuration is not None and not lines:
         return configuration
-    lines = sorted(_told(found, mistakes))
-    raise ConfigurationError("\n".join(f"{path}:{_joined(*line)}" for line in lines))
+    raise ConfigurationError("\n".join(lines))
+
+
+def told(path: Path, found: Source, mistakes: Iterable[Mistake]) -> list[str]:
+    """Answer a line for each mistake of a file: those of its text, and those of its data."""
+    return [f"{path}:{_joined(*line)}" for line in sorted(_told(found, mistakes))]
 
 
 def _told(found: Source, mistakes: Iterable[Mistake]) -> Iterator[tuple[int, str, str]]:
@@ -63,8 +68,8 @@ def _inside(place: Place, other: Place) -> bool:
 def check(path: Path, environment: Mapping[str, str] | None = None) -> str:
     """Answer what `gateway check` prints of a good file. Raises as `load` does."""
     found = load(path, environment)
-    listeners = _counted(len(found.listeners), "listener")
-    return f"{path}: ok ({listeners}, {_counted(len(found.clusters), 'cluster')})"
+    listeners = counted(len(found.listeners), "listener")
+    return f"{path}: ok ({listeners}, {counted(len(found.clusters), 'cluster')})"
 
 
 def build(data: object, folder: Path) -> tuple[Configuration | None, tuple[Mistake, ...]]:
@@ -79,11 +84,12 @@ def build(data: object, folder: Path) -> tuple[Configuration | None, tuple[Mista
         return None, (*mistakes, *explained(error, Configuration))
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path, advice: str) -> str:
+    """Read a file. Raises `ConfigurationError`, with the advice where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read: {_reason(error)}; {_ADVICE}") from None
+        raise ConfigurationError(f"{path}: cannot be read: {_reason(error)}; {advice}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path}: is not UTF-8 text; save it as UTF-8") from None
 
@@ -114,5 +120,6 @@ def _joined(line: int, place: str, text: str) -> str:
     return f"{line}: {place}: {text}" if place else f"{line}: {text}"
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Write how many: `1 listener`, `2 listeners`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

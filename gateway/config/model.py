@@ -100,6 +100,8 @@ _ENTRIES = BeforeValidator(units.entries)
 Networks = Annotated[tuple[Annotated[Network, PlainValidator(units.network)], ...], _ENTRIES]
 Port = Annotated[int, PlainValidator(units.port)]
 Algorithm = Annotated[str, PlainValidator(_algorithm)]
+Version = Annotated[int, PlainValidator(_version), Field(examples=[1])]
+NOT_EMPTY = AfterValidator(_some)
 
 
 class Part(BaseModel):
@@ -305,7 +307,7 @@ class Log(Part):
 class Configuration(Part):
     """The whole file."""
 
-    version: Annotated[int, PlainValidator(_version), Field(examples=[1])]
+    version: Version
     listeners: Annotated[
         tuple[Listener, ...],
         AfterValidator(_some),
