@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from typing import NamedTuple
+
 _OWN = "pulsar/"
+_PARTITION = re.compile(r"(.+)-partition-(?:0|[1-9][0-9]*)", re.DOTALL)
 _COORDINATORS = "pulsar/system/transaction_coordinator_assign"
 
 
@@ -14,3 +18,34 @@ def is_brokers_own(topic: str) -> bool:
     """
     path = topic.partition("://")[2] or topic
     return path.startswith(_OWN) and not path.startswith(_COORDINATORS)
+
+
+class TopicName(NamedTuple):
+    """A topic's name, whole, and the wider things that it is in.
+
+    `whole`: with the domain, and without the number of a partition. `partition`: the whole name
+    with that number, None where it has none. `namespace`: `tenant/namespace`.
+    """
+
+    tenant: str
+    namespace: str
+    whole: str
+    partition: str | None
+
+
+def named(topic: str) -> TopicName | None:
+    """Read a name as clients write it: `orders`, `tenant/namespace/orders`, or with a domain.
+
+    None where it is none of these. Names of Pulsar 1 have a cluster between tenant and namespace.
+    """
+    domain, mark, path = topic.partition("://")
+    if not mark:
+        domain, path = "persistent", topic if "/" in topic else f"public/default/{topic}"
+    steps = path.split("/", 3)
+    if len(steps) < 3 or not all(steps):
+        return None
+    whole = f"{domain}://{path}"
+    found = _PARTITION.fullmatch(whole)
+    return TopicName(
+        steps[0], "/".join(steps[:-1]), found[1] if found else whole, whole if found else None
+    )

@@ -1,10 +1,10 @@
-"""Topics that are not for clients."""
+"""What the names of topics say: which are not for clients, and what they are in."""
 
 from __future__ import annotations
 
 import pytest
 
-from gateway.wire.pulsar.topics import is_brokers_own
+from gateway.wire.pulsar.topics import TopicName, is_brokers_own, named
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,41 @@ def test_tenant_pulsar_is_the_brokers_own(topic: str) -> None:
 )
 def test_all_others_are_for_clients(topic: str) -> None:
     assert not is_brokers_own(topic)
+
+
+@pytest.mark.parametrize(
+    ("topic", "expected"),
+    [
+        (
+            "orders",
+            TopicName("public", "public/default", "persistent://public/default/orders", None),
+        ),
+        ("acme/web/orders", TopicName("acme", "acme/web", "persistent://acme/web/orders", None)),
+        (
+            "non-persistent://acme/web/orders",
+            TopicName("acme", "acme/web", "non-persistent://acme/web/orders", None),
+        ),
+        (
+            "persistent://acme/web/orders-partition-12",
+            TopicName(
+                *("acme", "acme/web", "persistent://acme/web/orders"),
+                "persistent://acme/web/orders-partition-12",
+            ),
+        ),
+        (
+            "persistent://acme/web/orders-partition-012",
+            TopicName("acme", "acme/web", "persistent://acme/web/orders-partition-012", None),
+        ),
+        (
+            "persistent://acme/east/web/a/b",
+            TopicName("acme", "acme/east/web", "persistent://acme/east/web/a/b", None),
+        ),
+    ],
+)
+def test_a_name_tells_what_the_topic_is_in(topic: str, expected: TopicName) -> None:
+    assert named(topic) == expected
+
+
+@pytest.mark.parametrize("topic", ["", "acme/web", "persistent://orders", "a//b", "persistent://"])
+def test_what_is_no_name_is_none(topic: str) -> None:
+    assert named(topic) is None
