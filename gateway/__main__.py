@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gateway import __version__
 from gateway.errors import ConfigurationError
+from gateway.rules import options as rules_options
 
 MISTAKEN = 2
 """Exit status where the configuration, or the command line, is wrong."""
@@ -104,6 +105,8 @@ def _parser() -> argparse.ArgumentParser:
     _takes_configuration(
         add("doctor", _doctor, "try everything that a configuration names, and advise")
     )
+    rules = "check, compare and explain rules of limits, which this version does not enforce"
+    rules_options.add_to(commands.add_parser("rules", help=rules, description=rules))
     _init_options(add("init", _init, "write a commented configuration to begin with"))
     _sandbox_options(add("sandbox", _sandbox, "run brokers in memory, for trying out and tests"))
     _demo_options(add("demo", _demo, "show the gateway at work: brokers, clients, a live table"))

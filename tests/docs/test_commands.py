@@ -121,6 +121,7 @@ def prepared(scene: Scene, block: Block) -> None:
     """What a reader has by then: the environment, a configuration, an issuer's key."""
     (scene.folder / ".venv").symlink_to(ROOT / ".venv")
     (scene.folder / "tests").symlink_to(ROOT / "tests")
+    (scene.folder / "rules").symlink_to(ROOT / "rules")
     (scene.folder / "Makefile").symlink_to(ROOT / "Makefile")
     if not any("gateway init" in command for command in block.commands):
         write("sidecar", scene.folder / "gateway.yaml")

@@ -99,9 +99,17 @@ def _examples() -> list[Example]:
 def _whole_files() -> Iterator[Example]:
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         blocks = re.findall(r"^```yaml\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-        whole = (block for block in blocks if re.search("^version:", block, re.MULTILINE))
+        whole = (
+            block
+            for block in blocks
+            if re.search("^version:", block, re.MULTILINE) and not _is_of_rules(block)
+        )
         for number, block in enumerate(whole, start=1):
             yield Example(f"{_named(page)}-{number}", block)
+
+
+def _is_of_rules(text: str) -> bool:
+    return re.search("^rules:", text, re.MULTILINE) is not None
 
 
 @pytest.fixture(scope="module")

@@ -109,6 +109,11 @@ def unreadable(_: pytest.MonkeyPatch) -> str:
     return said("check", "gateway.yaml")
 
 
+def no_rules(_: pytest.MonkeyPatch) -> str:
+    Path("rules").mkdir()
+    return said("rules", "check")
+
+
 def none_named(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.delenv("GATEWAY_CONFIG", raising=False)
     return said("run")
@@ -120,6 +125,33 @@ def cut(fail: Fail) -> Fail:
 
 
 STARTS = [
+    Start(
+        "no command of rules",
+        command("rules"),
+        "gateway rules: error: the following arguments are required: RULES_COMMAND",
+    ),
+    Start(
+        "no rules at all",
+        command("rules", "check"),
+        "rules: cannot be read: no such file or directory; name a file of rules, or a folder of "
+        "such files",
+    ),
+    Start(
+        "a folder without rules",
+        no_rules,
+        "rules: has no files of rules in it; at least one *.yaml",
+    ),
+    Start(
+        "a topic that is none",
+        command("rules", "explain", "--action", "produce", "--topic", "a/b"),
+        "gateway rules explain: error: argument --topic: is not a topic; tenant/namespace/topic",
+    ),
+    Start(
+        "a client that is no address",
+        command("rules", "explain", "--action", "connect", "--client", "a.example"),
+        "gateway rules explain: error: argument --client: is not an address; 10.1.2.3 or "
+        "2001:db8::1",
+    ),
     Start(
         "no command",
         command(),

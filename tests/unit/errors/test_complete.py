@@ -16,13 +16,17 @@ from hypothesis import strategies as st
 from gateway.brokers.names import TemplateNames
 from gateway.brokers.targets import TargetList
 from gateway.config import units
+from tests.unit.errors import limits
 from tests.unit.errors.starts import STARTS
 from tests.unit.errors.test_errors import CASES
 from tests.unit.errors.texts import ROOT, Text, texts
 
 PAGE = ROOT / "docs" / "errors.md"
 
-MESSAGES = [*(case.message for case in CASES), *(start.message for start in STARTS)]
+MESSAGES = [
+    *(case.message for case in [*CASES, *limits.CASES]),
+    *(start.message for start in STARTS),
+]
 LINES = sorted({line for message in MESSAGES for line in message.splitlines()})
 
 TEXTS = texts()
@@ -59,7 +63,7 @@ def test_a_case_brings_each_text_forth(text: Text) -> None:
 
 def test_texts_are_found_in_all_places() -> None:
     rooms = {Path(text.where).parts[1] for text in TEXTS}
-    assert rooms == {"config", "identity", "brokers", "front", "admin"}
+    assert rooms == {"config", "identity", "brokers", "front", "admin", "policy"}
 
 
 ANY = st.text("ab0.-_:*%[]/{n} ", max_size=20)
@@ -124,7 +128,7 @@ def _code(cell: str) -> str:
 
 ROWS = _rows()
 
-_PLACE = re.compile(r"gateway\.yaml:\d+: (?:[\w.\[\]]+: )?")
+_PLACE = re.compile(r"(?:gateway|rules)\.yaml:\d+: (?:[\w.\[\]]+: )?")
 _ORIGIN = re.compile(r" \(the value comes from [\w, ]+\)")
 
 

@@ -10,8 +10,9 @@ import pytest
 import structlog
 
 from gateway.app import check
+from gateway.config import rules
 from gateway.errors import ConfigurationError
-from tests.unit.errors import documents, keyfiles, parts
+from tests.unit.errors import documents, keyfiles, limits, parts
 from tests.unit.errors.case import Case, config
 from tests.unit.errors.starts import STARTS, Start
 
@@ -51,6 +52,20 @@ def test_the_file_that_the_cases_change_is_right() -> None:
     assert check(Path("gateway.yaml")) == "gateway.yaml: ok (1 listener, 1 cluster)"
 
 
+@pytest.mark.parametrize("case", limits.CASES, ids=lambda case: case.name)
+def test_a_mistake_in_rules_is_told(case: Case) -> None:
+    path = Path("rules.yaml")
+    path.write_bytes(case.text if isinstance(case.text, bytes) else case.text.encode())
+    with pytest.raises(ConfigurationError) as caught:
+        rules.check([path])
+    assert str(caught.value) == case.message
+
+
+def test_the_rules_that_the_cases_change_are_right() -> None:
+    Path("rules.yaml").write_text(limits.rules())
+    assert rules.check([Path("rules.yaml")]) == "rules.yaml: ok (1 rule)"
+
+
 @pytest.mark.parametrize("start", STARTS, ids=lambda start: start.name)
 def test_a_start_that_fails_is_told_in_one_line(
     start: Start, monkeypatch: pytest.MonkeyPatch
@@ -59,5 +74,5 @@ def test_a_start_that_fails_is_told_in_one_line(
 
 
 def test_no_two_have_one_name() -> None:
-    names = [*(case.name for case in CASES), *(start.name for start in STARTS)]
+    names = [*(case.name for case in [*CASES, *limits.CASES]), *(start.name for start in STARTS)]
     assert len(set(names)) == len(names)

@@ -15,7 +15,10 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[3]
 GATEWAY = ROOT / "gateway"
 
-PLACES = ("config", "identity", "brokers", "front/server.py", "admin/server.py", "app.py")
+PLACES = (
+    *("config", "identity", "brokers", "policy"),
+    *("front/server.py", "admin/server.py", "app.py"),
+)
 """Where mistakes of a person are found. `__main__` finds none itself: argparse does."""
 
 TELLING = frozenset({"ConfigurationError", "ValueError", "Mistake"})

@@ -1,0 +1,118 @@
+"""From files of rules to a checked set, or to all mistakes of all files at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from gateway.config import source
+from gateway.config.load import counted, text_of, told
+from gateway.config.mistakes import Mistake, Place, explained, written
+from gateway.config.source import Source
+from gateway.errors import ConfigurationError
+from gateway.policy.rules import Rule, Rules
+
+_ADVICE = "name a file of rules, or a folder of such files"
+
+_SUFFIXES = (".yaml", ".yml")
+
+
+class RulesFile(NamedTuple):
+    """A file, and what it says."""
+
+    path: Path
+    rules: tuple[Rule, ...]
+
+
+def load(
+    paths: Iterable[Path], environment: Mapping[str, str] | None = None
+) -> tuple[RulesFile, ...]:
+    """Read and check files of rules, and all `*.yaml` and `*.yml` of folders, by name.
+
+    `environment` has their variables; those of the process where none is given.
+    Raises `ConfigurationError` with one line for each mistake of all files.
+    """
+    environment = os.environ if environment is None else environment
+    files = tuple(dict.fromkeys(file for path in paths for file in _files(path)))
+    lines: list[str] = []
+    sources = dict(_sources(files, environment, lines))
+    repeated = _repeated(sources)
+    found = []
+    for path, text in sources.items():
+        rules, mistakes = build(text.data)
+        lines += told(path, text, [*mistakes, *repeated[path]])
+        found.append(RulesFile(path, rules))
+    if lines:
+        raise ConfigurationError("\n".join(lines))
+    return tuple(found)
+
+
+def rules_of(files: Iterable[RulesFile]) -> tuple[Rule, ...]:
+    """Answer the rules of all files."""
+    return tuple(rule for file in files for rule in file.rules)
+
+
+def check(paths: Iterable[Path], environment: Mapping[str, str] | None = None) -> str:
+    """Answer what `gateway rules check` prints of good files. Raises as `load` does."""
+    lines = (
+        f"{path}: ok ({counted(len(rules), 'rule')})" for path, rules in load(paths, environment)
+    )
+    return "\n".join(lines)
+
+
+def build(data: object) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
+    """Make the rules of plain data, or find the mistakes of one file."""
+    if data is None:
+        return (), (Mistake((), "is empty; at least version and rules"),)
+    try:
+        return Rules.model_validate(data).rules, ()
+    except ValidationError as error:
+        return (), tuple(explained(error, Rules))
+
+
+def _files(path: Path) -> Sequence[Path]:
+    if not path.is_dir():
+        return [path]
+    try:
+        found = sorted(it for it in path.iterdir() if it.suffix in _SUFFIXES and it.is_file())
+    except OSError:
+        return [path]  # to be told as a file that cannot be read
+    if not found:
+        raise ConfigurationError(f"{path}: has no files of rules in it; at least one *.yaml")
+    return found
+
+
+def _sources(
+    files: Iterable[Path], environment: Mapping[str, str], lines: list[str]
+) -> Iterator[tuple[Path, Source]]:
+    """Answer the files that can be read; of the others `lines` are told."""
+    for path in files:
+        try:
+            yield path, source.parse(text_of(path, _ADVICE), str(path), environment)
+        except ConfigurationError as error:
+            lines.append(str(error))
+
+
+def _repeated(sources: Mapping[Path, Source]) -> Mapping[Path, list[Mistake]]:
+    """Find ids that stand there twice; metrics could not tell such rules apart."""
+    first: dict[str, tuple[Path, Place]] = {}
+    found: dict[Path, list[Mistake]] = {path: [] for path in sources}
+    for path, text in sources.items():
+        for place, id in _ids(text.data):
+            before, where = first.setdefault(id, (path, place))
+            if (before, where) != (path, place):
+                other = written(where[:-1]) + ("" if before == path else f" in {before}")
+                found[path].append(Mistake(place, f"is also the id of {other}; another"))
+    return found
+
+
+def _ids(data: object) -> Iterator[tuple[Place, str]]:
+    """Whatever else is wrong: the ids that stand where they should."""
+    rules = data.get("rules") if isinstance(data, Mapping) else None
+    for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+        if isinstance(rule, Mapping) and isinstance(rule.get("id"), str):
+            yield ("rules", index, "id"), rule["id"]

@@ -1,0 +1,74 @@
+"""Rates and bursts as people write them: `100/s`, `10MB/s`, `6000/m`; `500ms`, `2000`, `1MB`.
+
+A rate is answered for each second: `60/m` lets one pass each second, and not sixty at once.
+How many may pass at once is the burst.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from gateway.config import units
+
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_RATE = re.compile(r"(\d+(?:\.\d+)?) ?/ ?([smh])")
+_BYTE_RATE = re.compile(r"(\d+(?:\.\d+)? ?[A-Za-z]+) ?/ ?([smh])")
+
+# Beyond it nothing can be meant, and an infinite rate cannot be computed with.
+_HUGE = 1e18
+
+
+class Burst(NamedTuple):
+    """How much may pass at once: what the rate gives in some seconds, or an amount."""
+
+    seconds: float | None = None
+    amount: float | None = None
+
+    def of(self, rate: float) -> float:
+        """Answer the amount at a rate. One unit always passes, or nothing ever would."""
+        amount = rate * (self.seconds or 0.0) if self.amount is None else self.amount
+        return max(1.0, amount)
+
+
+def rate(value: object) -> float:
+    """Read how many for each second. Raises `ValueError` as `config.units` does."""
+    match = _RATE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError("is not a rate; 100/s, 6000/m or 1/h")
+    return _sensible(float(match[1]) / _SECONDS[match[2]])
+
+
+def byte_rate(value: object) -> float:
+    """Read how many bytes for each second. Raises `ValueError` as `config.units` does."""
+    match = _BYTE_RATE.fullmatch(value) if isinstance(value, str) else None
+    try:
+        size = units.size(match[1]) if match else None
+    except (ValueError, OverflowError):
+        size = None
+    if match is None or size is None:
+        raise ValueError("is not a rate of bytes; 10MB/s, 64KiB/s or 1GB/h")
+    return _sensible(size / _SECONDS[match[2]])
+
+
+def number(value: object) -> int:
+    """Read how many at the same time."""
+    return int(_sensible(units.whole(value)))
+
+
+def _sensible(amount: float) -> float:
+    if 0 < amount < _HUGE:
+        return amount
+    raise ValueError("cannot be a limit; more than 0, and less than 10^18")
+
+
+def burst(value: object) -> Burst:
+    """Read a time of the rate, or an amount. Raises `ValueError` as `config.units` does."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Burst(amount=_sensible(value))
+    for read, field in ((units.seconds, "seconds"), (units.size, "amount")):
+        try:
+            return Burst(**{field: min(_HUGE, read(value))})
+        except (ValueError, OverflowError):
+            continue
+    raise ValueError("is not a burst; a time of the rate (500ms), or an amount (2000, 1MB)")

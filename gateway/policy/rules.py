@@ -1,0 +1,316 @@
+"""What a rules file says, as frozen values: whom a rule is for, what it limits, and how.
+
+A value here was read by itself; that ids differ, only `config.rules` can tell.
+The texts below the fields are what editors show: `gateway rules schema` is made of them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal, Self, get_args
+
+from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
+from pydantic.json_schema import WithJsonSchema
+
+from gateway.config.model import NOT_EMPTY, Name, Networks, Text, Version
+from gateway.config.model import Part as ConfigurationPart
+from gateway.policy import rates
+from gateway.policy.rates import Burst
+from gateway.wire.contract import Action
+
+
+class Dimension(StrEnum):
+    """What is limited."""
+
+    PUBLISH_MESSAGES = "publish.messages"
+    PUBLISH_BYTES = "publish.bytes"
+    DISPATCH_MESSAGES = "dispatch.messages"
+    DISPATCH_BYTES = "dispatch.bytes"
+    LOOKUPS = "lookups"
+    CONNECTS = "connects"
+    PRODUCER_CREATIONS = "producer_creations"
+    CONSUMER_CREATIONS = "consumer_creations"
+    PRODUCERS = "producers"
+    CONSUMERS = "consumers"
+
+    @property
+    def is_number(self) -> bool:
+        """Limited is how many there are at the same time, and not a rate."""
+        return self in (Dimension.PRODUCERS, Dimension.CONSUMERS)
+
+    @property
+    def is_in_bytes(self) -> bool:
+        """Counted are bytes."""
+        return self in (Dimension.PUBLISH_BYTES, Dimension.DISPATCH_BYTES)
+
+
+CONNECT: Final = "connect"
+"""What a client does before any of the actions that it may be admitted to."""
+
+DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
+    CONNECT: (Dimension.CONNECTS,),
+    Action.LOOKUP: (Dimension.LOOKUPS,),
+    Action.PRODUCE: (
+        Dimension.PUBLISH_MESSAGES,
+        Dimension.PUBLISH_BYTES,
+        Dimension.PRODUCER_CREATIONS,
+        Dimension.PRODUCERS,
+    ),
+    Action.CONSUME: (
+        Dimension.DISPATCH_MESSAGES,
+        Dimension.DISPATCH_BYTES,
+        Dimension.CONSUMER_CREATIONS,
+        Dimension.CONSUMERS,
+    ),
+}
+"""What each action is limited by."""
+
+ACTION_OF: Mapping[Dimension, str] = {
+    dimension: action for action, dimensions in DIMENSIONS.items() for dimension in dimensions
+}
+
+# Over ten seconds an idle limit then lets 1 % more pass than its rate. Leases are as long.
+USUAL_BURST = Burst(seconds=0.1)
+# A client that starts asks for all its topics at once, and then hardly ever again.
+USUAL_BURST_OF_EVENTS = Burst(seconds=1.0)
+
+_RATES_OF_TRAFFIC = frozenset(list(Dimension)[:4])
+
+_PARTITION = re.compile(r".*-partition-\d+")
+
+
+def _patterns(value: object) -> object:
+    """One text with commas, as an environment variable gives it, or a list; digits stay texts."""
+    if value is None:
+        return []
+    if isinstance(value, list | tuple | dict):
+        return value
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else [value]
+
+
+def _text(pattern: str, example: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
+
+
+def _list(entry: dict[str, Any]) -> WithJsonSchema:
+    entries = {"type": "array", "items": entry, "minItems": 1}
+    return WithJsonSchema({"anyOf": [{"type": "string", "minLength": 1}, entries]})
+
+
+Per = Literal[
+    "protocol",
+    "listener",
+    "tenant",
+    "namespace",
+    "topic",
+    "subscription",
+    "principal",
+    "network",
+    "address",
+    "connection",
+]
+
+_FLOW = r"^\d+(\.\d+)? ?/ ?[smh]$"
+_BYTES = r"^\d+(\.\d+)? ?([KkMmGg][Ii]?)?[Bb] ?/ ?[smh]$"
+
+Id = Annotated[
+    Name,
+    Field(examples=["tenants"]),
+    _text("^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$", "tenants"),
+]
+Rate = Annotated[float, PlainValidator(rates.rate), _text(_FLOW, "100/s")]
+ByteRate = Annotated[float, PlainValidator(rates.byte_rate), _text(_BYTES, "10MB/s")]
+Number = Annotated[
+    int, PlainValidator(rates.number), WithJsonSchema({"type": "integer", "minimum": 1})
+]
+BurstValue = Annotated[
+    Burst,
+    PlainValidator(rates.burst),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["500ms", 2000, "1MB"]}),
+]
+Patterns = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(_patterns),
+    NOT_EMPTY,
+    _list({"type": "string", "minLength": 1}),
+]
+MatchNetworks = Annotated[Networks, NOT_EMPTY, _list({"type": "string", "minLength": 1})]
+Keys = Annotated[
+    tuple[Per, ...],
+    BeforeValidator(_patterns),
+    NOT_EMPTY,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(get_args(Per))},
+                {"type": "array", "items": {"enum": list(get_args(Per))}, "minItems": 1},
+            ]
+        }
+    ),
+]
+
+
+class Part(ConfigurationPart):
+    """Any part of a rules file."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    def _need_one(self) -> None:
+        fields = type(self).model_fields
+        if all(getattr(self, field) is None for field in fields):
+            raise ValueError(f"limits nothing; at least one of {', '.join(fields)}")
+
+
+class Match(Part):
+    """Whom a rule is for. What is left out is not asked; `*` stands for any characters."""
+
+    protocol: Patterns = ()
+    """The protocol of the listener: pulsar."""
+    listener: Patterns = ()
+    """Names of listeners."""
+    tenant: Patterns = ()
+    """Tenants."""
+    namespace: Patterns = ()
+    """Namespaces: `web`, or `acme/web` with the tenant."""
+    topic: Patterns = ()
+    """Topics: `orders`, `acme/web/orders`, or `persistent://acme/web/orders`."""
+    principal: Patterns = ()
+    """Who the client is. One that is not known matches no pattern."""
+    network: MatchNetworks = ()
+    """Where the client is: 10.0.0.0/8, or one address."""
+    subscription: Patterns = ()
+    """Names of subscriptions; consumers only."""
+
+
+class Traffic(Part):
+    """Messages and bytes. A batch counts as the messages that are in it."""
+
+    messages: Rate | None = None
+    """Messages for each second (100/s), minute (m) or hour (h)."""
+    bytes: ByteRate | None = None
+    """Bytes for each second (10MB/s), minute (m) or hour (h)."""
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        self._need_one()
+        return self
+
+
+class Limit(Part):
+    """What is limited, and to which value."""
+
+    publish: Traffic | None = None
+    """What producers send."""
+    dispatch: Traffic | None = None
+    """What consumers are sent."""
+    lookups: Rate | None = None
+    """Lookups and questions for partitions."""
+    connects: Rate | None = None
+    """New connections."""
+    producer_creations: Rate | None = None
+    """Producers that are opened."""
+    consumer_creations: Rate | None = None
+    """Consumers that are opened."""
+    producers: Number | None = None
+    """Producers that are open at the same time, in one process."""
+    consumers: Number | None = None
+    """Consumers that are open at the same time, in one process."""
+
+    @model_validator(mode="after")
+    def _limits_something(self) -> Self:
+        self._need_one()
+        return self
+
+    def values(self) -> Iterator[tuple[Dimension, float]]:
+        """Answer what is limited: rates for each second, and plain numbers."""
+        for dimension in Dimension:
+            value: Any = self
+            for step in dimension.split("."):
+                value = getattr(value, step, None)
+            if value is not None:
+                yield dimension, float(value)
+
+
+class Rule(Part):
+    """One rule. All rules that match apply, so the strictest wins."""
+
+    id: Id
+    """Its name in metrics and logs; unique in all files together."""
+    match: Match = Match()
+    """Whom it is for; everybody, where it is left out."""
+    limit: Annotated[Limit, Field(examples=["{publish: {messages: 100/s}}"])]
+    """What is limited."""
+    per: Keys = ()
+    """One limit for each value of these; one for all that match, where it is left out."""
+    partitions: Literal["together", "each"] = "together"
+    """Whether the partitions of a topic are one topic, or each is one."""
+    burst: BurstValue | None = None
+    """What may pass at once: a time of the rate, or an amount."""
+    override: bool = False
+    """Replaces the rules that limit the same, and are as wide or wider."""
+    mode: Literal["enforce", "shadow"] = "enforce"
+    """A shadow limits nothing, and counts what it would have held."""
+    action: Literal["hold", "reject"] = "hold"
+    """What is done above the limit; reject refuses new producers."""
+    on_overflow: Literal["reset", "reject"] = "reset"
+    """What is done where a producer cannot be held any longer."""
+    on_store_failure: Literal["local_share", "open", "closed"] = "local_share"
+    """What holds while the store that replicas share is gone."""
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> Self:
+        asked = {*self.match.model_fields_set, *self.per}
+        for dimension, _ in self.limit.values():
+            unknown = sorted(asked & UNKNOWN.get(ACTION_OF[dimension], frozenset()))
+            if unknown:
+                text = f"cannot limit {dimension} by {unknown[0]}, which is not known then"
+                raise ValueError(f"{text}; leave one of them out")
+        if "network" in self.per and not self.match.network:
+            raise ValueError("has no networks to tell apart; match.network, or per: address")
+        return self
+
+    @model_validator(mode="after")
+    def _names_topics(self) -> Self:
+        if self.partitions == "together" and any(map(_PARTITION.fullmatch, self.match.topic)):
+            text = "names a partition of a topic, and here all are one"
+            raise ValueError(f"{text}; the topic's own name, or partitions: each")
+        return self
+
+    @model_validator(mode="after")
+    def _burst_fits(self) -> Self:
+        several = sum(not dimension.is_number for dimension, _ in self.limit.values()) > 1
+        if several and self.burst is not None and self.burst.amount is not None:
+            text = "has one amount as the burst of several rates"
+            raise ValueError(f"{text}; a time such as 500ms, or a rule for each rate")
+        return self
+
+    def burst_of(self, dimension: Dimension, value: float) -> float:
+        """Answer what may pass at once; of a plain number 0."""
+        if dimension.is_number:
+            return 0.0
+        of_traffic = dimension in _RATES_OF_TRAFFIC
+        usual = USUAL_BURST if of_traffic else USUAL_BURST_OF_EVENTS
+        return (usual if self.burst is None else self.burst).of(value)
+
+
+_OF_TOPICS = frozenset({"tenant", "namespace", "topic", "subscription"})
+
+UNKNOWN: Mapping[str, frozenset[str]] = {
+    CONNECT: _OF_TOPICS,
+    Action.LOOKUP: frozenset({"subscription"}),
+    Action.PRODUCE: frozenset({"subscription"}),
+}
+"""What is not known of a client when it does this."""
+
+
+class Rules(Part):
+    """A rules file."""
+
+    version: Annotated[Version, WithJsonSchema({"const": 1})]
+    """The version of this form."""
+    rules: Annotated[
+        tuple[Rule, ...],
+        NOT_EMPTY,
+        Field(examples=["[{id: all, limit: {publish: {messages: 100/s}}}]"]),
+    ]
+    """All of them hold, in whatever order."""

@@ -1,0 +1,96 @@
+"""Mistakes of files of rules."""
+
+from __future__ import annotations
+
+from tests.unit.errors.case import Case
+
+
+def rules(rest: str = "", *, id: str = "a", limit: str = "{publish: {messages: 100/s}}") -> str:
+    """A file of one rule: right as it is, with some of its parts in other words."""
+    return f"version: 1\nrules:\n  - id: {id}\n    limit: {limit}\n    {rest}\n"
+
+
+CASES = [
+    Case("an empty file of rules", "", "rules.yaml:1: is empty; at least version and rules"),
+    Case(
+        "a rule without a limit",
+        "version: 1\nrules: [{id: a}]",
+        "rules.yaml:2: rules[0].limit: is missing; for example limit: {publish: {messages: 100/s}}",
+    ),
+    Case(
+        "a rule that limits nothing",
+        rules(limit="{publish: {}}"),
+        "rules.yaml:4: rules[0].limit.publish: limits nothing; at least one of messages, bytes",
+    ),
+    Case(
+        "a rate without time",
+        rules(limit="{publish: {messages: 100}}"),
+        "rules.yaml:4: rules[0].limit.publish.messages: is not a rate; 100/s, 6000/m or 1/h",
+    ),
+    Case(
+        "a rate of bytes without unit",
+        rules(limit="{publish: {bytes: 100/s}}"),
+        (
+            "rules.yaml:4: rules[0].limit.publish.bytes: is not a rate of bytes; 10MB/s, 64KiB/s "
+            "or 1GB/h"
+        ),
+    ),
+    Case(
+        "a limit of nothing",
+        rules(limit="{producers: 0}"),
+        (
+            "rules.yaml:4: rules[0].limit.producers: cannot be a limit; more than 0, and less "
+            "than 10^18"
+        ),
+    ),
+    Case(
+        "a burst with an unknown unit",
+        rules("burst: 5 minutes"),
+        (
+            "rules.yaml:5: rules[0].burst: is not a burst; a time of the rate (500ms), or an "
+            "amount (2000, 1MB)"
+        ),
+    ),
+    Case(
+        "one amount for several rates",
+        rules("burst: 2000", limit="{publish: {messages: 100/s, bytes: 1MB/s}}"),
+        (
+            "rules.yaml:3: rules[0]: has one amount as the burst of several rates; a time such as "
+            "500ms, or a rule for each rate"
+        ),
+    ),
+    Case(
+        "connections by topic",
+        rules("per: topic", limit="{connects: 5/s}"),
+        (
+            "rules.yaml:3: rules[0]: cannot limit connects by topic, which is not known then; "
+            "leave one of them out"
+        ),
+    ),
+    Case(
+        "producers by subscription",
+        rules("match: {subscription: s}"),
+        (
+            "rules.yaml:3: rules[0]: cannot limit publish.messages by subscription, which is not "
+            "known then; leave one of them out"
+        ),
+    ),
+    Case(
+        "a limit for each of no networks",
+        rules("per: network"),
+        ("rules.yaml:3: rules[0]: has no networks to tell apart; match.network, or per: address"),
+    ),
+    Case(
+        "one partition",
+        rules("match: {topic: orders-partition-3}"),
+        (
+            "rules.yaml:3: rules[0]: names a partition of a topic, and here all are one; the "
+            "topic's own name, or partitions: each"
+        ),
+    ),
+    Case(
+        "an id twice",
+        "version: 1\nrules:\n  - &a {id: a, limit: {lookups: 1/s}}\n  - *a",
+        "rules.yaml:3: rules[1].id: is also the id of rules[0]; another",
+    ),
+]

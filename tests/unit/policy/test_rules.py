@@ -1,0 +1,98 @@
+"""What a rule says, and what it says where nothing is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from gateway.policy.rules import ACTION_OF, CONNECT, DIMENSIONS, Dimension, Rule
+from gateway.wire.contract import Action
+
+
+def rule(limit: object = None, **parts: Any) -> Rule:
+    limit = {"lookups": "1/s"} if limit is None else limit
+    return Rule.model_validate({"id": "a", "limit": limit} | parts)
+
+
+def test_every_dimension_belongs_to_one_action() -> None:
+    assert set(ACTION_OF) == set(Dimension)
+    assert sum(map(len, DIMENSIONS.values())) == len(Dimension)
+    assert set(DIMENSIONS) == {*Action, CONNECT}
+
+
+def test_what_is_limited_is_answered_in_one_unit() -> None:
+    limit = {
+        "publish": {"messages": "6000/m", "bytes": "10MB/s"},
+        "dispatch": {"messages": "1/s"},
+        "consumers": 7,
+    }
+    assert dict(rule(limit).limit.values()) == {
+        Dimension.PUBLISH_MESSAGES: 100,
+        Dimension.PUBLISH_BYTES: 1e7,
+        Dimension.DISPATCH_MESSAGES: 1,
+        Dimension.CONSUMERS: 7,
+    }
+
+
+@pytest.mark.parametrize(
+    ("dimension", "burst"),
+    [
+        (Dimension.PUBLISH_MESSAGES, 10),
+        (Dimension.DISPATCH_BYTES, 10),
+        (Dimension.LOOKUPS, 100),
+        (Dimension.CONNECTS, 100),
+        (Dimension.PRODUCERS, 0),
+    ],
+)
+def test_the_usual_burst_is_that_of_what_is_limited(dimension: Dimension, burst: float) -> None:
+    assert rule().burst_of(dimension, 100) == burst
+
+
+def test_a_burst_that_is_given_is_for_all_rates_of_the_rule() -> None:
+    found = rule(burst="2s")
+    assert found.burst_of(Dimension.PUBLISH_MESSAGES, 100) == 200
+    assert found.burst_of(Dimension.LOOKUPS, 5) == 10
+
+
+def test_one_text_is_one_pattern_or_several() -> None:
+    assert rule(match={"tenant": "a, b*"}).match.tenant == ("a", "b*")
+    assert rule(match={"tenant": ["a,b"]}).match.tenant == ("a,b",)
+    assert rule(match={"tenant": "007"}).match.tenant == ("007",)
+    assert rule(per="tenant, topic").per == ("tenant", "topic")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param({"match": {"tenant": 7}}, id="a number as a pattern"),
+        pytest.param({"match": {"tenant": []}}, id="no patterns"),
+        pytest.param({"match": {"network": []}}, id="no networks"),
+        pytest.param({"match": {"network": "10.0.0.1/8"}}, id="bits beyond a mask"),
+        pytest.param({"match": {"color": "red"}}, id="a key that is not known"),
+        pytest.param({"per": []}, id="no keys"),
+        pytest.param({"per": "color"}, id="a key that nobody has"),
+        pytest.param({"per": "subscription"}, id="a lookup by subscription"),
+        pytest.param({"mode": "dry-run"}, id="a mode that is not known"),
+        pytest.param({"limit": {}}, id="no limit"),
+    ],
+)
+def test_what_says_nothing_is_refused(parts: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        rule(**parts)
+
+
+@pytest.mark.parametrize("field", ["tenant", "namespace", "topic", "subscription"])
+@pytest.mark.parametrize("key", ["match", "per"])
+def test_a_connection_is_not_limited_by_what_it_has_not_said(key: str, field: str) -> None:
+    part = field if key == "per" else {field: "a"}
+    with pytest.raises(ValidationError, match=f"cannot limit connects by {field}"):
+        rule({"connects": "1/s"}, **{key: part})
+
+
+def test_one_partition_may_be_named_where_each_is_a_topic() -> None:
+    match = {"topic": "orders-partition-3"}
+    assert rule(match=match, partitions="each").match.topic == ("orders-partition-3",)
+    with pytest.raises(ValidationError, match="names a partition"):
+        rule(match=match)
