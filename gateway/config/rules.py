@@ -37,9 +37,8 @@ def load(
     Raises `ConfigurationError` with one line for each mistake of all files.
     """
     environment = os.environ if environment is None else environment
-    files = tuple(dict.fromkeys(file for path in paths for file in _files(path)))
     lines: list[str] = []
-    sources = dict(_sources(files, environment, lines))
+    sources = dict(_sources(_listed(paths, lines), environment, lines))
     repeated = _repeated(sources)
     found = []
     for path, text in sources.items():
@@ -74,16 +73,25 @@ def build(data: object) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
         return (), tuple(explained(error, Rules))
 
 
+def _listed(paths: Iterable[Path], lines: list[str]) -> Iterable[Path]:
+    """Answer the files of all paths, each once; of folders that have none `lines` are told."""
+    files: dict[Path, None] = {}
+    for path in paths:
+        found = _files(path)
+        files |= dict.fromkeys(found)
+        if not found:
+            lines.append(f"{path}: has no files of rules in it; at least one *.yaml")
+    return files
+
+
 def _files(path: Path) -> Sequence[Path]:
-    if not path.is_dir():
-        return [path]
     try:
-        found = sorted(it for it in path.iterdir() if it.suffix in _SUFFIXES and it.is_file())
+        listed = sorted(path.iterdir()) if path.is_dir() else None
     except OSError:
-        return [path]  # to be told as a file that cannot be read
-    if not found:
-        raise ConfigurationError(f"{path}: has no files of rules in it; at least one *.yaml")
-    return found
+        listed = None
+    if listed is None:
+        return [path]  # where it is no file either, its reader says so
+    return [it for it in listed if it.suffix in _SUFFIXES and it.is_file()]
 
 
 def _sources(

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from gateway.config import units
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_RATE = re.compile(r"(\d+(?:\.\d+)?) ?/ ?([smh])")
-_BYTE_RATE = re.compile(r"(\d+(?:\.\d+)? ?[A-Za-z]+) ?/ ?([smh])")
+_RATE = re.compile(r"(\d+(?:\.\d+)?) ?/ ?([smh])", re.ASCII)
+_BYTE_RATE = re.compile(r"(\d+(?:\.\d+)? ?[A-Za-z]+) ?/ ?([smh])", re.ASCII)
 
 # Beyond it nothing can be meant, and an infinite rate cannot be computed with.
 _HUGE = 1e18

@@ -1,0 +1,397 @@
+"""Which limits hold for whom: by examples, and against a reading of the page word by word."""
+
+from __future__ import annotations
+
+import time
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.policy.matching import RuleSet, Subject
+from gateway.policy.rules import CONNECT, DIMENSIONS, Dimension, Rule
+from gateway.wire.contract import Action
+from tests.support.examples import examples
+
+PUBLISH = {"publish": {"messages": "100/s"}}
+
+CLIENT = Subject(
+    protocol="pulsar",
+    listener="edge",
+    tenant="acme",
+    namespace="acme/web",
+    topic="persistent://acme/web/orders",
+    partition="persistent://acme/web/orders-partition-3",
+    principal="app",
+    address=ip_address("10.1.2.3"),
+    connection="7",
+)
+
+
+def rule(id: str = "a", limit: object = None, **parts: Any) -> Rule:
+    return Rule.model_validate({"id": id, "limit": PUBLISH if limit is None else limit} | parts)
+
+
+def applied(*rules: Rule, subject: Subject = CLIENT, action: str = Action.PRODUCE) -> list[str]:
+    """The ids of the rules that hold."""
+    return [limit.rule.id for limit in RuleSet.compile(rules).limits(subject, action)]
+
+
+# -- whom a rule is for ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "match",
+    [
+        {},
+        {"tenant": "acme"},
+        {"tenant": "ac*"},
+        {"tenant": "*m*"},
+        {"tenant": ["other", "acme"]},
+        {"namespace": "web"},
+        {"namespace": "acme/web"},
+        {"namespace": "acme/*"},
+        {"topic": "orders"},
+        {"topic": "acme/web/orders"},
+        {"topic": "persistent://acme/web/orders"},
+        {"topic": "*://acme/*"},
+        {"topic": "acme/*"},
+        {"network": "10.0.0.0/8"},
+        {"network": ["fd00::/8", "10.1.2.3"]},
+        {"principal": "app", "listener": "e*", "protocol": "pulsar"},
+    ],
+)
+def test_a_rule_that_fits_holds(match: object) -> None:
+    assert applied(rule(match=match)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "match",
+    [
+        {"tenant": "acm"},
+        {"tenant": "ACME"},
+        {"tenant": "ac*x"},
+        {"tenant": "acme", "principal": "other"},
+        {"namespace": "acme"},
+        {"topic": "web/orders"},
+        {"topic": "non-persistent://*"},
+        {"topic": "order.*"},
+        {"network": "10.1.2.4"},
+        {"network": "fd00::/8"},
+    ],
+)
+def test_a_rule_that_does_not_fit_does_not_hold(match: object) -> None:
+    assert applied(rule(match=match)) == []
+
+
+def test_what_is_not_known_matches_nothing() -> None:
+    nobody = Subject(topic="persistent://a/b/c", tenant="a", namespace="a/b")
+    assert applied(rule(match={"principal": "*"}), subject=nobody) == []
+    assert applied(rule(match={"network": "0.0.0.0/0"}), subject=nobody) == []
+
+
+def test_an_address_that_came_to_an_ipv6_socket_is_an_ipv4_address() -> None:
+    subject = Subject(address=ip_address("::ffff:10.1.2.3"))
+    limits = RuleSet.compile([rule(match={"network": "10.0.0.0/8"}, per="address")])
+    (limit,) = limits.limits(subject, Action.PRODUCE)
+    assert limit.key == ("10.1.2.3",)
+
+
+@pytest.mark.parametrize("topic", ["orders", "orders-partition-3", "acme/web/*-partition-3"])
+def test_where_each_partition_is_a_topic_both_names_match(topic: str) -> None:
+    found = rule(match={"topic": topic}, partitions="each", per="topic")
+    (limit,) = RuleSet.compile([found]).limits(CLIENT, Action.PRODUCE)
+    assert limit.key == ("persistent://acme/web/orders-partition-3",)
+
+
+def test_partitions_together_share_the_limit_of_their_topic() -> None:
+    (limit,) = RuleSet.compile([rule(per="topic")]).limits(CLIENT, Action.PRODUCE)
+    assert limit.key == ("persistent://acme/web/orders",)
+
+
+def test_a_rule_limits_only_what_it_names() -> None:
+    found = rule(limit={"lookups": "5/s", "producers": 3, "publish": {"bytes": "1MB/s"}})
+    rules = RuleSet.compile([found])
+    dimensions = {it: [li.dimension for li in rules.limits(CLIENT, it)] for it in DIMENSIONS}
+    assert dimensions == {
+        CONNECT: [],
+        Action.LOOKUP: [Dimension.LOOKUPS],
+        Action.PRODUCE: [Dimension.PUBLISH_BYTES, Dimension.PRODUCERS],
+        Action.CONSUME: [],
+    }
+
+
+def test_a_limit_has_its_rate_burst_and_mode() -> None:
+    found = rule(burst=20, mode="shadow")
+    (limit,) = RuleSet.compile([found]).limits(CLIENT, Action.PRODUCE)
+    assert (limit.rate, limit.burst, limit.mode, limit.key) == (100, 20, "shadow", ())
+
+
+@pytest.mark.parametrize(
+    ("per", "key"),
+    [
+        (["tenant", "principal"], ("acme", "app")),
+        (["namespace"], ("acme/web",)),
+        (["listener", "protocol", "connection"], ("edge", "pulsar", "7")),
+        (["address"], ("10.1.2.3",)),
+        (["network"], ("10.0.0.0/8",)),
+    ],
+)
+def test_a_key_has_the_values_in_the_order_of_the_rule(
+    per: list[str], key: tuple[str, ...]
+) -> None:
+    found = rule(per=per, match={"network": ["192.0.2.0/24", "10.0.0.0/8"]})
+    (limit,) = RuleSet.compile([found]).limits(CLIENT, Action.PRODUCE)
+    assert limit.key == key
+
+
+def test_all_rules_that_match_hold_in_their_order() -> None:
+    rules = [rule("b"), rule("a", match={"tenant": "acme"}), rule("c", match={"tenant": "x"})]
+    assert applied(*rules) == ["b", "a"]
+
+
+# -- overrides ---------------------------------------------------------------------------------
+
+
+def override(id: str, match: object, **parts: Any) -> Rule:
+    return rule(id, match=match, override=True, **parts)
+
+
+def test_an_override_replaces_what_is_wider() -> None:
+    everybody, tenant = rule("all"), rule("tenant", match={"tenant": "acme"})
+    assert applied(everybody, tenant, override("o", {"namespace": "acme/web"})) == ["o"]
+    assert applied(everybody, override("o", {"tenant": "other"})) == ["all"]
+
+
+def test_an_override_leaves_what_is_narrower() -> None:
+    topic = rule("topic", match={"topic": "orders"})
+    assert applied(topic, override("o", {"tenant": "acme"})) == ["topic", "o"]
+    assert applied(rule("each", per="topic"), override("o", {"tenant": "acme"})) == ["each", "o"]
+
+
+def test_an_override_leaves_what_looks_elsewhere() -> None:
+    principal = rule("principal", match={"principal": "app"})
+    assert applied(principal, override("o", {"topic": "orders"})) == ["principal", "o"]
+
+
+def test_an_override_by_name_replaces_one_by_pattern() -> None:
+    pattern, name = override("pattern", {"tenant": "ac*"}), override("name", {"tenant": "acme"})
+    assert applied(pattern, name) == ["name"]
+
+
+def test_overrides_of_one_width_both_hold() -> None:
+    assert applied(override("a", {"tenant": "acme"}), override("b", {"tenant": "acme"})) == [
+        "a",
+        "b",
+    ]
+
+
+def test_an_override_replaces_only_what_it_limits_itself() -> None:
+    wide = rule("wide", limit={"publish": {"messages": "1/s", "bytes": "1MB/s"}})
+    limits = RuleSet.compile([wide, override("o", {"tenant": "acme"})]).limits(CLIENT, "produce")
+    assert [(it.rule.id, it.dimension) for it in limits] == [
+        ("o", Dimension.PUBLISH_MESSAGES),
+        ("wide", Dimension.PUBLISH_BYTES),
+    ]
+
+
+def test_a_shadow_replaces_nothing_that_is_enforced() -> None:
+    wide, shadow = rule("wide"), rule("shadow", mode="shadow")
+    trial = override("trial", {"tenant": "acme"}, mode="shadow")
+    assert applied(wide, shadow, trial) == ["wide", "trial"]
+    assert applied(wide, shadow, override("o", {"tenant": "acme"})) == ["o"]
+
+
+# -- explaining --------------------------------------------------------------------------------
+
+
+def test_an_explanation_says_what_became_of_each_rule() -> None:
+    rules = RuleSet.compile(
+        [
+            rule("wide"),
+            override("o", {"tenant": "acme"}),
+            rule("other", match={"tenant": "acme", "principal": ["x", "y*"]}),
+            rule("lookups", limit={"lookups": "1/s"}),
+        ]
+    )
+    found = rules.explain(CLIENT, Action.PRODUCE)
+    assert found.applied == rules.limits(CLIENT, Action.PRODUCE)
+    assert [(it.limit.rule.id, it.by.id) for it in found.replaced] == [("wide", "o")]
+    assert [(it.rule.id, it.why) for it in found.silent] == [
+        ("other", "its principal is x, y*"),
+        ("lookups", "it limits nothing of produce"),
+    ]
+
+
+# -- against the page, word by word ------------------------------------------------------------
+
+
+def fits(pattern: str, name: str) -> bool:
+    if not pattern or not name:
+        return not name and not pattern.strip("*")
+    if pattern[0] == "*":
+        return fits(pattern[1:], name) or fits(pattern, name[1:])
+    return pattern[0] == name[0] and fits(pattern[1:], name[1:])
+
+
+def names(field: str, pattern: str, subject: Subject, *, each: bool) -> list[str | None]:
+    """What a pattern is held against."""
+    if field == "namespace" and subject.namespace and "/" not in pattern:
+        return [subject.namespace.split("/")[-1]]
+    if field != "topic" or subject.topic is None:
+        return [getattr(subject, field)]
+    whole = [subject.topic, subject.partition or subject.topic][: 1 + each]
+    if "://" in pattern:
+        return [*whole]
+    return [it.split("://")[1] if "/" in pattern else it.split("/")[-1] for it in whole]
+
+
+def asks_for(rule: Rule, subject: Subject) -> bool:
+    each = rule.partitions == "each"
+    for field in ("tenant", "namespace", "topic", "principal", "subscription"):
+        patterns = getattr(rule.match, field)
+        held = [(it, name) for it in patterns for name in names(field, it, subject, each=each)]
+        if patterns and not any(name and fits(pattern, name) for pattern, name in held):
+            return False
+    networks = rule.match.network
+    inside = subject.address is not None and any(subject.address in it for it in networks)
+    return inside or not networks
+
+
+def widths(rule: Rule) -> list[int]:
+    """One number for each thing that is looked at; a smaller one is wider."""
+
+    def said(field: str) -> int:
+        patterns = [str(it) for it in getattr(rule.match, field)]
+        if field == "network":
+            patterns = [it.replace("/32", "").replace("/", "*") for it in patterns]
+        per = {field, "address"} if field == "network" else {field}
+        return (1 + ("*" not in "".join(patterns))) if patterns else bool(per & {*rule.per})
+
+    place = 0
+    for level, field in enumerate(("tenant", "namespace", "topic")):
+        place = level * 10 + said(field) if said(field) else place
+    return [place, said("principal"), said("network"), said("subscription")]
+
+
+def replaces(by: Rule, rule: Rule) -> bool:
+    wider = all(mine >= its for mine, its in zip(widths(by), widths(rule), strict=True))
+    if not by.override or not wider or (rule.override and widths(by) == widths(rule)):
+        return False
+    return by.mode == "enforce" or rule.mode == "shadow"
+
+
+def key(rule: Rule, subject: Subject) -> tuple[str, ...]:
+    each = rule.partitions == "each" and subject.partition
+    values = {it: getattr(subject, it, None) for it in rule.per}
+    if "topic" in values and each:
+        values["topic"] = subject.partition
+    return tuple("" if it is None else str(it) for it in values.values())
+
+
+def naive(rules: list[Rule], subject: Subject, action: str) -> list[tuple[object, ...]]:
+    found: list[tuple[object, ...]] = []
+    for dimension in DIMENSIONS[action]:
+        held = [
+            it for it in rules if dimension in dict(it.limit.values()) and asks_for(it, subject)
+        ]
+        found += [
+            (it.id, dimension, key(it, subject), dict(it.limit.values())[dimension])
+            for it in held
+            if not any(replaces(by, it) for by in held)
+        ]
+    return found
+
+
+PATTERNS = st.lists(st.text("ab*", min_size=1, max_size=3), min_size=1, max_size=2)
+PLACES = st.sampled_from(["a", "b", "a*", "a/b", "*/a", "a/*/b", "a/a/b", "*://a*", "p://a/b/a"])
+MATCHES = st.fixed_dictionaries(
+    {},
+    optional={
+        "tenant": PATTERNS,
+        "namespace": st.lists(PLACES, min_size=1, max_size=2),
+        "topic": st.lists(PLACES, min_size=1, max_size=2),
+        "principal": PATTERNS,
+        "network": st.sampled_from([["10.0.0.0/8"], ["10.0.0.1"], ["10.0.0.1", "fd00::/8"]]),
+    },
+)
+PER = ["tenant", "namespace", "topic", "principal", "address"]
+LIMITS = st.sampled_from(
+    [PUBLISH, {"publish": {"bytes": "1MB/s", "messages": "5/s"}}, {"dispatch": {"bytes": "9B/s"}}]
+)
+PARTS = st.fixed_dictionaries(
+    {"match": MATCHES, "limit": LIMITS},
+    optional={
+        "per": st.lists(st.sampled_from(PER), min_size=1, max_size=2, unique=True),
+        "partitions": st.sampled_from(["together", "each"]),
+        "mode": st.sampled_from(["enforce", "shadow"]),
+        "override": st.booleans(),
+    },
+)
+SHORT = st.sampled_from(["a", "b", "ab"])
+
+
+@st.composite
+def subjects(draw: st.DrawFn) -> Subject:
+    tenant, local, topic = draw(SHORT), draw(SHORT), draw(SHORT)
+    namespace = f"{tenant}/{local}"
+    whole = f"p://{namespace}/{topic}"
+    return Subject(
+        tenant=tenant,
+        namespace=namespace,
+        topic=whole,
+        partition=draw(st.sampled_from([None, f"{whole}-partition-1"])),
+        principal=draw(st.sampled_from([None, "a", "ab"])),
+        address=draw(st.sampled_from([None, ip_address("10.0.0.1"), ip_address("fd00::1")])),
+    )
+
+
+@examples(500)
+@given(st.lists(PARTS, max_size=6), subjects(), st.sampled_from([Action.PRODUCE, Action.CONSUME]))
+def test_what_holds_is_what_the_page_says(
+    parts: list[dict[str, Any]], subject: Subject, action: Action
+) -> None:
+    rules = [Rule.model_validate({"id": f"r{i}"} | part) for i, part in enumerate(parts)]
+    compiled = RuleSet.compile(rules)
+    found = [(it.rule.id, it.dimension, it.key, it.rate) for it in compiled.limits(subject, action)]
+    assert found == naive(rules, subject, action)
+    explained = compiled.explain(subject, action)
+    silent = {it.rule.id for it in explained.silent}
+    replaced = {it.limit.rule.id for it in explained.replaced}
+    assert silent | replaced | {it[0] for it in found} == {it.id for it in rules}
+    assert not silent & {it[0] for it in found}
+
+
+# -- many --------------------------------------------------------------------------------------
+
+MANY = 2000
+
+
+@pytest.mark.parametrize(
+    "matching",
+    [
+        pytest.param(lambda n: {"tenant": f"t{n}"}, id="names"),
+        pytest.param(lambda n: {"tenant": f"t{n}-*"}, id="beginnings"),
+        pytest.param(lambda n: {"topic": f"*/t{n}-*/*"}, id="patterns"),
+        pytest.param(lambda n: {"network": f"10.{n // 250}.{n % 250}.0/24"}, id="networks"),
+    ],
+)
+def test_among_many_rules_the_one_is_found(matching: Any) -> None:
+    subject = Subject(
+        tenant="t7",
+        namespace="t7/web",
+        topic="persistent://a/t7-x/orders",
+        address=ip_address("10.0.7.1"),
+    )
+    if "-*" in str(matching(7)):
+        subject = Subject(tenant="t7-x", topic=subject.topic)
+    rules = [rule(f"r{n}", match=matching(n)) for n in range(MANY)]
+    begin = time.perf_counter()
+    compiled = RuleSet.compile(rules)
+    middle = time.perf_counter()
+    limits = compiled.limits(subject, Action.PRODUCE)
+    end = time.perf_counter()
+    print(f"{MANY} rules: compiled in {middle - begin:.4f} s, asked in {end - middle:.6f} s")
+    assert [it.rule.id for it in limits] == ["r7"]
