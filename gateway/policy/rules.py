@@ -155,10 +155,18 @@ class Part(ConfigurationPart):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    def _need_one(self) -> None:
+
+class Limits(Part):
+    """A part that limits at least one thing."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    @model_validator(mode="after")
+    def _need_one(self) -> Self:
         fields = type(self).model_fields
         if all(getattr(self, field) is None for field in fields):
             raise ValueError(f"limits nothing; at least one of {', '.join(fields)}")
+        return self
 
 
 class Match(Part):
@@ -182,7 +190,7 @@ class Match(Part):
     """Names of subscriptions; consumers only."""
 
 
-class Traffic(Part):
+class Traffic(Limits):
     """Messages and bytes. A batch counts as the messages that are in it."""
 
     messages: Rate | None = None
@@ -190,13 +198,8 @@ class Traffic(Part):
     bytes: ByteRate | None = None
     """Bytes for each second (10MB/s), minute (m) or hour (h)."""
 
-    @model_validator(mode="after")
-    def _limits_something(self) -> Self:
-        self._need_one()
-        return self
 
-
-class Limit(Part):
+class Limit(Limits):
     """What is limited, and to which value."""
 
     publish: Traffic | None = None
@@ -215,11 +218,6 @@ class Limit(Part):
     """Producers that are open at the same time, in one process."""
     consumers: Number | None = None
     """Consumers that are open at the same time, in one process."""
-
-    @model_validator(mode="after")
-    def _limits_something(self) -> Self:
-        self._need_one()
-        return self
 
     def values(self) -> Iterator[tuple[Dimension, float]]:
         """Answer what is limited: rates for each second, and plain numbers."""
@@ -311,6 +309,9 @@ class Rules(Part):
     rules: Annotated[
         tuple[Rule, ...],
         NOT_EMPTY,
-        Field(examples=["[{id: all, limit: {publish: {messages: 100/s}}}]"]),
+        Field(
+            examples=["[{id: all, limit: {publish: {messages: 100/s}}}]"],
+            json_schema_extra={"minItems": 1},
+        ),
     ]
     """All of them hold, in whatever order."""

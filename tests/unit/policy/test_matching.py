@@ -305,21 +305,24 @@ def naive(rules: list[Rule], subject: Subject, action: str) -> list[tuple[object
     return found
 
 
-PATTERNS = st.lists(st.text("ab*", min_size=1, max_size=3), min_size=1, max_size=2)
-PLACES = st.sampled_from(["a", "b", "a*", "a/b", "*/a", "a/*/b", "a/a/b", "*://a*", "p://a/b/a"])
+def some(*patterns: str) -> st.SearchStrategy[list[str]]:
+    return st.lists(st.sampled_from(patterns), min_size=1, max_size=2)
+
+
+# So few names that most rules match, and overrides meet.
 MATCHES = st.fixed_dictionaries(
     {},
     optional={
-        "tenant": PATTERNS,
-        "namespace": st.lists(PLACES, min_size=1, max_size=2),
-        "topic": st.lists(PLACES, min_size=1, max_size=2),
-        "principal": PATTERNS,
+        "tenant": some("a", "a*", "b"),
+        "namespace": some("a", "a/a", "*/a", "*b"),
+        "topic": some("a", "a/a/a", "p://a/a/a", "a/*", "p:*", "*-1", "b"),
+        "principal": some("a", "*a", "b"),
         "network": st.sampled_from([["10.0.0.0/8"], ["10.0.0.1"], ["10.0.0.1", "fd00::/8"]]),
     },
 )
 PER = ["tenant", "namespace", "topic", "principal", "address"]
 LIMITS = st.sampled_from(
-    [PUBLISH, {"publish": {"bytes": "1MB/s", "messages": "5/s"}}, {"dispatch": {"bytes": "9B/s"}}]
+    [PUBLISH, {"publish": {"bytes": "1MB/s", "messages": "5/s"}, "dispatch": {"bytes": "9B/s"}}]
 )
 PARTS = st.fixed_dictionaries(
     {"match": MATCHES, "limit": LIMITS},
@@ -330,7 +333,7 @@ PARTS = st.fixed_dictionaries(
         "override": st.booleans(),
     },
 )
-SHORT = st.sampled_from(["a", "b", "ab"])
+SHORT = st.sampled_from(["a", "a", "a", "b"])
 
 
 @st.composite
@@ -343,8 +346,8 @@ def subjects(draw: st.DrawFn) -> Subject:
         namespace=namespace,
         topic=whole,
         partition=draw(st.sampled_from([None, f"{whole}-partition-1"])),
-        principal=draw(st.sampled_from([None, "a", "ab"])),
-        address=draw(st.sampled_from([None, ip_address("10.0.0.1"), ip_address("fd00::1")])),
+        principal=draw(st.sampled_from([None, "a", "a"])),
+        address=draw(st.sampled_from([None, ip_address("10.0.0.1"), ip_address("10.0.0.1")])),
     )
 
 
