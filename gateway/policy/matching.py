@@ -6,7 +6,6 @@ where its match has one. Asked is once for each producer, consumer, lookup or co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, auto
@@ -151,11 +150,27 @@ _Alternatives = tuple[tuple[_Form, _Fits], ...]
 
 
 def _fits(pattern: str) -> _Fits:
-    """Compile a pattern with `*` in it. Regular expressions take long to compile: few need one."""
-    head, star, tail = pattern.partition("*")
-    if star and not tail:
+    """Compile a pattern with `*` in it.
+
+    No regular expression: with some `*` in it a long name, which is a client's to choose, could
+    keep it busy for minutes. This goes through a name once.
+    """
+    head, *middle, tail = pattern.split("*")
+    if not middle and not tail:  # the usual pattern, and this is twice as fast
         return lambda name: name.startswith(head)
-    return re.compile(re.escape(pattern).replace(r"\*", ".*"), re.DOTALL).fullmatch
+
+    def fits(name: str) -> bool:
+        at, end = len(head), len(name) - len(tail)
+        if not (name.startswith(head) and name.endswith(tail)):
+            return False
+        for part in middle:
+            found = name.find(part, at, end)
+            if found < 0:
+                return False
+            at = found + len(part)
+        return at <= end
+
+    return fits
 
 
 def _forms_of(field: str, pattern: str, *, each: bool) -> tuple[_Form, ...]:
@@ -244,7 +259,7 @@ def _covers(one: _Narrowness, other: _Narrowness) -> bool:
 class _Compiled:
     """A rule, ready to be asked. `limits`: by action, its dimensions with rate and burst."""
 
-    __slots__ = ("keys", "limits", "narrowness", "place", "questions", "rule", "tests")
+    __slots__ = ("limits", "narrowness", "place", "questions", "rule", "tests")
 
     def __init__(self, rule: Rule, place: int) -> None:
         self.rule, self.place = rule, place

@@ -88,6 +88,12 @@ def _patterns(value: object) -> object:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else [value]
 
 
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ValueError("is neither true nor false; one of them, without quotes")
+
+
 def _text(pattern: str, example: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
 
@@ -128,6 +134,7 @@ BurstValue = Annotated[
     PlainValidator(rates.burst),
     WithJsonSchema({"type": ["string", "number"], "examples": ["500ms", 2000, "1MB"]}),
 ]
+Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"})]
 Patterns = Annotated[
     tuple[Text, ...],
     BeforeValidator(_patterns),
@@ -244,7 +251,7 @@ class Rule(Part):
     """Whether the partitions of a topic are one topic, or each is one."""
     burst: BurstValue | None = None
     """What may pass at once: a time of the rate, or an amount."""
-    override: bool = False
+    override: Flag = False
     """Replaces the rules that limit the same, and are as wide or wider."""
     mode: Literal["enforce", "shadow"] = "enforce"
     """A shadow limits nothing, and counts what it would have held."""

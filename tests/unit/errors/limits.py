@@ -89,6 +89,11 @@ CASES = [
         ),
     ),
     Case(
+        "an override in quotes",
+        rules("override: 'true'"),
+        "rules.yaml:5: rules[0].override: is neither true nor false; one of them, without quotes",
+    ),
+    Case(
         "an id twice",
         "version: 1\nrules:\n  - &a {id: a, limit: {lookups: 1/s}}\n  - *a",
         "rules.yaml:3: rules[1].id: is also the id of rules[0]; another",

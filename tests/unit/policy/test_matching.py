@@ -86,6 +86,20 @@ def test_a_rule_that_does_not_fit_does_not_hold(match: object) -> None:
     assert applied(rule(match=match)) == []
 
 
+@pytest.mark.parametrize(
+    ("pattern", "does"),
+    [("a*a", False), ("*a*", True), ("a", True), ("a*", True), ("**", True), ("*aa*", False)],
+)
+def test_parts_of_a_pattern_do_not_share_letters(pattern: str, does: bool) -> None:
+    assert bool(applied(rule(match={"tenant": pattern}), subject=Subject(tenant="a"))) == does
+
+
+def test_a_long_name_is_little_work_for_a_pattern_of_many_parts() -> None:
+    subject = Subject(tenant="a" * 100_000)
+    assert applied(rule(match={"tenant": "*a" * 50 + "*b"}), subject=subject) == []
+    assert applied(rule(match={"tenant": "*a" * 50 + "*"}), subject=subject) == ["a"]
+
+
 def test_what_is_not_known_matches_nothing() -> None:
     nobody = Subject(topic="persistent://a/b/c", tenant="a", namespace="a/b")
     assert applied(rule(match={"principal": "*"}), subject=nobody) == []
