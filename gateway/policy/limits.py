@@ -1,0 +1,186 @@
+"""One limit: a meter, who has a lease of it, and who waits for one.
+
+Whoever waits is served by turn. Each member has a *tag*, the time at the limit's rate that its
+messages or bytes have cost so far, and the least ones are served first: large messages do not
+starve small ones, nor the reverse. Who comes anew starts from the limit's *clock*, the least tag of
+the last round, so that nobody saves up turns (start-time fair queueing, in rounds).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING
+
+from gateway.policy.gcra import Meter
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    from gateway.policy.members import Member
+
+LEASE = 0.05
+"""Seconds of the rate that are out on lease, shared by all who are active. Others miss what is not
+used for as long; with shorter ones a busy account would ask more than twenty times a second."""
+
+LEAST_BURST = 0.1
+"""Seconds of the rate that are saved up at least: a late timer must not lose what was earned."""
+
+_ONE = 0.999
+"""Units that are one whole unit: a rounded moment must not cost a message."""
+
+
+class Dimension(IntEnum):
+    MESSAGES = 0
+    BYTES = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A limit as a rule sets it. `key`: the rule's id and what it is per. `burst` in units.
+
+    `shadow`: it counts what it would have held, and holds nothing.
+    """
+
+    key: Hashable
+    dimension: Dimension
+    rate: float
+    burst: float
+    shadow: bool = False
+
+    @property
+    def identity(self) -> tuple[Hashable, Dimension, bool]:
+        """What stays when the rule gets other figures."""
+        return self.key, self.dimension, self.shadow
+
+    @property
+    def saved(self) -> float:
+        """The burst that is metered: a whole message, and what a late timer must not lose."""
+        return max(self.burst, 1 + self.rate * LEAST_BURST)
+
+
+_tickets = count()
+
+
+class Limit:
+    """`accounts`: how many are under it. `leased`: who may have units left.
+
+    `waiting`: how many wait now. `turns`: how many of them are still to be served in this round.
+    `waits`, `waited`: how often somebody did wait, and seconds in all.
+    `held`: units that a shadow limit would have held; its `waited` are seconds in which it would.
+    """
+
+    __slots__ = (
+        "_queue",
+        "accounts",
+        "applied",
+        "clock",
+        "forgettable",
+        "held",
+        "leased",
+        "looked",
+        "meter",
+        "turns",
+        "unmetered",
+        "waited",
+        "waiting",
+        "waits",
+    )
+
+    def __init__(self, applied: Applied, now: float) -> None:
+        self.applied = applied
+        self.meter = Meter(applied.rate, applied.saved)
+        self.accounts = self.waiting = self.turns = self.waits = self.unmetered = 0
+        self.held = self.waited = self.clock = 0.0
+        self.looked = now  # at unused leases, or at what passed under a shadow
+        self.forgettable = False
+        self.leased: set[Member] = set()
+        self._queue: list[tuple[float, int, Member]] = []
+
+    def change(self, applied: Applied, now: float) -> None:
+        """Other figures; what was earned or is owed stays."""
+        if applied != self.applied:
+            self.applied = applied
+            self.meter.change(applied.rate, applied.saved, now)
+
+    # -- leases ------------------------------------------------------------------------------
+
+    def has_room(self, now: float) -> bool:
+        """One whole unit may be leased."""
+        return self.meter.available(now) >= _ONE
+
+    def lease(self, now: float) -> int:
+        """How many units the one whose turn it is may have. Only where there is room."""
+        among = self.turns or self.waiting + 1
+        active = among + len(self.leased)
+        room = self.meter.available(now) / among
+        return max(1, int(min(room, self.applied.rate * LEASE / active)))
+
+    # -- turns -------------------------------------------------------------------------------
+
+    def pass_on(self, member: Member) -> None:
+        """It is served while nobody waits: whoever comes later starts where it is."""
+        self.welcome(member)
+        self.clock = member.tags[self]
+
+    def welcome(self, member: Member) -> None:
+        """It comes anew: what it did not use before is no right to more now."""
+        member.tags[self] = max(member.tags[self], self.clock)
+
+    def put(self, member: Member, now: float) -> None:
+        """Have a member wait here."""
+        member.waits_at, member.since, member.ticket = self, now, next(_tickets)
+        heappush(self._queue, (member.tags[self], member.ticket, member))
+        self.leased.discard(member)
+        self.waiting += 1
+        self.waits += 1
+
+    def take_out(self, member: Member, now: float) -> None:
+        """It waits here no more; its place in the queue is skipped when it comes."""
+        member.waits_at, member.ticket = None, -1
+        self.waiting -= 1
+        self.waited += now - member.since
+        if not self.waiting:
+            self._queue.clear()
+
+    def first(self) -> Member | None:
+        """Whose turn it is."""
+        while self._queue and self._queue[0][2].ticket != self._queue[0][1]:
+            heappop(self._queue)
+        return self._queue[0][2] if self._queue else None
+
+    def round(self, now: float) -> Iterator[Member]:
+        """Those whose turn it is, while there is room: who is ahead by a lease is left out.
+
+        Each is to be taken out before the next one is asked for.
+        """
+        first = self.first()
+        least = first.tags[self] if first is not None else self.clock
+        self.clock = max(self.clock, least)
+        until = least + LEASE
+        self.turns = sum(it[0] <= until for it in self._queue if it[2].ticket == it[1])
+        while self.turns and self.has_room(now) and (member := self.first()) is not None:
+            yield member
+            self.turns -= 1
+        self.turns = 0
+
+    def refuses(self, member: Member, now: float) -> bool:
+        """There is no room, or somebody has a better right to it."""
+        first = self.first() if self.waiting else None
+        overtaken = first is not None and first.tags[self] < member.tags[self]
+        return overtaken or not self.has_room(now)
+
+    # -- shadow ------------------------------------------------------------------------------
+
+    def shade(self, now: float) -> None:
+        """Charge what passed since the last look, as if it had come evenly, and count what is
+        beyond the rate: that much would wait."""
+        self.meter.take(self.unmetered, self.looked)
+        late = -self.meter.available(now)
+        if late > 0:
+            self.held += min(late, self.unmetered)
+            self.waited += now - self.looked
+        self.unmetered = 0
+        self.looked = now

@@ -1,0 +1,137 @@
+"""An account under limits: what was charged for it, and what it has used.
+
+Units are charged when they are leased. `paid` is how far the account's counters may go at that
+price. What a frame passes beyond is charged as soon as it is seen, so that debt is nobody's gift.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gateway.policy.gcra import MOST_DEBT
+from gateway.wire.contract import ENDLESS, Account
+
+if TYPE_CHECKING:
+    from gateway.policy.limits import Dimension, Limit
+
+
+class Grant(NamedTuple):
+    """An account's allowance rises by so much; 0: it stays as it is."""
+
+    account: Account
+    messages: int
+    bytes: int
+
+
+def _raise(account: Account, messages: int, size: int) -> Grant:
+    """What raises both ceilings to these counts."""
+    messages -= account.messages_ceiling
+    return Grant(account, max(0, messages), max(0, size - account.bytes_ceiling))
+
+
+def endless(account: Account) -> Grant:
+    """What puts both ceilings out of reach."""
+    return _raise(account, ENDLESS, ENDLESS)
+
+
+class Member:
+    """`limits` hold it, `shadows` only watch. `tags`: see `limits`. `since`: when its wait began.
+
+    `used_at`: when it was last seen to have used something, or got a lease.
+    """
+
+    __slots__ = (
+        "_paid",
+        "_seen",
+        "account",
+        "limits",
+        "shadows",
+        "since",
+        "tags",
+        "ticket",
+        "used_at",
+        "waits_at",
+    )
+
+    def __init__(
+        self, account: Account, limits: tuple[Limit, ...], shadows: tuple[Limit, ...]
+    ) -> None:
+        self.account = account
+        self.limits = limits
+        self.shadows = shadows
+        self.tags = dict.fromkeys(limits, 0.0)
+        self.waits_at: Limit | None = None
+        self.ticket = -1
+        self.since = self.used_at = 0.0
+        self._seen = [account.messages, account.bytes]
+        self._paid = [account.messages, account.bytes]
+
+    def settle(self, now: float) -> None:
+        """See what was used, and charge what was not paid for."""
+        for dimension, passed in enumerate((self.account.messages, self.account.bytes)):
+            used = passed - self._seen[dimension]
+            if used:
+                self._seen[dimension] = passed
+                self.used_at = now
+                self._charge(dimension, used, max(0, passed - self._paid[dimension]), now)
+
+    def _charge(self, dimension: int, used: int, unpaid: int, now: float) -> None:
+        self._paid[dimension] += unpaid
+        for limit in self.limits:
+            if limit.applied.dimension == dimension:
+                # What is forgiven costs no turns either.
+                self.tags[limit] += min(used / limit.applied.rate, MOST_DEBT)
+                if unpaid:
+                    limit.meter.take(unpaid, now)
+        for limit in self.shadows:
+            if limit.applied.dimension == dimension:
+                limit.unmetered += used
+
+    def has_left(self, dimension: Dimension) -> bool:
+        """Of what it paid for, as far as that was seen."""
+        return self._paid[dimension] > self._seen[dimension]
+
+    @property
+    def is_due(self) -> bool:
+        """It is held though it paid: its grant waits until a frame that is cut is all here."""
+        return self.account.held and all(self.has_left(it.applied.dimension) for it in self.limits)
+
+    def refused_by(self, now: float) -> Limit | None:
+        """A limit of which it needs a lease and cannot have one now."""
+        for limit in self.limits:
+            if not self.has_left(limit.applied.dimension) and limit.refuses(self, now):
+                return limit
+        return None
+
+    def lend(self, now: float) -> Grant:
+        """Lease what it has not, the least that any limit gives."""
+        sizes: dict[Dimension, int] = {}
+        for limit in self.limits:
+            dimension = limit.applied.dimension
+            if not self.has_left(dimension):
+                sizes[dimension] = min(limit.lease(now), sizes.get(dimension, ENDLESS))
+        for limit in self.limits:
+            limit.meter.take(sizes.get(limit.applied.dimension, 0), now)
+            limit.leased.add(self)
+        for dimension, size in sizes.items():
+            self._paid[dimension] += size
+        self.used_at = now
+        return self._grant()
+
+    def _grant(self) -> Grant:
+        """To where it paid for, or out of reach where nothing limits."""
+        reach = [ENDLESS, ENDLESS]
+        for limit in self.limits:
+            reach[limit.applied.dimension] = self._paid[limit.applied.dimension]
+        return _raise(self.account, *reach)
+
+    def give_back(self, now: float) -> None:
+        """Return what is left of its leases. From here on it is held."""
+        self.settle(now)
+        for limit in self.limits:
+            dimension = limit.applied.dimension
+            limit.meter.give_back(self._paid[dimension] - self._seen[dimension], now)
+            limit.leased.discard(self)
+        self._paid[:] = self._seen
+        if self.limits:
+            self.account.hold()
