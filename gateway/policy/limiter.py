@@ -56,6 +56,7 @@ class Limiter:
 
         A limit with the same key, dimension and mode is the same one, whatever its figures.
         """
+        self._forget(now)
         limits = dict.fromkeys(self._limit(it, now) for it in applied)
         for limit in limits:
             limit.accounts += 1
@@ -218,7 +219,6 @@ class Limiter:
     def _limit(self, applied: Applied, now: float) -> Limit:
         limit = self._limits.get(applied.identity)
         if limit is None:
-            self._forget(now)
             limit = self._limits[applied.identity] = Limit(applied, now)
         limit.change(applied, now)
         return limit

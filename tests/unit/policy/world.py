@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.limiter import Limiter
-from gateway.policy.limits import Applied, Dimension
+from gateway.policy.limits import Applied, Dimension, Limit
 from gateway.wire.contract import Account, Action
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ class Passed(NamedTuple):
     """`lent`: what the limits' accounts had on lease just before, in each dimension."""
 
     at: float
+    account: Account
     frame: Frame
     lent: Frame
 
@@ -59,6 +60,7 @@ class World:
         self.now = 1000.0
         self._records = records
         self.passed: dict[Applied, list[Passed]] = {}
+        self.met: set[Limit] = set()
         self.rounds = 0
         self._late = late
 
@@ -66,6 +68,7 @@ class World:
         producer = Producer(Account("t", Action.PRODUCE), applied)
         self.limiter.admit(producer.account, applied, self.now)
         self.producers.append(producer)
+        self.met.update(self.limiter.limits() if self._records else ())
         return producer
 
     def reloads(self, producer: Producer, *applied: Applied) -> None:
@@ -109,6 +112,9 @@ class World:
             grant.account.grant(grant.messages, grant.bytes)
             self._releases(owners[grant.account])
 
+    def forgiven(self, applied: Applied) -> float:
+        return sum(it.meter.forgiven for it in self.met if it.applied == applied)
+
     def lent(self, applied: Applied) -> Frame:
         members = self.limiter._members
         under = [members[it.account] for it in self.producers if applied in it.applied]
@@ -127,7 +133,7 @@ class World:
 
     def _passes(self, producer: Producer, frame: Frame) -> None:
         for applied in producer.applied if self._records else ():
-            entry = Passed(self.now, frame, self.lent(applied))
+            entry = Passed(self.now, producer.account, frame, self.lent(applied))
             self.passed.setdefault(applied, []).append(entry)
         producer.account.messages += frame.messages
         producer.account.surplus += frame.messages - 1
