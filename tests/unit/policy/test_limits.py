@@ -12,7 +12,7 @@ from gateway.policy.gcra import MOST_DEBT
 from gateway.policy.limiter import STEP
 from gateway.policy.limits import LEASE, Applied
 from gateway.wire.contract import ENDLESS, Account, Action
-from tests.unit.policy.world import Frame, World, jain, messages, size
+from tests.unit.policy.world import Frame, Producer, World, jain, messages, size
 
 ONE = Frame(1, 100)
 
@@ -404,14 +404,10 @@ def test_a_grant_that_waits_for_the_end_of_a_frame_is_given_once() -> None:
     world = World()
     producer = world.opens(messages(100))
     world.floods(ONE, producer)
-    producer.frame = None
-    world.now += 0.1
-    (grant,) = world.limiter.lease(world.now)
-    for _ in range(100):
-        world.now += STEP
-        assert world.limiter.lease(world.now) == []
-    producer.account.grant(grant.messages, grant.bytes)
-    world._releases(producer)
+    producer.frame, producer.cut = None, True
+    world.runs(10)
+    assert len(producer.granted) == 1
+    world.completes(producer)
     assert not producer.queue
 
 
@@ -458,6 +454,9 @@ EVENTS = st.lists(
         st.tuples(st.just("opens"), CHOICES),
         st.tuples(st.just("closes"), st.integers(0, 9)),
         st.tuples(st.just("sends"), st.integers(0, 9), FRAMES),
+        st.tuples(st.just("cuts"), st.integers(0, 9)),
+        st.tuples(st.just("completes"), st.integers(0, 9)),
+        st.tuples(st.just("reloads"), st.integers(0, 9), CHOICES),
         st.tuples(st.just("waits"), st.floats(0, 0.5)),
     ),
     min_size=20,
@@ -483,28 +482,43 @@ def exceeds(world: World, applied: Applied) -> float:
     return worst
 
 
-def play(world: World, events: list[tuple[object, ...]]) -> None:
+def play(world: World, opened: list[list[Applied]], events: list[tuple[object, ...]]) -> None:
+    """Whoever is not there does nothing. In the end no frame is cut."""
+    for applied in opened:
+        world.opens(*applied)
     for event in events:
         match event:
             case ("opens", list(applied)):
                 world.opens(*applied)
-            case ("closes", int(which)) if which < len(world.producers):
-                world.closes(world.producers[which])
-            case ("sends", int(which), (int(count), int(length))) if which < len(world.producers):
-                world.sends(world.producers[which], count, length)
             case ("waits", float(seconds)):
                 world.runs(seconds)
+            case (str(does), int(which), *rest) if which < len(world.producers):
+                act(world, world.producers[which], does, rest)
+    for producer in world.producers:
+        world.completes(producer)
 
 
-@settings(max_examples=150, deadline=None)
+def act(world: World, producer: Producer, does: str, rest: list[object]) -> None:
+    match does, *rest:
+        case "sends", (int(count), int(length)):
+            world.sends(producer, count, length)
+        case "closes", *_:
+            world.closes(producer)
+        case "cuts", *_:
+            producer.cut = True
+        case "completes", *_:
+            world.completes(producer)
+        case "reloads", list(applied):
+            world.reloads(producer, *applied)
+
+
+@settings(max_examples=100, deadline=None)
 @given(st.lists(CHOICES, min_size=1, max_size=5), EVENTS, st.lists(st.floats(0, 0.05), min_size=1))
 def test_over_no_interval_more_passes_than_the_bound(
     opened: list[list[Applied]], events: list[tuple[object, ...]], late: list[float]
 ) -> None:
     world = World(late, records=True)
-    for applied in opened:
-        world.opens(*applied)
-    play(world, events)
+    play(world, opened, events)
     world.runs(2)
     assert all(exceeds(world, it) < 0.01 for it in APPLIED if not it.shadow)
 
@@ -515,9 +529,7 @@ def test_whatever_waits_passes_in_the_end_and_then_nobody_waits(
     opened: list[list[Applied]], events: list[tuple[object, ...]]
 ) -> None:
     world = World()
-    for applied in opened:
-        world.opens(*applied)
-    play(world, events)
+    play(world, opened, events)
     world.runs(3000)
     assert not any(it.queue for it in world.producers)
     assert world.limiter.next_time(world.now) is None
@@ -530,9 +542,7 @@ def test_when_all_have_closed_what_was_lent_is_there_again(
     opened: list[list[Applied]], events: list[tuple[object, ...]]
 ) -> None:
     world = World(records=True)
-    for applied in opened:
-        world.opens(*applied)
-    play(world, events)
+    play(world, opened, events)
     for producer in tuple(world.producers):
         world.closes(producer)
     for limit in world.limiter.limits():

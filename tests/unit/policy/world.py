@@ -12,6 +12,8 @@ from gateway.wire.contract import Account, Action
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
+    from gateway.policy.members import Grant
+
 
 class Frame(NamedTuple):
     messages: int
@@ -38,13 +40,18 @@ def size(rate: float, burst: float = 1, key: Hashable = "rule", *, shadow: bool 
 
 
 class Producer:
-    """`frame`: what it sends without end, if anything."""
+    """`frame`: what it sends without end, if anything.
+
+    `cut`: a frame of its connection is not all here yet, so what it is granted waits.
+    """
 
     def __init__(self, account: Account, applied: tuple[Applied, ...]) -> None:
         self.account = account
         self.applied = applied
         self.queue: deque[Frame] = deque()
         self.frame: Frame | None = None
+        self.cut = False
+        self.granted: list[Grant] = []
 
     @property
     def total(self) -> Frame:
@@ -72,6 +79,7 @@ class World:
         return producer
 
     def reloads(self, producer: Producer, *applied: Applied) -> None:
+        self.completes(producer)
         producer.applied = applied
         self.limiter.admit(producer.account, applied, self.now)
 
@@ -109,8 +117,18 @@ class World:
         self.rounds += 1
         owners = {it.account: it for it in self.producers}
         for grant in self.limiter.lease(self.now):
+            producer = owners[grant.account]
+            producer.granted.append(grant)
+            if not producer.cut:
+                self.completes(producer)
+
+    def completes(self, producer: Producer) -> None:
+        """The cut frame is here: what was granted meanwhile is given."""
+        producer.cut = False
+        for grant in producer.granted:
             grant.account.grant(grant.messages, grant.bytes)
-            self._releases(owners[grant.account])
+            self._releases(producer)
+        producer.granted.clear()
 
     def forgiven(self, applied: Applied) -> float:
         return sum(it.meter.forgiven for it in self.met if it.applied == applied)
