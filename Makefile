@@ -37,7 +37,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $(RUNNABLE)
 
 test: lint ## all tests that this machine can run, real brokers included
-	@echo "== all tests (about twelve minutes; 900 MB of jars for real brokers and clients the first time)"
+	@echo "== all tests (about 25 minutes; 900 MB of jars for real brokers and clients the first time)"
 	@$(BIN)/python -m pytest
 
 test-fast: lint ## about a minute: no Java, and without what takes seconds against running processes
