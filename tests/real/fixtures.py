@@ -27,6 +27,7 @@ from tests.clients.programs import Program
 from tests.support.sandbox import Sandbox
 
 from .artifacts import Artifacts
+from .brokers.admin import AdminError
 from .brokers.cluster import Cluster, LoadManager
 from .brokers.jars import MissingToolError, Say, pulsar_jars
 from .brokers.standalone import Standalone
@@ -159,8 +160,15 @@ def pulsar(start_session_broker: StartBroker) -> Standalone:
 def transactional(start_session_broker: StartBroker) -> Standalone:
     """The same, with a coordinator of transactions."""
     broker = start_session_broker("transactions", extra={"transactionCoordinatorEnabled": "true"})
-    # It makes the topic of its coordinator when it serves already.
-    wait_until(lambda: broker.admin.partitions(COORDINATORS) > 0)
+
+    def has_coordinators() -> bool:
+        """It makes their namespace, and then their topic, when it serves already."""
+        try:
+            return broker.admin.partitions(COORDINATORS) > 0
+        except AdminError:
+            return False
+
+    wait_until(has_coordinators)
     return broker
 
 

@@ -125,6 +125,7 @@ CALLS = {
     ("incarnations", "error", "hidden"): "text of ERROR",
     ("incarnations", "send_error", "hidden"): "text of SEND_ERROR",
     ("session", "decide", "hidden"): "text of PARTITIONED_METADATA_RESPONSE",  # and of others
+    ("session", "_transaction_ended", "hidden"): "text of END_TXN_RESPONSE",
     ("session", "_migrated", "lead_to_other_cluster"): "migration",
 }
 """Who asks to have brokers hidden (module, function, what of the `Veil`), and the leak without."""
