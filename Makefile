@@ -40,7 +40,7 @@ test: lint ## all tests that this machine can run, real brokers included
 	@echo "== all tests (about 25 minutes; 900 MB of jars for real brokers and clients the first time)"
 	@$(BIN)/python -m pytest
 
-test-fast: lint ## about a minute: no Java, and without what takes seconds against running processes
+test-fast: lint ## about a minute and a half: no Java, and without what takes seconds against running processes
 	@$(BIN)/python -m pytest -q -m 'not real and not long'
 
 test-real: $(INSTALLED) ## real clients through the gateway to a real Pulsar
