@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 import trio
@@ -49,6 +50,9 @@ from gateway.wire.contract import Address, Entry
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Bounds, Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
+
+if TYPE_CHECKING:
+    from gateway.shaper import Shaper
 
 VERSION = f"broker-gateway {__version__}"
 """What brokers are told as `proxy_version`."""
@@ -126,6 +130,7 @@ class Application:
         self._jobs = Jobs()
         self._reactor = Reactor(self._jobs, _plane_settings(configuration))
         self._jobs.reactor = self._reactor
+        self._shaper = _shaper(configuration, self._reactor, self._log.warning)
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
         }
@@ -184,7 +189,13 @@ class Application:
         )
 
     def _entry(self, listener: model.Listener, cluster: _Cluster) -> Entry:
-        gate = ListenerGate(cluster.parts, _verifiers(listener.identity), self._log.warning)
+        gate = ListenerGate(
+            cluster.parts,
+            _verifiers(listener.identity),
+            self._log.warning,
+            name=listener.name,
+            limits=self._shaper,
+        )
         self._gates.append(gate)
         chained = self._configuration.clusters[listener.cluster].brokers_are == "gateways"
         return PulsarEntry(
@@ -334,7 +345,28 @@ def _plane_settings(configuration: model.Configuration) -> PlaneSettings:
         silent=configuration.deadlines.silent,
         stalled=configuration.deadlines.stalled,
         memory=configuration.limits.buffered,
+        held=configuration.limits.held,
+        held_for=configuration.deadlines.held,
     )
+
+
+def _shaper(
+    configuration: model.Configuration, reactor: Reactor, tell: Callable[..., object]
+) -> Shaper | None:
+    """Imported only where there are rules."""
+    if not configuration.rules:
+        return None
+    from gateway.config import rules
+    from gateway.policy.matching import RuleSet
+    from gateway.policy.shaping import METERED
+    from gateway.shaper import Shaper
+
+    found = rules.rules_of(rules.load(configuration.rules))
+    for rule in found:
+        idle = [dimension for dimension, _ in rule.limit.values() if dimension not in METERED]
+        if idle:
+            tell("rule_does_not_hold_yet", rule=rule.id, limits=idle)
+    return Shaper(RuleSet.compile(found), reactor)
 
 
 def _names(name: str, cluster: model.Cluster) -> Names:

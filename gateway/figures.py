@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from gateway.wire.contract import EndReason, LookupOutcome
+from gateway.wire.contract import EndReason
+from gateway.wire.gate import LookupOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

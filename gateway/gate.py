@@ -21,10 +21,10 @@ from gateway.wire.contract import (
     Address,
     Credential,
     Denial,
-    LookupOutcome,
     Principal,
     Refusal,
 )
+from gateway.wire.gate import Ask, LookupOutcome
 
 
 class Proof(Protocol):
@@ -41,6 +41,16 @@ class Verifier(Protocol):
     """Checks the credentials of clients. `now`: wall-clock seconds, for what expires."""
 
     def verify(self, data: bytes, now_wall: float) -> Proof | Denial: ...
+
+
+class Limits(Protocol):
+    """What rules limit. All listeners of a process share it."""
+
+    def admit(self, account: Account, ask: Ask, listener: str) -> None: ...
+
+    def wants(self, account: Account) -> bool: ...
+
+    def release(self, account: Account) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +77,10 @@ def _unheard(event: str, **values: object) -> None:
 
 
 class ListenerGate:
-    """See `contract.Gate`. `verifiers`: by authentication method; none for pass-through.
+    """See `wire.gate.Gate`. `verifiers`: by authentication method; none for pass-through.
 
-    `log(event, **values)` is told what an operator must mend.
+    `log(event, **values)` is told what an operator must mend. `name`: the listener's. `limits`: of
+    all rules; None: there are none.
     """
 
     def __init__(
@@ -78,11 +89,16 @@ class ListenerGate:
         verifiers: dict[str, Verifier],
         log: Callable[..., object] = _unheard,
         wall_clock: Callable[[], float] = time.time,
+        *,
+        name: str = "",
+        limits: Limits | None = None,
     ) -> None:
         self._cluster = cluster
         self._verifiers = verifiers
         self._log = log
         self._wall_clock = wall_clock
+        self._name = name
+        self._limits = limits
         self._generation = 0
 
     def leave(self, generation: int) -> None:
@@ -93,7 +109,7 @@ class ListenerGate:
         self._generation = generation
 
     def authenticate(self, credential: Credential) -> Principal | Denial:
-        """See `contract.Gate`."""
+        """See `wire.gate.Gate`."""
         verifier = self._verifiers.get(credential.method)
         if verifier is None:
             return _NO_METHOD
@@ -103,19 +119,28 @@ class ListenerGate:
         return Principal(proof.name, verified=True, expires_at=proof.expires_at)
 
     def credential(self) -> Credential | Denial:
-        """See `contract.Gate`."""
+        """See `wire.gate.Gate`."""
         return self._cluster.credential.current()
 
-    def admit(self, action: Action, topic: str, principal: Principal) -> Account | Denial:
-        """See `contract.Gate`. Nothing is forbidden or limited yet: every account is endless."""
-        return self._cluster.accounts.open(action, topic)
+    def admit(self, ask: Ask) -> Account | Denial:
+        """See `wire.gate.Gate`. Nothing is forbidden yet; what no rule limits is endless."""
+        account = self._cluster.accounts.open(ask.action, ask.name)
+        if self._limits is not None and ask.action is not Action.LOOKUP:
+            self._limits.admit(account, ask, self._name)
+        return account
+
+    def wants(self, account: Account) -> bool:
+        """See `wire.gate.Gate`."""
+        return self._limits is None or self._limits.wants(account)
 
     def release(self, account: Account) -> None:
-        """See `contract.Gate`."""
+        """See `wire.gate.Gate`."""
+        if self._limits is not None:
+            self._limits.release(account)
         self._cluster.accounts.close(account)
 
     def advertise(self, broker: Address) -> str | Denial:
-        """See `contract.Gate`."""
+        """See `wire.gate.Gate`."""
         self._cluster.learned.learn(broker.host)
         names = self._cluster.names
         name = names.advertise(broker, self._generation)
@@ -126,11 +151,11 @@ class ListenerGate:
         return name
 
     def alias(self, broker: Address) -> str | Denial:
-        """See `contract.Gate`. Names made from a template have none."""
+        """See `wire.gate.Gate`. Names made from a template have none."""
         return self._cluster.names.advertise(broker, self._generation or 1)
 
     def migrated(self, broker: Address) -> Address | Denial:
-        """See `contract.Gate`."""
+        """See `wire.gate.Gate`."""
         self._cluster.learned.learn(broker.host)
         gateway = self._cluster.migrations.get(broker)
         if gateway is None:
@@ -141,20 +166,20 @@ class ListenerGate:
         return gateway
 
     def open(self, name: str) -> Address | Denial:
-        """See `contract.Gate`."""
+        """See `wire.gate.Gate`."""
         broker = self._cluster.names.open(name)
         if isinstance(broker, Address):
             self._cluster.learned.learn(broker.host)
         return broker
 
     def clean(self, text: str) -> str:
-        """See `contract.Gate`."""
+        """See `wire.gate.Gate`."""
         return self._cluster.learned.clean(text)
 
     def looked_up(self, outcome: LookupOutcome) -> None:
-        """See `contract.Gate`."""
+        """See `wire.gate.Gate`."""
         self._cluster.figures.lookups[outcome] += 1
 
     def redirected(self) -> None:
-        """See `contract.Gate`."""
+        """See `wire.gate.Gate`."""
         self._cluster.figures.redirects += 1

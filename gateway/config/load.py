@@ -79,7 +79,8 @@ def build(data: object, folder: Path) -> tuple[Configuration | None, tuple[Mista
     mistakes = tuple(checked(data))
     try:
         locate = partial(_located, folder.absolute())
-        return Configuration.model_validate(data, context={"locate": locate}), mistakes
+        context = {"locate": locate, "locate_folder": partial(locate, or_folder=True)}
+        return Configuration.model_validate(data, context=context), mistakes
     except ValidationError as error:
         return None, (*mistakes, *explained(error, Configuration))
 
@@ -94,13 +95,15 @@ def text_of(path: Path, advice: str) -> str:
         raise ConfigurationError(f"{path}: is not UTF-8 text; save it as UTF-8") from None
 
 
-def _located(folder: Path, name: str) -> Path:
+def _located(folder: Path, name: str, *, or_folder: bool = False) -> Path:
     """Answer where a file of the configuration is, after a look whether it can be read."""
     if "\0" in name:
         raise ValueError("is not a path; one without null characters")
     path = folder / name
     try:
         found = path.stat()
+        if or_folder and stat.S_ISDIR(found.st_mode):
+            return path
         if not stat.S_ISREG(found.st_mode):
             raise ValueError("is not a file; the path of one")
         if not found.st_size:

@@ -75,6 +75,11 @@ def _locate(value: object, info: ValidationInfo) -> Path:
     return locate(units.text(value))
 
 
+def _locate_folder(value: object, info: ValidationInfo) -> Path:
+    locate: Callable[[str], Path] = (info.context or {}).get("locate_folder", Path)
+    return locate(units.text(value))
+
+
 def _algorithm(value: object) -> str:
     if value == "none":
         raise ValueError("would accept tokens that nobody signed; one of " + ", ".join(_ALGORITHMS))
@@ -92,6 +97,7 @@ def _usual_algorithms(token: dict[str, Any]) -> tuple[str, ...]:
 Name = Annotated[str, PlainValidator(units.name), Field(examples=["main"])]
 Text = Annotated[str, PlainValidator(units.text)]
 File = Annotated[Path, PlainValidator(_locate), Field(examples=["secrets/key"])]
+FileOrFolder = Annotated[Path, PlainValidator(_locate_folder), Field(examples=["rules"])]
 Bind = Annotated[Address, PlainValidator(units.bind), Field(examples=["127.0.0.1:6650"])]
 Broker = Annotated[Address, PlainValidator(units.broker)]
 HostPattern = Annotated[str, PlainValidator(units.host_pattern)]
@@ -261,6 +267,8 @@ class Deadlines(Part):
     silent: Annotated[float, _within(units.seconds, "1s", "1h")] = 90.0
     # For what a peer could not take at once. Clients and brokers give each other 60 s for a word.
     stalled: Annotated[float, _within(units.seconds, "1s", "1h")] = 60.0
+    # In the queue of a producer above its limit. Clients give up after 30 s, and send again.
+    held: Annotated[float, _within(units.seconds, "1s", "10m")] = 20.0
     # Moving a client takes milliseconds, and waits 4 s for a broker that does not answer. Well
     # below the 30 s that Kubernetes waits before it kills.
     grace: Annotated[float, _within(units.seconds, 0, "10m")] = 20.0
@@ -275,6 +283,8 @@ class Limits(Part):
     handshake_frame: Annotated[int, _within(units.size, "1KiB", "5MiB")] = 64 * KIB
     # A broker's own bound is 5 MiB of payload; metadata come on top.
     collected_frame: Annotated[int, _within(units.size, "64KiB", "64MiB")] = 6 * MIB
+    # Of one producer above its limit: a thousand messages of 4 KB, as most clients have on the way.
+    held: Annotated[int, _within(units.size, "64KiB", "1GiB")] = 4 * MIB
     # All bytes that wait for slow peers, decisions or allowance; beyond it reading stops.
     buffered: Annotated[int, _within(units.size, "1MiB", "64GiB")] = 256 * MIB
 
@@ -323,3 +333,5 @@ class Configuration(Part):
     limits: Limits = Limits()
     data_plane: DataPlane = DataPlane()
     log: Log = Log()
+    # Without any nothing is limited.
+    rules: Annotated[tuple[FileOrFolder, ...], _ENTRIES] = ()

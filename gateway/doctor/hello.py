@@ -9,6 +9,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from enum import Enum
 from struct import Struct
+from typing import NamedTuple
 
 from gateway import __version__
 from gateway.brokers.learned import LearnedHosts
@@ -138,7 +139,17 @@ def _caller(mode: Mode, own: OwnCredential, shown: Credential) -> Caller:
     names = SealedNames(DOCTOR, [SealKey.random()])
     parts = ClusterParts(names, LearnedHosts(), own, AccountBook(), ClusterFigures())
     listener = Listener(ListenerGate(parts, {}), mode, version=VERSION)
-    return Caller(listener, Client(connect, Principal(DOCTOR, verified=True), shown))
+    return Caller(listener, Client(connect, Principal(DOCTOR, verified=True), shown, _ORIGIN))
+
+
+class _Here(NamedTuple):
+    """See `contract.Origin`."""
+
+    id: int = 0
+    host: str = ""
+
+
+_ORIGIN = _Here()
 
 
 # -- the conversation ------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from gateway.front.side import SideConnections
 
 if TYPE_CHECKING:
     from gateway.front.server import Server
+    from gateway.wire.contract import Address
 
 
 class Connection:
@@ -15,7 +16,12 @@ class Connection:
 
     __slots__ = ("began", "client", "id", "server", "side")
 
-    def __init__(self, id: int, server: Server, client: str, began: float) -> None:
+    @property
+    def host(self) -> str:
+        """See `contract.Origin`."""
+        return self.client.host
+
+    def __init__(self, id: int, server: Server, client: Address, began: float) -> None:
         self.id = id
         self.server = server
         self.client = client

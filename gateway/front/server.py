@@ -175,7 +175,7 @@ class Server:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             self._prepare(sock)
-            connection = Connection(next(self._ids), self, str(Address(*peer[:2])), self._clock())
+            connection = Connection(next(self._ids), self, Address(*peer[:2]), self._clock())
             self.figures.accepted += 1
             self.figures.opening += 1
             nursery.start_soon(self._open, connection, sock)
@@ -212,12 +212,12 @@ class Server:
         """Have the opening conversation; None: the plane has the pair."""
         if self.figures.opening + self.figures.open > self.settings.connections:
             return Refused(EndReason.TOO_MANY_CONNECTIONS, self.entry.refuse(_FULL))
-        trace = self._tracing.of(connection.id, connection.client)
+        trace = self._tracing.of(connection)
         deadline = trio.current_time() + self.settings.handshake
         watch = None if trace is None else opening_watch(self.entry, trace)
         conversation = Conversation(deadline, self._reach, leg, watch)
         try:
-            outcome = await conversation.run(self.entry.open())
+            outcome = await conversation.run(self.entry.open(connection))
             if isinstance(outcome, Opened):
                 session = self.entry.traced(outcome.session, trace) if trace else outcome.session
                 self._opened(connection, leg, conversation.legs[Peer.BROKER], session)
@@ -282,7 +282,7 @@ class Server:
             "connection_ended",
             listener=self.settings.name,
             connection=connection.id,
-            client=connection.client,
+            client=str(connection.client),
             reason=reason.value,
             seconds=round(self._clock() - connection.began, 3),
             **({"detail": detail} if detail else {}),

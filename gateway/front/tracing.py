@@ -8,7 +8,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address
 import structlog
 
 from gateway.front.conversation import Watch
-from gateway.wire.contract import Direction, Entry, Trace
+from gateway.wire.contract import Direction, Entry, Origin, Trace
 
 
 class Tracing:
@@ -21,16 +21,16 @@ class Tracing:
         self._everything = everything
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
-    def of(self, connection: int, client: str) -> Trace | None:
-        """How to trace this connection; None: not at all. `client`: `address:port`."""
-        if not self._everything and not self._chosen(client):
+    def of(self, origin: Origin) -> Trace | None:
+        """How to trace a connection; None: not at all."""
+        if not self._everything and not self._chosen(origin.host):
             return None
 
         def trace(direction: Direction, frame: str, size: int, decision: str) -> None:
             way = direction.name.lower()
             self._log.info(
                 "frame",
-                connection=connection,
+                connection=origin.id,
                 direction=way,
                 frame=frame,
                 size=size,
@@ -39,10 +39,10 @@ class Tracing:
 
         return trace
 
-    def _chosen(self, client: str) -> bool:
+    def _chosen(self, host: str) -> bool:
         if not self._networks:
             return False
-        address = ip_address(client.rpartition(":")[0].strip("[]").partition("%")[0])
+        address = ip_address(host.partition("%")[0])
         return any(address in network for network in self._networks)
 
 

@@ -1,4 +1,10 @@
-"""Frames that wait for their account's allowance."""
+"""Frames that wait for their account's allowance, and the bounds of waiting.
+
+A queue that is full is *cut*: what comes behind is thrown away, up to the moment when all before
+it has passed and the producer is reset. The client then sends again what has no receipt, so
+nothing is lost, and it does so no more often than a full queue takes to pass: a reset at the bound
+itself would bring all of it back at once, again and again.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +16,34 @@ from gateway.wire.contract import Account
 if TYPE_CHECKING:
     from gateway.plane.memory import Memory
 
+LEAST = 64 * 1024
+"""Bytes that each account may have waiting, however much of the plane's memory others have."""
+
+
+class _Queue:
+    """`frames`: when they came, and whole frames, one or more. `size`: their bytes."""
+
+    __slots__ = ("cut", "frames", "size")
+
+    def __init__(self) -> None:
+        self.frames: deque[tuple[float, bytes]] = deque()
+        self.size = 0
+        self.cut = False
+
 
 class HeldFrames:
     """One queue for each held account of a pair, in the order of arrival.
 
-    While an account's queue is not empty the account has no allowance: nothing overtakes it.
+    While an account has a queue it has no allowance: nothing overtakes it. `bound`: bytes of one
+    queue.
     """
 
-    __slots__ = ("_memory", "_queues")
+    __slots__ = ("_bound", "_memory", "_queues")
 
-    def __init__(self, memory: Memory) -> None:
-        self._queues: dict[Account, deque[bytes]] = {}
+    def __init__(self, memory: Memory, bound: int) -> None:
+        self._queues: dict[Account, _Queue] = {}
         self._memory = memory
+        self._bound = bound
 
     def __contains__(self, account: Account) -> bool:
         return account in self._queues
@@ -29,27 +51,66 @@ class HeldFrames:
     @property
     def size(self) -> int:
         """Bytes of all frames."""
-        return sum(len(frame) for queue in self._queues.values() for frame in queue)
+        return sum(queue.size for queue in self._queues.values())
 
-    def put(self, account: Account, frame: bytes) -> None:
-        self._queues.setdefault(account, deque()).append(frame)
-        self._memory.used += len(frame)
-        account.hold()
-
-    def take(self, account: Account) -> bytes | None:
-        """The oldest frame, if the account may pass it now."""
+    def since(self, account: Account) -> float | None:
+        """When the oldest frame came; None: nothing waits."""
         queue = self._queues.get(account)
-        if not queue or account.held:
+        return queue.frames[0][0] if queue and queue.frames else None
+
+    def is_spent(self, account: Account) -> bool:
+        """All passed that was in a queue, and what came behind it was thrown away."""
+        queue = self._queues.get(account)
+        return queue is not None and queue.cut and not queue.frames
+
+    def put(self, account: Account, frames: bytes, now: float) -> None:
+        """Have whole frames wait; or throw them away, where too much waits already."""
+        account.hold()
+        queue = self._queues.get(account)
+        if queue is None:
+            queue = self._queues[account] = _Queue()
+        queue.cut = queue.cut or self._is_full(queue, len(frames))
+        if not queue.cut:
+            queue.frames.append((now, frames))
+            self._grow(account, queue, len(frames))
+
+    def _is_full(self, queue: _Queue, more: int) -> bool:
+        if not queue.frames:
+            return False  # one frame of any size is let wait
+        of_all = self._memory.held + more > self._memory.held_bound
+        return queue.size + more > (LEAST if of_all else self._bound)
+
+    def first(self, account: Account) -> bytes | None:
+        """The frames that came first, if the account may pass one now."""
+        queue = self._queues.get(account)
+        if queue is None or not queue.frames or account.held:
             return None
-        frame = queue.popleft()
-        self._memory.used -= len(frame)
-        if not queue:
+        return queue.frames[0][1]
+
+    def passed(self, account: Account, size: int) -> None:
+        """So many bytes of the first frames wait no more."""
+        queue = self._queues[account]
+        came, frames = queue.frames.popleft()
+        self._grow(account, queue, -size)
+        if size < len(frames):
+            queue.frames.appendleft((came, frames[size:]))
+        elif not queue.frames and not queue.cut:
             del self._queues[account]
-        return frame
 
     def discard(self, account: Account) -> None:
-        self._memory.used -= sum(map(len, self._queues.pop(account, ())))
+        """Throw away what waits."""
+        queue = self._queues.pop(account, None)
+        if queue is not None:
+            self._grow(account, queue, -queue.size)
 
-    def clear(self) -> None:
-        for account in tuple(self._queues):
+    def clear(self) -> tuple[Account, ...]:
+        """Throw away all that waits; answers whose it was."""
+        accounts = tuple(self._queues)
+        for account in accounts:
             self.discard(account)
+        return accounts
+
+    def _grow(self, account: Account, queue: _Queue, by: int) -> None:
+        queue.size += by
+        account.queued = queue.size
+        self._memory.hold(by)

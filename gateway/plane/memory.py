@@ -14,12 +14,24 @@ class Memory:
     pump reads on until it falls: what is kept was already received, so it can only shrink.
     Above `ample` each read is a small one: peers that do not read fill the first half, and would
     stop everybody else too if the other half did not go far.
+    `held`: those that wait for allowance, `held_bound` what they may be: a tenant above its limit
+    stops nobody else.
     `full_since`: when a pump first found it so, and none found it otherwise since.
 
     The buffer is received into and scanned within one call; it is never lent.
     """
 
-    __slots__ = ("ample", "bound", "buffer", "full_since", "size", "used", "view")
+    __slots__ = (
+        "ample",
+        "bound",
+        "buffer",
+        "full_since",
+        "held",
+        "held_bound",
+        "size",
+        "used",
+        "view",
+    )
 
     def __init__(self, buffer_size: int, bound: int) -> None:
         self.size = buffer_size
@@ -27,8 +39,14 @@ class Memory:
         self.view = memoryview(self.buffer)
         self.bound = bound
         self.ample = bound // 2
-        self.used = 0
+        self.held_bound = bound // 4
+        self.used = self.held = 0
         self.full_since: float | None = None
+
+    def hold(self, size: int) -> None:
+        """So many bytes more wait for allowance, or less."""
+        self.held += size
+        self.used += size
 
     @property
     def full(self) -> bool:

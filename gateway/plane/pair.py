@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from gateway.errors import PeerError
 from gateway.plane.deadlines import Cancellable
-from gateway.plane.hold import HeldFrames
 from gateway.plane.pump import Pump
+from gateway.plane.waiting import Waiting
 from gateway.wire.contract import (
     Account,
     Block,
@@ -58,8 +58,8 @@ class Pair:
         "_blocks",
         "_empty_since",
         "_expires",
-        "_held",
         "_reactor",
+        "_waiting",
         "_watch",
         "broker",
         "client",
@@ -87,7 +87,7 @@ class Pair:
             Pump(self, Direction.TO_BROKER, (client, broker), to_broker, memory),
             Pump(self, Direction.TO_CLIENT, (broker, client), to_client, memory),
         )
-        self._held: HeldFrames | None = None
+        self._waiting: Waiting | None = None
         self._blocks: dict[int, Pump] | None = None
 
     # -- decisions ---------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class Pair:
             case Inject(direction, data):
                 self.pumps[direction].inject(data)
             case Hold(account):
-                self._hold(account, frame)
+                self._hold(account, frame, now)
             case Discard(account):
                 self._discard(account)
             case Pause(direction, until):
@@ -144,33 +144,39 @@ class Pair:
 
     # -- holding, pausing --------------------------------------------------------------------
 
-    def _hold(self, account: Account, frame: bytes) -> None:
-        if self._held is None:
-            self._held = HeldFrames(self._reactor.memory)
-        self._held.put(account, frame)
+    def _hold(self, account: Account, frame: bytes, now: float) -> None:
+        if self._waiting is None:
+            self._waiting = Waiting(self, self._reactor)
+        self._waiting.put(account, frame, now)
 
     def _discard(self, account: Account) -> None:
-        if self._held is not None:
-            self._held.discard(account)
+        if self._waiting is not None:
+            self._waiting.discard(account)
 
     def grant(self, account: Account, messages: int, size: int, now: float) -> None:
         """Raise an account's allowance; what it has in the queue goes first, at a frame border."""
-        if self._held is None or account not in self._held:
+        waiting = self._waiting
+        if waiting is None:
             account.grant(messages, size)
             return
 
-        def release() -> None:
-            account.grant(messages, size)
-            while self._held is not None and not self.over:
-                frame = self._held.take(account)
-                if frame is None:
-                    return
-                self.pumps[Direction.TO_BROKER].release(frame, now)
+        def grant() -> None:
+            waiting.grant(account, messages, size, now)
 
         try:
-            self.pumps[Direction.TO_BROKER].at_border(release)
+            self.pumps[Direction.TO_BROKER].at_border(grant)
+        except PeerError as error:
+            self.violated(Direction.TO_BROKER, error)
         except Exception as error:
             self._reactor.crash(self, error)
+
+    def reset(self, account: Account, now: float) -> bool:
+        """One step of having the client open a producer again; whether there are more."""
+        effects = self.session.reset(account)
+        if effects is None:
+            return False
+        self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
+        return True
 
     def _pause(self, pump: Pump, until: float) -> None:
         def pause() -> None:
@@ -226,7 +232,7 @@ class Pair:
     def kept(self) -> int:
         """Bytes that the plane's memory holds for this pair."""
         parts = (*self.pumps, self.client, self.broker)
-        return sum(part.kept for part in parts) + (self._held.size if self._held else 0)
+        return sum(part.kept for part in parts) + (self._waiting.size if self._waiting else 0)
 
     def short_of_memory(self, now: float) -> None:
         """A pump of this pair does not read because of it."""
@@ -292,8 +298,9 @@ class Pair:
         whole = self.pumps[Direction.TO_CLIENT].scanner.owed == 0
         for pump in self.pumps:
             pump.close()
-        if self._held is not None:
-            self._held.clear()
+        if self._waiting is not None:
+            self._waiting.clear()
+            self._waiting = None
         farewell = self._take_leave(reason, farewell, detail)
         self._reactor.part(self, reason, farewell if whole else b"", detail)
 

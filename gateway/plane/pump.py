@@ -309,21 +309,16 @@ class Pump:
         """Send in place of the stop frame that is being decided: at a border by its nature."""
         self._emit(frame)
 
-    def release(self, frame: bytes, now: float) -> None:
-        """Scan and send one whole frame that was held; to be called at a border.
+    def release(self, frames: bytes) -> int:
+        """Scan and send whole frames that were held, at a border. Answers how many bytes passed;
+        what comes behind them is a stop frame.
 
         Not by way of the shared buffer, which may be in use, and not behind what is carried,
         which came later.
         """
-        try:
-            cleared = self._scan(bytearray(frame), 0, len(frame))
-        except PeerError as error:
-            self.pair.violated(self.direction, error)
-            return
-        if cleared:
-            self._emit(frame)
-        else:
-            self.pair.decide(self.direction, frame, now)
+        cleared = self._scan(bytearray(frames), 0, len(frames))
+        self._emit(frames[:cleared])
+        return cleared
 
     def inject(self, frames: bytes) -> None:
         """Send at the next frame border."""

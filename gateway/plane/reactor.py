@@ -37,7 +37,7 @@ from gateway.plane.linger import Lingering
 from gateway.plane.memory import Memory
 from gateway.plane.pair import Pair
 from gateway.plane.pump import Pump
-from gateway.wire.contract import Denial, EndReason, Job, Peer, Session
+from gateway.wire.contract import Account, Denial, EndReason, Job, Peer, Session
 
 EVENTS_AT_ONCE = 256
 """Events taken from the kernel by one call: enough to make it cheap, few enough to be fresh."""
@@ -70,6 +70,9 @@ class PlaneSettings:
     `stalled`: how long a peer may take for what could not be sent at once, one chunk at the most.
     Most clients, and brokers, give the other side 60 s to say a word.
     `memory`: bound on all bytes that are kept, see `Memory`.
+    `held`: bytes of one producer that may wait for its allowance. A thousand messages of 4 KB:
+    most clients have no more on the way.
+    `held_for`: how long they may. Clients give a SEND 30 s.
     `linger`: how long a peer may take for its last bytes when a pair ends.
     """
 
@@ -79,6 +82,8 @@ class PlaneSettings:
     silent: float = 90.0
     stalled: float = 60.0
     memory: int = 256 * 1024 * 1024
+    held: int = 4 * 1024 * 1024
+    held_for: float = 20.0
     linger: float = 1.0
 
 
@@ -109,6 +114,7 @@ class Reactor:
         self.memory = Memory(self.settings.buffer, self.settings.memory)
         self.deadlines = Deadlines(self._rearm)
         self.pairs: set[Pair] = set()
+        self.holding: dict[Account, Pair] = {}  # in which pair an account has frames that wait
         self._parted: list[Pair] = []  # over, and to be taken apart
         self.turns = 0
         self.clock = clock
@@ -157,6 +163,14 @@ class Reactor:
             pair.resume(token, result, self.clock())
         except Exception as error:
             self.crash(pair, error)
+
+    def grant(self, account: Account, messages: int, size: int) -> None:
+        """Raise an account's allowance, and let pass what waited for it. Raises nothing."""
+        pair = self.holding.get(account)
+        if pair is None:
+            account.grant(messages, size)
+        else:
+            pair.grant(account, messages, size, self.clock())
 
     def leave(self, pair: Pair) -> None:
         """The gateway stops: take one more step of moving this pair's client elsewhere."""

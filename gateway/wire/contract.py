@@ -123,6 +123,16 @@ class Action(StrEnum):
     LOOKUP = "lookup"
 
 
+class Origin(Protocol):
+    """Where a client is. `id`: of its connection, in this process. `host`: its address."""
+
+    @property
+    def id(self) -> int: ...
+
+    @property
+    def host(self) -> str: ...
+
+
 # -- accounts --------------------------------------------------------------------------------
 
 ENDLESS = 1 << 62
@@ -138,7 +148,8 @@ class Account:
     puts them at the counters, and an account that nothing limits has ceilings it never reaches.
 
     `messages` counts what batches hold, `surplus` those beyond the first of each frame.
-    Written by the scanner, its ceilings by policy, read by telemetry.
+    `queued`: bytes that wait for allowance. Counts are written by the scanner, ceilings by policy,
+    `queued` by the plane; telemetry reads them.
     `generation` is that of the rules which admitted it.
     """
 
@@ -149,6 +160,7 @@ class Account:
         "generation",
         "messages",
         "messages_ceiling",
+        "queued",
         "receipts",
         "surplus",
         "topic",
@@ -158,7 +170,7 @@ class Account:
         self.topic = topic
         self.action = action
         self.generation = generation
-        self.messages = self.surplus = self.bytes = self.receipts = 0
+        self.messages = self.surplus = self.bytes = self.receipts = self.queued = 0
         self.messages_ceiling = self.bytes_ceiling = ENDLESS
 
     @property
@@ -347,7 +359,7 @@ class Entry(Protocol):
         """Bytes of the whole frame that begins so; 0: more of it is needed to tell."""
         ...
 
-    def open(self) -> Opening:
+    def open(self, origin: Origin) -> Opening:
         """The conversation of one new client connection."""
         ...
 
@@ -440,57 +452,4 @@ class Session(Protocol):
 
     def close(self) -> None:
         """The pair is over: give all accounts back."""
-        ...
-
-
-# -- gate ------------------------------------------------------------------------------------
-
-
-class LookupOutcome(StrEnum):
-    """How one topic lookup of a client ended."""
-
-    CONNECT = "connect"  # answered with a name of ours
-    FAILED = "failed"  # the broker's own no
-    REFUSED = "refused"  # ours
-
-
-class Gate(Protocol):
-    """What a session may ask. All answers come at once, from memory; what is slow is a `Job`."""
-
-    def authenticate(self, credential: Credential) -> Principal | Denial: ...
-
-    def credential(self) -> Credential | Denial:
-        """Our own, towards brokers."""
-        ...
-
-    def admit(self, action: Action, topic: str, principal: Principal) -> Account | Denial: ...
-
-    def release(self, account: Account) -> None:
-        """The producer or consumer of this account is gone; its counts stay."""
-        ...
-
-    def advertise(self, broker: Address) -> str | Denial:
-        """The name that stands for a broker towards clients."""
-        ...
-
-    def alias(self, broker: Address) -> str | Denial:
-        """Another name of a broker, which no client has met: of use when this gateway stops."""
-        ...
-
-    def migrated(self, broker: Address) -> Address | Denial:
-        """The gateway in front of another cluster, to which a topic has gone with this broker."""
-        ...
-
-    def open(self, name: str) -> Address | Denial:
-        """The broker that an advertised name stands for, or an alias."""
-        ...
-
-    def clean(self, text: str) -> str:
-        """The text without any broker's address."""
-        ...
-
-    def looked_up(self, outcome: LookupOutcome) -> None: ...
-
-    def redirected(self) -> None:
-        """A lookup answer sent us to another broker."""
         ...

@@ -6,7 +6,7 @@ from gateway.wire.contract import Credential, Denial, Principal, Refusal
 from gateway.wire.pulsar.context import Bounds, Client, Listener, Mode
 from tests.fuzz.source import Source
 from tests.playbooks.frames import connect, read
-from tests.playbooks.gate import FakeGate
+from tests.playbooks.gate import FakeGate, FakeOrigin
 from tests.playbooks.script import listener
 
 TIGHT = Bounds(collected=100_000, handles=4, lookups=3, lookup_bytes=600, rounds=3)
@@ -32,4 +32,5 @@ def drawn_client(source: Source, mode: Mode) -> Client:
     """Alice, known in one way or another."""
     verified = mode is not Mode.PASS_THROUGH
     hello, credential = read(connect()).connect, Credential("token", b"alice's token")
-    return Client(hello, Principal("alice", verified), credential, vouched=source.odd(8))
+    alice, vouched = Principal("alice", verified), source.odd(8)
+    return Client(hello, alice, credential, FakeOrigin(), vouched=vouched)

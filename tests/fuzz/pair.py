@@ -112,6 +112,7 @@ class Pair:
         queue = self._held.get(account)
         while queue and not account.held and not self.over:
             frame = queue.popleft()
+            account.queued -= len(frame)
             if not queue:
                 self._held.pop(account, None)
             self._again(frame)
@@ -169,8 +170,10 @@ class Pair:
             case Hold(account):
                 assert account.held
                 self._held.setdefault(account, deque()).append(frame)
+                account.queued += len(frame)
             case Discard(account):
                 self._held.pop(account, None)
+                account.queued = 0
             case Start(job, token):
                 assert isinstance(job, Chase)
                 assert token not in self.jobs

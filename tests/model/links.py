@@ -28,7 +28,7 @@ from gateway.wire.contract import (
 from gateway.wire.pulsar.context import Client, Mode
 from gateway.wire.pulsar.session import PulsarSession
 from tests.playbooks.frames import connect, read
-from tests.playbooks.gate import BROKER_1, FakeGate
+from tests.playbooks.gate import BROKER_1, FakeGate, FakeOrigin
 from tests.playbooks.script import listener
 
 Frames = deque[bytes]
@@ -95,10 +95,13 @@ class Gateway(Direct):
         super().__init__()
         self.gate = FakeGate()
         client = Client(
-            read(connect()).connect, Principal("alice", verified=False), Credential("token", b"x")
+            read(connect()).connect,
+            Principal("alice", verified=False),
+            Credential("token", b"x"),
+            FakeOrigin(),
         )
         self.session = PulsarSession(listener(self.gate, Mode.PASS_THROUGH), client, BROKER_1)
-        self.held = HeldFrames(Memory(1, 1 << 30))
+        self.held = HeldFrames(Memory(1, 1 << 30), 1 << 30)
         self._resetting: list[Account] = []
         self._waiting: dict[Direction, Frames] = {way: deque() for way in Direction}
         self._out = {Direction.TO_BROKER: self.to_broker, Direction.TO_CLIENT: self.to_client}
@@ -142,7 +145,7 @@ class Gateway(Direct):
             case Inject(direction, data):
                 self._out[direction].append(data)
             case Hold(account):
-                self.held.put(account, frame)
+                self.held.put(account, frame, 0.0)
             case Discard(account):
                 self.held.discard(account)
             case _:
@@ -157,7 +160,8 @@ class Gateway(Direct):
 
     def grant(self, account: Account, messages: int) -> None:
         account.grant(messages)
-        while (frame := self.held.take(account)) is not None:
+        while (frame := self.held.first(account)) is not None:
+            self.held.passed(account, len(frame))
             self._pass(Direction.TO_BROKER, frame)
 
     def grant_all(self) -> None:

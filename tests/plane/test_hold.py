@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from gateway.plane.hold import HeldFrames
+from gateway.plane.hold import LEAST, HeldFrames
 from gateway.plane.memory import Memory
 from gateway.wire.contract import Account, Action
+
+BOUND = 2 * LEAST
 
 
 @pytest.fixture
@@ -16,59 +20,130 @@ def memory() -> Memory:
 
 @pytest.fixture
 def held(memory: Memory) -> HeldFrames:
-    return HeldFrames(memory)
+    return HeldFrames(memory, BOUND)
+
+
+def producing() -> Account:
+    return Account("topic", Action.PRODUCE)
 
 
 @pytest.fixture
 def account() -> Account:
-    return Account("topic", Action.PRODUCE)
+    return producing()
+
+
+def taken(held: HeldFrames, account: Account) -> Iterator[bytes]:
+    """Have all pass that may."""
+    while (frames := held.first(account)) is not None:
+        held.passed(account, len(frames))
+        yield frames
 
 
 def test_a_held_frame_takes_the_allowance_away(held: HeldFrames, account: Account) -> None:
-    held.put(account, b"one")
+    held.put(account, b"one", 0.0)
     assert account in held
     assert account.held
-    assert held.take(account) is None
+    assert account.queued == 3
+    assert held.first(account) is None
 
 
-def test_frames_are_taken_in_their_order(held: HeldFrames, account: Account) -> None:
+def test_frames_pass_in_their_order(held: HeldFrames, account: Account) -> None:
     for frame in (b"one", b"two", b"three"):
-        held.put(account, frame)
+        held.put(account, frame, 0.0)
     account.grant()
-    assert [held.take(account) for _ in range(4)] == [b"one", b"two", b"three", None]
+    assert list(taken(held, account)) == [b"one", b"two", b"three"]
     assert account not in held
+    assert account.queued == 0
+
+
+def test_what_has_not_passed_of_frames_stays_first(held: HeldFrames, account: Account) -> None:
+    held.put(account, b"onetwo", 1.0)
+    held.put(account, b"three", 2.0)
+    account.grant()
+    held.passed(account, 3)
+    assert held.since(account) == 1.0
+    assert list(taken(held, account)) == [b"two", b"three"]
 
 
 def test_held_frames_are_counted_until_they_go(
     held: HeldFrames, account: Account, memory: Memory
 ) -> None:
-    held.put(account, b"12345")
-    held.put(account, b"678")
-    assert memory.used == held.size == 8
+    held.put(account, b"12345", 0.0)
+    held.put(account, b"678", 0.0)
+    assert memory.used == memory.held == held.size == account.queued == 8
     account.grant()
-    held.take(account)
-    assert memory.used == held.size == 3
+    held.passed(account, 5)
+    assert memory.used == memory.held == held.size == account.queued == 3
     held.discard(account)
-    assert memory.used == held.size == 0
+    assert memory.used == memory.held == held.size == account.queued == 0
 
 
 def test_discarding_leaves_other_accounts(
     held: HeldFrames, account: Account, memory: Memory
 ) -> None:
-    other = Account("other", Action.PRODUCE)
-    held.put(account, b"12345")
-    held.put(other, b"678")
+    other = producing()
+    held.put(account, b"12345", 0.0)
+    held.put(other, b"678", 0.0)
     held.discard(account)
     held.discard(account)
     other.grant()
-    assert held.take(account) is None
-    assert held.take(other) == b"678"
+    assert held.first(account) is None
+    assert list(taken(held, other)) == [b"678"]
     assert memory.used == 0
 
 
 def test_clearing_leaves_nothing(held: HeldFrames, account: Account, memory: Memory) -> None:
-    held.put(account, b"12345")
-    held.put(Account("other", Action.PRODUCE), b"678")
-    held.clear()
+    held.put(account, b"12345", 0.0)
+    held.put(producing(), b"678", 0.0)
+    assert len(held.clear()) == 2
     assert account not in held
-    assert memory.used == 0
+    assert memory.used == memory.held == 0
+
+
+def test_the_oldest_frame_has_an_age(held: HeldFrames, account: Account) -> None:
+    assert held.since(account) is None
+    held.put(account, b"one", 7.0)
+    held.put(account, b"two", 8.0)
+    assert held.since(account) == 7.0
+    account.grant()
+    held.passed(account, 3)
+    assert held.since(account) == 8.0
+
+
+# -- bounds ------------------------------------------------------------------------------------
+
+
+def test_behind_a_full_queue_all_is_thrown_away_until_it_is_spent(
+    held: HeldFrames, account: Account, memory: Memory
+) -> None:
+    kept, small = b"a" * BOUND, b"b"
+    held.put(account, kept, 0.0)
+    held.put(account, small, 1.0)
+    assert held.size == memory.held == BOUND
+    account.grant()
+    held.passed(account, BOUND - 1)
+    held.put(account, small, 2.0)  # there is room again, but something before it is missing
+    assert held.size == 1
+    assert not held.is_spent(account)
+    account.grant()
+    held.passed(account, 1)
+    assert held.is_spent(account)
+    assert account in held
+    held.discard(account)
+    assert account not in held
+
+
+def test_a_first_frame_of_any_size_waits(held: HeldFrames, account: Account) -> None:
+    held.put(account, b"a" * (BOUND + 1), 0.0)
+    assert held.size == BOUND + 1
+
+
+def test_when_all_have_too_much_waiting_each_has_little(
+    held: HeldFrames, account: Account, memory: Memory
+) -> None:
+    memory.hold(memory.held_bound)
+    held.put(account, b"a" * LEAST, 0.0)
+    held.put(account, b"b", 1.0)
+    account.grant()
+    assert list(taken(held, account)) == [b"a" * LEAST]
+    assert held.is_spent(account)

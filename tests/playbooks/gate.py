@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import NamedTuple
 
 from gateway.wire.contract import (
     Account,
@@ -10,10 +11,10 @@ from gateway.wire.contract import (
     Address,
     Credential,
     Denial,
-    LookupOutcome,
     Principal,
     Refusal,
 )
+from gateway.wire.gate import Ask, LookupOutcome
 
 OWN = Credential("token", b"the gateway's token")
 BROKER_1 = Address("broker-1.internal", 6650)
@@ -33,13 +34,22 @@ UNKNOWN_NAME = Denial(Refusal.TARGET, "unknown broker name")
 TOO_LONG = Denial(Refusal.UNSUPPORTED, "the broker's name is too long to be hidden")
 
 
+class FakeOrigin(NamedTuple):
+    """See `contract.Origin`."""
+
+    id: int = 1
+    host: str = "192.0.2.7"
+
+
 class FakeGate:
     """See `contract.Gate`. Knows two brokers, and tokens like `alice's token`."""
 
     def __init__(self) -> None:
         self.own: Credential | Denial = OWN
         self.names = {BROKER_1: NAME_1, BROKER_2: NAME_2}
+        self.asked: list[Ask] = []
         self.admitted: list[Account] = []
+        self.lending: set[Account] = set()  # who may pass one message more whenever it asks
         self.released: list[Account] = []
         self.outcomes: Counter[LookupOutcome] = Counter()
         self.redirects = 0
@@ -61,13 +71,19 @@ class FakeGate:
     def credential(self) -> Credential | Denial:
         return self.own
 
-    def admit(self, action: Action, topic: str, principal: Principal) -> Account | Denial:
-        if topic.endswith("forbidden"):
+    def admit(self, ask: Ask) -> Account | Denial:
+        self.asked.append(ask)
+        if ask.name.endswith("forbidden"):
             return FORBIDDEN
-        account = Account(topic, action)
-        if action is not Action.LOOKUP:
+        account = Account(ask.name, ask.action)
+        if ask.action is not Action.LOOKUP:
             self.admitted.append(account)
         return account
+
+    def wants(self, account: Account) -> bool:
+        if account in self.lending:
+            account.grant(1)
+        return not account.held
 
     def release(self, account: Account) -> None:
         self.released.append(account)

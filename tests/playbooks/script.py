@@ -43,7 +43,7 @@ from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import PulsarSession
 
 from .frames import connect, read
-from .gate import BROKER_1, FakeGate
+from .gate import BROKER_1, FakeGate, FakeOrigin
 
 VERSION = "gateway/test"
 PASS_THROUGH, VERIFY, FORWARD_TOO = Mode.PASS_THROUGH, Mode.VERIFY, Mode.VERIFY_AND_FORWARD
@@ -131,6 +131,7 @@ class Play:
             read(connect()).connect,
             Principal("alice", verified=mode is not PASS_THROUGH, expires_at=1000.0),
             Credential("token", b"alice's token"),
+            FakeOrigin(),
         )
         self.session = PulsarSession(self.listener, self.hello, BROKER_1, max_message_size)
 
@@ -150,7 +151,16 @@ class Play:
             assert scanner.owed == 0
             return Outcome(None)
         assert (cleared, scanner.stop) == (0, len(frame))
-        return Outcome(self.session.decide(direction, frame, now=0.0))
+        effects = self.session.decide(direction, frame, now=0.0)
+        for effect in effects:
+            if isinstance(effect, Hold):
+                effect.account.queued += len(frame)
+        return Outcome(effects)
+
+    def release(self) -> None:
+        """The latest account may go on, and what waited for that has passed."""
+        self.account.grant()
+        self.account.queued = 0
 
     def reset(self) -> Outcome:
         """A limit has the latest producer opened again, and this is the next step of that."""
@@ -251,7 +261,7 @@ class Talk:
 
 def opening(mode: Mode = PASS_THROUGH, gate: FakeGate | None = None, **settings: Any) -> Talk:
     """The opening conversation of a listener."""
-    return Talk(open_pair(listener(gate or FakeGate(), mode, **settings)))
+    return Talk(open_pair(listener(gate or FakeGate(), mode, **settings), FakeOrigin()))
 
 
 FEW = Bounds(handles=2, lookups=2, rounds=3)

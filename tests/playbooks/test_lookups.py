@@ -6,16 +6,14 @@ import pytest
 
 from gateway.errors import PeerError
 from gateway.wire.contract import (
-    Account,
     Action,
     Denial,
     Direction,
     Drop,
     Inject,
-    LookupOutcome,
-    Principal,
     Refusal,
 )
+from gateway.wire.gate import LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.context import Bounds
 
@@ -38,7 +36,7 @@ from .gate import (
     TOO_LONG,
     URL_1,
     URL_2,
-    FakeGate,
+    FakeOrigin,
 )
 from .script import FEW, Play
 
@@ -80,16 +78,11 @@ def test_the_gate_is_asked_for_each_lookup(play: Play) -> None:
 
 
 def test_lookups_are_admitted_for_the_clients_principal(play: Play) -> None:
-    asked: list[tuple[Action, str, Principal]] = []
-
-    class Curious(FakeGate):
-        def admit(self, action: Action, topic: str, principal: Principal) -> Account | Denial:
-            asked.append((action, topic, principal))
-            return super().admit(action, topic, principal)
-
-    play.gate.admit = Curious().admit  # type: ignore[method-assign]
     play.client(lookup(1)).forwards()
-    assert asked == [(Action.LOOKUP, TOPIC, play.hello.principal)]
+    (ask,) = play.gate.asked
+    assert (ask.action, ask.name, ask.principal) == (Action.LOOKUP, TOPIC, play.hello.principal)
+    assert ask.topic == ("public", "public/default", TOPIC, None)
+    assert ask.origin == FakeOrigin()
 
 
 def test_more_lookups_than_the_bound_are_refused_until_one_is_answered() -> None:

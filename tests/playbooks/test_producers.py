@@ -211,8 +211,15 @@ def test_a_clients_close_waits_behind_its_held_frames(play: Play) -> None:
     account.hold()
     play.client(send(1)).holds(account)
     play.client(close_producer(1, request=2)).gives(Hold(account))
-    account.grant()
+    play.release()
     play.client(send(1)).passes()
+    play.client(close_producer(1, request=2)).forwards()
+    play.broker(success(2)).gives(Forward(), play.over)
+
+
+def test_a_clients_close_waits_for_nothing_where_nothing_waits(play: Play) -> None:
+    """An hour, at a limit of one message an hour."""
+    opened(play).account.hold()
     play.client(close_producer(1, request=2)).forwards()
     play.broker(success(2)).gives(Forward(), play.over)
 
@@ -220,6 +227,7 @@ def test_a_clients_close_waits_behind_its_held_frames(play: Play) -> None:
 def test_a_close_with_an_id_of_ours_does_not_even_wait(play: Play) -> None:
     """It would be found when the gateway stops, where nobody is at fault any more."""
     opened(play).account.hold()
+    play.client(send(1)).happens()
     with pytest.raises(PeerError, match="beyond 2\\^63"):
         play.client(close_producer(1, request=1 << 63))
     play.leave().happens()
@@ -228,6 +236,7 @@ def test_a_close_with_an_id_of_ours_does_not_even_wait(play: Play) -> None:
 def test_a_close_that_waited_goes_on_when_the_broker_closes_first(play: Play) -> None:
     account = opened(play).account
     account.hold()
+    play.client(send(1)).holds(account)
     close = close_producer(1, request=2)
     play.client(close).gives(Hold(account))
     waiting = Inject(Direction.TO_BROKER, close)
@@ -238,6 +247,7 @@ def test_a_close_that_waited_goes_on_when_the_broker_closes_first(play: Play) ->
 def test_a_close_that_waited_goes_before_the_producer_that_follows_it(play: Play) -> None:
     over = opened(play).over
     play.account.hold()
+    play.client(send(1)).happens()
     close = close_producer(1, request=2)
     play.client(close).happens()
     waiting = Inject(Direction.TO_BROKER, close)

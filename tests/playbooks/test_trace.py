@@ -28,7 +28,7 @@ from .frames import (
     send,
     varint,
 )
-from .gate import URL_2, FakeGate
+from .gate import URL_2, FakeGate, FakeOrigin
 from .script import Play, listener
 
 SECRET = b"a secret"
@@ -171,5 +171,5 @@ def test_a_connection_that_is_not_heard_is_told_why() -> None:
 
 def test_an_entry_opens_by_hearing_the_client() -> None:
     entry = PulsarEntry(listener(FakeGate()))
-    assert next(entry.open()) == Receive(Peer.CLIENT)
+    assert next(entry.open(FakeOrigin())) == Receive(Peer.CLIENT)
     assert entry.describe(frame(Kind.PING)) == "PING"

@@ -109,7 +109,7 @@ def _whole_files() -> Iterator[Example]:
 
 
 def _is_of_rules(text: str) -> bool:
-    return re.search("^rules:", text, re.MULTILINE) is not None
+    return re.search("^rules:$", text, re.MULTILINE) is not None
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +157,8 @@ def _files(part: object, keys: Mapping[str, bytes]) -> Iterator[tuple[str, bytes
             yield value, b"a.token.here\n"
         elif key in ("secret_file", "file"):
             yield value, os.urandom(64)
+        elif key == "rules":
+            yield f"{value}/tenants.yaml", (ROOT / "rules" / "tenants.yaml").read_bytes()
         else:
             yield from _files(value, keys)
 

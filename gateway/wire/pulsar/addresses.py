@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from gateway.wire.contract import FORWARD, Address, Denial, Effects, Gate, Refusal, Replace
+from gateway.wire.contract import FORWARD, Address, Denial, Effects, Refusal, Replace
+from gateway.wire.gate import Gate
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import encode, kind_of
 from gateway.wire.pulsar.frames import Kind

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gateway.wire.contract import Address, Credential, Denial, Gate, Principal
+from gateway.wire.contract import Action, Address, Credential, Denial, Origin, Principal
+from gateway.wire.gate import Ask, Gate
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
 from gateway.wire.pulsar.addresses import Veil
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST, encode
+from gateway.wire.pulsar.topics import named
 
 
 class Mode(StrEnum):
@@ -71,19 +73,21 @@ class Client:
     is, and the credential, if any, is what that one was shown.
     """
 
-    __slots__ = ("_connect", "credential", "principal", "vouched")
+    __slots__ = ("_connect", "credential", "origin", "principal", "vouched")
 
     def __init__(
         self,
         connect: CommandConnect,
         principal: Principal,
         credential: Credential,
+        origin: Origin,
         *,
         vouched: bool = False,
     ) -> None:
         self.connect = connect
         self.principal = principal
         self.credential = credential
+        self.origin = origin
         self.vouched = vouched
 
     @property
@@ -93,6 +97,10 @@ class Client:
     @connect.setter
     def connect(self, connect: CommandConnect) -> None:
         self._connect = connect.SerializePartialToString()
+
+    def ask(self, action: Action, topic: str, subscription: str | None = None) -> Ask:
+        """What this client wants to do, for the gate."""
+        return Ask(action, topic, named(topic), self.principal, self.origin, subscription)
 
     def show(self, credential: Credential) -> None:
         """The client has a newer credential: later connections of ours use it."""

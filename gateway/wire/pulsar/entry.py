@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from struct import Struct
 
-from gateway.wire.contract import Denial, Opening, Session, Trace
+from gateway.wire.contract import Denial, Opening, Origin, Session, Trace
 from gateway.wire.pulsar.commands import NO_REQUEST, error
 from gateway.wire.pulsar.context import Listener
 from gateway.wire.pulsar.opening import open_pair
@@ -27,9 +27,9 @@ class PulsarEntry:
         total: int = _total(head)[0]
         return total + 4
 
-    def open(self) -> Opening:
+    def open(self, origin: Origin) -> Opening:
         """See `contract.Entry`."""
-        return open_pair(self.listener)
+        return open_pair(self.listener, origin)
 
     def refuse(self, denial: Denial) -> bytes:
         """See `contract.Entry`."""

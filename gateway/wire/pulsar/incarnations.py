@@ -25,6 +25,7 @@ from gateway.wire.contract import (
     Inject,
     Refusal,
 )
+from gateway.wire.gate import Ask
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandTopicMigrated
 from gateway.wire.pulsar.commands import (
     BUSY,
@@ -74,19 +75,21 @@ class Incarnations:
 
     def producer(self, command: BaseCommand, frame: bytes) -> Effects:
         request = command.producer
-        topic = text(request.topic)
-        return self._open(Action.PRODUCE, request.producer_id, request.request_id, topic)
+        ask = self._client.ask(Action.PRODUCE, text(request.topic))
+        return self._open(ask, request.producer_id, request.request_id)
 
     def subscribe(self, command: BaseCommand, frame: bytes) -> Effects:
         request = command.subscribe
-        topic = text(request.topic)
-        return self._open(Action.CONSUME, request.consumer_id, request.request_id, topic)
+        subscription = text(request.subscription)
+        ask = self._client.ask(Action.CONSUME, text(request.topic), subscription)
+        return self._open(ask, request.consumer_id, request.request_id)
 
-    def _open(self, action: Action, id: int, request_id: int, topic: str) -> Effects:
+    def _open(self, ask: Ask, id: int, request_id: int) -> Effects:
         check_request(request_id)
+        action = ask.action
         before = self.handles.table(action).get(id)
         ended = self._ended(before)
-        account = self._admitted(action, topic)
+        account = self._admitted(ask)
         if isinstance(account, Denial):
             return (*ended, Drop(), Inject(Direction.TO_CLIENT, error(request_id, account)))
         state = State.OPENING if before is None else State.REOPENING
@@ -95,12 +98,12 @@ class Incarnations:
             self._to_client.consumers[id] = account
         return (*ended, Forward())
 
-    def _admitted(self, action: Action, topic: str) -> Account | Denial:
+    def _admitted(self, ask: Ask) -> Account | Denial:
         if len(self.handles) >= self._listener.bounds.handles:
             return BUSY
-        if is_brokers_own(topic):
+        if is_brokers_own(ask.name):
             return _BROKERS_OWN
-        return self._listener.gate.admit(action, topic, self._client.principal)
+        return self._listener.gate.admit(ask)
 
     def producer_success(self, command: BaseCommand, frame: bytes) -> Effects:
         answer = command.producer_success
@@ -157,7 +160,7 @@ class Incarnations:
         close = command.close_producer
         check_request(close.request_id)
         handle = self.handles.producers.get(close.producer_id)
-        if handle is not None and handle.state is State.OPEN and handle.account.held:
+        if handle is not None and handle.state is State.OPEN and _keeps_waiting(handle.account):
             handle.close = frame  # an overtaken SEND would cost the client its connection
             return (Hold(handle.account),)
         return self._close(handle, close.request_id)
@@ -228,7 +231,7 @@ class Incarnations:
         if handle is None or handle.state is not State.OPEN:
             return DROP  # the client sends it again to whoever gives it a receipt
         account = handle.account
-        if account.held:
+        if account.held and not self._listener.gate.wants(account):
             return (Hold(account),)
         messages = max(1, command.send.num_messages)
         account.messages += messages
@@ -361,6 +364,11 @@ class Incarnations:
             return DROP
         told = Inject(Direction.TO_CLIENT, leaving.told(handle))
         return (Drop(), told, *self._ended(handle))
+
+
+def _keeps_waiting(account: Account) -> bool:
+    """Frames of it wait, and none of them may pass now."""
+    return account.held and account.queued > 0
 
 
 _BROKERS_OWN = Denial(Refusal.UNAUTHORIZED, "topics of tenant pulsar are the brokers' own")

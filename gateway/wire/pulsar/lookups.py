@@ -17,11 +17,11 @@ from gateway.wire.contract import (
     Drop,
     Effects,
     Inject,
-    LookupOutcome,
     Refusal,
     Replace,
     Start,
 )
+from gateway.wire.gate import LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandLookupTopicResponse
 from gateway.wire.pulsar.chase import NOT_FOUND, Chase, Hop, is_redirect, next_hop
 from gateway.wire.pulsar.commands import BUSY, check_request, decode, encode, lookup_failed, text
@@ -73,7 +73,7 @@ class Lookups:
             return BUSY
         if self._kept + len(lookup.frame) > bounds.lookup_bytes:
             return BUSY
-        admitted = self._listener.gate.admit(Action.LOOKUP, topic, self._client.principal)
+        admitted = self._listener.gate.admit(self._client.ask(Action.LOOKUP, topic))
         return admitted if isinstance(admitted, Denial) else None
 
     # -- from brokers ------------------------------------------------------------------------

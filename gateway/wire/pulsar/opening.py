@@ -20,6 +20,7 @@ from gateway.wire.contract import (
     EndReason,
     Opened,
     Opening,
+    Origin,
     Peer,
     Principal,
     Receive,
@@ -57,14 +58,14 @@ _OF_PROXIES = frozenset(
 """What a client may not say where we verify it: from us, a trusted proxy, it would be believed."""
 
 
-def open_pair(listener: Listener) -> Opening:
+def open_pair(listener: Listener, origin: Origin) -> Opening:
     """The conversation of one client connection."""
     frame = yield Receive(Peer.CLIENT)
     if not isinstance(frame, bytes):
         return _silent(frame)
     try:
         connect = _connect(frame, listener)
-        client = _identify(connect, listener)
+        client = _identify(connect, listener, origin)
         if isinstance(client, Denial):
             return _refused(EndReason.AUTHENTICATION_FAILED, client)
         return (yield from _pair(listener, client))
@@ -84,23 +85,23 @@ def _connect(frame: bytes, listener: Listener) -> CommandConnect:
     return connect
 
 
-def _identify(connect: CommandConnect, listener: Listener) -> Client | Denial:
+def _identify(connect: CommandConnect, listener: Listener, origin: Origin) -> Client | Denial:
     method = text(connect.auth_method_name) or _LEGACY_METHODS.get(connect.auth_method, "")
     credential = Credential(method, connect.auth_data)
     if listener.mode is Mode.PASS_THROUGH:
-        return Client(connect, Principal("", verified=False), credential)
+        return Client(connect, Principal("", verified=False), credential, origin)
     principal = listener.gate.authenticate(credential)
     if isinstance(principal, Denial):
         return principal
     if principal.name in listener.proxies:
-        return _vouched(connect, listener)
+        return _vouched(connect, listener, origin)
     claimed = {field.name for field, _ in connect.ListFields()} & _OF_PROXIES
     if claimed:
         return Denial(Refusal.UNAUTHENTICATED, f"{min(claimed)} is not accepted here")
-    return Client(connect, principal, credential)
+    return Client(connect, principal, credential, origin)
 
 
-def _vouched(connect: CommandConnect, listener: Listener) -> Client | Denial:
+def _vouched(connect: CommandConnect, listener: Listener, origin: Origin) -> Client | Denial:
     """A trusted proxy speaks for a client, as we do towards brokers, by whose rules it goes.
 
     The client lasts as long as its connection: the proxy's own credential may be renewed
@@ -111,7 +112,7 @@ def _vouched(connect: CommandConnect, listener: Listener) -> Client | Denial:
         return _NOBODY
     method, data = text(connect.original_auth_method), text(connect.original_auth_data)
     principal = Principal(name, verified=True)
-    return Client(connect, principal, Credential(method, data.encode()), vouched=True)
+    return Client(connect, principal, Credential(method, data.encode()), origin, vouched=True)
 
 
 _NOBODY = Denial(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from gateway.wire.gate import TopicName
 
 _OWN = "pulsar/"
 _PARTITION = re.compile(r"(.+)-partition-(?:0|[1-9][0-9]*)", re.DOTALL)
@@ -18,19 +19,6 @@ def is_brokers_own(topic: str) -> bool:
     """
     path = topic.partition("://")[2] or topic
     return path.startswith(_OWN) and not path.startswith(_COORDINATORS)
-
-
-class TopicName(NamedTuple):
-    """A topic's name, whole, and the wider things that it is in.
-
-    `whole`: with the domain, and without the number of a partition. `partition`: the whole name
-    with that number, None where it has none. `namespace`: `tenant/namespace`.
-    """
-
-    tenant: str
-    namespace: str
-    whole: str
-    partition: str | None
 
 
 def named(topic: str) -> TopicName | None:

@@ -31,7 +31,7 @@ from tests.fuzz.pair import Pair
 from tests.fuzz.reading import shown, walk, whole
 from tests.fuzz.source import Source
 from tests.fuzz.targets.session import play
-from tests.playbooks.gate import BROKER_1, OWN
+from tests.playbooks.gate import BROKER_1, OWN, FakeOrigin
 
 _LIKELY = {
     Peer.CLIENT: (Kind.CONNECT, Kind.CONNECT, Kind.AUTH_RESPONSE),
@@ -62,7 +62,7 @@ def opening(data: bytes) -> int:
     source = Source(data)
     listener, gate = drawn_listener(source)
     entry = PulsarEntry(listener)
-    spoken = converse(source, entry.open(), listener)
+    spoken = converse(source, entry.open(FakeOrigin()), listener)
     if not isinstance(spoken.outcome, Opened):
         assert isinstance(spoken.outcome, Refused)
         assert _FAULTS.get(spoken.outcome.reason, spoken.last) is spoken.last

@@ -24,6 +24,7 @@ from gateway.wire.contract import (
     EndReason,
     Opened,
     Opening,
+    Origin,
     Peer,
     Receive,
     Refusal,
@@ -43,7 +44,7 @@ LOOPBACK = Address("127.0.0.1", 0)
 BROKER = Address("broker", 6650)
 NO_BROKER = Denial(Refusal.NOT_READY, "no broker")
 
-Opener = Callable[[], Opening]
+Opener = Callable[[Origin], Opening]
 
 
 def hello(name: bytes = b"") -> bytes:
@@ -64,7 +65,7 @@ def frame_length(head: bytes | bytearray) -> int:
 def greeting(session: Callable[[], Session] = FakeSession) -> Opener:
     """The usual conversation: hello, passed to a broker, and its welcome, passed to the client."""
 
-    def open() -> Opening:
+    def open(origin: Origin) -> Opening:
         said = yield Receive(Peer.CLIENT)
         if not isinstance(said, bytes):
             return refused(said)

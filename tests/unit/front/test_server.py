@@ -23,6 +23,7 @@ from gateway.wire.contract import (
     EndReason,
     Opened,
     Opening,
+    Origin,
     Peer,
     Receive,
     Refused,
@@ -69,7 +70,7 @@ async def test_what_was_said_early_is_not_lost() -> None:
 
 
 async def test_a_client_that_is_refused_is_told_why() -> None:
-    def opener() -> Opening:
+    def opener(origin: Origin) -> Opening:
         yield Receive(Peer.CLIENT)
         return Refused(EndReason.AUTHENTICATION_FAILED, passing(b"no"), "not you")
 
@@ -97,7 +98,7 @@ async def test_an_ordinary_end_is_no_warning() -> None:
 
 
 async def test_a_broker_that_is_connected_is_closed_when_the_client_is_refused() -> None:
-    def opener() -> Opening:
+    def opener(origin: Origin) -> Opening:
         yield Dial()
         return Refused(EndReason.BROKER_REFUSED)
 
@@ -164,11 +165,11 @@ async def test_a_frame_that_is_too_large_is_not_waited_for() -> None:
 
 
 async def test_a_bug_in_an_opening_ends_it_alone() -> None:
-    def opener() -> Opening:
+    def opener(origin: Origin) -> Opening:
         said = yield Receive(Peer.CLIENT)
         if said == hello(b"bug"):
             raise RuntimeError("a bug")
-        return (yield from greeting()())
+        return (yield from greeting()(origin))
 
     async with serving(opener) as running:
         client = running.connect()
@@ -185,7 +186,7 @@ async def test_a_bug_in_an_opening_ends_it_alone() -> None:
 
 
 async def test_a_pair_without_a_broker_is_a_bug_that_ends_it_alone() -> None:
-    def opener() -> Opening:
+    def opener(origin: Origin) -> Opening:
         yield Transmit(Peer.CLIENT, welcome())
         return Opened(FakeSession())
 
@@ -287,7 +288,7 @@ async def test_a_broker_that_takes_long_to_reach(autojump_clock: trio.testing.Mo
 
 
 async def test_a_client_that_does_not_answer(autojump_clock: trio.testing.MockClock) -> None:
-    def opener() -> Opening:
+    def opener(origin: Origin) -> Opening:
         yield Receive(Peer.CLIENT)
         yield Transmit(Peer.CLIENT, welcome(b"who are you?"))
         denial = yield Receive(Peer.CLIENT)
@@ -376,7 +377,7 @@ async def test_of_many_at_once_as_many_are_served_as_may() -> None:
 async def test_not_all_of_a_flood_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "PARTING_AT_ONCE", 3)
 
-    def opener() -> Opening:
+    def opener(origin: Origin) -> Opening:
         yield Receive(Peer.CLIENT)
         return Refused(EndReason.AUTHENTICATION_FAILED, passing(b"no"))
 
@@ -540,7 +541,7 @@ async def test_openings_are_cancelled_with_the_server() -> None:
 
 
 async def test_a_farewell_is_cut_short_when_the_server_is_cancelled() -> None:
-    def opener() -> Opening:
+    def opener(origin: Origin) -> Opening:
         yield Receive(Peer.CLIENT)
         return Refused(EndReason.AUTHENTICATION_FAILED, passing(b"no"))
 

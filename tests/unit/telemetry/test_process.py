@@ -16,7 +16,8 @@ from gateway.figures import (
     PlaneFigures,
 )
 from gateway.telemetry.process import ProcessMetrics, Sources
-from gateway.wire.contract import EndReason, LookupOutcome
+from gateway.wire.contract import EndReason
+from gateway.wire.gate import LookupOutcome
 
 
 def sources(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.wire.pulsar.topics import TopicName, is_brokers_own, named
+from gateway.wire.gate import TopicName
+from gateway.wire.pulsar.topics import is_brokers_own, named
 
 
 @pytest.mark.parametrize(

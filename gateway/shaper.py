@@ -1,0 +1,75 @@
+"""Holds producers and consumers to the rules: policy decides, the data plane lets pass.
+
+Imported only where there are rules.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from gateway.policy.matching import Subject
+from gateway.policy.shaping import Shaping
+
+if TYPE_CHECKING:
+    from gateway.plane.reactor import Reactor
+    from gateway.policy.matching import RuleSet
+    from gateway.wire.contract import Account
+    from gateway.wire.gate import Ask
+
+
+class Shaper:
+    """One for a process. Whoever waits has allowance handed out by the reactor's deadlines; while
+    nobody waits nothing is done."""
+
+    def __init__(self, rules: RuleSet, reactor: Reactor) -> None:
+        self.shaping = Shaping(rules)
+        self._reactor = reactor
+        self._next: float | None = None  # when the round is held that was asked for last
+
+    def admit(self, account: Account, ask: Ask, listener: str) -> None:
+        """Put an account under its limits."""
+        self.shaping.admit(account, subject(ask, listener), self._reactor.clock())
+
+    def wants(self, account: Account) -> bool:
+        """A frame of this account has no allowance: may it pass now? If not, it will be let."""
+        now = self._reactor.clock()
+        if self.shaping.limiter.wants(account, now):
+            return True
+        self._arm(now)
+        return False
+
+    def release(self, account: Account) -> None:
+        """The account is over."""
+        self.shaping.release(account, self._reactor.clock())
+
+    def _arm(self, now: float) -> None:
+        """Have a round when it is due. One that comes later, too, was asked for before: it will
+        find less to do."""
+        when = self.shaping.limiter.next_time(now)
+        if when is not None and (self._next is None or when < self._next):
+            self._next = when
+            self._reactor.deadlines.add(when, self._round)
+
+    def _round(self, now: float) -> None:
+        self._next = None
+        for account, messages, size in self.shaping.limiter.lease(now):
+            self._reactor.grant(account, messages, size)
+        self._arm(now)
+
+
+def subject(ask: Ask, listener: str) -> Subject:
+    """Whom rules are held against."""
+    topic = ask.topic
+    return Subject(
+        protocol="pulsar",
+        listener=listener,
+        tenant=topic and topic.tenant,
+        namespace=topic and topic.namespace,
+        topic=topic and topic.whole,
+        partition=topic and topic.partition,
+        principal=ask.principal.name or None,
+        address=ip_address(ask.origin.host.partition("%")[0]),
+        subscription=ask.subscription,
+        connection=str(ask.origin.id),
+    )

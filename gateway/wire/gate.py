@@ -1,0 +1,103 @@
+"""What a protocol session may ask, and of whom it speaks when it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from gateway.wire.contract import (
+    Account,
+    Action,
+    Address,
+    Credential,
+    Denial,
+    Origin,
+    Principal,
+)
+
+
+class TopicName(NamedTuple):
+    """A topic's name, whole, and the wider things that it is in.
+
+    `whole`: with the domain, and without the number of a partition. `partition`: the whole name
+    with that number, None where it has none. `namespace`: `tenant/namespace`.
+    """
+
+    tenant: str
+    namespace: str
+    whole: str
+    partition: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What a client wants to do, and who it is.
+
+    `name`: of the topic, as the client wrote it. `topic`: what that says; None: it cannot be read.
+    `subscription`: of a consumer.
+    """
+
+    action: Action
+    name: str
+    topic: TopicName | None
+    principal: Principal
+    origin: Origin
+    subscription: str | None = None
+
+
+class LookupOutcome(StrEnum):
+    """How one topic lookup of a client ended."""
+
+    CONNECT = "connect"  # answered with a name of ours
+    FAILED = "failed"  # the broker's own no
+    REFUSED = "refused"  # ours
+
+
+class Gate(Protocol):
+    """What a session may ask. All answers come at once, from memory; what is slow is a `Job`."""
+
+    def authenticate(self, credential: Credential) -> Principal | Denial: ...
+
+    def credential(self) -> Credential | Denial:
+        """Our own, towards brokers."""
+        ...
+
+    def admit(self, ask: Ask) -> Account | Denial:
+        """May it, and under which limits?"""
+        ...
+
+    def wants(self, account: Account) -> bool:
+        """A frame of this account has no allowance: may it pass now? If not it waits for a grant,
+        and so does all that comes behind it."""
+        ...
+
+    def release(self, account: Account) -> None:
+        """The producer or consumer of this account is gone; its counts stay."""
+        ...
+
+    def advertise(self, broker: Address) -> str | Denial:
+        """The name that stands for a broker towards clients."""
+        ...
+
+    def alias(self, broker: Address) -> str | Denial:
+        """Another name of a broker, which no client has met: of use when this gateway stops."""
+        ...
+
+    def migrated(self, broker: Address) -> Address | Denial:
+        """The gateway in front of another cluster, to which a topic has gone with this broker."""
+        ...
+
+    def open(self, name: str) -> Address | Denial:
+        """The broker that an advertised name stands for, or an alias."""
+        ...
+
+    def clean(self, text: str) -> str:
+        """The text without any broker's address."""
+        ...
+
+    def looked_up(self, outcome: LookupOutcome) -> None: ...
+
+    def redirected(self) -> None:
+        """A lookup answer sent us to another broker."""
+        ...
