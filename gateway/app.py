@@ -309,9 +309,10 @@ class Application:
             version=__version__,
             listeners=self._listeners,
             clusters={name: cluster.figures for name, cluster in self._clusters.items()},
-            plane=lambda: PlaneFigures(self._reactor.memory.used, self._reactor.turns),
+            plane=self._plane,
             brokers=self._health,
             failures=self._failures,
+            rules=self._shaper.figures if self._shaper is not None else tuple,
         )
         process = ProcessMetrics(sources)
         books = {name: cluster.accounts for name, cluster in self._clusters.items()}
@@ -322,6 +323,11 @@ class Application:
             yield from topics.chunks()
 
         return write
+
+    def _plane(self) -> PlaneFigures:
+        reactor = self._reactor
+        memory = reactor.memory
+        return PlaneFigures(memory.used, memory.held, reactor.turns, reactor.resets)
 
     def _health(self) -> Iterable[BrokerHealth]:
         for cluster in self._clusters.values():

@@ -58,7 +58,7 @@ class Waiting:
         account.grant(messages, size)
         self._release(account, now)
         if self._frames.is_spent(account):
-            self.reset(account, now)
+            self._begin_reset(account, now)
         elif account not in self._frames:
             self._reactor.holding.pop(account, None)
 
@@ -88,11 +88,17 @@ class Waiting:
         self._aging.discard(account)
         since = self._frames.since(account)
         if since is not None and now >= since + self._reactor.settings.held_for:
-            self.reset(account, now)
+            self._begin_reset(account, now)
         else:
             self._watch(account)
 
-    def reset(self, account: Account, now: float) -> None:
+    # -- resets ------------------------------------------------------------------------------
+
+    def _begin_reset(self, account: Account, now: float) -> None:
+        self._reactor.resets += 1
+        self._reset(account, now)
+
+    def _reset(self, account: Account, now: float) -> None:
         """One step of it after the other, until the session knows no more."""
         if self._pair.reset(account, now):
-            self._pair.later(now + RESET_STEP, partial(self.reset, account))
+            self._pair.later(now + RESET_STEP, partial(self._reset, account))

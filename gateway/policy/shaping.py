@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gateway.figures import RuleFigures
 from gateway.policy.limiter import Limiter
 from gateway.policy.limits import Applied, Dimension
 from gateway.policy.rules import Dimension as Limited
@@ -11,6 +12,7 @@ from gateway.policy.rules import Dimension as Limited
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from gateway.policy.limits import Limit
     from gateway.policy.matching import AppliedLimit, RuleSet, Subject
     from gateway.wire.contract import Account
 
@@ -22,10 +24,14 @@ METERED = {
 
 
 class Key(NamedTuple):
-    """What one limit of a rule is for: the values of what the rule is `per`."""
+    """Which limit it is: of a rule, of what it limits, and for whom (the values of its `per`)."""
 
     rule: str
+    what: Limited
     values: tuple[str, ...]
+
+
+_Kind = tuple[str, Limited, bool]
 
 
 class Shaping:
@@ -34,7 +40,8 @@ class Shaping:
     def __init__(self, rules: RuleSet) -> None:
         self._rules = rules
         self._subjects: dict[Account, Subject] = {}
-        self.limiter = Limiter()
+        self.limiter = Limiter(self._forget)
+        self._past: dict[_Kind, RuleFigures] = {}  # of limits that are there no more
         self.generation = 1
 
     def admit(self, account: Account, subject: Subject, now: float) -> None:
@@ -58,6 +65,19 @@ class Shaping:
                 self._place(account, subject, now)
                 yield
 
+    def figures(self, now: float) -> list[RuleFigures]:
+        """What the limits of each rule did since the start, all taken together."""
+        self.limiter.observe(now)
+        found = dict(self._past)
+        for limit in self.limiter.limits():
+            kind = _kind(limit)
+            found[kind] = _added(found.get(kind), limit, kind)
+        return list(found.values())
+
+    def _forget(self, limit: Limit) -> None:
+        kind = _kind(limit)
+        self._past[kind] = _added(self._past.get(kind), limit, kind)._replace(limits=0, waiting=0)
+
     def _place(self, account: Account, subject: Subject, now: float) -> None:
         account.generation = self.generation
         limits = self._rules.limits(subject, account.action)
@@ -68,5 +88,23 @@ def _applied(limits: Iterable[AppliedLimit]) -> Iterator[Applied]:
     for limit in limits:
         dimension = METERED.get(limit.dimension)
         if dimension is not None:
-            key = Key(limit.rule.id, limit.key)
+            key = Key(limit.rule.id, limit.dimension, limit.key)
             yield Applied(key, dimension, limit.rate, limit.burst, limit.mode == "shadow")
+
+
+def _kind(limit: Limit) -> _Kind:
+    key = limit.applied.key
+    assert isinstance(key, Key)
+    return key.rule, key.what, limit.applied.shadow
+
+
+def _added(figures: RuleFigures | None, limit: Limit, kind: _Kind) -> RuleFigures:
+    rule, what, shadow = kind
+    before = figures or RuleFigures(rule, what.value, "shadow" if shadow else "enforce")
+    return before._replace(
+        limits=before.limits + 1,
+        waiting=before.waiting + limit.waiting,
+        waits=before.waits + limit.waits,
+        seconds=before.seconds + limit.waited,
+        held=before.held + limit.held,
+    )

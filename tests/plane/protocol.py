@@ -99,6 +99,7 @@ class FakeScanner:
 
 Answer = Callable[[Direction, bytes], Effects]
 Departure = Callable[[float], Effects | None]
+Resetting = Callable[[Account], Effects | None]
 Resumption = Callable[[int, bytes | Denial], Effects]
 
 
@@ -113,6 +114,7 @@ class FakeSession:
         self.answer: Answer = lambda direction, frame: FORWARD
         self.resumption: Resumption = lambda token, result: ()
         self.departure: Departure = lambda now: None
+        self.resetting: Resetting = lambda account: None
         self.words: dict[EndReason, bytes] = {}
         self.decided: list[tuple[Direction, bytes]] = []
         self.resumed: list[tuple[int, bytes | Denial]] = []
@@ -134,8 +136,8 @@ class FakeSession:
         return self.resumption(token, result)
 
     def reset(self, account: Account) -> Effects | None:
-        """See `Session`."""
-        return None
+        """See `contract.Session`."""
+        return self.resetting(account)
 
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""
