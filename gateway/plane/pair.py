@@ -92,14 +92,17 @@ class Pair:
 
     # -- decisions ---------------------------------------------------------------------------
 
-    def decide(self, direction: Direction, frame: bytes, now: float) -> None:
-        """Have the session decide a stop frame, and carry that out."""
+    def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:
+        """Have the session decide a stop frame, and carry that out. Answers for whose allowance it
+        waits, if it does."""
         try:
             effects = self.session.decide(direction, frame, now)
         except PeerError as error:
             self.violated(direction, error)
-            return
+            return None
         self._carry_out(effects, self.pumps[direction], frame, now)
+        last = effects[-1] if effects else None
+        return last.account if isinstance(last, Hold) and not self.over else None
 
     def resume(self, token: int, result: bytes | Denial, now: float) -> None:
         """Go on with a job's result; nothing happens if the pair is over meanwhile."""
@@ -128,7 +131,7 @@ class Pair:
             case Inject(direction, data):
                 self.pumps[direction].inject(data)
             case Hold(account):
-                self._hold(account, frame, now)
+                self.hold(account, frame, now)
             case Discard(account):
                 self._discard(account)
             case Pause(direction, until):
@@ -144,10 +147,11 @@ class Pair:
 
     # -- holding, pausing --------------------------------------------------------------------
 
-    def _hold(self, account: Account, frame: bytes, now: float) -> None:
+    def hold(self, account: Account, frames: bytes, now: float) -> None:
+        """Whole frames wait for this account's allowance."""
         if self._waiting is None:
             self._waiting = Waiting(self, self._reactor)
-        self._waiting.put(account, frame, now)
+        self._waiting.put(account, frames, now)
 
     def _discard(self, account: Account) -> None:
         if self._waiting is not None:

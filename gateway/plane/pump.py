@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gateway.plane.lane import Lane
     from gateway.plane.memory import Memory
     from gateway.plane.pair import Pair
-    from gateway.wire.contract import Scanner
+    from gateway.wire.contract import Account, Scanner
 
 SMALLEST_READ = 16 * 1024
 """Below this a blocked pump does not halve its reads: system calls would cost more than memory."""
@@ -232,8 +232,17 @@ class Pump:
             self._collecting = length
             memory.used += end - at
             return end
-        self.pair.decide(self.direction, bytes(memory.view[at : at + length]), now)
-        return at + length
+        behind = at + length
+        holder = self.pair.decide(self.direction, bytes(memory.view[at:behind]), now)
+        return behind if holder is None else self._hold_on(holder, behind, end, now)
+
+    def _hold_on(self, account: Account, at: int, end: int, now: float) -> int:
+        """Behind a frame that waits there are often more of its producer."""
+        memory = self._memory
+        behind = self.scanner.following(account, memory.buffer, at, end)
+        if behind > at:
+            self.pair.hold(account, bytes(memory.view[at:behind]), now)
+        return behind
 
     def _to_border(self, at: int, end: int) -> int:
         """Send what is owed; if all of it is here, do what waits for the border behind it."""

@@ -409,6 +409,12 @@ class Scanner(Protocol):
         """
         ...
 
+    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
+        """Up to where whole frames follow that would wait as the stop frame of this held account
+        does, as far as that is cheap to see; `start` where it is not.
+        """
+        ...
+
 
 class Session(Protocol):
     """What is known of one pair, shared by its two scanners.

@@ -84,6 +84,17 @@ class FakeScanner:
         self.owed = pos - end
         return end
 
+    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`."""
+        ids = {id for id, it in self._accounts.items() if it is account}
+        pos = start
+        while end - pos > HEAD.size:
+            length, kind = HEAD.unpack_from(chunk, pos)
+            if kind != COUNTED or chunk[pos + 5] not in ids or pos + length > end:
+                break
+            pos += length
+        return pos
+
     def _cut(self, pos: int) -> int:
         self.owed = 0
         return pos
