@@ -204,6 +204,7 @@ class Application:
                 mode=Mode(listener.identity.mode),
                 proxies=frozenset(listener.identity.trusted_proxies),
                 chained=chained,
+                limited=self._shaper is not None,
                 own_requests=_OWN_REQUESTS if chained else FIRST_OWN_REQUEST,
                 unknown_pass=listener.unknown == "pass",
                 version=VERSION,

@@ -11,6 +11,8 @@ from gateway.plane.pump import Pump
 from gateway.plane.waiting import Waiting
 from gateway.wire.contract import (
     Account,
+    Attend,
+    Await,
     Block,
     Denial,
     Direction,
@@ -61,6 +63,7 @@ class Pair:
         "_reactor",
         "_waiting",
         "_watch",
+        "attends",
         "broker",
         "client",
         "over",
@@ -78,6 +81,7 @@ class Pair:
         self.session = session
         self.owner = owner
         self.over = False
+        self.attends = False  # the session is asked for more after what went to the client
         self._expires = math.inf
         self._empty_since = math.inf  # when nothing was left here any more, while the gateway stops
         self._watch = Cancellable(self._look)
@@ -120,7 +124,9 @@ class Pair:
                 return
             self._effect(effect, pump, frame, now)
 
-    def _effect(self, effect: Effect, pump: Pump, frame: bytes, now: float) -> None:
+    def _effect(  # noqa: C901 - an arm for each effect
+        self, effect: Effect, pump: Pump, frame: bytes, now: float
+    ) -> None:
         match effect:
             case Forward():
                 pump.send(frame)
@@ -132,6 +138,10 @@ class Pair:
                 self.pumps[direction].inject(data)
             case Hold(account):
                 self.hold(account, frame, now)
+            case Await(account):
+                self._wait().expect(account)
+            case Attend():
+                self.attends = True
             case Discard(account):
                 self._discard(account)
             case Pause(direction, until):
@@ -149,9 +159,12 @@ class Pair:
 
     def hold(self, account: Account, frames: bytes, now: float) -> None:
         """Whole frames wait for this account's allowance."""
+        self._wait().put(account, frames, now)
+
+    def _wait(self) -> Waiting:
         if self._waiting is None:
             self._waiting = Waiting(self, self._reactor)
-        self._waiting.put(account, frames, now)
+        return self._waiting
 
     def _discard(self, account: Account) -> None:
         if self._waiting is not None:
@@ -173,6 +186,14 @@ class Pair:
             self.violated(Direction.TO_BROKER, error)
         except Exception as error:
             self._reactor.crash(self, error)
+
+    def attend(self, now: float) -> None:
+        """Something went to the client, or allowance came: ask what else may go."""
+        effects = self.session.delivered()
+        if effects is None:
+            self.attends = False
+        else:
+            self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
     def reset(self, account: Account, now: float) -> bool:
         """One step of having the client open a producer again; whether there are more."""

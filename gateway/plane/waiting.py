@@ -24,12 +24,13 @@ RESET_STEP = 0.02
 class Waiting:
     """Made for a pair when its first frame waits."""
 
-    __slots__ = ("_aging", "_frames", "_pair", "_reactor")
+    __slots__ = ("_aging", "_expecting", "_frames", "_pair", "_reactor")
 
     def __init__(self, pair: Pair, reactor: Reactor) -> None:
         self._pair = pair
         self._reactor = reactor
         self._frames = HeldFrames(reactor.memory, reactor.settings.held)
+        self._expecting: set[Account] = set()
         self._aging: set[Account] = set()  # whose oldest frame is looked at when it is too old
 
     @property
@@ -43,14 +44,20 @@ class Waiting:
         self._frames.put(account, frames, now)
         self._watch(account)
 
+    def expect(self, account: Account) -> None:
+        """Its next grant is told to the session."""
+        self._reactor.holding[account] = self._pair
+        self._expecting.add(account)
+
     def discard(self, account: Account) -> None:
-        """Throw away what waits."""
+        """Throw away what waits, and expect nothing."""
         self._frames.discard(account)
+        self._expecting.discard(account)
         self._reactor.holding.pop(account, None)
 
     def clear(self) -> None:
         """The pair is over."""
-        for account in self._frames.clear():
+        for account in (*self._frames.clear(), *self._expecting):
             self._reactor.holding.pop(account, None)
 
     def grant(self, account: Account, messages: int, size: int, now: float) -> None:
@@ -61,6 +68,9 @@ class Waiting:
             self._begin_reset(account, now)
         elif account not in self._frames:
             self._reactor.holding.pop(account, None)
+            if account in self._expecting:
+                self._expecting.discard(account)
+                self._pair.attend(now)
 
     def _release(self, account: Account, now: float) -> None:
         pump = self._pair.pumps[Direction.TO_BROKER]

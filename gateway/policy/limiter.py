@@ -164,7 +164,7 @@ class Limiter:
         for member in tuple(limit.leased):
             member.settle(now)
             if now >= member.used_at + LEASE and not self._is_busy(member):
-                member.give_back(now)
+                member.rest(now)
 
     def _serve(self, limit: Limit, now: float) -> Iterator[Grant]:
         """By turn, while there is room. Who needs another limit too may have to wait there."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 METERED = {
     Limited.PUBLISH_MESSAGES: Dimension.MESSAGES,
     Limited.PUBLISH_BYTES: Dimension.BYTES,
+    Limited.DISPATCH_MESSAGES: Dimension.MESSAGES,
+    Limited.DISPATCH_BYTES: Dimension.BYTES,
 }
 """What an account's counters are held to."""
 

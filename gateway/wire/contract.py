@@ -184,6 +184,11 @@ class Account:
         return self.messages >= self.messages_ceiling or self.bytes >= self.bytes_ceiling
 
     @property
+    def is_endless(self) -> bool:
+        """Nothing limits it."""
+        return self.messages_ceiling == self.bytes_ceiling == ENDLESS
+
+    @property
     def outstanding(self) -> int:
         """Frames that passed to the broker and have no receipt yet."""
         return self.frames - self.receipts
@@ -239,8 +244,20 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class Await:
+    """A grant to this account is of use: `Session.delivered` is asked when it comes."""
+
+    account: Account
+
+
+@dataclass(frozen=True, slots=True)
+class Attend:
+    """`Session.delivered` is asked after whatever goes to the client, until it answers None."""
+
+
+@dataclass(frozen=True, slots=True)
 class Discard:
-    """What waits in the queue of this account is thrown away."""
+    """What waits in the queue of this account is thrown away, and it awaits nothing."""
 
     account: Account
 
@@ -277,7 +294,20 @@ class End:
     detail: str = ""
 
 
-Effect = Forward | Replace | Drop | Inject | Hold | Discard | Pause | Block | Start | End
+Effect = (
+    Forward
+    | Replace
+    | Drop
+    | Inject
+    | Hold
+    | Await
+    | Attend
+    | Discard
+    | Pause
+    | Block
+    | Start
+    | End
+)
 Effects = tuple[Effect, ...]
 
 FORWARD: Effects = (Forward(),)
@@ -438,6 +468,12 @@ class Session(Protocol):
 
     def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
         """Go on with the result of a job that a `Start` asked for."""
+        ...
+
+    def delivered(self) -> Effects | None:
+        """Something went to the client, or allowance came: what else may be asked for now? None:
+        nobody waits to ask.
+        """
         ...
 
     def reset(self, account: Account) -> Effects | None:

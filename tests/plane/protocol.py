@@ -126,6 +126,7 @@ class FakeSession:
         self.resumption: Resumption = lambda token, result: ()
         self.departure: Departure = lambda now: None
         self.resetting: Resetting = lambda account: None
+        self.delivery: Callable[[], Effects | None] = lambda: None
         self.words: dict[EndReason, bytes] = {}
         self.decided: list[tuple[Direction, bytes]] = []
         self.resumed: list[tuple[int, bytes | Denial]] = []
@@ -145,6 +146,10 @@ class FakeSession:
         """See `contract.Session`."""
         self.resumed.append((token, result))
         return self.resumption(token, result)
+
+    def delivered(self) -> Effects | None:
+        """See `contract.Session`."""
+        return self.delivery()
 
     def reset(self, account: Account) -> Effects | None:
         """See `contract.Session`."""

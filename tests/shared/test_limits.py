@@ -103,7 +103,7 @@ def test_messages_above_a_limit_come_at_its_rate_in_order(
 def test_another_producer_of_the_connection_does_not_wait(
     connect: Connect, limited: Limited
 ) -> None:
-    client = connect(limited(rate=10).url)
+    client = connect(limited(rate=20).url)
     held = Sending(client, fresh_topic("limited"), 100)
     free = Sending(client, fresh_topic(), 1000)
     free.ends()

@@ -38,7 +38,7 @@ from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
 from gateway.wire.pulsar.incarnations import EVENTS, Incarnations
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
-from gateway.wire.pulsar.tables import ACTIONS
+from gateway.wire.pulsar.tables import ACTIONS, LIMITED
 
 FRAME_PADDING = 64 * 1024
 """What a frame has beside the message that a broker's `max_message_size` bounds, in bytes."""
@@ -67,7 +67,8 @@ class PulsarSession:
         self._ending = 0  # transactions whose end the broker has not confirmed
         self.collected_bound = max(listener.bounds.collected, max_message_size + FRAME_PADDING)
         unknown = listener.unknown_pass
-        self._to_broker = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, unknown])
+        to_broker = LIMITED if listener.limited else ACTIONS
+        self._to_broker = ToBrokerScanner(to_broker[Direction.TO_BROKER, unknown])
         self._to_client = ToClientScanner(ACTIONS[Direction.TO_CLIENT, unknown], _STRAY)
         self.incarnations = Incarnations(listener, client, broker, self.scanners)
 
@@ -111,6 +112,10 @@ class PulsarSession:
         return self.incarnations.error(command, frame)
 
     # -- limits, and the end of the gateway --------------------------------------------------
+
+    def delivered(self) -> Effects | None:
+        """See `contract.Session`."""
+        return self.incarnations.delivered()
 
     def reset(self, account: Account) -> Effects | None:
         """See `contract.Session`."""

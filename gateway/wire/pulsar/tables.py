@@ -40,6 +40,10 @@ STOPS = {
 }
 
 
+LIMITS = frozenset({Kind.FLOW})
+"""What else stops towards brokers where limits may hold."""
+
+
 def scanner_actions(direction: Direction, *, unknown_pass: bool) -> tuple[int, ...]:
     """What a scanner of this direction does with each command type."""
     return actions(COUNTED[direction], STOPS[direction], unknown_pass=unknown_pass)
@@ -51,3 +55,13 @@ ACTIONS = {
     for unknown_pass in (False, True)
 }
 """Made once, shared by all pairs."""
+
+LIMITED = {
+    (Direction.TO_BROKER, unknown_pass): actions(
+        COUNTED[Direction.TO_BROKER],
+        STOPS[Direction.TO_BROKER] | LIMITS,
+        unknown_pass=unknown_pass,
+    )
+    for unknown_pass in (False, True)
+}
+"""The same where limits may hold."""

@@ -148,6 +148,10 @@ class TracedSession:
         self._trace(Direction.TO_CLIENT, told, size, f"resume: {decision(effects)}")
         return effects
 
+    def delivered(self) -> Effects | None:
+        """See `contract.Session`."""
+        return self._inner.delivered()
+
     def reset(self, account: Account) -> Effects | None:
         """See `contract.Session`."""
         return self._inner.reset(account)
