@@ -358,12 +358,12 @@ def _shaper(
         return None
     from gateway.config import rules
     from gateway.policy.matching import RuleSet
-    from gateway.policy.shaping import METERED
+    from gateway.policy.shaping import HELD
     from gateway.shaper import Shaper
 
     found = rules.rules_of(rules.load(configuration.rules))
     for rule in found:
-        idle = [dimension for dimension, _ in rule.limit.values() if dimension not in METERED]
+        idle = [dimension for dimension, _ in rule.limit.values() if dimension not in HELD]
         if idle:
             tell("rule_does_not_hold_yet", rule=rule.id, limits=idle)
     return Shaper(RuleSet.compile(found), reactor)

@@ -12,9 +12,11 @@ from gateway.policy.matching import Subject
 from gateway.policy.shaping import Shaping
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gateway.plane.reactor import Reactor
     from gateway.policy.matching import RuleSet
-    from gateway.wire.contract import Account
+    from gateway.wire.contract import Account, Action, Denial
     from gateway.wire.gate import Ask
 
 
@@ -27,9 +29,18 @@ class Shaper:
         self._reactor = reactor
         self._next: float | None = None  # when the round is held that was asked for last
 
-    def admit(self, account: Account, ask: Ask, listener: str) -> None:
-        """Put an account under its limits."""
-        self.shaping.admit(account, subject(ask, listener), self._reactor.clock())
+    @property
+    def paced(self) -> Collection[Action]:
+        """What may be done only so often, by some rule."""
+        return self.shaping.paced
+
+    def wait(self, ask: Ask, listener: str) -> float | Denial:
+        """In how many seconds it may be done, by all limits of how often; then it counts."""
+        return self.shaping.wait(ask.action, subject(ask, listener), self._reactor.clock())
+
+    def admit(self, account: Account, ask: Ask, listener: str) -> Denial | None:
+        """Put an account under its limits, where they let it be opened."""
+        return self.shaping.admit(account, subject(ask, listener), self._reactor.clock())
 
     def wants(self, account: Account) -> bool:
         """A frame of this account has no allowance: may it pass now? If not, it will be let."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from gateway.policy.events import PATIENCE, Events
+from gateway.policy.keys import Key
 from gateway.policy.limiter import Limiter
 from gateway.policy.limits import Applied, Dimension
+from gateway.policy.numbers import Numbers
+from gateway.policy.rules import ACTION_OF
 from gateway.policy.rules import Dimension as Limited
+from gateway.wire.contract import Action, Denial, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,53 +25,104 @@ METERED = {
 }
 """What an account's counters are held to."""
 
+HELD = frozenset({*METERED, *PATIENCE, Limited.PRODUCERS, Limited.CONSUMERS})
+"""All that limits hold of."""
 
-class Key(NamedTuple):
-    """What one limit of a rule is for: the values of what the rule is `per`."""
-
-    rule: str
-    values: tuple[str, ...]
+Limits = tuple["AppliedLimit", ...]
 
 
 class Shaping:
-    """One for a process: a limit is shared by all listeners that its rule is for."""
+    """One for a process: a limit is shared by all listeners that its rule is for.
+
+    `paced`: what may be done only so often, by some rule.
+    """
 
     def __init__(self, rules: RuleSet) -> None:
-        self._rules = rules
         self._subjects: dict[Account, Subject] = {}
         self.limiter = Limiter()
+        self.numbers = Numbers()
+        self.events = Events()
         self.generation = 1
+        self._use(rules)
 
-    def admit(self, account: Account, subject: Subject, now: float) -> None:
-        """Put a new account under its limits."""
-        self._subjects[account] = subject
-        self._place(account, subject, now)
+    def admit(self, account: Account, subject: Subject, now: float) -> Denial | None:
+        """Put a new account under its limits, where they let it be opened."""
+        limits = self._rules.limits(subject, account.action)
+        denial = self._denial(account.action, limits, now)
+        if denial is None:
+            self._subjects[account] = subject
+            self._place(account, limits, now)
+        return denial
 
     def release(self, account: Account, now: float) -> None:
         """The account is over."""
         if self._subjects.pop(account, None) is not None:
             self.limiter.release(account, now)
+            self.numbers.release(account)
+
+    def wait(self, action: Action, subject: Subject, now: float) -> float | Denial:
+        """In how many seconds somebody may do what is done only so often; then it counts."""
+        limits = self._rules.limits(subject, action)
+        answer = self.events.wait(tuple(it for it in limits if it.dimension in PATIENCE), now)
+        return answer if isinstance(answer, float) else _too_often(answer)
 
     def adopt(self, rules: RuleSet, now: float) -> Iterator[None]:
         """Put other rules in force: new accounts have them at once, those that are open one with
         each step. Limits that are the same in both keep what was earned or is owed."""
-        self._rules = rules
+        self._use(rules)
         self.generation += 1
         for account in tuple(self._subjects):
             subject = self._subjects.get(account)  # it may be over by now
             if subject is not None and account.generation != self.generation:
-                self._place(account, subject, now)
+                self._place(account, self._rules.limits(subject, account.action), now)
                 yield
 
-    def _place(self, account: Account, subject: Subject, now: float) -> None:
+    def _use(self, rules: RuleSet) -> None:
+        self._rules = rules
+        limited = rules.dimensions()
+        self.paced = frozenset(Action(ACTION_OF[it]) for it in PATIENCE if it in limited)
+
+    def _place(self, account: Account, limits: Limits, now: float) -> None:
         account.generation = self.generation
-        limits = self._rules.limits(subject, account.action)
         self.limiter.admit(account, tuple(_applied(limits)), now)
+        self.numbers.place(account, _plain(limits))
+
+    def _denial(self, action: Action, limits: Limits, now: float) -> Denial | None:
+        """Why it may not be opened."""
+        full = self.numbers.full(_plain(limits))
+        if full is not None:
+            return Denial(Refusal.FULL, f"rule {full.rule.id} allows {full.rate:g} {_words(full)}")
+        spent = self._spent(limits, now) if action is Action.PRODUCE else None
+        if spent is not None:
+            return Denial(Refusal.FULL, f"rule {spent.rule.id} has no room for {_words(spent)} now")
+        return None
+
+    def _spent(self, limits: Limits, now: float) -> AppliedLimit | None:
+        """A limit that rejects, and has nothing left."""
+        rejecting = (it for it in limits if it.rule.action == "reject" and it.mode == "enforce")
+        metered = (it for it in rejecting if it.dimension in METERED)
+        return next((it for it in metered if self.limiter.is_spent(_one(it), now)), None)
+
+
+def _plain(limits: Limits) -> Limits:
+    return tuple(limit for limit in limits if limit.dimension.is_number)
 
 
 def _applied(limits: Iterable[AppliedLimit]) -> Iterator[Applied]:
-    for limit in limits:
-        dimension = METERED.get(limit.dimension)
-        if dimension is not None:
-            key = Key(limit.rule.id, limit.key)
-            yield Applied(key, dimension, limit.rate, limit.burst, limit.mode == "shadow")
+    return (_one(limit) for limit in limits if limit.dimension in METERED)
+
+
+def _one(limit: AppliedLimit) -> Applied:
+    key = Key(limit.rule.id, limit.key)
+    shadow = limit.mode == "shadow"
+    return Applied(key, METERED[limit.dimension], limit.rate, limit.burst, shadow)
+
+
+def _too_often(limit: AppliedLimit) -> Denial:
+    rejects = limit.dimension is Limited.PRODUCER_CREATIONS and limit.rule.action == "reject"
+    refusal = Refusal.FULL if rejects else Refusal.TOO_OFTEN
+    return Denial(refusal, f"rule {limit.rule.id} allows no more {_words(limit)} now")
+
+
+def _words(limit: AppliedLimit) -> str:
+    return limit.dimension.replace("_", " ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -34,8 +35,8 @@ class TopicName(NamedTuple):
 class Ask:
     """What a client wants to do, and who it is.
 
-    `name`: of the topic, as the client wrote it. `topic`: what that says; None: it cannot be read.
-    `subscription`: of a consumer.
+    `name`: of the topic, as the client wrote it; empty: of no topic. `topic`: what that says; None:
+    it cannot be read. `subscription`: of a consumer.
     """
 
     action: Action
@@ -61,6 +62,15 @@ class Gate(Protocol):
 
     def credential(self) -> Credential | Denial:
         """Our own, towards brokers."""
+        ...
+
+    @property
+    def paced(self) -> Collection[Action]:
+        """What some rule lets be done only so often: before it `wait` is asked."""
+        ...
+
+    def wait(self, ask: Ask) -> float | Denial:
+        """In how many seconds it may do this; it counts now. Denied where that would be long."""
         ...
 
     def admit(self, ask: Ask) -> Account | Denial:

@@ -142,6 +142,10 @@ class _FrameScanner:
         self.owed = 0
         self.stop = 0
 
+    def act(self, actions: tuple[int, ...]) -> None:
+        """From the next frame on other types stop, or do not."""
+        self._actions = actions
+
     def _halt(self, pos: int, total: int) -> int:
         self.stop = total + 4
         return pos

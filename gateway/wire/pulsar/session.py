@@ -18,8 +18,11 @@ from gateway.wire.contract import (
     Address,
     Denial,
     Direction,
+    Effect,
     Effects,
     EndReason,
+    Forward,
+    Inject,
     Refusal,
     Replace,
 )
@@ -34,11 +37,12 @@ from gateway.wire.pulsar.commands import (
     kind_of,
 )
 from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.pulsar.delays import Delays
 from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
 from gateway.wire.pulsar.incarnations import EVENTS, Incarnations
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
-from gateway.wire.pulsar.tables import ACTIONS
+from gateway.wire.pulsar.tables import ACTIONS, PACED_ACTIONS
 
 FRAME_PADDING = 64 * 1024
 """What a frame has beside the message that a broker's `max_message_size` bounds, in bytes."""
@@ -49,6 +53,7 @@ class PulsarSession:
 
     __slots__ = (
         "_client",
+        "_delays",
         "_ending",
         "_listener",
         "_lookups",
@@ -64,12 +69,14 @@ class PulsarSession:
         self._listener = listener
         self._client = client
         self._lookups = Lookups(listener, client)
+        self._delays: Delays | None = None  # made when it is needed: idle pairs are many
         self._ending = 0  # transactions whose end the broker has not confirmed
         self.collected_bound = max(listener.bounds.collected, max_message_size + FRAME_PADDING)
         unknown = listener.unknown_pass
         self._to_broker = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, unknown])
         self._to_client = ToClientScanner(ACTIONS[Direction.TO_CLIENT, unknown], _STRAY)
         self.incarnations = Incarnations(listener, client, broker, self.scanners)
+        self._pace()
 
     @property
     def scanners(self) -> tuple[ToBrokerScanner, ToClientScanner]:
@@ -86,6 +93,13 @@ class PulsarSession:
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
         """See `contract.Session`."""
         command = decode(frame)
+        if direction is Direction.TO_BROKER and (self._listener.gate.paced or self._delays):
+            delayed = self._delayed(command, frame, now)
+            if delayed is not None:
+                return delayed
+        return self._decide(direction, command, frame)
+
+    def _decide(self, direction: Direction, command: BaseCommand, frame: bytes) -> Effects:
         kind = kind_of(command, frame)
         event = EVENTS[direction].get(kind)
         if event is not None:
@@ -110,6 +124,30 @@ class PulsarSession:
         self._lookups.failed(command.error.request_id)
         return self.incarnations.error(command, frame)
 
+    # -- what waits for its time -------------------------------------------------------------
+
+    def _pace(self) -> None:
+        """Where rules limit how often lookups are made, questions for partitions are some."""
+        if Action.LOOKUP in self._listener.gate.paced:
+            self._to_broker.act(PACED_ACTIONS[self._listener.unknown_pass])
+
+    def _delayed(self, command: BaseCommand, frame: bytes, now: float) -> Effects | None:
+        kind = kind_of(command, frame)
+        if kind == Kind.LOOKUP:
+            self._pace()  # such rules may have come since this pair was opened
+        if self._delays is None:
+            self._delays = Delays(self._listener, self._client)
+        return self._delays.ask(kind, command, frame, now)
+
+    def _due(self, delays: Delays, token: int, now: float) -> Effects:
+        """Frames that waited are decided as if they came now; none of them is at a border."""
+        frames, next_one = delays.due(token, now)
+        decided: list[Effect] = []
+        for frame in frames:
+            effects = self._decide(Direction.TO_BROKER, decode(frame), frame)
+            decided += [_injected(effect, frame) for effect in effects]
+        return (*decided, *next_one)
+
     # -- limits, and the end of the gateway --------------------------------------------------
 
     def reset(self, account: Account) -> Effects | None:
@@ -117,7 +155,9 @@ class PulsarSession:
         return self.incarnations.reset(account)
 
     def leave(self, now: float) -> Effects | None:
-        """See `contract.Session`."""
+        """See `contract.Session`. What waits is asked again at another gateway."""
+        if self._delays is not None:
+            self._delays.clear()
         effects, here = self.incarnations.leave(now)
         return effects if effects or here or self._lookups or self._ending else None
 
@@ -130,7 +170,9 @@ class PulsarSession:
         return self._lookups.answered(command)
 
     def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
-        """See `contract.Session`: a chased lookup has its answer."""
+        """See `contract.Session`: a chased lookup has its answer, or it is later."""
+        if token < 0:
+            return () if self._delays is None else self._due(self._delays, token, now)
         return self._lookups.resume(token, result)
 
     # -- transactions ------------------------------------------------------------------------
@@ -174,6 +216,19 @@ class PulsarSession:
         """See `contract.Session`."""
         self.incarnations.close()
         self._lookups.clear()
+        if self._delays is not None:
+            self._delays.clear()
+
+
+def _injected(effect: Effect, frame: bytes) -> Effect:
+    """The same for a frame that is not at hand any more where effects are carried out."""
+    match effect:
+        case Forward():
+            return Inject(Direction.TO_BROKER, frame)
+        case Replace(data):
+            return Inject(Direction.TO_BROKER, data)
+        case _:
+            return effect
 
 
 _STRAY = Account("", Action.CONSUME)

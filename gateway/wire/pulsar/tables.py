@@ -26,6 +26,7 @@ STOPS = {
             Kind.CLOSE_CONSUMER,
             Kind.UNSUBSCRIBE,
             Kind.LOOKUP,
+            Kind.PARTITIONED_METADATA,
             Kind.AUTH_RESPONSE,
             Kind.END_TXN,
         }
@@ -40,9 +41,16 @@ STOPS = {
 }
 
 
-def scanner_actions(direction: Direction, *, unknown_pass: bool) -> tuple[int, ...]:
+PACED = frozenset({Kind.PARTITIONED_METADATA})
+"""Stop only where rules limit how often lookups are made."""
+
+
+def scanner_actions(
+    direction: Direction, *, unknown_pass: bool, paced: bool = False
+) -> tuple[int, ...]:
     """What a scanner of this direction does with each command type."""
-    return actions(COUNTED[direction], STOPS[direction], unknown_pass=unknown_pass)
+    stops = STOPS[direction] if paced else STOPS[direction] - PACED
+    return actions(COUNTED[direction], stops, unknown_pass=unknown_pass)
 
 
 ACTIONS = {
@@ -51,3 +59,9 @@ ACTIONS = {
     for unknown_pass in (False, True)
 }
 """Made once, shared by all pairs."""
+
+PACED_ACTIONS = {
+    unknown_pass: scanner_actions(Direction.TO_BROKER, unknown_pass=unknown_pass, paced=True)
+    for unknown_pass in (False, True)
+}
+"""To the broker, where rules limit how often lookups are made."""
