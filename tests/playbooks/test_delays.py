@@ -323,12 +323,22 @@ def test_a_client_that_goes_leaves_nothing(play: Paced) -> None:
     assert play.gate.live == []
 
 
-def test_what_waits_when_the_gateway_stops_is_asked_again_elsewhere(play: Paced) -> None:
+def test_what_waits_when_the_gateway_stops_is_opened_and_moved(play: Paced) -> None:
     token = play.later(play.client(producer(1, request=5)))
-    play.later(play.client(lookup(6)))
-    assert play.leave().effects is None, "nobody is here"
-    play.due(token).gives()
-    assert play.state(Action.PRODUCE) is None
+    play.leave().gives()
+    play.due(token).gives(to_broker(producer(1, request=5)))
+    play.leave().gives()
+    play.broker(producer_success(5)).forwards()
+    assert play.leave().words == "discard + inject"
+    assert play.state(Action.PRODUCE) is State.MOVING
+
+
+def test_a_lookup_that_waits_when_the_gateway_stops_is_answered(play: Paced) -> None:
+    token = play.later(play.client(lookup(6)))
+    play.leave().gives()
+    play.due(token).gives(to_broker(lookup(6)))
+    play.broker(connect_to(URL_1, 6)).happens()
+    assert play.leave().effects is None
 
 
 def test_what_is_not_of_the_protocol_is_found_when_its_time_comes(play: Paced) -> None:

@@ -155,11 +155,10 @@ class PulsarSession:
         return self.incarnations.reset(account)
 
     def leave(self, now: float) -> Effects | None:
-        """See `contract.Session`. What waits is asked again at another gateway."""
-        if self._delays is not None:
-            self._delays.clear()
+        """See `contract.Session`."""
         effects, here = self.incarnations.leave(now)
-        return effects if effects or here or self._lookups or self._ending else None
+        here = here or bool(self._lookups or self._ending or self._delays)
+        return effects if effects or here else None
 
     # -- lookups -----------------------------------------------------------------------------
 
