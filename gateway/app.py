@@ -130,7 +130,7 @@ class Application:
         self._jobs = Jobs()
         self._reactor = Reactor(self._jobs, _plane_settings(configuration))
         self._jobs.reactor = self._reactor
-        self._shaper = _shaper(configuration, self._reactor, self._log.warning)
+        self._shaper = _shaper(configuration, self._reactor)
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
         }
@@ -204,6 +204,7 @@ class Application:
                 mode=Mode(listener.identity.mode),
                 proxies=frozenset(listener.identity.trusted_proxies),
                 chained=chained,
+                limited=self._shaper is not None,
                 own_requests=_OWN_REQUESTS if chained else FIRST_OWN_REQUEST,
                 unknown_pass=listener.unknown == "pass",
                 version=VERSION,
@@ -309,9 +310,10 @@ class Application:
             version=__version__,
             listeners=self._listeners,
             clusters={name: cluster.figures for name, cluster in self._clusters.items()},
-            plane=lambda: PlaneFigures(self._reactor.memory.used, self._reactor.turns),
+            plane=self._plane,
             brokers=self._health,
             failures=self._failures,
+            rules=self._shaper.figures if self._shaper is not None else tuple,
         )
         process = ProcessMetrics(sources)
         books = {name: cluster.accounts for name, cluster in self._clusters.items()}
@@ -322,6 +324,11 @@ class Application:
             yield from topics.chunks()
 
         return write
+
+    def _plane(self) -> PlaneFigures:
+        reactor = self._reactor
+        memory = reactor.memory
+        return PlaneFigures(memory.used, memory.held, reactor.turns, reactor.resets)
 
     def _health(self) -> Iterable[BrokerHealth]:
         for cluster in self._clusters.values():
@@ -350,22 +357,15 @@ def _plane_settings(configuration: model.Configuration) -> PlaneSettings:
     )
 
 
-def _shaper(
-    configuration: model.Configuration, reactor: Reactor, tell: Callable[..., object]
-) -> Shaper | None:
+def _shaper(configuration: model.Configuration, reactor: Reactor) -> Shaper | None:
     """Imported only where there are rules."""
     if not configuration.rules:
         return None
     from gateway.config import rules
     from gateway.policy.matching import RuleSet
-    from gateway.policy.shaping import HELD
     from gateway.shaper import Shaper
 
     found = rules.rules_of(rules.load(configuration.rules))
-    for rule in found:
-        idle = [dimension for dimension, _ in rule.limit.values() if dimension not in HELD]
-        if idle:
-            tell("rule_does_not_hold_yet", rule=rule.id, limits=idle)
     return Shaper(RuleSet.compile(found), reactor)
 
 

@@ -52,10 +52,34 @@ class ClusterFigures:
 
 
 class PlaneFigures(NamedTuple):
-    """`buffered`: bytes that wait right now; `turns`: of the reactor since the start."""
+    """`buffered`: bytes that wait right now, and of these `held`: for allowance. Since the start
+    `turns`: of the reactor; `resets`: of producers whose frames waited for too long.
+    """
 
     buffered: int
+    held: int
     turns: int
+    resets: int
+
+
+class RuleFigures(NamedTuple):
+    """What one rule does in one thing that it limits.
+
+    Right now: `limits`, as it may have one for each tenant or topic, and producers `waiting`. Since
+    the start: how often one had to wait, and `seconds` in all. Of a shadow `held` messages or bytes
+    would have waited, and `seconds` are those in which some would. `refused`: requests; of a shadow
+    those that would have been.
+    """
+
+    rule: str
+    what: str
+    mode: str
+    limits: int = 0
+    waiting: int = 0
+    waits: int = 0
+    seconds: float = 0.0
+    held: float = 0.0
+    refused: int = 0
 
 
 class BrokerFailures(NamedTuple):

@@ -12,12 +12,17 @@ from gateway.policy.matching import Subject
 from gateway.policy.shaping import Shaping
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
+    from gateway.figures import RuleFigures
     from gateway.plane.reactor import Reactor
     from gateway.policy.matching import RuleSet
     from gateway.wire.contract import Account, Action, Denial
     from gateway.wire.gate import Ask
+
+
+OBSERVED = 1.0
+"""Seconds between two looks at shadow limits. What comes in one is taken for even."""
 
 
 class Shaper:
@@ -28,6 +33,7 @@ class Shaper:
         self.shaping = Shaping(rules)
         self._reactor = reactor
         self._next: float | None = None  # when the round is held that was asked for last
+        self._observing = False
 
     @property
     def paced(self) -> Collection[Action]:
@@ -40,7 +46,10 @@ class Shaper:
 
     def admit(self, account: Account, ask: Ask, listener: str) -> Denial | None:
         """Put an account under its limits, where they let it be opened."""
-        return self.shaping.admit(account, subject(ask, listener), self._reactor.clock())
+        now = self._reactor.clock()
+        denial = self.shaping.admit(account, subject(ask, listener), now)
+        self._observe_later(now)
+        return denial
 
     def wants(self, account: Account) -> bool:
         """A frame of this account has no allowance: may it pass now? If not, it will be let."""
@@ -53,6 +62,10 @@ class Shaper:
     def release(self, account: Account) -> None:
         """The account is over."""
         self.shaping.release(account, self._reactor.clock())
+
+    def figures(self) -> Iterable[RuleFigures]:
+        """What the rules did."""
+        return self.shaping.figures(self._reactor.clock())
 
     def _arm(self, now: float) -> None:
         """Have a round when it is due. One that comes later, too, was asked for before: it will
@@ -67,6 +80,18 @@ class Shaper:
         for account, messages, size in self.shaping.limiter.lease(now):
             self._reactor.grant(account, messages, size)
         self._arm(now)
+
+    # -- shadows -----------------------------------------------------------------------------
+
+    def _observe_later(self, now: float) -> None:
+        if self.shaping.limiter.has_shadows and not self._observing:
+            self._observing = True
+            self._reactor.deadlines.add(now + OBSERVED, self._observe)
+
+    def _observe(self, now: float) -> None:
+        self._observing = False
+        self.shaping.limiter.observe(now)
+        self._observe_later(now)
 
 
 def subject(ask: Ask, listener: str) -> Subject:

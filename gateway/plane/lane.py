@@ -10,16 +10,28 @@ import contextlib
 import select
 import socket
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gateway.wire.contract import Peer
 
 if TYPE_CHECKING:
     from gateway.plane.memory import Memory
-    from gateway.plane.pump import Reader
 
 IN = select.EPOLLIN
 OUT = select.EPOLLOUT
+
+
+class Reader(Protocol):
+    """Whose lane it is: called by the reactor for what happens to it."""
+
+    def readable(self, now: float) -> None:
+        """Bytes have come, or the end of them."""
+
+    def flushed(self) -> None:
+        """The lane has nothing pending any more."""
+
+    def lost(self, error: OSError) -> None:
+        """The lane's peer is gone."""
 
 
 class _Nobody:

@@ -12,6 +12,8 @@ from gateway.plane.pump import Pump
 from gateway.plane.waiting import Waiting
 from gateway.wire.contract import (
     Account,
+    Attend,
+    Await,
     Block,
     Denial,
     Direction,
@@ -63,6 +65,7 @@ class Pair:
         "_reactor",
         "_waiting",
         "_watch",
+        "attends",
         "broker",
         "client",
         "over",
@@ -80,6 +83,7 @@ class Pair:
         self.session = session
         self.owner = owner
         self.over = False
+        self.attends = False  # the session is asked for more after what went to the client
         self._expires = math.inf
         self._empty_since = math.inf  # when nothing was left here any more, while the gateway stops
         self._watch = Cancellable(self._look)
@@ -94,14 +98,17 @@ class Pair:
 
     # -- decisions ---------------------------------------------------------------------------
 
-    def decide(self, direction: Direction, frame: bytes, now: float) -> None:
-        """Have the session decide a stop frame, and carry that out."""
+    def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:
+        """Have the session decide a stop frame, and carry that out. Answers for whose allowance it
+        waits, if it does."""
         try:
             effects = self.session.decide(direction, frame, now)
         except PeerError as error:
             self.violated(direction, error)
-            return
+            return None
         self._carry_out(effects, self.pumps[direction], frame, now)
+        last = effects[-1] if effects else None
+        return last.account if isinstance(last, Hold) and not self.over else None
 
     def resume(self, token: int, result: bytes | Denial, now: float) -> None:
         """Go on with a job's result; nothing happens if the pair is over meanwhile."""
@@ -126,7 +133,9 @@ class Pair:
                 return
             self._effect(effect, pump, frame, now)
 
-    def _effect(self, effect: Effect, pump: Pump, frame: bytes, now: float) -> None:
+    def _effect(  # noqa: C901 - an arm for each effect
+        self, effect: Effect, pump: Pump, frame: bytes, now: float
+    ) -> None:
         match effect:
             case Forward():
                 pump.send(frame)
@@ -137,7 +146,11 @@ class Pair:
             case Inject(direction, data):
                 self.pumps[direction].inject(data)
             case Hold(account):
-                self._hold(account, frame, now)
+                self.hold(account, frame, now)
+            case Await(account):
+                self._wait().expect(account)
+            case Attend():
+                self.attends = True
             case Discard(account):
                 self._discard(account)
             case Pause(direction, until):
@@ -155,10 +168,14 @@ class Pair:
 
     # -- holding, pausing --------------------------------------------------------------------
 
-    def _hold(self, account: Account, frame: bytes, now: float) -> None:
+    def hold(self, account: Account, frames: bytes, now: float) -> None:
+        """Whole frames wait for this account's allowance."""
+        self._wait().put(account, frames, now)
+
+    def _wait(self) -> Waiting:
         if self._waiting is None:
             self._waiting = Waiting(self, self._reactor)
-        self._waiting.put(account, frame, now)
+        return self._waiting
 
     def _discard(self, account: Account) -> None:
         if self._waiting is not None:
@@ -180,6 +197,14 @@ class Pair:
             self.violated(Direction.TO_BROKER, error)
         except Exception as error:
             self._reactor.crash(self, error)
+
+    def attend(self, now: float) -> None:
+        """Something went to the client, or allowance came: ask what else may go."""
+        effects = self.session.delivered()
+        if effects is None:
+            self.attends = False
+        else:
+            self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
     def reset(self, account: Account, now: float) -> bool:
         """One step of having the client open a producer again; whether there are more."""

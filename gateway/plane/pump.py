@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gateway.errors import PeerError
 from gateway.wire.contract import Direction, EndReason
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gateway.plane.lane import Lane
     from gateway.plane.memory import Memory
     from gateway.plane.pair import Pair
-    from gateway.wire.contract import Scanner
+    from gateway.wire.contract import Account, Scanner
 
 SMALLEST_READ = 16 * 1024
 """Below this a blocked pump does not halve its reads: system calls would cost more than memory."""
@@ -51,19 +51,6 @@ answers: more than a client asks for before it listens, and far below what a buf
 DECISIONS_AT_ONCE = 64
 """Stop frames of one chunk that are decided in a row. One costs 10 to 20 µs, so this is about a
 turn; a chunk may hold 25,000."""
-
-
-class Reader(Protocol):
-    """Whose lane it is: called by the reactor for what happens to it."""
-
-    def readable(self, now: float) -> None:
-        """Bytes have come, or the end of them."""
-
-    def flushed(self) -> None:
-        """The lane has nothing pending any more."""
-
-    def lost(self, error: OSError) -> None:
-        """The lane's peer is gone."""
 
 
 class Pump:
@@ -146,6 +133,8 @@ class Pump:
         if self._at_border is not None:
             self._keep(b"")
             self._move(0, end, now)
+            if pair.attends and not pair.over:
+                pair.attend(now)
             return
         cleared = self._scan(memory.buffer, 0, end)
         if cleared:
@@ -168,6 +157,8 @@ class Pump:
                 self._keep(memory.view[cleared:end])
         elif start:
             self._keep(b"")
+        if pair.attends and not pair.over:
+            pair.attend(now)
 
     def _keep(self, cut: bytes | memoryview) -> None:
         """What is to be put before the next received bytes."""
@@ -232,8 +223,17 @@ class Pump:
             self._collecting = length
             memory.used += end - at
             return end
-        self.pair.decide(self.direction, bytes(memory.view[at : at + length]), now)
-        return at + length
+        behind = at + length
+        holder = self.pair.decide(self.direction, bytes(memory.view[at:behind]), now)
+        return behind if holder is None else self._hold_on(holder, behind, end, now)
+
+    def _hold_on(self, account: Account, at: int, end: int, now: float) -> int:
+        """Behind a frame that waits there are often more of its producer."""
+        memory = self._memory
+        behind = self.scanner.following(account, memory.buffer, at, end)
+        if behind > at:
+            self.pair.hold(account, bytes(memory.view[at:behind]), now)
+        return behind
 
     def _to_border(self, at: int, end: int) -> int:
         """Send what is owed; if all of it is here, do what waits for the border behind it."""
@@ -408,6 +408,8 @@ class Pump:
         if self.listens and not self.pair.over:
             self.heard = self.pair.clock()  # it may have spoken meanwhile
             self.source.read(True)
+            if self.pair.attends:
+                self.pair.attend(self.heard)
 
     @property
     def listens(self) -> bool:

@@ -116,7 +116,7 @@ class Reactor:
         self.pairs: set[Pair] = set()
         self.holding: dict[Account, Pair] = {}  # in which pair an account has frames that wait
         self._parted: list[Pair] = []  # over, and to be taken apart
-        self.turns = 0
+        self.turns = self.resets = 0
         self.clock = clock
         self._epoll = select.epoll()
         self._lanes: dict[int, Lane] = {}

@@ -24,12 +24,13 @@ RESET_STEP = 0.02
 class Waiting:
     """Made for a pair when its first frame waits."""
 
-    __slots__ = ("_aging", "_frames", "_pair", "_reactor")
+    __slots__ = ("_aging", "_expecting", "_frames", "_pair", "_reactor")
 
     def __init__(self, pair: Pair, reactor: Reactor) -> None:
         self._pair = pair
         self._reactor = reactor
         self._frames = HeldFrames(reactor.memory, reactor.settings.held)
+        self._expecting: set[Account] = set()
         self._aging: set[Account] = set()  # whose oldest frame is looked at when it is too old
 
     @property
@@ -43,14 +44,20 @@ class Waiting:
         self._frames.put(account, frames, now)
         self._watch(account)
 
+    def expect(self, account: Account) -> None:
+        """Its next grant is told to the session."""
+        self._reactor.holding[account] = self._pair
+        self._expecting.add(account)
+
     def discard(self, account: Account) -> None:
-        """Throw away what waits."""
+        """Throw away what waits, and expect nothing."""
         self._frames.discard(account)
+        self._expecting.discard(account)
         self._reactor.holding.pop(account, None)
 
     def clear(self) -> None:
         """The pair is over."""
-        for account in self._frames.clear():
+        for account in (*self._frames.clear(), *self._expecting):
             self._reactor.holding.pop(account, None)
 
     def grant(self, account: Account, messages: int, size: int, now: float) -> None:
@@ -58,9 +65,12 @@ class Waiting:
         account.grant(messages, size)
         self._release(account, now)
         if self._frames.is_spent(account):
-            self.reset(account, now)
+            self._begin_reset(account, now)
         elif account not in self._frames:
             self._reactor.holding.pop(account, None)
+            if account in self._expecting:
+                self._expecting.discard(account)
+                self._pair.attend(now)
 
     def _release(self, account: Account, now: float) -> None:
         pump = self._pair.pumps[Direction.TO_BROKER]
@@ -88,11 +98,17 @@ class Waiting:
         self._aging.discard(account)
         since = self._frames.since(account)
         if since is not None and now >= since + self._reactor.settings.held_for:
-            self.reset(account, now)
+            self._begin_reset(account, now)
         else:
             self._watch(account)
 
-    def reset(self, account: Account, now: float) -> None:
+    # -- resets ------------------------------------------------------------------------------
+
+    def _begin_reset(self, account: Account, now: float) -> None:
+        self._reactor.resets += 1
+        self._reset(account, now)
+
+    def _reset(self, account: Account, now: float) -> None:
         """One step of it after the other, until the session knows no more."""
         if self._pair.reset(account, now):
-            self._pair.later(now + RESET_STEP, partial(self.reset, account))
+            self._pair.later(now + RESET_STEP, partial(self._reset, account))

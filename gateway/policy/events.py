@@ -10,7 +10,7 @@ stricter limit beside it took its unit here before it goes: that adds what was l
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from heapq import heappop, heappush, heapreplace
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from gateway.policy.gcra import Meter
 from gateway.policy.keys import Identity, identity_of
 from gateway.policy.rules import Dimension
+from gateway.policy.tallies import Tallies
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from gateway.figures import RuleFigures
     from gateway.policy.matching import AppliedLimit
 
 PATIENCE: Mapping[Dimension, float] = {
@@ -56,7 +58,7 @@ class _Turn(NamedTuple):
 
 
 class Events:
-    """Given are limits of events only. `delayed`, `refused`: by rule; by a shadow: would have been.
+    """Given are limits of events only.
 
     A limit that nobody has asked of for a while is forgotten: it is as good as a new one.
     """
@@ -65,8 +67,7 @@ class Events:
         self._meters: dict[Identity, Meter] = {}
         self._full: list[tuple[float, int, Identity]] = []  # when each may be forgotten
         self._tickets = count()
-        self.delayed: Counter[str] = Counter()
-        self.refused: Counter[str] = Counter()
+        self._tallies = Tallies()
 
     def __len__(self) -> int:
         return len(self._meters)
@@ -77,7 +78,8 @@ class Events:
         self._forget(now)
         turns = [self._turn(limit, now) for limit in limits]
         late = [turn.limit for turn in turns if turn.is_late]
-        self.refused.update(limit.rule.id for limit in late)
+        for limit in late:
+            self._tallies.refused(identity_of(limit))
         refusing = next((limit for limit in late if limit.mode == "enforce"), None)
         return self._take(turns, now) if refusing is None else refusing
 
@@ -86,9 +88,15 @@ class Events:
         for turn in taken:
             turn.meter.take(1, now)
         waits = [turn for turn in taken if turn.seconds]
-        self.delayed.update(turn.limit.rule.id for turn in waits)
+        for turn in waits:
+            self._tallies.waited(identity_of(turn.limit), turn.seconds)
         enforced = (turn.seconds for turn in waits if turn.limit.mode == "enforce")
         return max(enforced, default=0.0)
+
+    def figures(self, now: float) -> list[RuleFigures]:
+        """How many limits there are, who waits, and what they did."""
+        debts = ((it, -meter.available(now)) for it, meter in self._meters.items())
+        return self._tallies.figures((it, max(0, math.ceil(debt))) for it, debt in debts)
 
     def _turn(self, limit: AppliedLimit, now: float) -> _Turn:
         meter = self._meter(limit, now)

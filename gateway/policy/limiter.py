@@ -18,7 +18,7 @@ from gateway.policy.limits import LEASE, Applied, Dimension, Limit
 from gateway.policy.members import Grant, Member, endless
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator
+    from collections.abc import Callable, Collection, Hashable, Iterator
 
     from gateway.wire.contract import Account
 
@@ -30,9 +30,10 @@ STEP = 0.01
 
 class Limiter:
     """`wants`, `lease` and `next_time` are for producers and consumers alike: a grant to a consumer
-    is of messages that may be asked for."""
+    is of messages that may be asked for. `forgotten` is told of a limit that is there no more."""
 
-    def __init__(self) -> None:
+    def __init__(self, forgotten: Callable[[Limit], None] | None = None) -> None:
+        self._forgotten = forgotten
         self._limits: dict[Identity, Limit] = {}
         self._members: dict[Account, Member] = {}
         self._shaded: dict[Member, None] = {}
@@ -137,8 +138,13 @@ class Limiter:
             times.append(now)
         return max(min(times), self._last_round + STEP, now) if times else None
 
+    @property
+    def has_shadows(self) -> bool:
+        """Somebody is under a shadow limit, so `observe` has to be called."""
+        return bool(self._shaded)
+
     def observe(self, now: float) -> None:
-        """Charge shadow limits; to be called now and then, and before they are shown."""
+        """Charge shadow limits; to be called about every second, and before they are shown."""
         for member in self._shaded:
             member.settle(now)
         for limit in {limit for member in self._shaded for limit in member.shadows}:
@@ -163,7 +169,7 @@ class Limiter:
         for member in tuple(limit.leased):
             member.settle(now)
             if now >= member.used_at + LEASE and not self._is_busy(member):
-                member.give_back(now)
+                member.rest(now)
 
     def _serve(self, limit: Limit, now: float) -> Iterator[Grant]:
         """By turn, while there is room. Who needs another limit too may have to wait there."""
@@ -245,5 +251,7 @@ class Limiter:
                 continue
             if limit.meter.full_at(now) <= now:
                 del self._limits[identity]
+                if self._forgotten is not None:
+                    self._forgotten(limit)
             else:
                 self._rest(limit, now)

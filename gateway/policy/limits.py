@@ -176,11 +176,12 @@ class Limit:
 
     def shade(self, now: float) -> None:
         """Charge what passed since the last look, as if it had come evenly, and count what is
-        beyond the rate: that much would wait."""
-        self.meter.take(self.unmetered, self.looked)
-        late = -self.meter.available(now)
-        if late > 0:
-            self.held += min(late, self.unmetered)
+        beyond the limit. Nothing is owed for that: it would not have passed."""
+        earned = self.meter.available(self.looked) + (now - self.looked) * self.applied.rate
+        beyond = self.unmetered - earned
+        if beyond > 0:
+            self.held += beyond
             self.waited += now - self.looked
+        self.meter.take(min(self.unmetered, earned), self.looked)
         self.unmetered = 0
         self.looked = now

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.gcra import MOST_DEBT
-from gateway.wire.contract import ENDLESS, Account
+from gateway.wire.contract import ENDLESS, Account, Action
 
 if TYPE_CHECKING:
     from gateway.policy.limits import Dimension, Limit
@@ -124,6 +124,14 @@ class Member:
         for limit in self.limits:
             reach[limit.applied.dimension] = self._paid[limit.applied.dimension]
         return _raise(self.account, *reach)
+
+    def rest(self, now: float) -> None:
+        """It has not used its leases for a while. A consumer keeps them: the messages that it has
+        asked for may come at any time, and they are paid."""
+        if self.account.action is not Action.CONSUME:
+            self.give_back(now)
+        for limit in self.limits:
+            limit.leased.discard(self)
 
     def give_back(self, now: float) -> None:
         """Return what is left of its leases. From here on it is held."""

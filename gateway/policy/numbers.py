@@ -5,25 +5,26 @@ Plain counts of accounts: nothing is earned by time, so nobody could be let wait
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from gateway.policy.keys import Identity, identity_of
+from gateway.policy.tallies import Tallies
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from gateway.figures import RuleFigures
     from gateway.policy.matching import AppliedLimit
     from gateway.wire.contract import Account
 
 
 class Numbers:
-    """Given are limits of plain numbers only. `refused`: by rule; by a shadow: would have been."""
+    """Given are limits of plain numbers only."""
 
     def __init__(self) -> None:
         self._open: dict[Identity, int] = {}
         self._places: dict[Account, tuple[Identity, ...]] = {}
-        self.refused: Counter[str] = Counter()
+        self._tallies = Tallies()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -35,8 +36,13 @@ class Numbers:
     def full(self, limits: Collection[AppliedLimit]) -> AppliedLimit | None:
         """The first limit under which no more may be opened."""
         beyond = [limit for limit in limits if self.count(limit) >= limit.rate]
-        self.refused.update(limit.rule.id for limit in beyond)
+        for limit in beyond:
+            self._tallies.refused(identity_of(limit))
         return next((limit for limit in beyond if limit.mode == "enforce"), None)
+
+    def figures(self) -> list[RuleFigures]:
+        """How many limits there are, and what they did."""
+        return self._tallies.figures((identity, 0) for identity in self._open)
 
     def place(self, account: Account, limits: Collection[AppliedLimit]) -> None:
         """Count an account, under these limits and none that it was counted under before. It is

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gateway.figures import RuleFigures
 from gateway.policy.events import PATIENCE, Events
-from gateway.policy.keys import Key
+from gateway.policy.keys import Key, Kind, identity_of
 from gateway.policy.limiter import Limiter
 from gateway.policy.limits import Applied, Dimension
 from gateway.policy.numbers import Numbers
@@ -16,17 +17,17 @@ from gateway.wire.contract import Action, Denial, Refusal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from gateway.policy.limits import Limit
     from gateway.policy.matching import AppliedLimit, RuleSet, Subject
     from gateway.wire.contract import Account
 
 METERED = {
     Limited.PUBLISH_MESSAGES: Dimension.MESSAGES,
     Limited.PUBLISH_BYTES: Dimension.BYTES,
+    Limited.DISPATCH_MESSAGES: Dimension.MESSAGES,
+    Limited.DISPATCH_BYTES: Dimension.BYTES,
 }
 """What an account's counters are held to."""
-
-HELD = frozenset({*METERED, *PATIENCE, Limited.PRODUCERS, Limited.CONSUMERS})
-"""All that limits hold of."""
 
 Limits = tuple["AppliedLimit", ...]
 
@@ -39,9 +40,10 @@ class Shaping:
 
     def __init__(self, rules: RuleSet) -> None:
         self._subjects: dict[Account, Subject] = {}
-        self.limiter = Limiter()
+        self.limiter = Limiter(self._forget)
         self.numbers = Numbers()
         self.events = Events()
+        self._past: dict[Kind, RuleFigures] = {}  # of limits that are there no more
         self.generation = 1
         self._use(rules)
 
@@ -76,6 +78,19 @@ class Shaping:
             if subject is not None and account.generation != self.generation:
                 self._place(account, self._rules.limits(subject, account.action), now)
                 yield
+
+    def figures(self, now: float) -> list[RuleFigures]:
+        """What the limits of each rule did since the start, all taken together."""
+        self.limiter.observe(now)
+        found = dict(self._past)
+        for limit in self.limiter.limits():
+            kind = _kind(limit)
+            found[kind] = _added(found.get(kind), limit, kind)
+        return [*found.values(), *self.events.figures(now), *self.numbers.figures()]
+
+    def _forget(self, limit: Limit) -> None:
+        kind = _kind(limit)
+        self._past[kind] = _added(self._past.get(kind), limit, kind)._replace(limits=0, waiting=0)
 
     def _use(self, rules: RuleSet) -> None:
         self._rules = rules
@@ -113,8 +128,7 @@ def _applied(limits: Iterable[AppliedLimit]) -> Iterator[Applied]:
 
 
 def _one(limit: AppliedLimit) -> Applied:
-    key = Key(limit.rule.id, limit.key)
-    shadow = limit.mode == "shadow"
+    key, shadow = identity_of(limit)
     return Applied(key, METERED[limit.dimension], limit.rate, limit.burst, shadow)
 
 
@@ -126,3 +140,21 @@ def _too_often(limit: AppliedLimit) -> Denial:
 
 def _words(limit: AppliedLimit) -> str:
     return limit.dimension.replace("_", " ")
+
+
+def _kind(limit: Limit) -> Kind:
+    key = limit.applied.key
+    assert isinstance(key, Key)
+    return key.rule, key.what, limit.applied.shadow
+
+
+def _added(figures: RuleFigures | None, limit: Limit, kind: Kind) -> RuleFigures:
+    rule, what, shadow = kind
+    before = figures or RuleFigures(rule, what.value, "shadow" if shadow else "enforce")
+    return before._replace(
+        limits=before.limits + 1,
+        waiting=before.waiting + limit.waiting,
+        waits=before.waits + limit.waits,
+        seconds=before.seconds + limit.waited,
+        held=before.held + limit.held,
+    )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ClusterFigures,
         ListenerFigures,
         PlaneFigures,
+        RuleFigures,
     )
 
 
@@ -35,6 +36,7 @@ class Sources:
     plane: Callable[[], PlaneFigures]
     brokers: Callable[[], Iterable[BrokerHealth]]
     failures: Callable[[], Iterable[BrokerFailures]]
+    rules: Callable[[], Iterable[RuleFigures]]
 
 
 class ProcessMetrics:
@@ -60,6 +62,7 @@ class _Gateway(Collector):
         yield _brokers(self._sources.brokers())
         yield _failures(self._sources.failures())
         yield from _plane(self._sources.plane())
+        yield from _rules(self._sources.rules())
         yield _build(self._sources.version)
 
 
@@ -128,9 +131,47 @@ def _plane(figures: PlaneFigures) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "gateway_buffered_bytes", "Bytes that wait in the gateway.", value=figures.buffered
     )
+    yield GaugeMetricFamily(
+        "gateway_held_bytes", "Bytes that wait for their limit.", value=figures.held
+    )
+    yield CounterMetricFamily(
+        "gateway_producer_resets",
+        "Producers that were to be opened again, as their messages had waited for too long.",
+        value=figures.resets,
+    )
     yield CounterMetricFamily(
         "gateway_reactor_turns", "Turns of the data plane.", value=figures.turns
     )
+
+
+def _rules(rules: Iterable[RuleFigures]) -> Iterator[Metric]:
+    labels = ["rule", "limit", "mode"]
+    limits = GaugeMetricFamily("gateway_rule_limits", "Limits that a rule has made.", labels=labels)
+    waiting = GaugeMetricFamily(
+        "gateway_rule_waiting", "Who waits for a limit of a rule.", labels=labels
+    )
+    waits = CounterMetricFamily("gateway_rule_waits", "How often one had to wait.", labels=labels)
+    seconds = CounterMetricFamily(
+        "gateway_rule_wait_seconds", "Seconds that they waited in all.", labels=labels
+    )
+    refused = CounterMetricFamily(
+        "gateway_rule_refused", "Requests that were refused.", labels=labels
+    )
+    shadow = CounterMetricFamily(
+        "gateway_rule_shadow_held",
+        "Messages, bytes or requests that would have waited.",
+        labels=["rule", "limit"],
+    )
+    for figures in rules:
+        values = [figures.rule, figures.what, figures.mode]
+        limits.add_metric(values, figures.limits)
+        waiting.add_metric(values, figures.waiting)
+        waits.add_metric(values, figures.waits)
+        seconds.add_metric(values, figures.seconds)
+        refused.add_metric(values, figures.refused)
+        if figures.mode == "shadow":
+            shadow.add_metric(values[:2], figures.held)
+    yield from (limits, waiting, waits, seconds, refused, shadow)
 
 
 def _build(version: str) -> Metric:

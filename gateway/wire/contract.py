@@ -188,6 +188,11 @@ class Account:
         return self.messages >= self.messages_ceiling or self.bytes >= self.bytes_ceiling
 
     @property
+    def is_endless(self) -> bool:
+        """Nothing limits it."""
+        return self.messages_ceiling == self.bytes_ceiling == ENDLESS
+
+    @property
     def outstanding(self) -> int:
         """Frames that passed to the broker and have no receipt yet."""
         return self.frames - self.receipts
@@ -243,8 +248,20 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class Await:
+    """A grant to this account is of use: `Session.delivered` is asked when it comes."""
+
+    account: Account
+
+
+@dataclass(frozen=True, slots=True)
+class Attend:
+    """`Session.delivered` is asked after whatever goes to the client, until it answers None."""
+
+
+@dataclass(frozen=True, slots=True)
 class Discard:
-    """What waits in the queue of this account is thrown away."""
+    """What waits in the queue of this account is thrown away, and it awaits nothing."""
 
     account: Account
 
@@ -292,7 +309,21 @@ class End:
     detail: str = ""
 
 
-Effect = Forward | Replace | Drop | Inject | Hold | Discard | Pause | Block | Start | Later | End
+Effect = (
+    Forward
+    | Replace
+    | Drop
+    | Inject
+    | Hold
+    | Await
+    | Attend
+    | Discard
+    | Pause
+    | Block
+    | Start
+    | Later
+    | End
+)
 Effects = tuple[Effect, ...]
 
 FORWARD: Effects = (Forward(),)
@@ -431,6 +462,12 @@ class Scanner(Protocol):
         """
         ...
 
+    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
+        """Up to where whole frames follow that would wait as the stop frame of this held account
+        does, as far as that is cheap to see; `start` where it is not.
+        """
+        ...
+
 
 class Session(Protocol):
     """What is known of one pair, shared by its two scanners.
@@ -455,6 +492,12 @@ class Session(Protocol):
     def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
         """Go on with the result of a job that a `Start` asked for; or now that it is later, as a
         `Later` asked for. Raises `PeerError` as `decide` does."""
+        ...
+
+    def delivered(self) -> Effects | None:
+        """Something went to the client, or allowance came: what else may be asked for now? None:
+        nobody waits to ask.
+        """
         ...
 
     def reset(self, account: Account) -> Effects | None:

@@ -222,7 +222,11 @@ class Driver:
             assert self._scanner.stop == 0
             return end
         assert self._scanner.owed == 0, "a border that is none"
-        return self._stop(cleared, end) if self._scanner.stop else self._cut(chunk, cleared, end)
+        if not self._scanner.stop:
+            return self._cut(chunk, cleared, end)
+        behind = self._stop(cleared, end)
+        self._look_ahead(chunk, behind, end)
+        return behind
 
     def _stop(self, at: int, end: int) -> int:
         length = self._scanner.stop
@@ -231,6 +235,16 @@ class Driver:
         self._offset += taken
         self._skip = length - taken
         return at + taken
+
+    def _look_ahead(self, chunk: bytearray, at: int, end: int) -> None:
+        """What follows is whole stop frames too, and to look at it changes nothing."""
+        for account in self._accounts.values():
+            behind = self._scanner.following(account, chunk, at, end) if account.held else at
+            assert at <= behind <= end
+            while at < behind:
+                assert self._scanner.scan(chunk, at, behind) == at, "it would not wait"
+                assert 0 < self._scanner.stop <= behind - at, "a frame that is not whole"
+                at += self._scanner.stop
 
     def _cut(self, chunk: bytearray, at: int, end: int) -> int:
         self._carry = bytes(chunk[at:end])

@@ -38,6 +38,7 @@ def drawn_listener(source: Source) -> tuple[Listener, FakeGate]:
     proxies = frozenset({"bob"} if traits & 4 else ())
     unknown_pass = traits & 0x80 == 0
     settings = {"unknown_pass": unknown_pass, "chained": chained, "proxies": proxies}
+    settings["limited"] = bool(gate.paced)
     return listener(gate, mode, bounds=bounds, **settings, **own), gate
 
 

@@ -14,6 +14,8 @@ from gateway.plane.memory import Memory
 from gateway.wire.contract import (
     Account,
     Action,
+    Attend,
+    Await,
     Credential,
     Denial,
     Direction,
@@ -105,7 +107,8 @@ class Gateway(Direct):
             Credential("token", b"x"),
             FakeOrigin(),
         )
-        self.session = PulsarSession(listener(self.gate, Mode.PASS_THROUGH), client, BROKER_1)
+        limited = listener(self.gate, Mode.PASS_THROUGH, limited=True)
+        self.session = PulsarSession(limited, client, BROKER_1)
         self.now = 0.0
         self._later: list[Later] = []
         self.held = HeldFrames(Memory(1, 1 << 30), 1 << 30)
@@ -142,6 +145,7 @@ class Gateway(Direct):
         if not scanner.stop:
             assert (cleared, scanner.owed) == (len(frame), 0)
             self._out[way].append(frame)
+            self._attend()
             return
         try:
             effects = self.session.decide(way, frame, now=self.now)
@@ -149,6 +153,11 @@ class Gateway(Direct):
             raise AssertionError(f"the gateway finds fault with a good peer: {error}") from error
         for effect in effects:
             self._carry_out(effect, way, frame)
+        self._attend()
+
+    def _attend(self) -> None:
+        for effect in self.session.delivered() or ():
+            self._carry_out(effect, Direction.TO_BROKER, b"")
 
     def _carry_out(self, effect: Effect, way: Direction, frame: bytes) -> None:
         match effect:
@@ -166,12 +175,14 @@ class Gateway(Direct):
                 self.held.put(account, frame, 0.0)
             case Discard(account):
                 self.held.discard(account)
+            case Await() | Attend():
+                pass  # it is asked after everything
             case _:
                 raise AssertionError(f"the model knows no {effect}")
 
     @property
     def accounts(self) -> list[Account]:
-        return [account for account in self.gate.live if account.action is Action.PRODUCE]
+        return self.gate.live
 
     def hold(self, account: Account) -> None:
         account.hold()
@@ -181,6 +192,7 @@ class Gateway(Direct):
         while (frame := self.held.first(account)) is not None:
             self.held.passed(account, len(frame))
             self._pass(Direction.TO_BROKER, frame)
+        self._attend()
 
     def grant_all(self) -> None:
         for account in self.gate.live:

@@ -84,6 +84,17 @@ class FakeScanner:
         self.owed = pos - end
         return end
 
+    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`."""
+        ids = {id for id, it in self._accounts.items() if it is account}
+        pos = start
+        while end - pos > HEAD.size:
+            length, kind = HEAD.unpack_from(chunk, pos)
+            if kind != COUNTED or chunk[pos + 5] not in ids or pos + length > end:
+                break
+            pos += length
+        return pos
+
     def _cut(self, pos: int) -> int:
         self.owed = 0
         return pos
@@ -99,6 +110,7 @@ class FakeScanner:
 
 Answer = Callable[[Direction, bytes], Effects]
 Departure = Callable[[float], Effects | None]
+Resetting = Callable[[Account], Effects | None]
 Resumption = Callable[[int, bytes | Denial], Effects]
 
 
@@ -113,6 +125,8 @@ class FakeSession:
         self.answer: Answer = lambda direction, frame: FORWARD
         self.resumption: Resumption = lambda token, result: ()
         self.departure: Departure = lambda now: None
+        self.resetting: Resetting = lambda account: None
+        self.delivery: Callable[[], Effects | None] = lambda: None
         self.words: dict[EndReason, bytes] = {}
         self.decided: list[tuple[Direction, bytes]] = []
         self.resumed: list[tuple[int, bytes | Denial]] = []
@@ -133,9 +147,13 @@ class FakeSession:
         self.resumed.append((token, result))
         return self.resumption(token, result)
 
+    def delivered(self) -> Effects | None:
+        """See `contract.Session`."""
+        return self.delivery()
+
     def reset(self, account: Account) -> Effects | None:
-        """See `Session`."""
-        return None
+        """See `contract.Session`."""
+        return self.resetting(account)
 
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""

@@ -26,6 +26,22 @@ def test_a_held_frame_lets_the_others_pass(plane: Plane, pair: Opened) -> None:
     assert account.messages == 0
 
 
+def test_frames_that_follow_wait_without_being_decided(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    pair.session.account(2)
+    many = [counted(1, b"%d" % n) for n in range(100)]
+    pair.client.say(b"".join(many) + counted(2, b"other")[:7])
+    plane.turn()
+    assert len(pair.session.decided) == 1
+    assert account.queued == len(b"".join(many))
+    pair.client.say(counted(2, b"other")[7:] + counted(1, b"last"))
+    plane.turn()
+    assert pair.broker.hear() == counted(2, b"other")
+    pair.pair.grant(account, 60, 1 << 20, plane.clock())
+    pair.pair.grant(account, 60, 1 << 20, plane.clock())
+    assert frames(pair.broker.hear())[1:] == [*many, counted(1, b"last")]
+
+
 def test_a_grant_lets_as_many_go_as_it_says(plane: Plane, pair: Opened) -> None:
     (account,) = held(pair, 1)
     pair.client.say(b"".join(counted(1, b"%d" % n) for n in range(5)))

@@ -69,10 +69,9 @@ class Paced(Play):
     """A pair under rules of how often; all that is paced waits for two seconds at first."""
 
     def __init__(self, *paced: Action, **settings: Any) -> None:
-        super().__init__(**settings)
+        super().__init__(limited=True, **settings)
         self.gate.paced = set(paced) or set(Action)
         self.gate.delay = 2.0
-        self.session._pace()
 
     def later(self, said: Outcome, until: float = 2.0) -> int:
         """It is kept, and asked for at that time by this token."""
@@ -248,8 +247,9 @@ def test_partitions_count_as_lookups(play: Paced) -> None:
     play.client(partitions(4)).forwards()
 
 
-def test_partitions_pass_unseen_where_lookups_are_not_limited() -> None:
+def test_partitions_pass_unseen_where_there_are_no_rules() -> None:
     Play().client(partitions(3)).passes()
+    Play(limited=True).client(partitions(3)).forwards()
 
 
 def test_lookups_do_not_wait_for_each_other(play: Paced) -> None:
@@ -269,8 +269,8 @@ def test_a_lookup_that_would_wait_too_long_may_be_tried_on_the_same_connection(
 
 
 def test_rules_that_come_later_hold_for_open_pairs() -> None:
-    play = Play()
-    play.client(partitions(3)).passes()
+    play = Play(limited=True)
+    play.client(partitions(3)).forwards()
     play.gate.paced, play.gate.delay = {Action.LOOKUP}, 0.0
     play.client(lookup(4)).forwards()
     play.client(partitions(5)).forwards()

@@ -18,7 +18,7 @@ from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.incarnations import EVENTS
 from gateway.wire.pulsar.session import FRAME_PADDING, HANDLERS
-from gateway.wire.pulsar.tables import COUNTED, STOPS
+from gateway.wire.pulsar.tables import COUNTED, LIMITS, STOPS
 
 from .frames import (
     Fields,
@@ -72,6 +72,10 @@ def test_the_page_names_every_command_that_stops(direction: Direction, heading: 
     assert commands(table(heading)) == STOPS[direction]
 
 
+def test_the_page_names_what_stops_where_limits_may_hold() -> None:
+    assert commands(table("What stops where limits may hold")) == LIMITS
+
+
 def test_the_page_names_every_command_that_is_counted() -> None:
     rows = table("What is counted as it passes")
     for direction, word in ((Direction.TO_BROKER, "broker"), (Direction.TO_CLIENT, "client")):
@@ -91,7 +95,8 @@ def test_every_command_that_is_decided_stops() -> None:
     """Handlers of commands that pass would be dead code; a SEND stops where it may not pass."""
     for direction in Direction:
         decided = set(HANDLERS[direction]) | set(EVENTS[direction])
-        assert decided <= STOPS[direction] | COUNTED[direction]
+        where_limits_hold = LIMITS if direction is Direction.TO_BROKER else frozenset()
+        assert decided <= STOPS[direction] | COUNTED[direction] | where_limits_hold
         assert not set(HANDLERS[direction]) & set(EVENTS[direction])
 
 

@@ -48,7 +48,7 @@ class Plan:
     `names`: how brokers are named, where that says it all; `chained`: the brokers are gateways;
     `deadlines`: where the usual ones are too long for a test;
     `migrations`: gateways in front of other clusters, by the URLs of their brokers; `targets`: who
-    may be dialled, if not just the brokers.
+    may be dialled, if not just the brokers. `rules`: files of limits; `limits`: other bounds.
     """
 
     identity: Mapping[str, Any] = field(default_factory=lambda: {"mode": "pass-through"})
@@ -60,6 +60,8 @@ class Plan:
     deadlines: Mapping[str, str] = field(default_factory=dict)
     migrations: Mapping[str, str] = field(default_factory=dict)
     targets: Mapping[str, Any] | None = None
+    rules: Path | None = None
+    limits: Mapping[str, Any] = field(default_factory=dict)
 
     def settings(self, broker: Upstream, port: int, admin_port: int) -> Settings:
         """The whole content of the gateway's file."""
@@ -71,6 +73,8 @@ class Plan:
             "clusters": {CLUSTER: self._cluster(broker)},
             "admin": {"bind": f"{HOST}:{admin_port}"},
             "deadlines": dict(self.deadlines),
+            "limits": dict(self.limits),
+            "rules": [str(self.rules)] if self.rules else [],
         }
 
     def _cluster(self, broker: Upstream) -> Settings:

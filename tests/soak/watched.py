@@ -1,9 +1,9 @@
 """`python -m tests.soak.watched REPORT COLLECTOR run FILE`: a gateway that is watched from within.
 
-It tells what no metric does: the most bytes that the plane ever kept, how many blocks of memory its
-objects have, and how long each garbage collection took. REPORT is written at SIGUSR1, and then all
-is counted from new; it tells how often it was written. At SIGUSR2 the collector is set as COLLECTOR
-names it, and then it is written too.
+It tells what no metric does: the most bytes that the plane ever kept, how long each garbage
+collection took, and how many blocks of memory its objects have after one more. REPORT is written at
+SIGUSR1, and then all is counted from new; it tells how often it was written. At SIGUSR2 the
+collector is set as COLLECTOR names it, and then it is written too.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ def _watch(report: Path, collector: str) -> None:
         nonlocal written
         written += 1
         told = {"written": written, "peak": Watched.peak, "pauses": pauses.told()}
+        gc.collect()
         told["blocks"] = sys.getallocatedblocks()
         whole = report.with_suffix(".new")
         whole.write_text(json.dumps(told))

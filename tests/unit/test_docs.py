@@ -27,6 +27,7 @@ from gateway.figures import (
     ClusterFigures,
     ListenerFigures,
     PlaneFigures,
+    RuleFigures,
 )
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.exposition import TopicExposition
@@ -273,9 +274,10 @@ def _exposition() -> str:
         version="1",
         listeners={"a": ListenerFigures()},
         clusters={"b": ClusterFigures()},
-        plane=lambda: PlaneFigures(0, 0),
+        plane=lambda: PlaneFigures(0, 0, 0, 0),
         brokers=lambda: [BrokerHealth("b", "127.0.0.1:6650", healthy=True)],
         failures=lambda: [BrokerFailures("b", "silent", 0)],
+        rules=lambda: [RuleFigures("r", "publish.bytes", "shadow")],
     )
     chunks = [ProcessMetrics(sources).render(), *TopicExposition({"b": book}).chunks()]
     return b"".join(chunks).decode()

@@ -48,6 +48,7 @@ class Listener:
 
     `proxies`: principals that are gateways themselves, and are believed who their clients are.
     `chained`: the brokers are another gateway; the names that it gives are handed back to it.
+    `limited`: rules may limit what its clients do.
     `own_requests`: where the ids of our own requests begin. Another gateway takes none of its own
     range from us, so there we begin somewhere below it, where no client counts to.
     """
@@ -56,6 +57,7 @@ class Listener:
     mode: Mode = Mode.PASS_THROUGH
     proxies: frozenset[str] = frozenset()
     chained: bool = False
+    limited: bool = False
     own_requests: int = FIRST_OWN_REQUEST
     unknown_pass: bool = True
     scheme: str = "pulsar"

@@ -42,6 +42,7 @@ from gateway.wire.pulsar.ids import Asked, Handle, Handles, State
 from gateway.wire.pulsar.leaving import Leaving, closing, is_ours
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.topics import is_brokers_own
+from gateway.wire.pulsar.trickle import Trickles
 
 
 class Incarnations:
@@ -54,6 +55,7 @@ class Incarnations:
         "_listener",
         "_to_broker",
         "_to_client",
+        "_trickles",
         "handles",
     )
 
@@ -69,7 +71,8 @@ class Incarnations:
         self._client = client
         self._broker = broker
         self._to_broker, self._to_client = scanners
-        self._leaving: Leaving | None = None  # made when it is needed: idle pairs are many
+        self._leaving: Leaving | None = None  # made when they are needed: idle pairs are many
+        self._trickles: Trickles | None = None
 
     # -- opening -----------------------------------------------------------------------------
 
@@ -245,6 +248,24 @@ class Incarnations:
             handle.account.receipts += 1  # no other answer to that SEND will come
         return self._listener.veil.hidden(command, frame)
 
+    # -- permits -----------------------------------------------------------------------------
+
+    def flow(self, command: BaseCommand, frame: bytes) -> Effects:
+        """A consumer asks for messages. Only where limits may hold."""
+        handle = self.handles.consumers.get(command.flow.consumer_id)
+        if handle is None or handle.released:
+            return FORWARD
+        account, trickles = handle.account, self._trickles
+        if account.is_endless and (trickles is None or account not in trickles):
+            return FORWARD
+        if trickles is None:
+            trickles = self._trickles = Trickles(self._listener.gate)
+        return trickles.ask(handle.id, account, command.flow.messagePermits)
+
+    def delivered(self) -> Effects | None:
+        """See `contract.Session`."""
+        return None if self._trickles is None else self._trickles.delivered()
+
     # -- the end of one ----------------------------------------------------------------------
 
     def _abandoned(self, handle: Handle) -> Effects:
@@ -270,6 +291,8 @@ class Incarnations:
             self._to_client.producers.pop(handle.id, None)
         else:
             self._to_client.consumers.pop(handle.id, None)
+            if self._trickles is not None:
+                self._trickles.forget(handle.account)
         if self._leaving is not None:
             self._leaving.over(handle)
         if not handle.released:
@@ -390,6 +413,7 @@ EVENTS: dict[Direction, dict[int, Event]] = {
         Kind.CLOSE_PRODUCER: Incarnations.close_producer,
         Kind.CLOSE_CONSUMER: Incarnations.close_consumer,
         Kind.UNSUBSCRIBE: Incarnations.unsubscribe,
+        Kind.FLOW: Incarnations.flow,
     },
     Direction.TO_CLIENT: {
         Kind.PRODUCER_SUCCESS: Incarnations.producer_success,

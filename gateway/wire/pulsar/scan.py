@@ -142,13 +142,13 @@ class _FrameScanner:
         self.owed = 0
         self.stop = 0
 
-    def act(self, actions: tuple[int, ...]) -> None:
-        """From the next frame on other types stop, or do not."""
-        self._actions = actions
-
     def _halt(self, pos: int, total: int) -> int:
         self.stop = total + 4
         return pos
+
+    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`."""
+        return start
 
 
 class ToBrokerScanner(_FrameScanner):
@@ -235,6 +235,20 @@ class ToBrokerScanner(_FrameScanner):
             pos += total
         return pos
 
+    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`. SENDs of one producer and shape, that are all here."""
+        pos = start
+        if self._shape is None or account is not self._account:
+            return pos
+        unpack, mask, proof, header, least, _ = self._shape
+        key, last = self._key, end - header
+        while pos <= last:
+            total, found, sequence = unpack(chunk, pos)
+            if found != key or sequence & mask != proof or not least <= total <= end - pos - 4:
+                break
+            pos += total + 4
+        return pos
+
     def _walk(self, chunk: bytearray, pos: int, end: int) -> int:
         """Judge one frame of any kind. Answers the offset behind it, or `pos` to halt or wait."""
         if end - pos < HEADER:
@@ -288,16 +302,18 @@ class ToBrokerScanner(_FrameScanner):
             elif tag == 0x18:
                 messages = as_count(value)
         account = self._producers.get(producer)
-        if account is None or account.held:
+        if account is None:
             return self._halt(pos, total)
-        account.messages += messages
-        account.surplus += messages - 1
-        account.bytes += total + 4
         # Plain: a producer id and a sequence id, in this order, and no more.
         if fields == 2 and sequence_at > pos + _SEND_BODY + 1 and end - sequence_at <= 4:
             self._learn(chunk, pos, sequence_at, end, account)
         else:
             self._shape = None
+        if account.held:
+            return self._halt(pos, total)
+        account.messages += messages
+        account.surplus += messages - 1
+        account.bytes += total + 4
         return pos + total + 4
 
     def _learn(

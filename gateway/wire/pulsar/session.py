@@ -42,7 +42,7 @@ from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
 from gateway.wire.pulsar.incarnations import EVENTS, Incarnations
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
-from gateway.wire.pulsar.tables import ACTIONS, PACED_ACTIONS
+from gateway.wire.pulsar.tables import ACTIONS, LIMITED
 
 FRAME_PADDING = 64 * 1024
 """What a frame has beside the message that a broker's `max_message_size` bounds, in bytes."""
@@ -73,10 +73,10 @@ class PulsarSession:
         self._ending = 0  # transactions whose end the broker has not confirmed
         self.collected_bound = max(listener.bounds.collected, max_message_size + FRAME_PADDING)
         unknown = listener.unknown_pass
-        self._to_broker = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, unknown])
+        to_broker = LIMITED if listener.limited else ACTIONS
+        self._to_broker = ToBrokerScanner(to_broker[Direction.TO_BROKER, unknown])
         self._to_client = ToClientScanner(ACTIONS[Direction.TO_CLIENT, unknown], _STRAY)
         self.incarnations = Incarnations(listener, client, broker, self.scanners)
-        self._pace()
 
     @property
     def scanners(self) -> tuple[ToBrokerScanner, ToClientScanner]:
@@ -126,18 +126,10 @@ class PulsarSession:
 
     # -- what waits for its time -------------------------------------------------------------
 
-    def _pace(self) -> None:
-        """Where rules limit how often lookups are made, questions for partitions are some."""
-        if Action.LOOKUP in self._listener.gate.paced:
-            self._to_broker.act(PACED_ACTIONS[self._listener.unknown_pass])
-
     def _delayed(self, command: BaseCommand, frame: bytes, now: float) -> Effects | None:
-        kind = kind_of(command, frame)
-        if kind == Kind.LOOKUP:
-            self._pace()  # such rules may have come since this pair was opened
         if self._delays is None:
             self._delays = Delays(self._listener, self._client)
-        return self._delays.ask(kind, command, frame, now)
+        return self._delays.ask(kind_of(command, frame), command, frame, now)
 
     def _due(self, delays: Delays, token: int, now: float) -> Effects:
         """Frames that waited are decided as if they came now; none of them is at a border."""
@@ -149,6 +141,10 @@ class PulsarSession:
         return (*decided, *next_one)
 
     # -- limits, and the end of the gateway --------------------------------------------------
+
+    def delivered(self) -> Effects | None:
+        """See `contract.Session`."""
+        return self.incarnations.delivered()
 
     def reset(self, account: Account) -> Effects | None:
         """See `contract.Session`."""

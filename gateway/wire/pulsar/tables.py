@@ -26,7 +26,6 @@ STOPS = {
             Kind.CLOSE_CONSUMER,
             Kind.UNSUBSCRIBE,
             Kind.LOOKUP,
-            Kind.PARTITIONED_METADATA,
             Kind.AUTH_RESPONSE,
             Kind.END_TXN,
         }
@@ -41,16 +40,13 @@ STOPS = {
 }
 
 
-PACED = frozenset({Kind.PARTITIONED_METADATA})
-"""Stop only where rules limit how often lookups are made."""
+LIMITS = frozenset({Kind.FLOW, Kind.PARTITIONED_METADATA})
+"""What else stops towards brokers where limits may hold."""
 
 
-def scanner_actions(
-    direction: Direction, *, unknown_pass: bool, paced: bool = False
-) -> tuple[int, ...]:
+def scanner_actions(direction: Direction, *, unknown_pass: bool) -> tuple[int, ...]:
     """What a scanner of this direction does with each command type."""
-    stops = STOPS[direction] if paced else STOPS[direction] - PACED
-    return actions(COUNTED[direction], stops, unknown_pass=unknown_pass)
+    return actions(COUNTED[direction], STOPS[direction], unknown_pass=unknown_pass)
 
 
 ACTIONS = {
@@ -60,8 +56,12 @@ ACTIONS = {
 }
 """Made once, shared by all pairs."""
 
-PACED_ACTIONS = {
-    unknown_pass: scanner_actions(Direction.TO_BROKER, unknown_pass=unknown_pass, paced=True)
+LIMITED = {
+    (Direction.TO_BROKER, unknown_pass): actions(
+        COUNTED[Direction.TO_BROKER],
+        STOPS[Direction.TO_BROKER] | LIMITS,
+        unknown_pass=unknown_pass,
+    )
     for unknown_pass in (False, True)
 }
-"""To the broker, where rules limit how often lookups are made."""
+"""The same where limits may hold."""

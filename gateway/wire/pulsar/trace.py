@@ -98,6 +98,10 @@ class TracedScanner:
             pos += total + 4
         return cleared
 
+    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`. Each frame is decided by itself, and told."""
+        return start
+
 
 class TracedSession:
     """A session whose decisions are told."""
@@ -143,6 +147,10 @@ class TracedSession:
         size = 0 if isinstance(result, Denial) else len(result)
         self._trace(Direction.TO_CLIENT, told, size, f"resume: {decision(effects)}")
         return effects
+
+    def delivered(self) -> Effects | None:
+        """See `contract.Session`."""
+        return self._inner.delivered()
 
     def reset(self, account: Account) -> Effects | None:
         """See `contract.Session`."""

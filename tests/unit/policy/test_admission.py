@@ -110,7 +110,8 @@ def test_a_shadow_refuses_nobody() -> None:
     world = World({"limit": {"producers": 1}, "mode": "shadow"})
     for _ in range(3):
         world.opens()
-    assert world.shaping.numbers.refused["r0"] == 2
+    (figures,) = world.shaping.figures(world.now)
+    assert (figures.what, figures.mode, figures.refused) == ("producers", "shadow", 2)
 
 
 # -- limits that reject ------------------------------------------------------------------------

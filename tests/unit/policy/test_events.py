@@ -54,7 +54,8 @@ def test_who_would_wait_for_too_long_is_refused_and_takes_nothing(dimension: Dim
     waits(events, [slow], 1 + most)
     assert [events.wait([slow], 0.0) for _ in range(3)] == [slow] * 3
     assert waits(events, [slow], 1, now=0.1) == pytest.approx([most / 10], abs=1e-4)
-    assert (events.delayed["seldom"], events.refused["seldom"]) == (most + 1, 3)
+    (figures,) = events.figures(0.1)
+    assert (figures.waits, figures.refused) == (most + 1, 3)
 
 
 def test_all_that_one_client_waits_for_in_a_row_is_ten_seconds() -> None:
@@ -85,7 +86,10 @@ def test_each_key_has_its_own_rate() -> None:
 def test_a_shadow_lets_all_pass_and_counts_what_it_would_have_done() -> None:
     events, shadow = Events(), limit(1, rule="shadow", mode="shadow")
     assert waits(events, [shadow], 8) == [0] * 8
-    assert (events.delayed["shadow"], events.refused["shadow"]) == (4, 3)
+    (figures,) = events.figures(0.0)
+    assert (figures.mode, figures.held, figures.refused) == ("shadow", 4, 3)
+    assert figures.waits == 0
+    assert figures.seconds == pytest.approx(1 + 2 + 3 + 4, abs=1e-4)
 
 
 def test_a_rule_that_rejects_lets_no_producer_wait() -> None:
@@ -105,6 +109,26 @@ def test_other_figures_go_on_from_what_was_earned() -> None:
     events = Events()
     waits(events, [limit(1, 3)], 2)
     assert waits(events, [limit(10, 3)], 2) == pytest.approx([0, 0.1], abs=1e-5)
+
+
+def test_figures_say_who_waits_for_which_rule() -> None:
+    events, found = Events(), [limit(2, 1, "each", topic) for topic in ("a", "b", "b", "b")]
+    for each in found:
+        events.wait([each], 0.0)
+    (figures,) = events.figures(0.0)
+    assert (figures.rule, figures.what, figures.mode) == ("each", OPENS.value, "enforce")
+    assert (figures.limits, figures.waiting, figures.waits) == (2, 2, 2)
+    assert figures.seconds == pytest.approx(1.5, abs=1e-4)
+    (later,) = events.figures(0.6)
+    assert later.waiting == 1
+
+
+def test_figures_stay_when_a_limit_is_forgotten() -> None:
+    events, once = Events(), [limit(1)]
+    waits(events, once, 2)
+    events.wait([], 100.0)
+    (figures,) = events.figures(100.0)
+    assert (figures.limits, figures.waiting, figures.waits) == (0, 0, 1)
 
 
 def test_what_nobody_asks_of_is_forgotten() -> None:

@@ -14,6 +14,7 @@ from gateway.figures import (
     ClusterFigures,
     ListenerFigures,
     PlaneFigures,
+    RuleFigures,
 )
 from gateway.telemetry.process import ProcessMetrics, Sources
 from gateway.wire.contract import EndReason
@@ -28,9 +29,13 @@ def sources(
         version="1.2.3",
         listeners=listeners or {"clients": ListenerFigures()},
         clusters=clusters or {"main": ClusterFigures()},
-        plane=lambda: PlaneFigures(buffered=7, turns=9),
+        plane=lambda: PlaneFigures(buffered=7, held=5, turns=9, resets=2),
         brokers=lambda: [BrokerHealth("main", "b:6650", healthy=True)],
         failures=lambda: [BrokerFailures("main", "silent", 3)],
+        rules=lambda: [
+            RuleFigures("tenants", "publish.messages", "enforce", 12, 3, 40, 1.5),
+            RuleFigures("trial", "publish.bytes", "shadow", 1, 0, 0, 2.5, 7000.0),
+        ],
     )
 
 
@@ -81,9 +86,25 @@ def test_brokers_plane_and_build_are_told() -> None:
     failures = values(found["gateway_broker_failures"], "cluster", "cause")
     assert failures == {("main", "silent"): 3}
     assert values(found["gateway_buffered_bytes"]) == {(): 7}
+    assert values(found["gateway_held_bytes"]) == {(): 5}
     assert values(found["gateway_reactor_turns"]) == {(): 9}
+    assert values(found["gateway_producer_resets"]) == {(): 2}
     python = ".".join(map(str, sys.version_info[:3]))
     assert values(found["gateway_build_info"], "version", "python") == {("1.2.3", python): 1}
+
+
+def test_rules_are_told_by_what_they_limit() -> None:
+    found = families(ProcessMetrics(sources()))
+    tenants = ("tenants", "publish.messages", "enforce")
+    trial = ("trial", "publish.bytes", "shadow")
+    told = {
+        "gateway_rule_limits": {tenants: 12, trial: 1},
+        "gateway_rule_waiting": {tenants: 3, trial: 0},
+        "gateway_rule_waits": {tenants: 40, trial: 0},
+        "gateway_rule_wait_seconds": {tenants: 1.5, trial: 2.5},
+    }
+    assert {it: values(found[it], "rule", "limit", "mode") for it in told} == told
+    assert values(found["gateway_rule_shadow_held"], "rule", "limit") == {trial[:2]: 7000}
 
 
 def test_counters_end_in_total_and_have_no_creation_times() -> None:

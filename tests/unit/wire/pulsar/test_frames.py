@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.wire.contract import Direction
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import COUNT, PASS, STOP, Kind, actions, kind_name
-from gateway.wire.pulsar.tables import ACTIONS, COUNTED, PACED, PACED_ACTIONS, STOPS
+from gateway.wire.pulsar.tables import ACTIONS, COUNTED, STOPS
 
 
 def test_every_command_type_is_named() -> None:
@@ -32,15 +32,10 @@ def test_a_type_that_is_not_known_passes_or_stops() -> None:
 def test_each_direction_counts_and_stops_what_its_tables_say() -> None:
     for (direction, _), table in ACTIONS.items():
         assert {kind for kind in Kind if table[kind] == COUNT} == COUNTED[direction]
-        assert {kind for kind in Kind if table[kind] == STOP} == STOPS[direction] - PACED
+        assert {kind for kind in Kind if table[kind] == STOP} == STOPS[direction]
     assert set(ACTIONS) == {
         (direction, known) for direction in Direction for known in (True, False)
     }
-
-
-def test_where_lookups_are_limited_all_of_them_stop() -> None:
-    for table in PACED_ACTIONS.values():
-        assert {kind for kind in Kind if table[kind] == STOP} == STOPS[Direction.TO_BROKER]
 
 
 def test_nothing_is_both_counted_and_stopped() -> None:

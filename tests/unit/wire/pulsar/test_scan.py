@@ -178,6 +178,47 @@ def test_other_producers_pass_behind_one_that_is_held(to_broker: ToBrokerScanner
     assert scan(to_broker, run(2)) == len(run(2))
 
 
+# -- what follows a frame that waits -------------------------------------------------------------
+
+
+def following(scanner: ToBrokerScanner, account: Account, *frames: bytes) -> int:
+    """How many bytes wait with the first of these frames, which halts the scan."""
+    chunk = bytearray(b"".join(frames))
+    assert scanner.scan(chunk, 0, len(chunk)) == 0
+    return scanner.following(account, chunk, scanner.stop, len(chunk)) - scanner.stop
+
+
+def test_frames_of_one_producer_wait_together(to_broker: ToBrokerScanner) -> None:
+    held, free = producing(), producing()
+    to_broker.admit(1, held)
+    to_broker.admit(2, free)
+    held.hold()
+    same = send(1, 300)
+    assert following(to_broker, held, same, same, same, send(2, 300), same) == 2 * len(same)
+    assert following(to_broker, held, same, same[:-1]) == 0, "one is not all here"
+    assert following(to_broker, held, same, send(1, 300, num_messages=7)) == 0, "of another shape"
+    assert following(to_broker, held, same) == 0
+    assert held.messages == 0
+
+
+def test_nobody_waits_with_another_producer(to_broker: ToBrokerScanner) -> None:
+    held, other = producing(), producing()
+    to_broker.admit(1, held)
+    to_broker.admit(2, other)
+    held.hold()
+    other.hold()
+    assert following(to_broker, other, send(1, 300), send(1, 301)) == 0
+    assert following(to_broker, held, send(1, 300), send(2, 301)) == 0
+
+
+def test_a_shape_that_is_not_known_has_no_followers(to_broker: ToBrokerScanner) -> None:
+    account = producing()
+    to_broker.admit(1, account)
+    account.hold()
+    batch = send(1, 300, num_messages=7)
+    assert following(to_broker, account, batch, batch) == 0
+
+
 def test_whole_frames_that_were_held_are_scanned_like_any_other(to_broker: ToBrokerScanner) -> None:
     account = producing()
     to_broker.admit(1, account)

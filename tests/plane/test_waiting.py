@@ -1,0 +1,154 @@
+"""Frames that wait for allowance: for too long, or too many, and what becomes of them."""
+
+from __future__ import annotations
+
+from gateway.plane.reactor import PlaneSettings
+from gateway.wire.contract import Account, Direction, Discard, Effects, EndReason, Inject
+
+from .harness import BUFFER, OURS, Opened, Plane, held
+from .protocol import counted, crash, frames, passing
+
+BOUND = 64 * 1024
+TOO_OLD = 20.0
+
+
+class Resets:
+    """Has a producer that is reset throw away what waits, and its client told after `steps`."""
+
+    def __init__(self, pair: Opened, steps: int = 0) -> None:
+        self.began = 0
+        self._steps = steps
+        self._pair = pair
+        pair.session.resetting = self
+
+    def __call__(self, account: Account) -> Effects | None:
+        if account not in self._pair.session.accounts.values():
+            return None
+        self.began += 1
+        self._steps -= 1
+        if self._steps >= 0:
+            return (Discard(account),)
+        self._pair.session.accounts = {}
+        return (Discard(account), Inject(Direction.TO_CLIENT, OURS))
+
+
+def test_a_frame_that_waits_for_too_long_has_its_producer_reset(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    resets = Resets(pair)
+    pair.client.say(counted(1, b"0"))
+    plane.turn()
+    plane.after(TOO_OLD - 1)
+    assert resets.began == 0
+    plane.after(2)
+    assert pair.client.hear() == OURS
+    assert plane.memory.used == account.queued == 0
+    assert not plane.reactor.holding
+
+
+def test_a_reset_goes_on_until_the_session_says_that_it_is_over(plane: Plane, pair: Opened) -> None:
+    held(pair, 1)
+    resets = Resets(pair, steps=3)
+    pair.client.say(counted(1, b"0"))
+    plane.turn()
+    plane.after(TOO_OLD)
+    assert resets.began == 1
+    for _ in range(10):
+        plane.after(0.1)
+    assert resets.began == 4
+    assert pair.client.hear() == OURS
+
+
+def test_what_goes_on_in_time_resets_nobody(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    resets = Resets(pair)
+    for number in range(8):
+        pair.client.say(counted(1, b"%d" % number))
+        plane.turn()
+        plane.after(TOO_OLD / 4)
+        plane.reactor.grant(account, 1, 1000)
+    plane.after(10 * TOO_OLD)
+    assert resets.began == 0
+    assert len(frames(pair.broker.hear())) == 8
+
+
+def test_the_oldest_frame_is_what_counts(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    resets = Resets(pair)
+    pair.client.say(counted(1, b"0"))
+    plane.turn()
+    plane.after(TOO_OLD - 1)
+    pair.client.say(counted(1, b"1"))
+    plane.turn()
+    plane.reactor.grant(account, 1, 1000)
+    plane.after(2)
+    assert resets.began == 0
+    plane.after(TOO_OLD - 2)
+    assert resets.began == 1
+
+
+def test_behind_a_full_queue_nothing_passes_until_the_producer_is_reset() -> None:
+    plane = Plane(PlaneSettings(buffer=BUFFER, memory=1 << 24, held=BOUND))
+    pair = plane.open()
+    (account,) = held(pair, 1)
+    resets = Resets(pair)
+    full = [counted(1, b"%06d" % number + bytes(1000)) for number in range(100)]
+    for frame in full:
+        pair.client.say(frame)
+        plane.turn()
+    assert plane.memory.held <= BOUND
+    kept = plane.memory.held // len(full[0])
+    plane.reactor.grant(account, kept - 1, 1 << 30)
+    assert resets.began == 0
+    plane.reactor.grant(account, 1 << 30, 1 << 30)
+    assert resets.began == 1
+    assert frames(pair.broker.hear()) == full[:kept]
+    assert pair.client.hear() == OURS
+    assert not plane.reactor.holding
+    plane.close()
+
+
+def test_others_of_the_connection_go_on_while_one_is_thrown_away() -> None:
+    plane = Plane(PlaneSettings(buffer=BUFFER, memory=1 << 24, held=BOUND))
+    pair = plane.open()
+    held(pair, 1)
+    pair.session.account(2)
+    for _ in range(100):
+        pair.client.say(counted(1, bytes(1000)) + counted(2, b"free") + passing(b"ping"))
+        plane.turn()
+    assert pair.broker.hear() == (counted(2, b"free") + passing(b"ping")) * 100
+    plane.close()
+
+
+def test_a_grant_finds_the_pair_in_which_frames_wait(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    other = plane.open()
+    (free,) = held(other, 1)
+    pair.client.say(counted(1, b"0"))
+    plane.turn()
+    plane.reactor.grant(account, 5, 1000)
+    assert pair.broker.hear() == counted(1, b"0")
+    assert not plane.reactor.holding
+    plane.reactor.grant(free, 5, 1000)
+    assert free.messages_ceiling == 5
+
+
+def test_a_pair_that_ends_holds_nothing(plane: Plane, pair: Opened) -> None:
+    (account,) = held(pair, 1)
+    pair.client.say(counted(1, b"0"))
+    plane.turn()
+    pair.client.close()
+    plane.turn()
+    assert not plane.reactor.holding
+    assert account.queued == 0
+    plane.after(TOO_OLD + 1)
+
+
+def test_a_bug_in_a_reset_ends_its_pair_alone(plane: Plane, pair: Opened) -> None:
+    other = plane.open()
+    held(pair, 1)
+    pair.session.resetting = crash
+    pair.client.say(counted(1, b"0"))
+    plane.turn()
+    plane.after(TOO_OLD + 1)
+    assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
+    assert not other.pair.over

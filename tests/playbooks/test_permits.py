@@ -1,0 +1,257 @@
+"""Permits of consumers under a limit: passed on as their messages may come."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.wire.contract import Account, Action, Attend, Await, Direction, Drop, Inject, Replace
+from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.trickle import LARGEST_BATCH, MOST_PERMITS, Trickle, flow
+
+from .frames import close_consumer, frame, subscribe, success
+from .script import Outcome, Play
+
+
+@pytest.fixture
+def play() -> Play:
+    return limited()
+
+
+def limited(play: Play | None = None) -> Play:
+    """A consumer that is open, and has no allowance."""
+    play = play or Play(limited=True)
+    play.client(subscribe(1)).forwards()
+    play.broker(success(1)).forwards()
+    play.account.hold()
+    return play
+
+
+def asks(play: Play, permits: int) -> Outcome:
+    return play.client(flow(1, permits))
+
+
+def gets(play: Play, messages: int = 1, size: int = 100) -> None:
+    """The broker delivers so many, whatever passed."""
+    play.account.messages += messages
+    play.account.bytes += messages * size
+
+
+def delivered(play: Play) -> list[int]:
+    """The permits that go on after a delivery."""
+    effects = play.session.delivered()
+    assert effects is not None
+    return [passed for effect in effects if (passed := _permits(effect))]
+
+
+def _permits(effect: object) -> int:
+    if not isinstance(effect, Inject):
+        return 0
+    assert effect.direction is Direction.TO_BROKER
+    return next(n for n in range(1, 5000) if flow(1, n) == effect.data)
+
+
+def test_without_limits_in_the_configuration_flow_passes_unseen() -> None:
+    play = Play()
+    play.client(subscribe(1)).happens()
+    asks(play, 1000).passes()
+
+
+def test_whom_nothing_limits_has_its_permits_at_once() -> None:
+    play = Play(limited=True)
+    play.client(subscribe(1)).happens()
+    play.broker(success(1)).happens()
+    asks(play, 1000).forwards()
+    assert play.session.delivered() is None
+
+
+def test_a_consumer_that_is_not_known_may_ask() -> None:
+    asks(Play(limited=True), 1000).forwards()
+
+
+def test_the_first_permit_goes_alone(play: Play) -> None:
+    asks(play, 1000).gives(Replace(flow(1, 1)), Attend())
+    asks(play, 500).gives(Drop(), Attend())
+    assert delivered(play) == []
+
+
+def test_a_single_permit_goes_as_it_came(play: Play) -> None:
+    asks(play, 1).forwards()
+    assert play.session.delivered() is None
+
+
+def test_after_the_first_message_as_many_go_as_are_allowed(play: Play) -> None:
+    asks(play, 1000).happens()
+    play.account.grant(20)
+    gets(play)
+    assert delivered(play) == [19]
+    gets(play, 9)
+    assert delivered(play) == []
+    play.account.grant(5)
+    assert delivered(play) == [5]
+
+
+def test_who_has_no_allowance_awaits_it(play: Play) -> None:
+    asks(play, 1000).happens()
+    gets(play)
+    assert play.session.delivered() == (Await(play.account),)
+    play.account.grant(11)
+    assert delivered(play) == [10]
+
+
+def test_who_has_no_allowance_asks_the_gate(play: Play) -> None:
+    asks(play, 1000).happens()
+    gets(play)
+    play.gate.lending.add(play.account)
+    play.account.grant(1)
+    assert delivered(play) == [1]
+
+
+def test_a_queue_of_one_has_its_permit_at_once(play: Play) -> None:
+    play.account.grant(100)
+    for _ in range(50):
+        asks(play, 1).forwards()
+        gets(play)
+
+
+def test_a_batch_is_waited_for_as_long_as_it_costs(play: Play) -> None:
+    asks(play, 1000).happens()
+    gets(play, 100)
+    assert play.session.delivered() == (Await(play.account),)
+    play.account.grant(100)
+    assert delivered(play) == []
+    play.account.grant(10)
+    assert delivered(play) == [109], "the broker is 99 below zero"
+
+
+def test_bytes_are_as_many_messages_as_came_before(play: Play) -> None:
+    asks(play, 1000).happens()
+    gets(play, 1, size=100)
+    play.account.grant(messages=1 << 40, size=1100)
+    assert delivered(play) == [10]
+    gets(play, 5, size=10)
+    play.account.grant(messages=0, size=40)
+    assert delivered(play) == [34], "990 bytes for messages of 25, and 5 that are on their way"
+
+
+def test_a_frame_of_any_size_may_come_while_bytes_are_left(play: Play) -> None:
+    asks(play, 1000).happens()
+    gets(play, 1, size=1_000_000)
+    play.account.grant(messages=1 << 40, size=1_000_010)
+    assert delivered(play) == [1]
+
+
+def test_who_comes_under_a_limit_later_keeps_what_it_has() -> None:
+    play = Play(limited=True)
+    play.client(subscribe(1)).happens()
+    play.broker(success(1)).happens()
+    asks(play, 1000).forwards()
+    gets(play, 400)
+    play.account.hold()
+    asks(play, 500).gives(Drop(), Await(play.account), Attend())
+    play.account.grant(7)
+    assert delivered(play) == [7]
+
+
+def test_who_is_freed_gets_all_that_waits(play: Play) -> None:
+    asks(play, 1000).happens()
+    gets(play)
+    play.account.grant()
+    assert delivered(play) == [999]
+    assert play.session.delivered() is None
+    asks(play, 500).forwards()
+
+
+@pytest.mark.parametrize("ends", ["client", "broker", "again"])
+def test_permits_die_with_their_incarnation(play: Play, ends: str) -> None:
+    asks(play, 1000).happens()
+    before = play.account
+    match ends:
+        case "client":
+            play.client(close_consumer(1, request=2)).happens()
+            play.broker(success(2)).happens()
+        case "broker":
+            play.broker(close_consumer(1)).happens()
+        case _:
+            play.client(subscribe(1, request=2)).happens()
+    before.messages += 1
+    before.grant()
+    assert play.session.delivered() is None
+
+
+def test_the_next_incarnation_begins_with_one_permit(play: Play) -> None:
+    asks(play, 1000).happens()
+    gets(play)
+    play.broker(close_consumer(1)).happens()
+    play.client(subscribe(1, request=2)).happens()
+    play.broker(success(2)).happens()
+    play.account.hold()
+    asks(play, 1000).gives(Replace(flow(1, 1)), Attend())
+
+
+def test_consumers_of_a_connection_wait_apart() -> None:
+    play = limited()
+    first = play.account
+    asks(play, 1000).happens()
+    play.client(subscribe(2, request=2)).happens()
+    play.broker(success(2)).happens()
+    play.client(flow(2, 1000)).forwards()
+    assert play.account is not first
+    assert not first.is_endless
+
+
+def test_what_is_batched_in_part_is_forgotten_beyond_a_batch() -> None:
+    account = Account("t", Action.CONSUME)
+    account.hold()
+    trickle = Trickle(1, account)
+    trickle.wanted = 10**6
+    assert trickle.take() == 1
+    account.messages += 10 * LARGEST_BATCH  # of which the broker charged a few
+    account.grant(account.messages + 5)
+    assert trickle.take() == LARGEST_BATCH + 5
+
+
+def test_no_flow_has_more_than_brokers_can_read() -> None:
+    account = Account("t", Action.CONSUME)
+    account.hold()
+    trickle = Trickle(1, account)
+    trickle.wanted = 3 * MOST_PERMITS
+    account.messages = 1
+    account.grant()
+    assert [trickle.take() for _ in range(4)][:3] == [MOST_PERMITS] * 3
+
+
+ASKED = st.tuples(st.just("ask"), st.integers(1, 1000))
+SENT = st.tuples(st.just("deliver"), st.integers(1, 100))
+GRANTED = st.tuples(st.just("grant"), st.integers(1, 100))
+
+
+@given(st.lists(st.one_of(ASKED, SENT, GRANTED), max_size=60))
+def test_permits_are_neither_lost_nor_invented(events: list[tuple[str, int]]) -> None:
+    """The model broker sends while it has permits, whole batches; ours and the client's agree."""
+    account = Account("t", Action.CONSUME)
+    account.hold()
+    trickle, asked, passed = Trickle(1, account), 0, 0
+    for event, number in events:
+        match event:
+            case "ask":
+                asked += number
+                trickle.wanted += number
+            case "grant":
+                account.grant(number)
+            case _:
+                if passed > account.messages:
+                    account.messages += number
+        passed += trickle.take()
+        assert passed + trickle.wanted == asked
+        assert passed - account.messages <= max(1, account.messages_ceiling - account.messages)
+    account.grant()
+    if not account.messages and passed:
+        account.messages += 1
+    passed += trickle.take() + trickle.take()
+    assert passed == asked or not account.messages
+
+
+def test_flow_is_what_clients_write() -> None:
+    assert flow(3, 7) == frame(Kind.FLOW, consumer_id=3, messagePermits=7)

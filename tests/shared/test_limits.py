@@ -1,0 +1,160 @@
+"""Limits of what producers send, with a real client: held, not lost, and nobody else notices."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pulsar  # type: ignore[import-untyped, unused-ignore]
+import pytest
+
+from tests.real.clients import (
+    Client,
+    assert_silent,
+    fresh_topic,
+    numbered,
+    payloads,
+    receive,
+    wait_until,
+)
+from tests.real.fixtures import Connect, Reach, Route
+from tests.real.gateways import Plan
+from tests.real.metrics import scrape, total
+
+from .brokers import Brokers
+
+pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
+
+RULES = """
+version: 1
+rules:
+  - id: few
+    match: {{topic: "limited*"}}
+    limit: {{publish: {{messages: {rate}/s}}}}
+    burst: 1
+    per: topic
+"""
+RATE = 40
+AT_ONCE = 1 + 0.1 * RATE + 1
+"""What may pass at once: the least burst that a limit has, and one message."""
+
+Limited = Callable[..., Route]
+
+
+@pytest.fixture
+def limited(brokers: Brokers, reach: Reach, tmp_path: Path) -> Limited:
+    """By a gateway that limits topics whose name begins with `limited`."""
+
+    def start(rate: int = RATE, **settings: Any) -> Route:
+        rules = tmp_path / "rules.yaml"
+        rules.write_text(RULES.format(rate=rate))
+        return reach(brokers, Plan(rules=rules, **settings))
+
+    return start
+
+
+class Sending:
+    """Numbered messages that are sent at once; counts receipts."""
+
+    def __init__(self, client: Client, topic: str, count: int, size: int = 10) -> None:
+        self.acknowledged = 0
+        self.failed: list[str] = []
+        self.payloads = [payload.ljust(size) for payload in numbered(count)]
+        self._producer = client.create_producer(topic, batching_enabled=False)
+        self._began = time.monotonic()
+        for payload in self.payloads:
+            self._producer.send_async(payload, self._answered)
+
+    def _answered(self, result: object, _: object) -> None:
+        if result == pulsar.Result.Ok:
+            self.acknowledged += 1
+        else:
+            self.failed.append(str(result))
+
+    def ends(self) -> float:
+        """Seconds until all had their receipts."""
+        self._producer.flush()
+        return time.monotonic() - self._began
+
+
+def figure(route: Route, name: str, **labels: str) -> float:
+    assert route.gateway is not None
+    return total(scrape(route.gateway.metrics_url), name, **labels)
+
+
+def test_messages_above_a_limit_come_at_its_rate_in_order(
+    connect: Connect, limited: Limited
+) -> None:
+    route = limited()
+    client, topic = connect(route.url), fresh_topic("limited")
+    consumer = client.subscribe(topic, "s")
+    sending = Sending(client, topic, 3 * RATE)
+    seconds = sending.ends()
+    assert payloads(receive(consumer, 3 * RATE)) == sending.payloads
+    assert sending.failed == []
+    assert RATE * seconds + AT_ONCE >= 3 * RATE
+    assert figure(route, "gateway_rule_wait_seconds_total", rule="few") > 1
+    assert figure(route, "gateway_producer_resets_total") == 0
+    wait_until(lambda: figure(route, "gateway_held_bytes") == 0)
+
+
+def test_another_producer_of_the_connection_does_not_wait(
+    connect: Connect, limited: Limited
+) -> None:
+    client = connect(limited(rate=20).url)
+    held = Sending(client, fresh_topic("limited"), 100)
+    free = Sending(client, fresh_topic(), 1000)
+    free.ends()
+    assert free.acknowledged == 1000
+    assert held.acknowledged < 100
+    held.ends()
+    assert (held.acknowledged, held.failed, free.failed) == (100, [], [])
+
+
+def test_a_producer_that_is_held_for_too_long_loses_and_doubles_nothing(
+    connect: Connect, limited: Limited
+) -> None:
+    route = limited(rate=10, deadlines={"held": "1s"})
+    client, topic = connect(route.url), fresh_topic("limited")
+    consumer = client.subscribe(topic, "s")
+    sending = Sending(client, topic, 40)
+    seconds = sending.ends()
+    assert payloads(receive(consumer, 40)) == sending.payloads
+    assert_silent(consumer)
+    assert sending.failed == []
+    assert 10 * seconds + AT_ONCE >= 40
+    assert figure(route, "gateway_producer_resets_total") > 1
+    assert figure(route, "gateway_connections_ended_total") == 0
+
+
+def test_a_producer_that_has_too_much_waiting_loses_and_doubles_nothing(
+    connect: Connect, limited: Limited
+) -> None:
+    route = limited(limits={"held": "64KiB"})
+    client, topic = connect(route.url), fresh_topic("limited")
+    consumer = client.subscribe(topic, "s")
+    sending = Sending(client, topic, 60, size=4000)
+    sending.ends()
+    assert payloads(receive(consumer, 60)) == sending.payloads
+    assert_silent(consumer)
+    assert sending.failed == []
+    assert figure(route, "gateway_producer_resets_total") > 0
+    assert figure(route, "gateway_connections_ended_total") == 0
+
+
+def test_a_producer_may_be_closed_while_its_messages_wait(
+    connect: Connect, limited: Limited
+) -> None:
+    route = limited()
+    client, topic = connect(route.url), fresh_topic("limited")
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic, batching_enabled=False)
+    for payload in numbered(RATE):
+        producer.send_async(payload, None)
+    producer.close()
+    assert payloads(receive(consumer, RATE)) == numbered(RATE)
+    again = client.create_producer(topic)
+    again.send(b"again")
+    assert payloads(receive(consumer, 1)) == [b"again"]

@@ -1,0 +1,132 @@
+"""Which limits accounts are under, before and after the rules changed."""
+
+from __future__ import annotations
+
+from gateway.config.rules import build
+from gateway.policy.matching import RuleSet, Subject
+from gateway.policy.shaping import Shaping
+from gateway.wire.contract import ENDLESS, Account, Action
+
+NOW = 1000.0
+
+
+def rules(*texts: dict[str, object]) -> RuleSet:
+    found, mistakes = build({"version": 1, "rules": list(texts)})
+    assert not mistakes
+    return RuleSet.compile(found)
+
+
+def limit(id: str = "r", rate: str = "1/s", **more: object) -> dict[str, object]:
+    return {"id": id, "limit": {"publish": {"messages": rate}}, "burst": 1, **more}
+
+
+def of(tenant: str) -> Subject:
+    return Subject(tenant=tenant, namespace=f"{tenant}/n", topic=f"persistent://{tenant}/n/t")
+
+
+class Setting:
+    """Producers under rules."""
+
+    def __init__(self, *texts: dict[str, object]) -> None:
+        self.shaping = Shaping(rules(*texts))
+
+    def opens(self, tenant: str = "a", action: Action = Action.PRODUCE) -> Account:
+        account = Account("t", action)
+        self.shaping.admit(account, of(tenant), NOW)
+        return account
+
+    def sends(self, account: Account, now: float = NOW) -> bool:
+        """One message; whether it passed."""
+        if account.held and not self.shaping.limiter.wants(account, now):
+            return False
+        account.messages += 1
+        return True
+
+    def adopts(self, *texts: dict[str, object]) -> int:
+        """In how many steps."""
+        return len(list(self.shaping.adopt(rules(*texts), NOW)))
+
+
+def test_a_rule_makes_one_limit_for_each_it_is_per() -> None:
+    setting = Setting(limit(per="tenant"))
+    one, same, other = setting.opens("a"), setting.opens("a"), setting.opens("b")
+    assert setting.sends(one)
+    assert [setting.sends(it) for it in (one, same, other)] == [False, False, True]
+    (figures,) = setting.shaping.figures(NOW)
+    assert (figures.rule, figures.what, figures.mode) == ("r", "publish.messages", "enforce")
+    assert (figures.limits, figures.waiting, figures.waits) == (2, 2, 2)
+
+
+def test_whom_no_rule_is_for_is_endless() -> None:
+    setting = Setting(limit(match={"tenant": "a"}))
+    account = setting.opens("b")
+    assert account.messages_ceiling == account.bytes_ceiling == ENDLESS
+
+
+def test_what_one_rule_limits_of_producers_and_of_consumers_is_apart() -> None:
+    both = {"publish": {"messages": "1/s"}, "dispatch": {"messages": "1/s"}}
+    setting = Setting({"id": "r", "limit": both, "burst": "1s"})
+    producer, _ = setting.opens(), setting.opens(action=Action.CONSUME)
+    assert setting.sends(producer)
+
+
+def test_new_rules_hold_for_open_accounts_one_by_one() -> None:
+    setting = Setting(limit(match={"tenant": "b"}))
+    accounts = [setting.opens() for _ in range(3)]
+    steps = setting.shaping.adopt(rules(limit()), NOW)
+    assert next(steps) is None
+    assert sum(it.messages_ceiling < ENDLESS for it in accounts) == 1
+    list(steps)
+    assert all(it.messages_ceiling < ENDLESS for it in accounts)
+    assert {it.generation for it in accounts} == {2}
+
+
+def test_a_rule_that_stays_keeps_what_is_owed() -> None:
+    setting = Setting(limit())
+    account = setting.opens()
+    assert setting.sends(account)
+    account.messages += 9  # a batch
+    setting.adopts(limit(), limit("other", "1000/s"))
+    assert not setting.sends(account, NOW + 5)
+    assert setting.shaping.limiter.lease(NOW + 8) == []
+    assert [it.account for it in setting.shaping.limiter.lease(NOW + 11)] == [account]
+
+
+def test_a_rule_that_goes_frees_those_who_wait() -> None:
+    setting = Setting(limit())
+    account = setting.opens()
+    assert setting.sends(account)
+    assert not setting.sends(account)
+    assert setting.adopts(limit(match={"tenant": "b"})) == 1
+    granted = {grant.account for grant in setting.shaping.limiter.lease(NOW)}
+    assert granted == {account}
+
+
+def test_an_account_that_ends_meanwhile_is_left_alone() -> None:
+    setting = Setting(limit())
+    accounts = [setting.opens() for _ in range(2)]
+    steps = setting.shaping.adopt(rules(limit()), NOW)
+    next(steps)
+    for account in accounts:
+        setting.shaping.release(account, NOW)
+    assert list(steps) == []
+
+
+def test_what_limits_did_is_told_when_they_are_there_no_more() -> None:
+    setting = Setting(limit(per="tenant"))
+    account = setting.opens("a")
+    assert setting.sends(account)
+    assert not setting.sends(account)
+    setting.shaping.release(account, NOW)
+    setting.shaping.admit(Account("t", Action.PRODUCE), of("b"), NOW + 100)
+    (figures,) = setting.shaping.figures(NOW + 100)
+    assert (figures.limits, figures.waiting, figures.waits) == (1, 0, 1)
+
+
+def test_a_shadow_tells_what_it_would_have_held() -> None:
+    setting = Setting(limit(mode="shadow"))
+    account = setting.opens()
+    account.messages += 100
+    (figures,) = setting.shaping.figures(NOW)
+    assert figures.mode == "shadow"
+    assert 90 <= figures.held <= 100

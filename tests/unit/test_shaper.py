@@ -1,0 +1,100 @@
+"""Between policy and the data plane: who is limited, and when those who wait go on."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+
+import pytest
+
+from gateway.plane.reactor import Reactor
+from gateway.policy.matching import RuleSet
+from gateway.shaper import Shaper, subject
+from gateway.wire.contract import Account, Action, Principal
+from gateway.wire.gate import Ask
+from gateway.wire.pulsar.topics import named
+from tests.plane.harness import Plane
+from tests.playbooks.gate import FakeOrigin
+from tests.unit.policy.test_shaping import limit, rules
+
+ALICE = Principal("alice", verified=True)
+
+
+def asking(topic: str = "tenant/ns/orders", principal: Principal = ALICE, host: str = "::1") -> Ask:
+    return Ask(Action.PRODUCE, topic, named(topic), principal, FakeOrigin(7, host), None)
+
+
+def test_whom_rules_are_held_against() -> None:
+    found = subject(asking("tenant/ns/orders-partition-3", host="fe80::1%eth0"), "edge")
+    assert (found.protocol, found.listener, found.principal) == ("pulsar", "edge", "alice")
+    assert (found.tenant, found.namespace) == ("tenant", "tenant/ns")
+    assert found.topic == "persistent://tenant/ns/orders"
+    assert found.partition == "persistent://tenant/ns/orders-partition-3"
+    assert found.address == ip_address("fe80::1")
+    assert found.connection == "7"
+
+
+def test_who_is_not_known_has_no_name() -> None:
+    assert subject(asking(principal=Principal("", verified=False)), "edge").principal is None
+
+
+def test_a_name_that_says_nothing_is_of_no_tenant() -> None:
+    found = subject(asking("a/b"), "edge")
+    assert found.tenant is found.namespace is found.topic is None
+
+
+@pytest.fixture
+def plane() -> Plane:
+    return Plane()
+
+
+def producing(shaper: Shaper) -> Account:
+    account = Account("t", Action.PRODUCE)
+    shaper.admit(account, asking(), "clients")
+    return account
+
+
+def shaping(plane: Plane, found: RuleSet) -> Shaper:
+    reactor: Reactor = plane.reactor
+    return Shaper(found, reactor)
+
+
+def test_who_waits_goes_on_at_the_rate(plane: Plane) -> None:
+    shaper = shaping(plane, rules(limit(rate="10/s")))
+    account = producing(shaper)
+    passed = 0
+    for _ in range(100):
+        if not account.held or shaper.wants(account):
+            account.messages += 1
+            passed += 1
+        plane.after(0.05)
+    assert passed == pytest.approx(51, abs=1)
+    plane.close()
+
+
+def test_while_nobody_waits_nothing_is_to_be_done(plane: Plane) -> None:
+    shaper = shaping(plane, rules(limit()))
+    account = producing(shaper)
+    assert shaper.wants(account)
+    assert plane.reactor.deadlines.head is None
+    account.messages += 1
+    assert not shaper.wants(account)
+    assert not shaper.wants(account)
+    assert len(plane.reactor.deadlines) == 1
+    shaper.release(account)
+    plane.after(5.0)
+    assert plane.reactor.deadlines.head is None
+    plane.close()
+
+
+def test_shadows_are_looked_at_while_there_are_any(plane: Plane) -> None:
+    shaper = shaping(plane, rules(limit(rate="10/s", mode="shadow")))
+    account = producing(shaper)
+    for _ in range(10):
+        account.messages += 100
+        plane.after(1.0)
+    (limits,) = shaper.shaping.limiter.limits()
+    assert limits.held == pytest.approx(1000 - 100, rel=0.02)
+    shaper.release(account)
+    plane.after(1.0)
+    assert plane.reactor.deadlines.head is None
+    plane.close()
