@@ -47,7 +47,7 @@ class Shaper:
     def admit(self, account: Account, ask: Ask, listener: str) -> Denial | None:
         """Put an account under its limits, where they let it be opened."""
         now = self._reactor.clock()
-        denial = self.shaping.admit(account, subject(ask, listener), now)
+        denial = self.shaping.admit(account, subject(ask, listener), now, again=ask.again)
         self._observe_later(now)
         return denial
 

@@ -47,10 +47,15 @@ class Shaping:
         self.generation = 1
         self._use(rules)
 
-    def admit(self, account: Account, subject: Subject, now: float) -> Denial | None:
-        """Put a new account under its limits, where they let it be opened."""
+    def admit(
+        self, account: Account, subject: Subject, now: float, *, again: bool = False
+    ) -> Denial | None:
+        """Put a new account under its limits, where they let it be opened. `again`: as what was
+        open just now, so that it is rejected by no rule; a reset would otherwise be one's end."""
         limits = self._rules.limits(subject, account.action)
-        denial = self._denial(account.action, limits, now)
+        denial = self._full(limits)
+        if denial is None and account.action is Action.PRODUCE and not again:
+            denial = self._rejected(limits, now)
         if denial is None:
             self._subjects[account] = subject
             self._place(account, limits, now)
@@ -102,21 +107,21 @@ class Shaping:
         self.limiter.admit(account, tuple(_applied(limits)), now)
         self.numbers.place(account, _plain(limits))
 
-    def _denial(self, action: Action, limits: Limits, now: float) -> Denial | None:
-        """Why it may not be opened."""
-        full = self.numbers.full(_plain(limits))
-        if full is not None:
-            return Denial(Refusal.FULL, f"rule {full.rule.id} allows {full.rate:g} {_words(full)}")
-        spent = self._spent(limits, now) if action is Action.PRODUCE else None
-        if spent is not None:
-            return Denial(Refusal.FULL, f"rule {spent.rule.id} has no room for {_words(spent)} now")
-        return None
+    def _full(self, limits: Limits) -> Denial | None:
+        """By a plain number."""
+        limit = self.numbers.full(_plain(limits))
+        if limit is None:
+            return None
+        return Denial(Refusal.FULL, f"rule {limit.rule.id} allows {limit.rate:g} {_words(limit)}")
 
-    def _spent(self, limits: Limits, now: float) -> AppliedLimit | None:
-        """A limit that rejects, and has nothing left."""
+    def _rejected(self, limits: Limits, now: float) -> Denial | None:
+        """By a rule that rejects, and has no room."""
         rejecting = (it for it in limits if it.rule.action == "reject" and it.mode == "enforce")
-        metered = (it for it in rejecting if it.dimension in METERED)
-        return next((it for it in metered if self.limiter.is_spent(_one(it), now)), None)
+        for limit in rejecting:
+            if limit.dimension in METERED and self.limiter.is_spent(_one(limit), now):
+                text = f"rule {limit.rule.id} has no room for {_words(limit)} now"
+                return Denial(Refusal.FULL, text)
+        return None
 
 
 def _plain(limits: Limits) -> Limits:

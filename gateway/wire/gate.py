@@ -36,7 +36,8 @@ class Ask:
     """What a client wants to do, and who it is.
 
     `name`: of the topic, as the client wrote it; empty: of no topic. `topic`: what that says; None:
-    it cannot be read. `subscription`: of a consumer.
+    it cannot be read. `subscription`: of a consumer. `again`: what it opens was open before, and
+    the broker may still have it.
     """
 
     action: Action
@@ -45,6 +46,7 @@ class Ask:
     principal: Principal
     origin: Origin
     subscription: str | None = None
+    again: bool = False
 
 
 class LookupOutcome(StrEnum):

@@ -148,6 +148,15 @@ def test_a_producer_that_is_open_is_held_as_by_any_other_rule() -> None:
     assert opened in world.shaping._subjects
 
 
+def test_one_that_is_opened_again_is_not_rejected() -> None:
+    """Or one that a limit had reset could not come back while it is above that limit."""
+    world = World(REJECT, {"limit": {"producers": 2}})
+    world.sends_all_it_may(world.opens())
+    assert world.shaping.admit(Account("t", Action.PRODUCE), ACME, world.now, again=True) is None
+    full = world.shaping.admit(Account("t", Action.PRODUCE), ACME, world.now, again=True)
+    assert full == Denial(Refusal.FULL, "rule r1 allows 2 producers")
+
+
 def test_consumers_are_not_rejected() -> None:
     world = World({"limit": {"dispatch": {"messages": "1/s"}}, "action": "reject"}, REJECT)
     world.sends_all_it_may(world.opens())
