@@ -130,7 +130,7 @@ class Application:
         self._jobs = Jobs()
         self._reactor = Reactor(self._jobs, _plane_settings(configuration))
         self._jobs.reactor = self._reactor
-        self._shaper = _shaper(configuration, self._reactor, self._log.warning)
+        self._shaper = _shaper(configuration, self._reactor)
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
         }
@@ -357,22 +357,15 @@ def _plane_settings(configuration: model.Configuration) -> PlaneSettings:
     )
 
 
-def _shaper(
-    configuration: model.Configuration, reactor: Reactor, tell: Callable[..., object]
-) -> Shaper | None:
+def _shaper(configuration: model.Configuration, reactor: Reactor) -> Shaper | None:
     """Imported only where there are rules."""
     if not configuration.rules:
         return None
     from gateway.config import rules
     from gateway.policy.matching import RuleSet
-    from gateway.policy.shaping import METERED
     from gateway.shaper import Shaper
 
     found = rules.rules_of(rules.load(configuration.rules))
-    for rule in found:
-        idle = [dimension for dimension, _ in rule.limit.values() if dimension not in METERED]
-        if idle:
-            tell("rule_does_not_hold_yet", rule=rule.id, limits=idle)
     return Shaper(RuleSet.compile(found), reactor)
 
 

@@ -67,7 +67,8 @@ class RuleFigures(NamedTuple):
 
     Right now: `limits`, as it may have one for each tenant or topic, and producers `waiting`. Since
     the start: how often one had to wait, and `seconds` in all. Of a shadow `held` messages or bytes
-    would have waited, and `seconds` are those in which some would.
+    would have waited, and `seconds` are those in which some would. `refused`: requests; of a shadow
+    those that would have been.
     """
 
     rule: str
@@ -78,6 +79,7 @@ class RuleFigures(NamedTuple):
     waits: int = 0
     seconds: float = 0.0
     held: float = 0.0
+    refused: int = 0
 
 
 class BrokerFailures(NamedTuple):

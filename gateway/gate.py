@@ -6,7 +6,7 @@ One for each listener. Everything is in memory: each method answers at once.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -46,7 +46,12 @@ class Verifier(Protocol):
 class Limits(Protocol):
     """What rules limit. All listeners of a process share it."""
 
-    def admit(self, account: Account, ask: Ask, listener: str) -> None: ...
+    @property
+    def paced(self) -> Collection[Action]: ...
+
+    def wait(self, ask: Ask, listener: str) -> float | Denial: ...
+
+    def admit(self, account: Account, ask: Ask, listener: str) -> Denial | None: ...
 
     def wants(self, account: Account) -> bool: ...
 
@@ -122,12 +127,26 @@ class ListenerGate:
         """See `wire.gate.Gate`."""
         return self._cluster.credential.current()
 
+    @property
+    def paced(self) -> Collection[Action]:
+        """See `wire.gate.Gate`."""
+        return () if self._limits is None else self._limits.paced
+
+    def wait(self, ask: Ask) -> float | Denial:
+        """See `wire.gate.Gate`."""
+        return 0.0 if self._limits is None else self._limits.wait(ask, self._name)
+
     def admit(self, ask: Ask) -> Account | Denial:
-        """See `wire.gate.Gate`. Nothing is forbidden yet; what no rule limits is endless."""
+        """See `wire.gate.Gate`. Forbidden is what rules have no room for; what no rule limits is
+        endless."""
         account = self._cluster.accounts.open(ask.action, ask.name)
-        if self._limits is not None and ask.action is not Action.LOOKUP:
-            self._limits.admit(account, ask, self._name)
-        return account
+        if self._limits is None or ask.action is Action.LOOKUP:
+            return account
+        denial = self._limits.admit(account, ask, self._name)
+        if denial is None:
+            return account
+        self._cluster.accounts.close(account)
+        return denial
 
     def wants(self, account: Account) -> bool:
         """See `wire.gate.Gate`."""

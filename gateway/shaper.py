@@ -12,12 +12,12 @@ from gateway.policy.matching import Subject
 from gateway.policy.shaping import Shaping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from gateway.figures import RuleFigures
     from gateway.plane.reactor import Reactor
     from gateway.policy.matching import RuleSet
-    from gateway.wire.contract import Account
+    from gateway.wire.contract import Account, Action, Denial
     from gateway.wire.gate import Ask
 
 
@@ -35,11 +35,21 @@ class Shaper:
         self._next: float | None = None  # when the round is held that was asked for last
         self._observing = False
 
-    def admit(self, account: Account, ask: Ask, listener: str) -> None:
-        """Put an account under its limits."""
+    @property
+    def paced(self) -> Collection[Action]:
+        """What may be done only so often, by some rule."""
+        return self.shaping.paced
+
+    def wait(self, ask: Ask, listener: str) -> float | Denial:
+        """In how many seconds it may be done, by all limits of how often; then it counts."""
+        return self.shaping.wait(ask.action, subject(ask, listener), self._reactor.clock())
+
+    def admit(self, account: Account, ask: Ask, listener: str) -> Denial | None:
+        """Put an account under its limits, where they let it be opened."""
         now = self._reactor.clock()
-        self.shaping.admit(account, subject(ask, listener), now)
+        denial = self.shaping.admit(account, subject(ask, listener), now, again=ask.again)
         self._observe_later(now)
+        return denial
 
     def wants(self, account: Account) -> bool:
         """A frame of this account has no allowance: may it pass now? If not, it will be let."""

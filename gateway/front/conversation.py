@@ -1,4 +1,4 @@
-"""Carries out the steps of a conversation: receive, transmit, dial.
+"""Carries out the steps of a conversation: receive, transmit, wait, dial.
 
 The conversation itself is a generator without I/O; see `wire.contract`.
 """
@@ -23,6 +23,7 @@ from gateway.wire.contract import (
     Step,
     StepResult,
     Transmit,
+    Wait,
 )
 
 T = TypeVar("T")
@@ -76,6 +77,9 @@ class Conversation:
             case Transmit(peer, data):
                 if peer in self.legs:
                     await self.legs[peer].transmit(data, self._deadline)
+                return None
+            case Wait(seconds):
+                await trio.sleep_until(min(trio.current_time() + seconds, self._deadline))
                 return None
             case Dial(target):
                 return await self._dial(target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from gateway.errors import PeerError
@@ -25,6 +26,7 @@ from gateway.wire.contract import (
     Forward,
     Hold,
     Inject,
+    Later,
     Pause,
     Peer,
     Replace,
@@ -118,6 +120,13 @@ class Pair:
         if blocked is not None:
             blocked.unpause(now)
 
+    def _due(self, token: int, now: float) -> None:
+        """It is as late as the session asked for."""
+        try:
+            self.resume(token, b"", now)
+        except PeerError as error:
+            self.violated(Direction.TO_BROKER, error)
+
     def _carry_out(self, effects: Effects, pump: Pump, frame: bytes, now: float) -> None:
         for effect in effects:
             if self.over:
@@ -150,6 +159,8 @@ class Pair:
                 self._block(pump, token)
             case Start(job, token):
                 self._reactor.hooks.start(self, job, token)
+            case Later(token, until):
+                self.later(until, partial(self._due, token))
             case End(reason, farewell, detail):
                 self.end(reason, farewell, detail)
             case _:

@@ -119,6 +119,11 @@ class Limiter:
         account.grant(granted.messages, granted.bytes)
         return not account.held
 
+    def is_spent(self, applied: Applied, now: float) -> bool:
+        """Whether a newcomer would have to wait at this limit: others do, or nothing is left."""
+        limit = self._limits.get(applied.identity)
+        return limit is not None and (limit.waiting > 0 or not limit.has_room(now))
+
     # -- rounds ------------------------------------------------------------------------------
 
     def lease(self, now: float) -> list[Grant]:

@@ -361,10 +361,15 @@ class RuleSet:
         """Make a set of rules whose ids differ."""
         return cls(_Compiled(rule, place) for place, rule in enumerate(rules))
 
+    def dimensions(self) -> frozenset[Dimension]:
+        """Answer all that these rules limit, for whomever."""
+        of_rules = (limits for rule in self._rules for limits in rule.limits.values())
+        return frozenset(dimension for limits in of_rules for dimension in limits)
+
     def limits(self, subject: Subject, action: str) -> tuple[AppliedLimit, ...]:
         """Answer all limits that hold: by dimension, then in the order of their rules.
 
-        `action`: `contract.Action`, or `rules.CONNECT`.
+        `action`: a `contract.Action`.
         """
         forms = _forms(subject)
         matching = [(rule, rule.key(forms)) for rule in self._by_action[action].matching(forms)]

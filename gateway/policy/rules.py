@@ -7,7 +7,7 @@ The texts below the fields are what editors show: `gateway rules schema` is made
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
 from pydantic.json_schema import WithJsonSchema
@@ -44,11 +44,8 @@ class Dimension(StrEnum):
         return self in (Dimension.PUBLISH_BYTES, Dimension.DISPATCH_BYTES)
 
 
-CONNECT: Final = "connect"
-"""What a client does before any of the actions that it may be admitted to."""
-
 DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
-    CONNECT: (Dimension.CONNECTS,),
+    Action.CONNECT: (Dimension.CONNECTS,),
     Action.LOOKUP: (Dimension.LOOKUPS,),
     Action.PRODUCE: (
         Dimension.PUBLISH_MESSAGES,
@@ -301,7 +298,7 @@ class Rule(Part):
 _OF_TOPICS = frozenset({"tenant", "namespace", "topic", "subscription"})
 
 UNKNOWN: Mapping[str, frozenset[str]] = {
-    CONNECT: _OF_TOPICS,
+    Action.CONNECT: _OF_TOPICS,
     Action.LOOKUP: frozenset({"subscription"}),
     Action.PRODUCE: frozenset({"subscription"}),
 }

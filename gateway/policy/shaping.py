@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gateway.figures import RuleFigures
+from gateway.policy.events import PATIENCE, Events
+from gateway.policy.keys import Key, Kind, identity_of
 from gateway.policy.limiter import Limiter
 from gateway.policy.limits import Applied, Dimension
+from gateway.policy.numbers import Numbers
+from gateway.policy.rules import ACTION_OF
 from gateway.policy.rules import Dimension as Limited
+from gateway.wire.contract import Action, Denial, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,47 +29,59 @@ METERED = {
 }
 """What an account's counters are held to."""
 
-
-class Key(NamedTuple):
-    """Which limit it is: of a rule, of what it limits, and for whom (the values of its `per`)."""
-
-    rule: str
-    what: Limited
-    values: tuple[str, ...]
-
-
-_Kind = tuple[str, Limited, bool]
+Limits = tuple["AppliedLimit", ...]
 
 
 class Shaping:
-    """One for a process: a limit is shared by all listeners that its rule is for."""
+    """One for a process: a limit is shared by all listeners that its rule is for.
+
+    `paced`: what may be done only so often, by some rule.
+    """
 
     def __init__(self, rules: RuleSet) -> None:
-        self._rules = rules
         self._subjects: dict[Account, Subject] = {}
         self.limiter = Limiter(self._forget)
-        self._past: dict[_Kind, RuleFigures] = {}  # of limits that are there no more
+        self.numbers = Numbers()
+        self.events = Events()
+        self._past: dict[Kind, RuleFigures] = {}  # of limits that are there no more
         self.generation = 1
+        self._use(rules)
 
-    def admit(self, account: Account, subject: Subject, now: float) -> None:
-        """Put a new account under its limits."""
-        self._subjects[account] = subject
-        self._place(account, subject, now)
+    def admit(
+        self, account: Account, subject: Subject, now: float, *, again: bool = False
+    ) -> Denial | None:
+        """Put a new account under its limits, where they let it be opened. `again`: as what was
+        open just now, so that it is rejected by no rule; a reset would otherwise be one's end."""
+        limits = self._rules.limits(subject, account.action)
+        denial = self._full(limits)
+        if denial is None and account.action is Action.PRODUCE and not again:
+            denial = self._rejected(limits, now)
+        if denial is None:
+            self._subjects[account] = subject
+            self._place(account, limits, now)
+        return denial
 
     def release(self, account: Account, now: float) -> None:
         """The account is over."""
         if self._subjects.pop(account, None) is not None:
             self.limiter.release(account, now)
+            self.numbers.release(account)
+
+    def wait(self, action: Action, subject: Subject, now: float) -> float | Denial:
+        """In how many seconds somebody may do what is done only so often; then it counts."""
+        limits = self._rules.limits(subject, action)
+        answer = self.events.wait(tuple(it for it in limits if it.dimension in PATIENCE), now)
+        return answer if isinstance(answer, float) else _too_often(answer)
 
     def adopt(self, rules: RuleSet, now: float) -> Iterator[None]:
         """Put other rules in force: new accounts have them at once, those that are open one with
         each step. Limits that are the same in both keep what was earned or is owed."""
-        self._rules = rules
+        self._use(rules)
         self.generation += 1
         for account in tuple(self._subjects):
             subject = self._subjects.get(account)  # it may be over by now
             if subject is not None and account.generation != self.generation:
-                self._place(account, subject, now)
+                self._place(account, self._rules.limits(subject, account.action), now)
                 yield
 
     def figures(self, now: float) -> list[RuleFigures]:
@@ -74,33 +91,69 @@ class Shaping:
         for limit in self.limiter.limits():
             kind = _kind(limit)
             found[kind] = _added(found.get(kind), limit, kind)
-        return list(found.values())
+        return [*found.values(), *self.events.figures(now), *self.numbers.figures()]
 
     def _forget(self, limit: Limit) -> None:
         kind = _kind(limit)
         self._past[kind] = _added(self._past.get(kind), limit, kind)._replace(limits=0, waiting=0)
 
-    def _place(self, account: Account, subject: Subject, now: float) -> None:
+    def _use(self, rules: RuleSet) -> None:
+        self._rules = rules
+        limited = rules.dimensions()
+        self.paced = frozenset(Action(ACTION_OF[it]) for it in PATIENCE if it in limited)
+
+    def _place(self, account: Account, limits: Limits, now: float) -> None:
         account.generation = self.generation
-        limits = self._rules.limits(subject, account.action)
         self.limiter.admit(account, tuple(_applied(limits)), now)
+        self.numbers.place(account, _plain(limits))
+
+    def _full(self, limits: Limits) -> Denial | None:
+        """By a plain number."""
+        limit = self.numbers.full(_plain(limits))
+        if limit is None:
+            return None
+        return Denial(Refusal.FULL, f"rule {limit.rule.id} allows {limit.rate:g} {_words(limit)}")
+
+    def _rejected(self, limits: Limits, now: float) -> Denial | None:
+        """By a rule that rejects, and has no room."""
+        rejecting = (it for it in limits if it.rule.action == "reject" and it.mode == "enforce")
+        for limit in rejecting:
+            if limit.dimension in METERED and self.limiter.is_spent(_one(limit), now):
+                text = f"rule {limit.rule.id} has no room for {_words(limit)} now"
+                return Denial(Refusal.FULL, text)
+        return None
+
+
+def _plain(limits: Limits) -> Limits:
+    return tuple(limit for limit in limits if limit.dimension.is_number)
 
 
 def _applied(limits: Iterable[AppliedLimit]) -> Iterator[Applied]:
-    for limit in limits:
-        dimension = METERED.get(limit.dimension)
-        if dimension is not None:
-            key = Key(limit.rule.id, limit.dimension, limit.key)
-            yield Applied(key, dimension, limit.rate, limit.burst, limit.mode == "shadow")
+    return (_one(limit) for limit in limits if limit.dimension in METERED)
 
 
-def _kind(limit: Limit) -> _Kind:
+def _one(limit: AppliedLimit) -> Applied:
+    key, shadow = identity_of(limit)
+    return Applied(key, METERED[limit.dimension], limit.rate, limit.burst, shadow)
+
+
+def _too_often(limit: AppliedLimit) -> Denial:
+    rejects = limit.dimension is Limited.PRODUCER_CREATIONS and limit.rule.action == "reject"
+    refusal = Refusal.FULL if rejects else Refusal.TOO_OFTEN
+    return Denial(refusal, f"rule {limit.rule.id} allows no more {_words(limit)} now")
+
+
+def _words(limit: AppliedLimit) -> str:
+    return limit.dimension.replace("_", " ")
+
+
+def _kind(limit: Limit) -> Kind:
     key = limit.applied.key
     assert isinstance(key, Key)
     return key.rule, key.what, limit.applied.shadow
 
 
-def _added(figures: RuleFigures | None, limit: Limit, kind: _Kind) -> RuleFigures:
+def _added(figures: RuleFigures | None, limit: Limit, kind: Kind) -> RuleFigures:
     rule, what, shadow = kind
     before = figures or RuleFigures(rule, what.value, "shadow" if shadow else "enforce")
     return before._replace(

@@ -148,15 +148,18 @@ def _rules(rules: Iterable[RuleFigures]) -> Iterator[Metric]:
     labels = ["rule", "limit", "mode"]
     limits = GaugeMetricFamily("gateway_rule_limits", "Limits that a rule has made.", labels=labels)
     waiting = GaugeMetricFamily(
-        "gateway_rule_waiting", "Producers that wait for a limit of a rule.", labels=labels
+        "gateway_rule_waiting", "Who waits for a limit of a rule.", labels=labels
     )
     waits = CounterMetricFamily("gateway_rule_waits", "How often one had to wait.", labels=labels)
     seconds = CounterMetricFamily(
         "gateway_rule_wait_seconds", "Seconds that they waited in all.", labels=labels
     )
+    refused = CounterMetricFamily(
+        "gateway_rule_refused", "Requests that were refused.", labels=labels
+    )
     shadow = CounterMetricFamily(
         "gateway_rule_shadow_held",
-        "Messages or bytes that would have waited.",
+        "Messages, bytes or requests that would have waited.",
         labels=["rule", "limit"],
     )
     for figures in rules:
@@ -165,9 +168,10 @@ def _rules(rules: Iterable[RuleFigures]) -> Iterator[Metric]:
         waiting.add_metric(values, figures.waiting)
         waits.add_metric(values, figures.waits)
         seconds.add_metric(values, figures.seconds)
+        refused.add_metric(values, figures.refused)
         if figures.mode == "shadow":
             shadow.add_metric(values[:2], figures.held)
-    yield from (limits, waiting, waits, seconds, shadow)
+    yield from (limits, waiting, waits, seconds, refused, shadow)
 
 
 def _build(version: str) -> Metric:

@@ -55,6 +55,7 @@ class EndReason(StrEnum):
     NO_BROKER = "no_broker"  # none reachable
     BROKER_REFUSED = "broker_refused"  # the broker answered our CONNECT with an error
     TOO_MANY_CONNECTIONS = "too_many_connections"
+    TOO_MANY_CONNECTS = "too_many_connects"  # a rule allows no more of them now
     UNKNOWN_COMMAND = "unknown_command"  # under `unknown: mask`
     OUT_OF_MEMORY = "out_of_memory"  # the process-wide bound on buffered bytes
     DRAINED = "drained"  # the gateway shuts down
@@ -82,6 +83,8 @@ class Refusal(StrEnum):
     CLOSED = "closed"
     TOO_MANY = "too_many"
     UNSUPPORTED = "unsupported"
+    FULL = "full"  # a rule allows no more of it; to try again at once is of no use
+    TOO_OFTEN = "too_often"  # a rule allows no more of it now
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,7 @@ class Action(StrEnum):
     PRODUCE = "produce"
     CONSUME = "consume"
     LOOKUP = "lookup"
+    CONNECT = "connect"
 
 
 class Origin(Protocol):
@@ -286,6 +290,17 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """Ask the session again at a time (of the monotonic clock): by `Session.resume`, with nothing.
+
+    What the session keeps until then it bounds by itself.
+    """
+
+    token: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """The pair ends: `farewell` to the client first."""
 
@@ -306,6 +321,7 @@ Effect = (
     | Pause
     | Block
     | Start
+    | Later
     | End
 )
 Effects = tuple[Effect, ...]
@@ -340,6 +356,13 @@ class Transmit:
 
 
 @dataclass(frozen=True, slots=True)
+class Wait:
+    """Let so many seconds pass, as far as there is time. Result: None."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Dial:
     """Connect to a broker, any healthy one if `target` is None. Result: `Dialled` or a `Denial`."""
 
@@ -354,7 +377,7 @@ class Dialled:
     fresh: bool = True
 
 
-Step = Receive | Transmit | Dial
+Step = Receive | Transmit | Wait | Dial
 StepResult = bytes | Dialled | Denial | None
 
 
@@ -467,7 +490,8 @@ class Session(Protocol):
         ...
 
     def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
-        """Go on with the result of a job that a `Start` asked for."""
+        """Go on with the result of a job that a `Start` asked for; or now that it is later, as a
+        `Later` asked for. Raises `PeerError` as `decide` does."""
         ...
 
     def delivered(self) -> Effects | None:

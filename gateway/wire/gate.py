@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -34,8 +35,9 @@ class TopicName(NamedTuple):
 class Ask:
     """What a client wants to do, and who it is.
 
-    `name`: of the topic, as the client wrote it. `topic`: what that says; None: it cannot be read.
-    `subscription`: of a consumer.
+    `name`: of the topic, as the client wrote it; empty: of no topic. `topic`: what that says; None:
+    it cannot be read. `subscription`: of a consumer. `again`: what it opens was open before, and
+    the broker may still have it.
     """
 
     action: Action
@@ -44,6 +46,7 @@ class Ask:
     principal: Principal
     origin: Origin
     subscription: str | None = None
+    again: bool = False
 
 
 class LookupOutcome(StrEnum):
@@ -61,6 +64,15 @@ class Gate(Protocol):
 
     def credential(self) -> Credential | Denial:
         """Our own, towards brokers."""
+        ...
+
+    @property
+    def paced(self) -> Collection[Action]:
+        """What some rule lets be done only so often: before it `wait` is asked."""
+        ...
+
+    def wait(self, ask: Ask) -> float | Denial:
+        """In how many seconds it may do this; it counts now. Denied where that would be long."""
         ...
 
     def admit(self, ask: Ask) -> Account | Denial:

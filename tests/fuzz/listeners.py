@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from gateway.wire.contract import Credential, Denial, Principal, Refusal
+from gateway.wire.contract import Action, Credential, Denial, Principal, Refusal
 from gateway.wire.pulsar.context import Bounds, Client, Listener, Mode
 from tests.fuzz.source import Source
 from tests.playbooks.frames import connect, read
 from tests.playbooks.gate import FakeGate, FakeOrigin
 from tests.playbooks.script import listener
 
-TIGHT = Bounds(collected=100_000, handles=4, lookups=3, lookup_bytes=600, rounds=3)
+TIGHT = Bounds(
+    collected=100_000,
+    handles=4,
+    lookups=3,
+    lookup_bytes=600,
+    delayed=3,
+    delayed_bytes=600,
+    rounds=3,
+)
+NOT_NOW = Denial(Refusal.TOO_OFTEN, "not now")
 NO_CREDENTIAL = Denial(Refusal.NOT_READY, "no credential")
 _MODES = tuple(Mode)
 
@@ -19,12 +28,17 @@ def drawn_listener(source: Source) -> tuple[Listener, FakeGate]:
     gate, mode, traits = FakeGate(), source.pick(_MODES), source.byte()
     if traits & 0x70 == 0x70:
         gate.own = NO_CREDENTIAL
+    if traits & 0x70 == 0x60:
+        gate.paced, gate.delay = set(Action), 1.0 if traits & 8 else NOT_NOW
+    elif traits & 0x70 == 0x50:
+        gate.paced, gate.delay = {Action.PRODUCE, Action.LOOKUP}, 1.0
     chained = traits & 3 == 3
     own = {"own_requests": (1 << 62) + 1} if chained else {}
     bounds = TIGHT if traits & 8 == 0 else Bounds()
     proxies = frozenset({"bob"} if traits & 4 else ())
     unknown_pass = traits & 0x80 == 0
     settings = {"unknown_pass": unknown_pass, "chained": chained, "proxies": proxies}
+    settings["limited"] = bool(gate.paced)
     return listener(gate, mode, bounds=bounds, **settings, **own), gate
 
 

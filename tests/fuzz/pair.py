@@ -19,6 +19,7 @@ from gateway.wire.contract import (
     Forward,
     Hold,
     Inject,
+    Later,
     Refusal,
     Replace,
     Session,
@@ -72,6 +73,7 @@ class Pair:
         self._held: dict[Account, deque[bytes]] = {}
         self.asked: deque[BaseCommand] = deque(maxlen=16)
         self.jobs: dict[int, Chase] = {}
+        self._later: list[Later] = []
         self.over = False
         self.now = 0.0
 
@@ -132,6 +134,25 @@ class Pair:
         self._carry_out(self._front.resume(token, result, self.now), Direction.TO_CLIENT, b"")
         self.check()
 
+    def wait(self, seconds: float) -> None:
+        """Time passes."""
+        self.now += seconds
+        due = [later for later in self._later if later.until <= self.now]
+        self._later = [later for later in self._later if later.until > self.now]
+        for later in due:
+            if not self.over:
+                self._ask_again(later.token)
+        self.check()
+
+    def _ask_again(self, token: int) -> None:
+        try:
+            effects = self._front.resume(token, b"", self.now)
+        except PeerError as violation:
+            self._violated(Direction.TO_BROKER, violation)
+            return
+        assert not any(isinstance(effect, Forward | Replace | Hold) for effect in effects)
+        self._carry_out(effects, Direction.TO_BROKER, b"")
+
     def leave(self) -> None:
         """The gateway stops: one more step."""
         effects = self._front.leave(self.now)
@@ -178,6 +199,9 @@ class Pair:
                 assert isinstance(job, Chase)
                 assert token not in self.jobs
                 self.jobs[token] = job
+            case Later():
+                assert effect.until >= self.now
+                self._later.append(effect)
             case End(reason, farewell):
                 self._take_leave(reason, "", farewell)
             case _:
@@ -231,6 +255,7 @@ class Pair:
         self._check_handles()
         self._check_lookups()
         self._check_scanners()
+        self._check_delays()
 
     def _check_handles(self) -> None:
         handles = self.session.incarnations.handles
@@ -249,6 +274,18 @@ class Pair:
         assert len(kept) <= bounds.lookups
         assert lookups._kept <= bounds.lookup_bytes
         assert lookups._chased.keys() == self.jobs.keys()
+
+    def _check_delays(self) -> None:
+        """Whoever waits is asked for again, and no frame is kept twice."""
+        delays, bounds = self.session._delays, self.session._listener.bounds
+        if delays is None:
+            return
+        kept = [it.frame for queue in delays._queues.values() for it in queue]
+        assert (len(delays), delays._kept) == (len(kept), sum(map(len, kept)))
+        assert len(kept) <= bounds.delayed
+        assert len(kept) <= 1 or delays._kept <= max(bounds.delayed_bytes, len(kept[0]))
+        assert delays._wakes.keys() <= {later.token for later in self._later}
+        assert set(delays._wakes.values()) == delays._queues.keys()
 
     def _check_scanners(self) -> None:
         """What is counted belongs to somebody, and what passes to somebody who is open."""

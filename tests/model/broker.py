@@ -10,6 +10,8 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.frames import Kind
 from tests.playbooks import frames
 from tests.playbooks.frames import read
@@ -77,6 +79,7 @@ class Connection:
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, Consumer] = {}
         self._closed: set[int] = set()  # producers that we closed
+        self._asked: dict[tuple[str, int], int] = {}  # the latest request about each id
         self.refuse_next = False
         self.elsewhere = ""  # where the topic of the next one to be opened has migrated to
 
@@ -86,6 +89,7 @@ class Connection:
         """Handle the next frame."""
         frame = self.link.to_broker.popleft()
         command = read(frame)
+        self._check_order(command)
         match command.type:
             case Kind.PRODUCER:
                 self._producer(command.producer)
@@ -104,6 +108,20 @@ class Connection:
                 self._say(frames.success(command.close_consumer.request_id))
             case other:
                 raise AssertionError(f"the model broker knows no command {other}")
+
+    def _check_order(self, command: BaseCommand) -> None:
+        """A client numbers its requests; those of a gateway are beyond all that it counts to."""
+        for asked, party, id in (
+            (command.producer, "producer", command.producer.producer_id),
+            (command.close_producer, "producer", command.close_producer.producer_id),
+            (command.subscribe, "consumer", command.subscribe.consumer_id),
+            (command.close_consumer, "consumer", command.close_consumer.consumer_id),
+        ):
+            request = asked.request_id
+            if 0 < request < FIRST_OWN_REQUEST:
+                before = self._asked.get((party, id), 0)
+                assert request > before, f"request {before} about {party} {id} overtakes {request}"
+                self._asked[party, id] = request
 
     def _say(self, frame: bytes) -> None:
         self.link.broker_says(frame)

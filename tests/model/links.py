@@ -13,9 +13,11 @@ from gateway.plane.hold import HeldFrames
 from gateway.plane.memory import Memory
 from gateway.wire.contract import (
     Account,
+    Action,
     Attend,
     Await,
     Credential,
+    Denial,
     Direction,
     Discard,
     Drop,
@@ -23,6 +25,7 @@ from gateway.wire.contract import (
     Forward,
     Hold,
     Inject,
+    Later,
     Principal,
     Replace,
 )
@@ -67,6 +70,9 @@ class Direct:
     def grant_all(self) -> None:
         """No limit holds anybody any more."""
 
+    def pace(self, delay: float | Denial) -> None:
+        """From now on whoever is opened waits for so long, or is refused."""
+
     can_stop = False
     stops = False
     resets = False
@@ -103,6 +109,8 @@ class Gateway(Direct):
         )
         limited = listener(self.gate, Mode.PASS_THROUGH, limited=True)
         self.session = PulsarSession(limited, client, BROKER_1)
+        self.now = 0.0
+        self._later: list[Later] = []
         self.held = HeldFrames(Memory(1, 1 << 30), 1 << 30)
         self._resetting: list[Account] = []
         self._waiting: dict[Direction, Frames] = {way: deque() for way in Direction}
@@ -116,11 +124,20 @@ class Gateway(Direct):
 
     @property
     def moves(self) -> list[Callable[[], None]]:
-        return [
+        frames: list[Callable[[], None]] = [
             lambda way=way: self._pass(way, self._waiting[way].popleft())  # type: ignore[misc]
             for way in Direction
             if self._waiting[way]
         ]
+        return [*frames, self._wake] if self._later else frames
+
+    def _wake(self) -> None:
+        """The next time comes that the session wants to be asked at."""
+        later = min(self._later, key=lambda it: it.until)
+        self._later.remove(later)
+        self.now = max(self.now, later.until)
+        for effect in self.session.resume(later.token, b"", self.now):
+            self._carry_out(effect, Direction.TO_BROKER, b"")
 
     def _pass(self, way: Direction, frame: bytes) -> None:
         scanner = self.session.scanners[way]
@@ -131,7 +148,7 @@ class Gateway(Direct):
             self._attend()
             return
         try:
-            effects = self.session.decide(way, frame, now=0.0)
+            effects = self.session.decide(way, frame, now=self.now)
         except PeerError as error:
             raise AssertionError(f"the gateway finds fault with a good peer: {error}") from error
         for effect in effects:
@@ -152,6 +169,8 @@ class Gateway(Direct):
                 pass
             case Inject(direction, data):
                 self._out[direction].append(data)
+            case Later():
+                self._later.append(effect)
             case Hold(account):
                 self.held.put(account, frame, 0.0)
             case Discard(account):
@@ -193,6 +212,9 @@ class Gateway(Direct):
             self._carry_out(effect, Direction.TO_CLIENT, b"")
         return effects is not None
 
+    def pace(self, delay: float | Denial) -> None:
+        self.gate.paced, self.gate.delay = {Action.PRODUCE, Action.CONSUME}, delay
+
     can_stop = True
 
     def leave(self, now: float) -> bool:
@@ -205,6 +227,8 @@ class Gateway(Direct):
         self.session.close()
         self.held.clear()
         assert not self.gate.live, "an account outlives its connection"
+        assert not self.session._delays, "frames wait on a connection that is over"
+        self._later.clear()
 
     def check(self) -> None:
         assert not self.held.size, "frames are held of nobody"

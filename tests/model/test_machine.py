@@ -23,7 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gateway.wire.contract import Account
+from gateway.wire.contract import Account, Denial, Refusal
 from tests.playbooks.gate import OTHER_CLUSTER, URL_2
 
 from .broker import Connection, Connections, Topic
@@ -35,6 +35,8 @@ MOST = 4  # producers, and consumers
 MOST_MESSAGES = 60  # of a topic
 MOST_GATEWAYS = 3  # that live or stop at a time
 MOST_LOSSES = 2  # more, and little else happens
+
+NOT_NOW = Denial(Refusal.TOO_OFTEN, "not now")
 
 SOME = st.integers(0, 1000)
 ELSEWHERE = st.sampled_from([f"pulsar://{OTHER_CLUSTER}", "pulsar://unknown.example:6650"])
@@ -196,6 +198,11 @@ class World(RuleBasedStateMachine):
         for link, account in self._accounts():
             link.hold(account)
 
+    @rule(delay=st.sampled_from([0.0, 1.0, 2.0, 2.0, NOT_NOW]))
+    def things_may_be_opened_only_so_often(self, delay: float | Denial) -> None:
+        for connection in self.connections:
+            connection.link.pace(delay)
+
     @rule(pick=SOME)
     def resets(self, pick: int) -> None:
         """A producer was held for too long."""
@@ -301,6 +308,7 @@ class World(RuleBasedStateMachine):
             for connection in self.connections:
                 connection.refuse_next = False
                 connection.elsewhere = ""
+                connection.link.pace(0.0)
                 connection.link.go_on()
                 connection.link.grant_all()
             self._move_all()

@@ -47,6 +47,9 @@ class FakeGate:
     def __init__(self) -> None:
         self.own: Credential | Denial = OWN
         self.names = {BROKER_1: NAME_1, BROKER_2: NAME_2}
+        self.paced: set[Action] = set()
+        self.delay: float | Denial = 0.0  # for what is paced
+        self.counted: list[Ask] = []  # of what is paced
         self.asked: list[Ask] = []
         self.admitted: list[Account] = []
         self.lending: set[Account] = set()  # who may pass one message more whenever it asks
@@ -70,6 +73,10 @@ class FakeGate:
 
     def credential(self) -> Credential | Denial:
         return self.own
+
+    def wait(self, ask: Ask) -> float | Denial:
+        self.counted.append(ask)
+        return self.delay
 
     def admit(self, ask: Ask) -> Account | Denial:
         self.asked.append(ask)

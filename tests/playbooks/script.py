@@ -34,6 +34,7 @@ from gateway.wire.contract import (
     Step,
     StepResult,
     Transmit,
+    Wait,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.chase import Chase
@@ -229,6 +230,9 @@ class Talk:
         """`pooled`: the connection was opened before."""
         dialled = Dialled(target or BROKER_1, fresh=not pooled)
         return self._expect(Dial(target), refused or dialled)
+
+    def waits(self, seconds: float) -> Self:
+        return self._expect(Wait(seconds), None)
 
     def said_to_broker(self) -> BaseCommand:
         """What the broker is told now, whatever it is; the conversation goes on."""

@@ -355,3 +355,16 @@ def test_with_real_peers_no_send_is_forbidden_and_none_is_left_waiting(
     for event in events:
         event(honest)
     honest.end()
+
+
+def test_the_gate_is_told_what_was_open_before() -> None:
+    """It is no news to a rule that rejects."""
+    play = Play()
+    play.client(producer(1, request=1)).happens()
+    play.client(producer(1, request=2)).happens()
+    play.broker(producer_success(2)).happens()
+    while play.reset().effects is not None:
+        pass
+    play.client(producer(1, request=3)).happens()
+    play.client(producer(2, request=4)).happens()
+    assert [ask.again for ask in play.gate.asked] == [False, True, True, False]

@@ -11,7 +11,9 @@ from gateway.figures import ClusterFigures
 from gateway.gate import ClusterParts, ListenerGate
 from gateway.identity.credential import NoCredential
 from gateway.policy.accounts import AccountBook
-from gateway.wire.contract import Address, Denial
+from gateway.wire.contract import Account, Action, Address, Denial, Principal, Refusal
+from gateway.wire.gate import Ask
+from tests.playbooks.gate import FakeOrigin
 
 BROKER = Address("pulsar-0.internal", 6650)
 ELSEWHERE = Address("blue.internal", 6650)
@@ -23,12 +25,19 @@ READABLE = TemplateNames("broker-{n}.example", "pulsar-{n}.internal:6650")
 class Setting:
     """A gate, and what it noted."""
 
-    def __init__(self, names: Names = SEALED) -> None:
+    def __init__(self, names: Names = SEALED, limits: Rules | None = None) -> None:
+        self.accounts = AccountBook()
         self.figures = ClusterFigures()
         self.logged: list[str] = []
-        known = (names, LearnedHosts(), NoCredential(), AccountBook(), self.figures)
+        known = (names, LearnedHosts(), NoCredential(), self.accounts, self.figures)
         parts = ClusterParts(*known, {ELSEWHERE: OTHER_GATEWAY})
-        self.gate = ListenerGate(parts, {}, lambda event, **_: self.logged.append(event))
+        self.gate = ListenerGate(
+            parts,
+            {},
+            lambda event, **_: self.logged.append(event),
+            name="clients",
+            limits=limits,
+        )
 
 
 # -- other clusters ----------------------------------------------------------------------------
@@ -82,3 +91,66 @@ def test_a_name_made_from_a_template_has_no_alias(stops: bool) -> None:
     assert setting.gate.advertise(BROKER) == "broker-0.example"
     assert isinstance(setting.gate.alias(BROKER), Denial)
     assert setting.logged == []
+
+
+# -- rules -------------------------------------------------------------------------------------
+
+
+class Rules:
+    """Limits that answer as a test says."""
+
+    def __init__(self, denial: Denial | None = None) -> None:
+        self.denial = denial
+        self.paced = {Action.LOOKUP}
+        self.asked: list[tuple[Action, str]] = []
+        self.released: list[Account] = []
+
+    def wait(self, ask: Ask, listener: str) -> float | Denial:
+        self.asked.append((ask.action, listener))
+        return 0.5
+
+    def admit(self, account: Account, ask: Ask, listener: str) -> Denial | None:
+        self.asked.append((ask.action, listener))
+        return self.denial
+
+    def wants(self, account: Account) -> bool:
+        return True
+
+    def release(self, account: Account) -> None:
+        self.released.append(account)
+
+
+def asks(action: Action) -> Ask:
+    principal = Principal("alice", verified=True)
+    return Ask(action, "orders", None, principal, FakeOrigin())
+
+
+def test_who_is_refused_leaves_nothing_in_the_book() -> None:
+    denial = Denial(Refusal.FULL, "rule few allows 1 producers")
+    setting = Setting(limits=Rules(denial))
+    assert setting.gate.admit(asks(Action.PRODUCE)) is denial
+    assert list(setting.accounts.topics()) == []
+
+
+def test_who_is_admitted_is_released_from_its_limits() -> None:
+    rules = Rules()
+    gate = Setting(limits=rules).gate
+    account = gate.admit(asks(Action.PRODUCE))
+    assert isinstance(account, Account)
+    gate.release(account)
+    assert rules.asked == [(Action.PRODUCE, "clients")]
+    assert rules.released == [account]
+
+
+def test_rules_say_how_long_somebody_waits() -> None:
+    rules = Rules()
+    gate = Setting(limits=rules).gate
+    assert gate.paced == {Action.LOOKUP}
+    assert gate.wait(asks(Action.LOOKUP)) == 0.5
+    assert rules.asked == [(Action.LOOKUP, "clients")]
+
+
+def test_nobody_waits_without_rules() -> None:
+    gate = Setting().gate
+    assert not gate.paced
+    assert gate.wait(asks(Action.LOOKUP)) == 0

@@ -21,6 +21,7 @@ from gateway.wire.contract import (
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     BaseCommand,
     CommandLookupTopicResponse,
+    CommandPartitionedTopicMetadataResponse,
     ServerError,
 )
 from gateway.wire.pulsar.frames import HEAD, HEADER
@@ -40,8 +41,14 @@ CODES = {
     Refusal.CLOSED: ServerError.ServiceNotReady,
     Refusal.TOO_MANY: ServerError.TooManyRequests,
     Refusal.UNSUPPORTED: ServerError.UnsupportedVersionError,
+    Refusal.FULL: ServerError.NotAllowedError,
+    Refusal.TOO_OFTEN: ServerError.ServiceNotReady,
 }
 """Pulsar's error for each kind of refusal. What clients make of them: docs/protocols/pulsar.md."""
+
+LOOKUP_CODES = CODES | {Refusal.TOO_OFTEN: ServerError.MetadataError}
+"""The same for a lookup: by ServiceNotReady a client would close its connection, and ask again on
+another one."""
 
 
 BUSY = Denial(Refusal.TOO_MANY, "too many requests wait on this connection")
@@ -104,7 +111,18 @@ def lookup_failed(request_id: int, denial: Denial) -> bytes:
     answer = command.lookupTopicResponse
     answer.request_id = request_id
     answer.response = CommandLookupTopicResponse.Failed
-    answer.error = CODES[denial.refusal]
+    answer.error = LOOKUP_CODES[denial.refusal]
+    answer.message = denial.text
+    return encode(command)
+
+
+def partitions_failed(request_id: int, denial: Denial) -> bytes:
+    """A PARTITIONED_METADATA_RESPONSE that says no."""
+    command = BaseCommand(type=BaseCommand.PARTITIONED_METADATA_RESPONSE)
+    answer = command.partitionMetadataResponse
+    answer.request_id = request_id
+    answer.response = CommandPartitionedTopicMetadataResponse.Failed
+    answer.error = LOOKUP_CODES[denial.refusal]
     answer.message = denial.text
     return encode(command)
 

@@ -28,14 +28,17 @@ class Bounds:
     `collected`: bytes of a stop frame; Pulsar's own default for frames is 5 MiB, and a PRODUCER
     carries a schema. `handles`: producers and consumers. `lookups`: unanswered at a time; the
     Java client allows itself 5,000. `lookup_bytes`: of their frames, which are kept in case of a
-    redirect; 5,000 have less than a megabyte. `rounds`: frames of a broker until CONNECTED; SASL
-    needs a handful.
+    redirect; 5,000 have less than a megabyte. `delayed`, `delayed_bytes`: frames that wait for
+    their time, where rules limit how often they come; as many as lookups. `rounds`: frames of a
+    broker until CONNECTED; SASL needs a handful.
     """
 
     collected: int = 6 * 1024 * 1024
     handles: int = 20_000
     lookups: int = 5_000
     lookup_bytes: int = 4 * 1024 * 1024
+    delayed: int = 5_000
+    delayed_bytes: int = 4 * 1024 * 1024
     rounds: int = 10
 
 

@@ -8,6 +8,7 @@ them, and answers with effects.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from gateway.wire.contract import (
     DROP,
@@ -92,7 +93,7 @@ class Incarnations:
         action = ask.action
         before = self.handles.table(action).get(id)
         ended = self._ended(before)
-        account = self._admitted(ask)
+        account = self._admitted(ask if before is None else replace(ask, again=True))
         if isinstance(account, Denial):
             return (*ended, Drop(), Inject(Direction.TO_CLIENT, error(request_id, account)))
         state = State.OPENING if before is None else State.REOPENING

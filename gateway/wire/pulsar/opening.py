@@ -12,6 +12,7 @@ from typing import Any
 
 from gateway.errors import PeerError
 from gateway.wire.contract import (
+    Action,
     Address,
     Credential,
     Denial,
@@ -29,6 +30,7 @@ from gateway.wire.contract import (
     Step,
     StepResult,
     Transmit,
+    Wait,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import (
@@ -68,7 +70,8 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
         client = _identify(connect, listener, origin)
         if isinstance(client, Denial):
             return _refused(EndReason.AUTHENTICATION_FAILED, client)
-        return (yield from _pair(listener, client))
+        refused = yield from _pace(listener, client)
+        return refused or (yield from _pair(listener, client))
     except PeerError as violation:
         denial = Denial(Refusal.UNSUPPORTED, str(violation))
         return _refused(EndReason.CLIENT_VIOLATION, denial)
@@ -118,6 +121,19 @@ def _vouched(connect: CommandConnect, listener: Listener, origin: Origin) -> Cli
 _NOBODY = Denial(
     Refusal.UNAUTHENTICATED, "a proxy has to say who its client is, in original_principal"
 )
+
+
+def _pace(listener: Listener, client: Client) -> Generator[Step, StepResult, Refused | None]:
+    """Where rules limit how often clients connect, this one may have to wait. No broker knows of
+    it until then."""
+    if Action.CONNECT not in listener.gate.paced:
+        return None
+    seconds = listener.gate.wait(client.ask(Action.CONNECT, ""))
+    if isinstance(seconds, Denial):
+        return _refused(EndReason.TOO_MANY_CONNECTS, seconds)
+    if seconds:
+        yield Wait(seconds)
+    return None
 
 
 def _pair(listener: Listener, client: Client) -> Opening:

@@ -18,8 +18,11 @@ from gateway.wire.contract import (
     Address,
     Denial,
     Direction,
+    Effect,
     Effects,
     EndReason,
+    Forward,
+    Inject,
     Refusal,
     Replace,
 )
@@ -34,6 +37,7 @@ from gateway.wire.pulsar.commands import (
     kind_of,
 )
 from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.pulsar.delays import Delays
 from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
 from gateway.wire.pulsar.incarnations import EVENTS, Incarnations
 from gateway.wire.pulsar.lookups import Lookups
@@ -49,6 +53,7 @@ class PulsarSession:
 
     __slots__ = (
         "_client",
+        "_delays",
         "_ending",
         "_listener",
         "_lookups",
@@ -64,6 +69,7 @@ class PulsarSession:
         self._listener = listener
         self._client = client
         self._lookups = Lookups(listener, client)
+        self._delays: Delays | None = None  # made when it is needed: idle pairs are many
         self._ending = 0  # transactions whose end the broker has not confirmed
         self.collected_bound = max(listener.bounds.collected, max_message_size + FRAME_PADDING)
         unknown = listener.unknown_pass
@@ -87,6 +93,13 @@ class PulsarSession:
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
         """See `contract.Session`."""
         command = decode(frame)
+        if direction is Direction.TO_BROKER and (self._listener.gate.paced or self._delays):
+            delayed = self._delayed(command, frame, now)
+            if delayed is not None:
+                return delayed
+        return self._decide(direction, command, frame)
+
+    def _decide(self, direction: Direction, command: BaseCommand, frame: bytes) -> Effects:
         kind = kind_of(command, frame)
         event = EVENTS[direction].get(kind)
         if event is not None:
@@ -111,6 +124,22 @@ class PulsarSession:
         self._lookups.failed(command.error.request_id)
         return self.incarnations.error(command, frame)
 
+    # -- what waits for its time -------------------------------------------------------------
+
+    def _delayed(self, command: BaseCommand, frame: bytes, now: float) -> Effects | None:
+        if self._delays is None:
+            self._delays = Delays(self._listener, self._client)
+        return self._delays.ask(kind_of(command, frame), command, frame, now)
+
+    def _due(self, delays: Delays, token: int, now: float) -> Effects:
+        """Frames that waited are decided as if they came now; none of them is at a border."""
+        frames, next_one = delays.due(token, now)
+        decided: list[Effect] = []
+        for frame in frames:
+            effects = self._decide(Direction.TO_BROKER, decode(frame), frame)
+            decided += [_injected(effect, frame) for effect in effects]
+        return (*decided, *next_one)
+
     # -- limits, and the end of the gateway --------------------------------------------------
 
     def delivered(self) -> Effects | None:
@@ -124,7 +153,8 @@ class PulsarSession:
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""
         effects, here = self.incarnations.leave(now)
-        return effects if effects or here or self._lookups or self._ending else None
+        here = here or bool(self._lookups or self._ending or self._delays)
+        return effects if effects or here else None
 
     # -- lookups -----------------------------------------------------------------------------
 
@@ -135,7 +165,9 @@ class PulsarSession:
         return self._lookups.answered(command)
 
     def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
-        """See `contract.Session`: a chased lookup has its answer."""
+        """See `contract.Session`: a chased lookup has its answer, or it is later."""
+        if token < 0:
+            return () if self._delays is None else self._due(self._delays, token, now)
         return self._lookups.resume(token, result)
 
     # -- transactions ------------------------------------------------------------------------
@@ -179,6 +211,19 @@ class PulsarSession:
         """See `contract.Session`."""
         self.incarnations.close()
         self._lookups.clear()
+        if self._delays is not None:
+            self._delays.clear()
+
+
+def _injected(effect: Effect, frame: bytes) -> Effect:
+    """The same for a frame that is not at hand any more where effects are carried out."""
+    match effect:
+        case Forward():
+            return Inject(Direction.TO_BROKER, frame)
+        case Replace(data):
+            return Inject(Direction.TO_BROKER, data)
+        case _:
+            return effect
 
 
 _STRAY = Account("", Action.CONSUME)

@@ -40,7 +40,7 @@ STOPS = {
 }
 
 
-LIMITS = frozenset({Kind.FLOW})
+LIMITS = frozenset({Kind.FLOW, Kind.PARTITIONED_METADATA})
 """What else stops towards brokers where limits may hold."""
 
 

@@ -19,6 +19,7 @@ from gateway.wire.contract import (
     Step,
     StepResult,
     Transmit,
+    Wait,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.context import Listener, Mode
@@ -96,6 +97,9 @@ def _result(source: Source, step: Step, listener: Listener) -> StepResult:
             return _said(source, peer)
         case Transmit(peer, data):
             _is_fit(peer, data, listener)
+            return None
+        case Wait(seconds):
+            assert seconds > 0
             return None
         case Dial(target):
             return _REFUSED if source.odd(8) else Dialled(target or BROKER_1)

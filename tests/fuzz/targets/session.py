@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gateway.errors import PeerError
-from gateway.wire.contract import ENDLESS, Denial, Dial, Dialled, Direction, Receive, StepResult
+from gateway.wire.contract import (
+    ENDLESS,
+    Denial,
+    Dial,
+    Dialled,
+    Direction,
+    Receive,
+    StepResult,
+    Transmit,
+)
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.session import PulsarSession
@@ -145,7 +154,7 @@ def _leave(source: Source, pair: Pair) -> int:
 
 
 def _wait(source: Source, pair: Pair) -> int:
-    pair.now += source.below(6) / 2
+    pair.wait(source.below(6) / 2)
     return 0
 
 
@@ -175,6 +184,7 @@ def _chased(source: Source, pair: Pair, token: int) -> tuple[bytes | Denial, int
         elif isinstance(step, Dial):
             result = LATE if source.odd(8) else Dialled(BROKER_2, fresh=not source.odd(3))
         else:
+            assert isinstance(step, Transmit), "a chase waits for nobody but brokers"
             assert all(said.total == len(step.data) for said in walk(step.data))
             result = None
     return LATE, heard

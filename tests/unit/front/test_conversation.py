@@ -25,6 +25,7 @@ from gateway.wire.contract import (
     Step,
     StepResult,
     Transmit,
+    Wait,
 )
 from tests.plane.protocol import passing
 
@@ -166,6 +167,18 @@ async def test_the_deadline_is_that_of_all_steps(
     assert first == hello()
     assert isinstance(second, Denial)
     assert second.refusal is Refusal.TIMEOUT
+
+
+@pytest.mark.parametrize(("seconds", "passed"), [(3.0, 3.0), (30.0, 10.0)])
+async def test_a_conversation_waits_as_far_as_there_is_time(
+    ends: Ends, autojump_clock: trio.testing.MockClock, seconds: float, passed: float
+) -> None:
+    def steps() -> Steps:
+        return (yield Wait(seconds))
+
+    began = trio.current_time()
+    assert await ends.conversation(deadline=10.0).run(steps()) is None
+    assert trio.current_time() - began == pytest.approx(passed)
 
 
 async def test_faults_are_the_callers(ends: Ends) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.policy.matching import RuleSet, Subject
-from gateway.policy.rules import CONNECT, DIMENSIONS, Dimension, Rule
+from gateway.policy.rules import DIMENSIONS, Dimension, Rule
 from gateway.wire.contract import Action
 from tests.support.examples import examples
 
@@ -130,7 +130,7 @@ def test_a_rule_limits_only_what_it_names() -> None:
     rules = RuleSet.compile([found])
     dimensions = {it: [li.dimension for li in rules.limits(CLIENT, it)] for it in DIMENSIONS}
     assert dimensions == {
-        CONNECT: [],
+        Action.CONNECT: [],
         Action.LOOKUP: [Dimension.LOOKUPS],
         Action.PRODUCE: [Dimension.PUBLISH_BYTES, Dimension.PRODUCERS],
         Action.CONSUME: [],

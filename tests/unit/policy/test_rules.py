@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gateway.policy.rules import ACTION_OF, CONNECT, DIMENSIONS, Dimension, Rule
+from gateway.policy.rules import ACTION_OF, DIMENSIONS, Dimension, Rule
 from gateway.wire.contract import Action
 
 
@@ -19,7 +19,7 @@ def rule(limit: object = None, **parts: Any) -> Rule:
 def test_every_dimension_belongs_to_one_action() -> None:
     assert set(ACTION_OF) == set(Dimension)
     assert sum(map(len, DIMENSIONS.values())) == len(Dimension)
-    assert set(DIMENSIONS) == {*Action, CONNECT}
+    assert set(DIMENSIONS) == set(Action)
 
 
 def test_what_is_limited_is_answered_in_one_unit() -> None:

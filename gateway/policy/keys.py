@@ -1,0 +1,36 @@
+"""What limits of rules are told apart by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gateway.policy.rules import Dimension
+
+if TYPE_CHECKING:
+    from gateway.policy.matching import AppliedLimit
+
+
+class Key(NamedTuple):
+    """Which limit it is: of a rule, of what it limits, and for whom (the values of its `per`)."""
+
+    rule: str
+    what: Dimension
+    values: tuple[str, ...]
+
+
+Identity = tuple[Key, bool]
+"""Of one limit, whatever its figures; whether it is a shadow."""
+
+Kind = tuple[str, Dimension, bool]
+"""Of all limits that a rule has made for one thing; whether they are shadows."""
+
+
+def identity_of(limit: AppliedLimit) -> Identity:
+    """Whoever is under limits of the same identity shares one."""
+    return Key(limit.rule.id, limit.dimension, limit.key), limit.mode == "shadow"
+
+
+def kind_of(identity: Identity) -> Kind:
+    """Which figures a limit is a part of."""
+    key, shadow = identity
+    return key.rule, key.what, shadow

@@ -1,0 +1,192 @@
+"""Frames that wait for their time, where rules say how often lookups are made and things opened.
+
+A client is let wait rather than refused: what it asks for too often is kept here, and then decided
+as if it came only then. Until that moment nothing else knows of it. What it says of the same
+producer or consumer meanwhile waits behind, so that no close overtakes what it closes; all else of
+the connection goes on.
+
+Who is refused is told so that it asks again on the same connection, if it can be told so at all.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import NamedTuple
+
+from gateway.wire.contract import (
+    DROP,
+    Action,
+    Denial,
+    Direction,
+    Drop,
+    Effects,
+    Inject,
+    Later,
+    Refusal,
+)
+from gateway.wire.gate import LookupOutcome
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.commands import error, lookup_failed, partitions_failed, text
+from gateway.wire.pulsar.context import Client, Listener
+from gateway.wire.pulsar.frames import Kind
+
+Party = tuple[Action, int]
+"""A producer or consumer by its id; a lookup by that of its request."""
+
+
+class _About(NamedTuple):
+    """What a frame is about. `topic`: empty where nothing is asked that comes too often."""
+
+    party: Party
+    request_id: int
+    topic: str = ""
+    subscription: str | None = None
+
+
+class _Waiting(NamedTuple):
+    frame: bytes
+    until: float
+
+
+class Delays:
+    """All of one pair. Tokens are below zero: those of chases are not."""
+
+    __slots__ = ("_client", "_kept", "_listener", "_number", "_queues", "_tokens", "_wakes")
+
+    def __init__(self, listener: Listener, client: Client) -> None:
+        self._listener = listener
+        self._client = client
+        self._queues: dict[Party, deque[_Waiting]] = {}
+        self._wakes: dict[int, Party] = {}  # whose first frame is due, by token
+        self._tokens = count(-1, -1)
+        self._number = 0
+        self._kept = 0  # bytes of frames
+
+    def __len__(self) -> int:
+        return self._number
+
+    def ask(self, kind: int, command: BaseCommand, frame: bytes, now: float) -> Effects | None:
+        """What becomes of a frame of the client that may not be decided now; None: it may."""
+        read = _ABOUT.get(kind)
+        if read is None:
+            return None
+        about = read(command)
+        wait = self._wait(about)
+        if isinstance(wait, Denial):
+            return self._refused(kind, about, wait)
+        if not wait and about.party not in self._queues:
+            return None
+        if self._is_full(frame):
+            return self._refused(kind, about, _FULL)
+        return self._put(about.party, frame, now + wait)
+
+    def _wait(self, about: _About) -> float | Denial:
+        action, _ = about.party
+        gate = self._listener.gate
+        if not about.topic or action not in gate.paced:
+            return 0.0
+        return gate.wait(self._client.ask(action, about.topic, about.subscription))
+
+    def _is_full(self, frame: bytes) -> bool:
+        """A frame of any size may wait where no other does."""
+        bounds = self._listener.bounds
+        much = self._kept + len(frame) > bounds.delayed_bytes
+        return self._number >= bounds.delayed or (self._number > 0 and much)
+
+    def _refused(self, kind: int, about: _About, denial: Denial) -> Effects:
+        if kind == Kind.LOOKUP:
+            self._listener.gate.looked_up(LookupOutcome.REFUSED)
+        no = _REFUSALS.get(kind, error)
+        return (Drop(), Inject(Direction.TO_CLIENT, no(about.request_id, denial)))
+
+    def _put(self, party: Party, frame: bytes, until: float) -> Effects:
+        queue = self._queues.setdefault(party, deque())
+        queue.append(_Waiting(frame, until))
+        self._number += 1
+        self._kept += len(frame)
+        return DROP if len(queue) > 1 else (Drop(), self._later(party, until))
+
+    def _later(self, party: Party, until: float) -> Later:
+        token = next(self._tokens)
+        self._wakes[token] = party
+        return Later(token, until)
+
+    def due(self, token: int, now: float) -> tuple[list[bytes], Effects]:
+        """The frames whose time has come, and who is to be asked for next."""
+        party = self._wakes.pop(token, None)
+        if party is None:
+            return [], ()
+        queue = self._queues[party]
+        frames = []
+        while queue and queue[0].until <= now:
+            frames.append(queue.popleft().frame)
+        self._number -= len(frames)
+        self._kept -= sum(map(len, frames))
+        if queue:
+            return frames, (self._later(party, queue[0].until),)
+        del self._queues[party]
+        return frames, ()
+
+    def clear(self) -> None:
+        """Nothing of it is decided any more."""
+        self._queues.clear()
+        self._wakes.clear()
+        self._number = self._kept = 0
+
+
+_FULL = Denial(Refusal.TOO_OFTEN, "too many requests wait on this connection")
+
+_REFUSALS: dict[int, Callable[[int, Denial], bytes]] = {
+    Kind.LOOKUP: lookup_failed,
+    Kind.PARTITIONED_METADATA: partitions_failed,
+}
+"""How each is refused; all others by ERROR."""
+
+
+def _producer(command: BaseCommand) -> _About:
+    asked = command.producer
+    return _About((Action.PRODUCE, asked.producer_id), asked.request_id, text(asked.topic))
+
+
+def _subscribe(command: BaseCommand) -> _About:
+    asked = command.subscribe
+    party = (Action.CONSUME, asked.consumer_id)
+    return _About(party, asked.request_id, text(asked.topic), text(asked.subscription))
+
+
+def _lookup(command: BaseCommand) -> _About:
+    asked = command.lookupTopic
+    return _About((Action.LOOKUP, asked.request_id), asked.request_id, text(asked.topic))
+
+
+def _partitions(command: BaseCommand) -> _About:
+    asked = command.partitionMetadata
+    return _About((Action.LOOKUP, asked.request_id), asked.request_id, text(asked.topic))
+
+
+def _close_producer(command: BaseCommand) -> _About:
+    asked = command.close_producer
+    return _About((Action.PRODUCE, asked.producer_id), asked.request_id)
+
+
+def _close_consumer(command: BaseCommand) -> _About:
+    asked = command.close_consumer
+    return _About((Action.CONSUME, asked.consumer_id), asked.request_id)
+
+
+def _unsubscribe(command: BaseCommand) -> _About:
+    asked = command.unsubscribe
+    return _About((Action.CONSUME, asked.consumer_id), asked.request_id)
+
+
+_ABOUT: dict[int, Callable[[BaseCommand], _About]] = {
+    Kind.PRODUCER: _producer,
+    Kind.SUBSCRIBE: _subscribe,
+    Kind.LOOKUP: _lookup,
+    Kind.PARTITIONED_METADATA: _partitions,
+    Kind.CLOSE_PRODUCER: _close_producer,
+    Kind.CLOSE_CONSUMER: _close_consumer,
+    Kind.UNSUBSCRIBE: _unsubscribe,
+}

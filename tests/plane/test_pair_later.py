@@ -1,0 +1,133 @@
+"""A session that is asked again at a time."""
+
+from __future__ import annotations
+
+from gateway.errors import PeerError
+from gateway.wire.contract import (
+    Denial,
+    Direction,
+    Drop,
+    Effects,
+    End,
+    EndReason,
+    Inject,
+    Later,
+)
+
+from .harness import OURS, Opened, Plane
+from .protocol import crash, passing, stop
+
+TO_BROKER = Direction.TO_BROKER
+
+
+def delays(plane: Plane, pair: Opened, seconds: float = 2.0) -> None:
+    """Stop frames wait; `x` for token 1, any other for 2, which comes a second later."""
+
+    def answer(direction: Direction, frame: bytes) -> Effects:
+        token = 1 if frame == stop(b"x") else 2
+        return (Drop(), Later(token, plane.clock() + seconds + token - 1))
+
+    pair.session.answer = answer
+    pair.session.resumption = lambda token, result: (Inject(TO_BROKER, stop(b"%d" % token)),)
+
+
+def test_the_session_is_asked_again_at_its_time_and_the_others_pass(
+    plane: Plane, pair: Opened
+) -> None:
+    delays(plane, pair)
+    pair.client.say(passing(b"1") + stop(b"x") + passing(b"2"))
+    plane.turn()
+    assert pair.broker.hear() == passing(b"1") + passing(b"2")
+    plane.after(1.9)
+    assert pair.session.resumed == []
+    plane.after(0.2)
+    assert pair.session.resumed == [(1, b"")]
+    assert pair.broker.hear() == passing(b"1") + passing(b"2") + stop(b"1")
+    plane.after(100)
+    assert len(pair.session.resumed) == 1
+
+
+def test_each_has_its_own_time(plane: Plane, pair: Opened) -> None:
+    delays(plane, pair)
+    pair.client.say(stop(b"y") + stop(b"x"))
+    plane.turn()
+    plane.after(2.5)
+    plane.after(1)
+    assert pair.broker.hear() == stop(b"1") + stop(b"2")
+
+
+def test_what_is_due_within_a_frame_goes_behind_it(plane: Plane, pair: Opened) -> None:
+    delays(plane, pair)
+    long = passing(b"l" * 50)
+    pair.client.say(stop(b"x") + long[:20])
+    plane.turn()
+    plane.after(2.1)
+    assert pair.broker.hear() == long[:20]
+    pair.client.say(long[20:] + passing(b"2"))
+    plane.turn()
+    assert pair.broker.hear() == long + stop(b"1") + passing(b"2")
+
+
+def test_the_answer_may_be_another_time(plane: Plane, pair: Opened) -> None:
+    delays(plane, pair)
+
+    def again(token: int, result: bytes | Denial) -> Effects:
+        if token == 1:
+            return (Later(7, plane.clock() + 1),)
+        return (Inject(TO_BROKER, OURS),)
+
+    pair.session.resumption = again
+    pair.client.say(stop(b"x"))
+    plane.turn()
+    plane.after(2.1)
+    assert pair.broker.hear() == b""
+    plane.after(1.1)
+    assert pair.broker.hear() == OURS
+
+
+def test_nobody_is_asked_when_the_pair_is_over(plane: Plane, pair: Opened) -> None:
+    delays(plane, pair)
+    pair.client.say(stop(b"x"))
+    plane.turn()
+    pair.client.close()
+    plane.turn()
+    plane.after(3)
+    assert pair.session.resumed == []
+    assert plane.hooks.reasons == [EndReason.CLIENT_CLOSED]
+
+
+def test_the_pair_may_end_then(plane: Plane, pair: Opened) -> None:
+    delays(plane, pair)
+    pair.session.resumption = lambda token, result: (End(EndReason.CLIENT_VIOLATION, OURS),)
+    pair.client.say(stop(b"x") + stop(b"y"))
+    plane.turn()
+    plane.after(2.1)
+    assert pair.client.hear() == OURS
+    plane.after(2)
+    assert len(pair.session.resumed) == 1
+
+
+def test_what_the_protocol_does_not_allow_may_be_found_then(plane: Plane, pair: Opened) -> None:
+    delays(plane, pair)
+
+    def violation(token: int, result: bytes | Denial) -> Effects:
+        raise PeerError("not of the protocol")
+
+    pair.session.resumption = violation
+    pair.client.say(stop(b"x"))
+    plane.turn()
+    plane.after(2.1)
+    assert [(end.reason, end.detail) for end in plane.hooks.ends] == [
+        (EndReason.CLIENT_VIOLATION, "not of the protocol")
+    ]
+
+
+def test_a_bug_ends_that_pair_alone(plane: Plane, pair: Opened) -> None:
+    other = plane.open()
+    delays(plane, pair)
+    pair.session.resumption = crash
+    pair.client.say(stop(b"x"))
+    plane.turn()
+    plane.after(2.1)
+    assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
+    assert other.pair in plane.reactor.pairs

@@ -1,0 +1,390 @@
+"""What comes too often waits for its time, and is decided as if it came then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.errors import PeerError
+from gateway.wire.contract import (
+    Action,
+    Denial,
+    Direction,
+    Discard,
+    Drop,
+    EndReason,
+    Forward,
+    Inject,
+    Later,
+    Refusal,
+)
+from gateway.wire.gate import LookupOutcome
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
+    CommandPartitionedTopicMetadataResponse,
+    ServerError,
+)
+from gateway.wire.pulsar.context import Bounds
+from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.ids import State
+
+from .frames import (
+    NO_REQUEST,
+    TOPIC,
+    Fields,
+    close_consumer,
+    close_producer,
+    connect,
+    connect_to,
+    connected,
+    error,
+    failed,
+    frame,
+    lookup,
+    producer,
+    producer_success,
+    send,
+    subscribe,
+    success,
+    unsubscribe,
+)
+from .gate import FORBIDDEN, SEALED_1, URL_1, FakeGate, FakeOrigin
+from .script import VERIFY, Outcome, Play, opening
+
+TOO_OFTEN = Denial(Refusal.TOO_OFTEN, "rule few allows no more now")
+REJECTED = Denial(Refusal.FULL, "rule few allows 10 producers")
+
+
+def partitions(request: int = 1, topic: str = TOPIC) -> bytes:
+    return frame(Kind.PARTITIONED_METADATA, topic=topic, request_id=request)
+
+
+def no_partitions(request: int, code: ServerError.ValueType, text: str) -> bytes:
+    no = CommandPartitionedTopicMetadataResponse.Failed
+    fields: Fields = {"request_id": request, "response": no, "error": code, "message": text}
+    return frame(Kind.PARTITIONED_METADATA_RESPONSE, **fields)
+
+
+class Paced(Play):
+    """A pair under rules of how often; all that is paced waits for two seconds at first."""
+
+    def __init__(self, *paced: Action, **settings: Any) -> None:
+        super().__init__(limited=True, **settings)
+        self.gate.paced = set(paced) or set(Action)
+        self.gate.delay = 2.0
+
+    def later(self, said: Outcome, until: float = 2.0) -> int:
+        """It is kept, and asked for at that time by this token."""
+        assert said.effects is not None
+        drop, later = said.effects
+        assert drop == Drop()
+        assert isinstance(later, Later)
+        assert later.until == until
+        return later.token
+
+    def due(self, token: int, now: float = 2.0) -> Outcome:
+        return Outcome(self.session.resume(token, b"", now))
+
+
+@pytest.fixture
+def play() -> Paced:
+    return Paced()
+
+
+def to_broker(data: bytes) -> Inject:
+    return Inject(Direction.TO_BROKER, data)
+
+
+def to_client(data: bytes) -> Inject:
+    return Inject(Direction.TO_CLIENT, data)
+
+
+# -- producers and consumers -------------------------------------------------------------------
+
+
+def test_a_producer_that_waits_is_unknown_until_its_time_comes(play: Paced) -> None:
+    token = play.later(play.client(producer(1, request=5)))
+    assert play.state(Action.PRODUCE) is None
+    assert play.gate.admitted == []
+    play.due(token).gives(to_broker(producer(1, request=5)))
+    assert play.state(Action.PRODUCE) is State.OPENING
+    play.broker(producer_success(5)).forwards()
+    play.client(send(1)).passes()
+
+
+def test_it_is_asked_how_long_for_the_client_and_its_topic(play: Paced) -> None:
+    play.client(subscribe(1, topic=TOPIC)).happens()
+    (ask,) = play.gate.counted
+    assert (ask.action, ask.name, ask.subscription) == (Action.CONSUME, TOPIC, "s")
+    assert ask.principal.name == "alice"
+
+
+def test_one_that_need_not_wait_goes_on_at_once(play: Paced) -> None:
+    play.gate.delay = 0.0
+    play.client(producer(1)).forwards()
+    play.client(subscribe(1, request=2)).forwards()
+    assert len(play.gate.counted) == 2
+
+
+@pytest.mark.parametrize("paced", [Action.PRODUCE, Action.CONSUME, Action.LOOKUP])
+def test_only_what_rules_speak_of_waits(paced: Action) -> None:
+    play = Paced(paced)
+    said = {
+        Action.PRODUCE: producer(1, request=1),
+        Action.CONSUME: subscribe(1, request=2),
+        Action.LOOKUP: lookup(3),
+    }
+    for action, data in said.items():
+        outcome = play.client(data)
+        if action is paced:
+            play.later(outcome)
+        else:
+            outcome.forwards()
+
+
+def test_a_close_waits_behind_what_it_closes(play: Paced) -> None:
+    token = play.later(play.client(producer(1, request=5)))
+    play.client(close_producer(1, request=6)).drops()
+    both = (to_broker(producer(1, request=5)), to_broker(close_producer(1, request=6)))
+    play.due(token).gives(*both)
+    assert play.state(Action.PRODUCE) is State.CLOSING
+    play.broker(success(6)).gives(Forward(), play.over)
+
+
+def test_all_that_ends_a_consumer_waits_behind_its_opening(play: Paced) -> None:
+    token = play.later(play.client(subscribe(1, request=5)))
+    said = [unsubscribe(1, request=6), close_consumer(1, request=7)]
+    for each in said:
+        play.client(each).drops()
+    play.due(token).gives(*map(to_broker, [subscribe(1, request=5), *said]))
+
+
+def test_others_do_not_wait_behind_it(play: Paced) -> None:
+    play.gate.delay = 0.0
+    play.client(producer(2, request=1)).forwards()
+    play.broker(producer_success(1)).forwards()
+    play.gate.delay = 2.0
+    play.later(play.client(producer(1, request=5)))
+    play.client(send(2)).passes()
+    play.client(close_consumer(1, request=6)).forwards()
+    play.client(close_producer(2, request=7)).forwards()
+
+
+def test_what_is_opened_twice_keeps_its_order(play: Paced) -> None:
+    token = play.later(play.client(producer(1, request=5)))
+    play.gate.delay = 1.0
+    play.client(producer(1, request=6)).drops()
+    both = (to_broker(producer(1, request=5)), Discard, to_broker(producer(1, request=6)))
+    effects = play.due(token).effects
+    assert effects is not None
+    assert (effects[0], type(effects[1]), effects[2]) == both
+
+
+def test_the_next_of_the_same_id_is_asked_for_in_its_turn(play: Paced) -> None:
+    first = play.later(play.client(producer(1, request=5)))
+    play.gate.delay = 3.0
+    play.client(producer(1, request=6)).drops()
+    effects = play.due(first).effects
+    assert effects is not None
+    went, later = effects
+    assert went == to_broker(producer(1, request=5))
+    assert isinstance(later, Later)
+    assert (later.until, later.token != first) == (3.0, True)
+    assert to_broker(producer(1, request=6)) in (play.due(later.token, 3.0).effects or ())
+
+
+def test_one_that_is_opened_in_place_goes_on_until_its_time_comes(play: Paced) -> None:
+    """What the client sent before it asked belongs to the incarnation before."""
+    play.gate.delay = 0.0
+    play.client(producer(1, request=5)).forwards()
+    play.broker(producer_success(5)).forwards()
+    before = play.account
+    play.gate.delay = 2.0
+    token = play.later(play.client(producer(1, request=6)))
+    play.client(send(1)).passes()
+    play.due(token).gives(Discard(before), to_broker(producer(1, request=6)))
+    assert play.gate.released == [before]
+    play.client(send(1)).drops()
+
+
+def test_one_that_is_not_admitted_when_its_time_comes_is_told(play: Paced) -> None:
+    token = play.later(play.client(producer(1, request=5, topic="forbidden")))
+    play.due(token).gives(
+        Drop(), to_client(error(5, ServerError.AuthorizationError, FORBIDDEN.text))
+    )
+    assert play.state(Action.PRODUCE) is None
+
+
+@pytest.mark.parametrize("open", [producer(1, request=5), subscribe(1, request=5)])
+@pytest.mark.parametrize(
+    ("denial", "code"),
+    [(TOO_OFTEN, ServerError.ServiceNotReady), (REJECTED, ServerError.NotAllowedError)],
+)
+def test_what_would_wait_too_long_is_refused_and_leaves_nothing(
+    play: Paced, open: bytes, denial: Denial, code: ServerError.ValueType
+) -> None:
+    play.gate.delay = denial
+    play.client(open).refuses(error(5, code, denial.text))
+    assert play.gate.admitted == []
+    assert not play.session._delays
+
+
+# -- lookups -----------------------------------------------------------------------------------
+
+
+def test_a_lookup_that_waited_is_answered_like_any_other(play: Paced) -> None:
+    token = play.later(play.client(lookup(3)))
+    play.due(token).gives(to_broker(lookup(3)))
+    answered = play.broker(connect_to(URL_1, 3)).replaced().lookupTopicResponse
+    assert answered.brokerServiceUrl == SEALED_1
+
+
+def test_partitions_count_as_lookups(play: Paced) -> None:
+    token = play.later(play.client(partitions(3)))
+    assert [ask.action for ask in play.gate.counted] == [Action.LOOKUP]
+    play.due(token).gives(to_broker(partitions(3)))
+    play.gate.delay = 0.0
+    play.client(partitions(4)).forwards()
+
+
+def test_partitions_pass_unseen_where_there_are_no_rules() -> None:
+    Play().client(partitions(3)).passes()
+    Play(limited=True).client(partitions(3)).forwards()
+
+
+def test_lookups_do_not_wait_for_each_other(play: Paced) -> None:
+    play.later(play.client(lookup(3)))
+    play.gate.delay = 0.0
+    play.client(lookup(4)).forwards()
+
+
+def test_a_lookup_that_would_wait_too_long_may_be_tried_on_the_same_connection(
+    play: Paced,
+) -> None:
+    play.gate.delay = TOO_OFTEN
+    code, text = ServerError.MetadataError, TOO_OFTEN.text
+    play.client(lookup(3)).refuses(failed(3, code, text))
+    play.client(partitions(4)).refuses(no_partitions(4, code, text))
+    assert play.gate.outcomes == {LookupOutcome.REFUSED: 1}
+
+
+def test_rules_that_come_later_hold_for_open_pairs() -> None:
+    play = Play(limited=True)
+    play.client(partitions(3)).forwards()
+    play.gate.paced, play.gate.delay = {Action.LOOKUP}, 0.0
+    play.client(lookup(4)).forwards()
+    play.client(partitions(5)).forwards()
+    assert len(play.gate.counted) == 2
+
+
+def test_what_waits_when_rules_go_still_keeps_its_order(play: Paced) -> None:
+    token = play.later(play.client(producer(1, request=5)))
+    play.gate.paced = set()
+    play.client(close_producer(1, request=6)).drops()
+    assert play.due(token).words == "inject + inject"
+
+
+# -- bounds ------------------------------------------------------------------------------------
+
+MANY = "too many requests wait on this connection"
+
+
+def test_as_many_wait_as_may() -> None:
+    play = Paced(bounds=Bounds(delayed=2))
+    token = play.later(play.client(producer(1, request=1)))
+    play.later(play.client(lookup(2)))
+    play.client(producer(3, request=3)).refuses(error(3, ServerError.ServiceNotReady, MANY))
+    play.client(lookup(4)).refuses(failed(4, ServerError.MetadataError, MANY))
+    play.client(close_producer(1, request=5)).refuses(error(5, ServerError.ServiceNotReady, MANY))
+    play.gate.delay = 0.0
+    play.client(producer(6, request=6)).forwards()
+    play.gate.delay = 2.0
+    play.due(token).happens()
+    play.later(play.client(producer(3, request=7)))
+
+
+def test_as_many_bytes_wait_as_may() -> None:
+    large = producer(1, request=1, producer_name="p" * 500)
+    play = Paced(bounds=Bounds(delayed_bytes=300))
+    token = play.later(play.client(large))
+    play.client(producer(2, request=2)).refuses(error(2, ServerError.ServiceNotReady, MANY))
+    play.due(token).gives(to_broker(large))
+    play.later(play.client(producer(2, request=3)))
+
+
+# -- ends --------------------------------------------------------------------------------------
+
+
+def test_a_client_that_goes_leaves_nothing(play: Paced) -> None:
+    token = play.later(play.client(producer(1, request=5)))
+    play.session.close()
+    assert not play.session._delays
+    play.due(token).gives()
+    assert play.gate.live == []
+
+
+def test_what_waits_when_the_gateway_stops_is_opened_and_moved(play: Paced) -> None:
+    token = play.later(play.client(producer(1, request=5)))
+    play.leave().gives()
+    play.due(token).gives(to_broker(producer(1, request=5)))
+    play.leave().gives()
+    play.broker(producer_success(5)).forwards()
+    assert play.leave().words == "discard + inject"
+    assert play.state(Action.PRODUCE) is State.MOVING
+
+
+def test_a_lookup_that_waits_when_the_gateway_stops_is_answered(play: Paced) -> None:
+    token = play.later(play.client(lookup(6)))
+    play.leave().gives()
+    play.due(token).gives(to_broker(lookup(6)))
+    play.broker(connect_to(URL_1, 6)).happens()
+    assert play.leave().effects is None
+
+
+def test_what_is_not_of_the_protocol_is_found_when_its_time_comes(play: Paced) -> None:
+    token = play.later(play.client(producer(1, request=1 << 63)))
+    with pytest.raises(PeerError, match="2\\^63"):
+        play.due(token)
+
+
+# -- connections -------------------------------------------------------------------------------
+
+
+def paced_gate(delay: float | Denial) -> FakeGate:
+    gate = FakeGate()
+    gate.paced, gate.delay = {Action.CONNECT}, delay
+    return gate
+
+
+def test_a_client_waits_before_any_broker_is_asked() -> None:
+    gate = paced_gate(0.5)
+    talk = opening(VERIFY, gate).client_says(connect())
+    talk.waits(0.5).dials(None).said_to_broker()
+    talk.broker_says(connected()).tells_client(connected()).opens()
+    (ask,) = gate.counted
+    assert (ask.action, ask.principal.name, ask.origin) == (Action.CONNECT, "alice", FakeOrigin())
+    assert (ask.name, ask.topic) == ("", None)
+
+
+def test_one_that_need_not_wait_is_let_in_at_once() -> None:
+    opening(VERIFY, paced_gate(0.0)).client_says(connect()).dials(None).said_to_broker()
+
+
+def test_one_that_would_wait_too_long_is_told() -> None:
+    talk = opening(VERIFY, paced_gate(TOO_OFTEN)).client_says(connect())
+    told = talk.refused(EndReason.TOO_MANY_CONNECTS).error
+    assert (told.error, told.message) == (ServerError.ServiceNotReady, TOO_OFTEN.text)
+    assert told.request_id == NO_REQUEST
+
+
+def test_a_client_without_a_good_credential_counts_for_nobody() -> None:
+    gate = paced_gate(0.5)
+    talk = opening(VERIFY, gate).client_says(connect(auth_data=b"alice's expired token"))
+    talk.refused(EndReason.AUTHENTICATION_FAILED)
+    assert gate.counted == []
+
+
+def test_nobody_is_asked_where_no_rule_limits_connections() -> None:
+    gate = FakeGate()
+    opening(VERIFY, gate).client_says(connect()).dials(None).said_to_broker()
+    assert gate.counted == []

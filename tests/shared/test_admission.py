@@ -1,0 +1,176 @@
+"""Limits of how often clients look up, connect and open, and of how many there are, with a real
+client: it waits or tries again, and only a number that is full lets a call fail.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pulsar  # type: ignore[import-untyped, unused-ignore]
+import pytest
+
+from tests.real.clients import Client, fresh_topic, numbered, send_all, wait_until
+from tests.real.fixtures import Connect, Reach, Route
+from tests.real.gateways import Plan
+from tests.real.metrics import scrape, total
+
+from .brokers import Brokers
+
+pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
+
+RULES = """
+version: 1
+rules:
+  - {{id: few, limit: {{{limit}}}{more}}}
+"""
+
+Limited = Callable[..., Route]
+
+
+@pytest.fixture
+def limited(brokers: Brokers, reach: Reach, tmp_path: Path) -> Limited:
+    """By a gateway with one rule: this limit, and more that is said of it."""
+
+    def start(limit: str, more: str = "") -> Route:
+        rules = tmp_path / "rules.yaml"
+        rules.write_text(RULES.format(limit=limit, more=more and f", {more}"))
+        return reach(brokers, Plan(rules=rules))
+
+    return start
+
+
+def figure(route: Route, name: str) -> float:
+    """What the rule did."""
+    assert route.gateway is not None
+    return total(scrape(route.gateway.metrics_url), f"gateway_rule_{name}", rule="few")
+
+
+@pytest.fixture
+def partitioned(brokers: Brokers) -> Callable[[int], str]:
+    def make(partitions: int) -> str:
+        topic = fresh_topic("p")
+        brokers.create_partitioned(topic, partitions)
+        return topic
+
+    return make
+
+
+def timed(opens: Callable[[], object]) -> float:
+    began = time.monotonic()
+    opens()
+    return time.monotonic() - began
+
+
+def test_a_hundred_producers_are_opened_one_after_the_other(
+    connect: Connect, limited: Limited, partitioned: Callable[[int], str]
+) -> None:
+    """All are asked for at once, which is what a client does for a topic's partitions."""
+    route = limited("producer_creations: 20/s")
+    client, topic = connect(route.url), partitioned(100)
+    seconds = timed(lambda: send_all(client.create_producer(topic), numbered(100)))
+    print(f"100 producers at 20/s: {seconds:.1f} s")
+    assert figure(route, "refused_total") == 0
+    assert 60 <= figure(route, "waits_total") <= 80, "a burst goes at once, and what came meanwhile"
+
+
+def test_consumers_too(
+    connect: Connect, limited: Limited, partitioned: Callable[[int], str]
+) -> None:
+    route = limited("consumer_creations: 20/s", "burst: 1")
+    client, topic = connect(route.url), partitioned(40)
+    seconds = timed(lambda: client.subscribe(topic, "s"))
+    print(f"40 consumers at 20/s: {seconds:.1f} s")
+    assert figure(route, "refused_total") == 0
+    assert figure(route, "waits_total") >= 30
+
+
+def test_a_client_that_gives_up_leaves_nothing_open(
+    connect: Connect, limited: Limited, partitioned: Callable[[int], str]
+) -> None:
+    """It closes what was opened for it, and what is opened when it has lost its patience."""
+    route = limited("producer_creations: 1/s", "burst: 1")
+    client, topic = connect(route.url, patience=1), partitioned(4)
+    with pytest.raises(pulsar.Timeout):
+        client.create_producer(topic)
+    assert route.gateway is not None
+    url = route.gateway.metrics_url
+    wait_until(lambda: total(scrape(url), "gateway_rule_waiting", rule="few") == 0)
+    wait_until(lambda: total(scrape(url), "gateway_topic_producers") == 0)
+
+
+def test_lookups_above_a_limit_are_tried_again(
+    connect: Connect, limited: Limited, partitioned: Callable[[int], str]
+) -> None:
+    """More than may wait: the rest is refused, and the client asks once more."""
+    route = limited("lookups: 10/s", "burst: 1")
+    client, topic = connect(route.url, patience=30), partitioned(30)
+    seconds = timed(lambda: send_all(client.create_producer(topic), numbered(30)))
+    print(f"31 lookups at 10/s: {seconds:.1f} s")
+    assert figure(route, "refused_total") > 0
+    assert figure(route, "waits_total") >= 10
+
+
+def test_connections_above_a_limit_are_tried_again(connect: Connect, limited: Limited) -> None:
+    route = limited("connects: 2/s", "burst: 1")
+    topic = fresh_topic()
+    began = time.monotonic()
+    for _ in range(5):
+        opens(connect(route.url, patience=30), topic)
+    seconds = time.monotonic() - began
+    print(f"10 connections at 2/s: {seconds:.1f} s")
+    assert figure(route, "waits_total") > 0
+
+
+def opens(client: Client, topic: str) -> None:
+    send_all(client.create_producer(topic), numbered(1))
+
+
+def test_one_more_than_the_number_is_refused_until_one_goes(
+    connect: Connect, limited: Limited
+) -> None:
+    route = limited("producers: 2, consumers: 1", "per: topic")
+    client, topic = connect(route.url), fresh_topic()
+    first, _ = client.create_producer(topic), client.create_producer(topic)
+    with pytest.raises(pulsar.NotAllowedError):
+        client.create_producer(topic)
+    client.create_producer(fresh_topic())
+    first.close()
+    send_all(client.create_producer(topic), numbered(3))
+    client.subscribe(topic, "s")
+    with pytest.raises(pulsar.NotAllowedError):
+        client.subscribe(topic, "other")
+    assert figure(route, "refused_total") == 2
+
+
+def test_a_client_that_is_gone_has_left_its_place(connect: Connect, limited: Limited) -> None:
+    route = limited("producers: 1")
+    topic = fresh_topic()
+    for _ in range(3):
+        client = connect(route.url)
+        opens(client, topic)
+        client.close()
+
+
+def test_a_limit_without_room_rejects_a_producer(connect: Connect, limited: Limited) -> None:
+    route = limited("publish: {messages: 10/s}", "action: reject")
+    client, topic = connect(route.url), fresh_topic()
+    busy = client.create_producer(topic, batching_enabled=False)
+    receipts: list[object] = []
+    for payload in numbered(30):
+        busy.send_async(payload, lambda result, _: receipts.append(result))
+    with pytest.raises(pulsar.NotAllowedError):
+        client.create_producer(fresh_topic())
+    busy.flush()
+    assert receipts == [pulsar.Result.Ok] * 30, "it is held, as by any other rule"
+
+
+def test_a_shadow_lets_everybody_in(connect: Connect, limited: Limited) -> None:
+    route = limited("producers: 1, producer_creations: 1/s", "mode: shadow, burst: 1")
+    client = connect(route.url)
+    for _ in range(3):
+        client.create_producer(fresh_topic())
+    assert figure(route, "refused_total") == 2
+    assert figure(route, "waits_total") == 0
+    assert figure(route, "shadow_held_total") > 0
