@@ -130,10 +130,10 @@ class Limit:
         """One whole unit may be leased."""
         return self.meter.available(now) >= _ONE
 
-    def lease(self, now: float) -> int:
+    def lease(self, member: Member, now: float) -> int:
         """How many units the one whose turn it is may have. Only where there is room."""
         among = self.turns or self.waiting + 1
-        active = among + len(self.leased)
+        active = among + len(self.leased) - (member in self.leased)
         room = self.meter.available(now) / among
         return max(1, int(min(room, self.applied.rate * LEASE / active)))
 

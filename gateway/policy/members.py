@@ -112,7 +112,7 @@ class Member:
         for limit in self.limits:
             dimension = limit.applied.dimension
             if not self.has_left(dimension):
-                sizes[dimension] = min(limit.lease(now), sizes.get(dimension, ENDLESS))
+                sizes[dimension] = min(limit.lease(self, now), sizes.get(dimension, ENDLESS))
         for limit in self.limits:
             limit.meter.take(sizes.get(limit.applied.dimension, 0), now)
             limit.leased.add(self)
