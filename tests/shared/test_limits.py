@@ -17,13 +17,15 @@ from tests.real.clients import (
     numbered,
     payloads,
     receive,
+    receive_until_silent,
     wait_until,
 )
-from tests.real.fixtures import Connect, Reach, Route
+from tests.real.fixtures import Connect, Reach, Route, StartGateway, Tapped
 from tests.real.gateways import Plan
 from tests.real.metrics import scrape, total
 
 from .brokers import Brokers
+from .rolled import in_front_of
 
 pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
 
@@ -34,6 +36,14 @@ rules:
     match: {{topic: "limited*"}}
     limit: {{publish: {{messages: {rate}/s}}}}
     burst: 1
+    per: topic
+"""
+BOTH_WAYS = """
+version: 1
+rules:
+  - id: few
+    match: {topic: "limited*"}
+    limit: {publish: {messages: 60/s}, dispatch: {messages: 50/s}}
     per: topic
 """
 RATE = 40
@@ -142,6 +152,27 @@ def test_a_producer_that_has_too_much_waiting_loses_and_doubles_nothing(
     assert sending.failed == []
     assert figure(route, "gateway_producer_resets_total") > 0
     assert figure(route, "gateway_connections_ended_total") == 0
+
+
+def test_a_producer_moves_while_its_messages_wait(
+    connect: Connect, brokers: Brokers, gateway: StartGateway, tapped: Tapped, tmp_path: Path
+) -> None:
+    """And its consumer, which has permits waiting."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(BOTH_WAYS)
+    with in_front_of(brokers, gateway, tapped, tmp_path, rules=rules) as rolled:
+        client, topic = connect(rolled.url), fresh_topic("limited")
+        consumer = client.subscribe(topic, "s")
+        sending = Sending(client, topic, 300)
+        rolled.roll()
+        sending.ends()
+        received = receive_until_silent(consumer, 3000)
+    assert sending.failed == []
+    assert list(dict.fromkeys(payloads(received))) == sending.payloads
+    places = {
+        (it.data(), it.message_id().entry_id(), it.message_id().ledger_id()) for it in received
+    }
+    assert len(places) == 300, "stored twice"
 
 
 def test_a_producer_may_be_closed_while_its_messages_wait(
