@@ -14,11 +14,11 @@ from typing import NamedTuple
 from gateway.wire.contract import Account, Later
 from gateway.wire.pulsar.ids import Handle
 
-QUIET = 0.05
+QUIET = 0.2
 """Seconds without a receipt after which no more is expected: of what was still on its way to the
-broker there is none. They come within milliseconds of each other."""
+broker there is none. One that was frozen gave them in bursts, with 0.1 s in between."""
 
-PATIENCE = 1.0
+PATIENCE = 2.0
 """Seconds that a client is kept in ignorance at most. Its producer could be open elsewhere."""
 
 FIRST_TOKEN = 1 << 62
