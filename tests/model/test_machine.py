@@ -387,3 +387,23 @@ def test_a_reopening_is_refused_and_then_the_broker_closes(between: type[Direct]
     world.opens_again()
     world.unloads(0)
     world.teardown()
+
+
+@pytest.mark.parametrize("between", [Direct, Gateway])
+def test_a_migration_that_is_withheld_meets_a_reopening(between: type[Direct]) -> None:
+    """Found by a longer search: the news are of the incarnation before, and the broker opens the
+    one that its client was told had failed."""
+
+    class Small(World):
+        pass
+
+    Small.between = between
+    world = Small()
+    world.begins(patient=True)
+    world.the_gateway_stops()
+    world.sees_an_error_and_opens_in_place(1)
+    world.migrates(1, "pulsar://unknown.example:6650")
+    world.everything_moves()
+    world.opens_again()
+    world.unloads(1, "")
+    world.teardown()

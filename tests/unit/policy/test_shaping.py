@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from gateway.config.rules import build
 from gateway.policy.matching import RuleSet, Subject
 from gateway.policy.shaping import Shaping
@@ -130,3 +132,18 @@ def test_a_shadow_tells_what_it_would_have_held() -> None:
     (figures,) = setting.shaping.figures(NOW)
     assert figures.mode == "shadow"
     assert 90 <= figures.held <= 100
+
+
+def test_a_rule_that_rejects_what_overflows_lets_five_seconds_wait() -> None:
+    strict = {"publish": {"messages": "20/s", "bytes": "1KB/s"}}
+    rejecting = limit("wide", "100/s", on_overflow="reject")
+    setting = Setting(rejecting, {"id": "narrow", "limit": strict, "on_overflow": "reject"})
+    assert setting.opens().patience == (100, 5000)
+    setting.adopts(rejecting)
+    assert setting.opens().patience == (500, math.inf)
+
+
+def test_without_such_a_rule_nothing_is_refused() -> None:
+    shadow = limit("shadow", on_overflow="reject", mode="shadow")
+    account = Setting(limit(), shadow).opens()
+    assert account.patience is None
