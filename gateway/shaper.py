@@ -12,6 +12,8 @@ from gateway.policy.matching import Subject
 from gateway.policy.shaping import Shaping
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gateway.plane.reactor import Reactor
     from gateway.policy.matching import RuleSet
     from gateway.wire.contract import Account
@@ -42,6 +44,14 @@ class Shaper:
     def release(self, account: Account) -> None:
         """The account is over."""
         self.shaping.release(account, self._reactor.clock())
+
+    def adopt(self, rules: RuleSet) -> Iterator[None]:
+        """Put other rules in force: for new accounts from the first step on, for those that are
+        open one with each step. Whoever waits is looked at in the end, for it may go on earlier."""
+        for account in self.shaping.adopt(rules):
+            self.shaping.renew(account, self._reactor.clock())
+            yield
+        self._arm(self._reactor.clock())
 
     def _arm(self, now: float) -> None:
         """Have a round when it is due. One that comes later, too, was asked for before: it will

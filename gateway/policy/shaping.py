@@ -47,16 +47,19 @@ class Shaping:
         if self._subjects.pop(account, None) is not None:
             self.limiter.release(account, now)
 
-    def adopt(self, rules: RuleSet, now: float) -> Iterator[None]:
-        """Put other rules in force: new accounts have them at once, those that are open one with
-        each step. Limits that are the same in both keep what was earned or is owed."""
+    def adopt(self, rules: RuleSet) -> tuple[Account, ...]:
+        """Put other rules in force: new accounts have them at once; those that are open, which are
+        answered, when each is renewed."""
         self._rules = rules
         self.generation += 1
-        for account in tuple(self._subjects):
-            subject = self._subjects.get(account)  # it may be over by now
-            if subject is not None and account.generation != self.generation:
-                self._place(account, subject, now)
-                yield
+        return tuple(self._subjects)
+
+    def renew(self, account: Account, now: float) -> None:
+        """Put an account under the rules in force, unless it is over or has them. Limits that are
+        the same in both keep what was earned or is owed."""
+        subject = self._subjects.get(account)
+        if subject is not None and account.generation != self.generation:
+            self._place(account, subject, now)
 
     def _place(self, account: Account, subject: Subject, now: float) -> None:
         account.generation = self.generation

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
         ClusterFigures,
         ListenerFigures,
         PlaneFigures,
+        RulesFigures,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the numbers come from; listeners and clusters by name."""
+    """Where the numbers come from; listeners and clusters by name. `rules`: if there are any."""
 
     version: str
     listeners: Mapping[str, ListenerFigures]
@@ -35,6 +36,7 @@ class Sources:
     plane: Callable[[], PlaneFigures]
     brokers: Callable[[], Iterable[BrokerHealth]]
     failures: Callable[[], Iterable[BrokerFailures]]
+    rules: RulesFigures | None = None
 
 
 class ProcessMetrics:
@@ -60,6 +62,8 @@ class _Gateway(Collector):
         yield _brokers(self._sources.brokers())
         yield _failures(self._sources.failures())
         yield from _plane(self._sources.plane())
+        if self._sources.rules is not None:
+            yield from _rules(self._sources.rules)
         yield _build(self._sources.version)
 
 
@@ -130,6 +134,23 @@ def _plane(figures: PlaneFigures) -> Iterator[Metric]:
     )
     yield CounterMetricFamily(
         "gateway_reactor_turns", "Turns of the data plane.", value=figures.turns
+    )
+
+
+def _rules(figures: RulesFigures) -> Iterator[Metric]:
+    reloads = CounterMetricFamily(
+        "gateway_rules_reloads", "Reloads of rules, by outcome.", labels=["outcome"]
+    )
+    reloads.add_metric(["loaded"], figures.loaded)
+    reloads.add_metric(["refused"], figures.refused)
+    yield reloads
+    yield GaugeMetricFamily(
+        "gateway_rules_generation", "Of the rules in force.", value=figures.generation
+    )
+    yield GaugeMetricFamily(
+        "gateway_rules_last_reload_timestamp_seconds",
+        "When the files of rules were found good last.",
+        value=figures.loaded_at,
     )
 
 

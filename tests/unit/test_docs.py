@@ -27,6 +27,7 @@ from gateway.figures import (
     ClusterFigures,
     ListenerFigures,
     PlaneFigures,
+    RulesFigures,
 )
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.exposition import TopicExposition
@@ -276,6 +277,7 @@ def _exposition() -> str:
         plane=lambda: PlaneFigures(0, 0),
         brokers=lambda: [BrokerHealth("b", "127.0.0.1:6650", healthy=True)],
         failures=lambda: [BrokerFailures("b", "silent", 0)],
+        rules=RulesFigures(loaded_at=0),
     )
     chunks = [ProcessMetrics(sources).render(), *TopicExposition({"b": book}).chunks()]
     return b"".join(chunks).decode()

@@ -14,6 +14,7 @@ from gateway.figures import (
     ClusterFigures,
     ListenerFigures,
     PlaneFigures,
+    RulesFigures,
 )
 from gateway.telemetry.process import ProcessMetrics, Sources
 from gateway.wire.contract import EndReason
@@ -23,6 +24,7 @@ from gateway.wire.gate import LookupOutcome
 def sources(
     listeners: Mapping[str, ListenerFigures] | None = None,
     clusters: Mapping[str, ClusterFigures] | None = None,
+    rules: RulesFigures | None = None,
 ) -> Sources:
     return Sources(
         version="1.2.3",
@@ -31,6 +33,7 @@ def sources(
         plane=lambda: PlaneFigures(buffered=7, turns=9),
         brokers=lambda: [BrokerHealth("main", "b:6650", healthy=True)],
         failures=lambda: [BrokerFailures("main", "silent", 3)],
+        rules=rules,
     )
 
 
@@ -84,6 +87,15 @@ def test_brokers_plane_and_build_are_told() -> None:
     assert values(found["gateway_reactor_turns"]) == {(): 9}
     python = ".".join(map(str, sys.version_info[:3]))
     assert values(found["gateway_build_info"], "version", "python") == {("1.2.3", python): 1}
+
+
+def test_reloads_of_rules_are_told_where_there_are_rules() -> None:
+    figures = RulesFigures(loaded_at=1234.5, generation=3, loaded=2, refused=7)
+    found = families(ProcessMetrics(sources(rules=figures)))
+    assert values(found["gateway_rules_reloads"], "outcome") == {("loaded",): 2, ("refused",): 7}
+    assert values(found["gateway_rules_generation"]) == {(): 3}
+    assert values(found["gateway_rules_last_reload_timestamp_seconds"]) == {(): 1234.5}
+    assert not [name for name in families(ProcessMetrics(sources())) if "rules" in name]
 
 
 def test_counters_end_in_total_and_have_no_creation_times() -> None:
