@@ -92,11 +92,13 @@ class Reloader:
         before = self._taken
         while True:
             await trio.sleep(look)
-            now = frozenset(await sliced(signs(self._paths)))
+            now = await self._look()
             if now == before != self._taken:
-                self._taken = now
                 self.ask()
             before = now
+
+    async def _look(self) -> frozenset[Sign]:
+        return frozenset(await sliced(signs(self._paths)))
 
     async def _work(self) -> None:
         async for _ in self._asked:
@@ -108,6 +110,7 @@ class Reloader:
 
     async def _reload(self) -> None:
         began = time.monotonic()
+        self._taken = await self._look()  # before they are read: a later change shows
         said = await read(self._paths)
         if isinstance(said, Refused):
             self._figures.refused += 1

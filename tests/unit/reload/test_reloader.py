@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterator, MutableMapping, Sequence
 from contextlib import asynccontextmanager
-from itertools import chain, pairwise, repeat
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +54,17 @@ class Scene:
         seen = frozenset(SIGNS[:1])
         self.reloader = Reloader([], self.before, self._adopt, self.figures, seen)
         monkeypatch.setattr(reloader, "read", self._read)
-        self.shows(monkeypatch, SIGNS[0])
+        monkeypatch.setattr(reloader, "signs", lambda _: SIGNS[:1])
 
     def shows(self, monkeypatch: pytest.MonkeyPatch, *signs: Sign) -> None:
-        """The sign of the files, at one look after the other; the last one stays."""
-        looks = chain(signs, repeat(signs[-1]))
-        monkeypatch.setattr(reloader, "signs", lambda _: [next(looks)])
+        """The signs of the files, at one look after the other; the last ones stay."""
+        began = trio.current_time()
+
+        def seen(_: object) -> list[Sign]:
+            look = round((trio.current_time() - began) / reloader.LOOK) - 1
+            return [signs[min(max(look, 0), len(signs) - 1)]]
+
+        monkeypatch.setattr(reloader, "signs", seen)
 
     async def _read(self, _: object) -> bytes | Refused:
         self.reads += 1
@@ -209,6 +214,16 @@ async def test_files_that_are_others_are_read(
     async with scene.runs():
         await trio.sleep((len(looks) + 0.5) * reloader.LOOK)
     assert scene.reads == reads
+
+
+async def test_what_a_signal_had_read_is_not_read_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    scene.shows(monkeypatch, SIGNS[1])
+    async with scene.runs():
+        scene.reloader.ask()
+        await trio.sleep(5.5 * reloader.LOOK)
+    assert scene.reads == 1
 
 
 # -- slices --------------------------------------------------------------------------------------
