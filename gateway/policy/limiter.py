@@ -61,7 +61,9 @@ class Limiter:
         for limit in limits:
             limit.accounts += 1
         before = self._members.get(account)
-        busy = account in self._freed or (before is not None and self._is_busy(before))
+        # What was granted to it may be on its way still, and is void then.
+        busy = account.queued > 0 or account in self._freed
+        busy = busy or (before is not None and self._is_busy(before))
         self.release(account, now)
         if not limits:
             self._free(account, busy=busy)
