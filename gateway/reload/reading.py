@@ -57,7 +57,6 @@ async def _said(command: Sequence[str], largest: int) -> tuple[int, bytes]:
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        close_fds=False,  # none is inherited anyhow; to close thousands would hold up everybody
         start_new_session=True,  # Ctrl-C and a terminal that is closed are not for it
     )
     assert process.stdout is not None
