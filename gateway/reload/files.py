@@ -12,7 +12,7 @@ from pathlib import Path
 from gateway.config.rules import SUFFIXES
 
 Sign = tuple[Path, int, int, int] | tuple[Path]
-"""A file, with its size, time and number where it is there."""
+"""A file, where it is there with its size, number and when it or its rights changed last."""
 
 
 def signs(paths: Iterable[Path]) -> Iterator[Sign]:
@@ -35,4 +35,4 @@ def _sign(file: Path) -> Sign:
         status = file.stat()
     except OSError:
         return (file,)
-    return file, status.st_size, status.st_mtime_ns, status.st_ino
+    return file, status.st_size, status.st_ino, status.st_ctime_ns

@@ -24,9 +24,10 @@ LARGEST = 64 * 1024 * 1024
 
 
 class Refused(NamedTuple):
-    """No rules came, and why: lines for a person."""
+    """No rules came, and why: lines for a person. `passes`: not for what the files say."""
 
     mistakes: tuple[str, ...]
+    passes: bool = False
 
 
 async def read(
@@ -37,9 +38,9 @@ async def read(
         try:
             status, said = await _said(command(paths), largest)
         except OSError as error:
-            return Refused((f"no process could be started to read them: {error.strerror}",))
+            return _failed(f"no process could be started to read them: {error.strerror}")
         return _found(status, said, largest)
-    return Refused((f"to read them took longer than {patience:g} s",))
+    return _failed(f"to read them took longer than {patience:g} s")
 
 
 def command(paths: Iterable[Path]) -> list[str]:
@@ -81,5 +82,9 @@ def _found(status: int, said: bytes, largest: int) -> bytes | Refused:
     if status == MISTAKEN:
         return Refused(tuple(said.decode().splitlines()))
     if status:
-        return Refused((f"the process that reads them ended with status {status}",))
+        return _failed(f"the process that reads them ended with status {status}")
     return said
+
+
+def _failed(text: str) -> Refused:
+    return Refused((text,), passes=True)

@@ -7,6 +7,7 @@ one after the other. All of that is done in slices, between which the data path 
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +30,9 @@ from gateway.reload.reading import Refused, read
 LOOK = 2.0
 """Seconds between two looks at the files. A change is taken when two looks saw the same, so that
 nobody's half of a file is; Kubernetes itself takes up to a minute to bring one."""
+
+AGAIN = 60.0
+"""Seconds until files are read again that could not be read for want of something else."""
 
 SLICE = 0.0005
 """Seconds until others have their turn. Two slices may follow each other, and a collection of
@@ -68,6 +72,7 @@ class Reloader:
         self._adopt = adopt
         self._figures = figures
         self._taken = seen
+        self._again = math.inf  # when to try again
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         # One that comes during a reload waits; more of them are the same one.
         self._ask, self._asked = trio.open_memory_channel[None](1)
@@ -94,7 +99,7 @@ class Reloader:
         while True:
             await trio.sleep(look)
             now = await self._look()
-            if now == before != self._taken:
+            if now == before != self._taken or trio.current_time() >= self._again:
                 self.ask()
             before = now
 
@@ -112,10 +117,10 @@ class Reloader:
     async def _reload(self) -> None:
         began = time.monotonic()
         self._taken = await self._look()  # before they are read: a later change shows
+        self._again = math.inf
         said = await read(self._paths)
         if isinstance(said, Refused):
-            self._figures.refused += 1
-            self._log.error("rules_refused", mistakes=said.mistakes)
+            self._refuse(said)
             return
         new, changes = RuleSet(), Changes()
         await sliced(self._compiled(said, new, changes))
@@ -123,6 +128,12 @@ class Reloader:
         old = await self._exchanged(new) if changes else new
         self._tell(changes, time.monotonic() - began)
         await sliced(old.dissolve())
+
+    def _refuse(self, refused: Refused) -> None:
+        self._figures.refused += 1
+        self._log.error("rules_refused", mistakes=refused.mistakes)
+        if refused.passes:
+            self._again = trio.current_time() + AGAIN
 
     def _compiled(self, said: bytes, new: RuleSet, changes: Changes) -> Iterator[None]:
         for rule in passing.parse(said):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from gateway.reload.files import Sign, signs
@@ -21,21 +20,39 @@ def test_what_nobody_touched_has_the_same_signs(tmp_path: Path) -> None:
 def test_a_file_that_is_written_again_shows(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text("a")
-    os.utime(file, ns=(1, 1))
     before = seen(file)
+    later(file, before)
     file.write_text("b")
     assert seen(file) != before
 
 
 def test_a_file_in_the_place_of_another_shows(tmp_path: Path) -> None:
-    """Of the same size and time."""
+    """Of the same size."""
     file, other = tmp_path / "a.yaml", tmp_path / "new"
     for path in (file, other):
         path.write_text("a")
-        os.utime(path, ns=(1, 1))
     before = seen(file)
     other.rename(file)
     assert seen(file) != before
+
+
+def test_a_file_whose_rights_are_others_shows(tmp_path: Path) -> None:
+    """It could not be read, and now it can."""
+    file = tmp_path / "a.yaml"
+    file.touch(mode=0o000)
+    before = seen(file)
+    later(file, before)
+    file.chmod(0o644)
+    assert seen(file) != before
+
+
+def later(file: Path, before: frozenset[Sign]) -> None:
+    """The clock of files has gone on since."""
+    probe = file.with_name("probe")
+    while True:
+        probe.touch()
+        if all(probe.stat().st_ctime_ns > sign[-1] for sign in before if len(sign) > 1):
+            return
 
 
 def test_one_file_more_or_less_in_a_folder_shows(tmp_path: Path) -> None:
@@ -57,8 +74,7 @@ def test_a_link_far_above_that_leads_elsewhere_shows(tmp_path: Path) -> None:
     """So Kubernetes brings a ConfigMap."""
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "a.yaml").write_text(name)
-        os.utime(tmp_path / name / "a.yaml", ns=(1, 1))
+        (tmp_path / name / "a.yaml").write_text("a")
     rules, data = tmp_path / "rules", tmp_path / "rules" / "..data"
     rules.mkdir()
     data.symlink_to(tmp_path / "old")

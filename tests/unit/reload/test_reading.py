@@ -52,6 +52,11 @@ async def test_a_mistake_names_a_file_whose_name_is_no_text(tmp_path: Path) -> N
     assert said.mistakes[0].startswith(rf"{tmp_path}/\udcff.yaml:1: ")
 
 
+def failed(text: str) -> Refused:
+    """Not for what the files say: it may pass."""
+    return Refused((text,), passes=True)
+
+
 class Started:
     """The processes that were started, all by one command."""
 
@@ -72,7 +77,7 @@ class Started:
 
 async def test_a_process_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     started = Started(monkeypatch, ["sleep", "600"])
-    assert await read([], patience=0.2) == Refused(("to read them took longer than 0.2 s",))
+    assert await read([], patience=0.2) == failed("to read them took longer than 0.2 s")
     assert started.have_ended
 
 
@@ -84,15 +89,14 @@ async def test_a_process_that_says_too_much_is_ended(monkeypatch: pytest.MonkeyP
 
 async def test_a_process_that_fails_is_no_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     started = Started(monkeypatch, ["false"])
-    found = await read([])
-    assert found == Refused(("the process that reads them ended with status 1",))
+    assert await read([]) == failed("the process that reads them ended with status 1")
     assert started.have_ended
 
 
 async def test_that_none_can_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "command", lambda _: ["/nowhere/python"])
     text = "no process could be started to read them: No such file or directory"
-    assert await read([]) == Refused((text,))
+    assert await read([]) == failed(text)
 
 
 async def test_a_process_ends_with_whoever_awaits_it(monkeypatch: pytest.MonkeyPatch) -> None:

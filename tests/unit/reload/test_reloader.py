@@ -226,6 +226,19 @@ async def test_what_a_signal_had_read_is_not_read_again(
     assert scene.reads == 1
 
 
+@pytest.mark.parametrize(("passes", "reads"), [(True, 3), (False, 1)])
+async def test_what_is_not_the_files_fault_is_tried_again(
+    scene: Scene, autojump_clock: trio.testing.MockClock, passes: bool, reads: int
+) -> None:
+    scene.says = Refused(("why",), passes)
+    async with scene.runs():
+        scene.reloader.ask()
+        await trio.sleep(2.5 * reloader.AGAIN)
+        scene.says = written(OLD, SAME)
+        await trio.sleep(5 * reloader.AGAIN)
+    assert scene.reads == reads + passes
+
+
 # -- slices --------------------------------------------------------------------------------------
 
 
