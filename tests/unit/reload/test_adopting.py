@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.plane.deadlines import Deadlines
 from gateway.policy.matching import RuleSet
@@ -12,6 +17,7 @@ from gateway.shaper import Shaper
 from gateway.wire.contract import ENDLESS, Account, Action, Principal
 from gateway.wire.gate import Ask
 from gateway.wire.pulsar.topics import named
+from tests.support.examples import examples
 from tests.unit.reload.samples import rule
 
 
@@ -155,3 +161,48 @@ def test_limits_that_nobody_is_under_any_more_are_forgotten() -> None:
     house.runs(60)
     house.opens()
     assert [it.applied.key for it in house.shaper.shaping.limiter.limits()] == [Key("new", ())]
+
+
+# -- whatever happens meanwhile ------------------------------------------------------------------
+
+STAYS, RATE = rule("stays", "100/s"), 100
+ANOTHER = [rule("another", "50/s", per="tenant"), rule("another", "200/s", mode="shadow")]
+
+ACTIONS = st.one_of(
+    st.tuples(st.just("sends"), st.integers(0, 5), st.integers(1, 30)),
+    st.tuples(st.just("runs"), st.sampled_from([0.001, 0.02, 0.3, 2.0]), st.just(0)),
+    st.tuples(st.just("reloads"), st.integers(0, 2), st.just(0)),
+    st.tuples(st.just("steps"), st.integers(1, 3), st.just(0)),
+    st.tuples(st.just("opens"), st.integers(0, 5), st.just(0)),
+)
+
+
+@examples(300)
+@given(st.lists(ACTIONS, max_size=60))
+def test_a_reload_gives_nobody_more_than_a_rule_that_stays_allows(
+    actions: list[tuple[str, Any, int]],
+) -> None:
+    """In the middle of one reload, too, and when producers close and open."""
+    house = House(STAYS)
+    accounts = [house.opens(f"t-{number}") for number in range(6)]
+    began, passed = house.plane.now, 0
+    steps: Iterator[None] = iter(())
+    for action, which, many in actions:
+        match action:
+            case "sends":
+                passed += sum(house.sends(accounts[which]) for _ in range(many))
+            case "runs":
+                house.runs(which)
+            case "reloads":
+                list(steps)
+                steps = house.shaper.adopt(RuleSet.compile([STAYS, *ANOTHER[which : which + 1]]))
+            case "steps":
+                list(islice(steps, which))
+            case "opens":
+                house.shaper.release(accounts[which])
+                accounts[which] = house.opens(f"t-{which}")
+    assert passed <= 1 + RATE * (0.1 + house.plane.now - began) + 1e-6
+    list(steps)
+    house.adopts()
+    house.runs(1)
+    assert all(account.messages_ceiling == ENDLESS for account in accounts)
