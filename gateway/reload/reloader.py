@@ -82,12 +82,18 @@ class Reloader:
     ) -> None:
         """Reload when there is a reason, until cancelled."""
         with trio.open_signal_receiver(signal.SIGHUP) as hang_ups:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._watch, look)
-                nursery.start_soon(self._work)
-                task_status.started()
-                async for _ in hang_ups:
-                    self.ask()
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._watch, look)
+                    nursery.start_soon(self._work)
+                    task_status.started()
+                    async for _ in hang_ups:
+                        self.ask()
+            finally:
+                # One that nobody took is delivered anew, and would end the process.
+                with trio.move_on_after(0.001, shield=True):
+                    async for _ in hang_ups:
+                        pass
 
     def ask(self) -> None:
         """Have the files read, or read again after the reload that is under way."""

@@ -191,6 +191,18 @@ async def test_a_signal_asks_for_a_reload(scene: Scene) -> None:
     assert scene.reads == 1
 
 
+async def test_a_signal_in_the_last_moment_is_nobodys(scene: Scene) -> None:
+    """It would be delivered anew, and end the process."""
+    taken: list[int] = []
+    before = signal.signal(signal.SIGHUP, lambda *_: taken.append(1))
+    try:
+        async with scene.runs():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert taken == []
+
+
 @pytest.mark.parametrize(
     ("looks", "reads"),
     [
