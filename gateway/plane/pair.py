@@ -194,8 +194,11 @@ class Pair:
             account.grant(messages, size)
             return
 
+        generation = account.generation
+
         def grant() -> None:
-            waiting.grant(account, messages, size, now)
+            if account.generation == generation:  # else other rules give it another one
+                waiting.grant(account, messages, size, now)
 
         try:
             self.pumps[Direction.TO_BROKER].at_border(grant)

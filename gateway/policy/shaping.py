@@ -74,16 +74,19 @@ class Shaping:
         answer = self.events.wait(tuple(it for it in limits if it.dimension in PATIENCE), now)
         return answer if isinstance(answer, float) else _too_often(answer)
 
-    def adopt(self, rules: RuleSet, now: float) -> Iterator[None]:
-        """Put other rules in force: new accounts have them at once, those that are open one with
-        each step. Limits that are the same in both keep what was earned or is owed."""
+    def adopt(self, rules: RuleSet) -> tuple[Account, ...]:
+        """Put other rules in force: new accounts have them at once; those that are open, which are
+        answered, when each is renewed."""
         self._use(rules)
         self.generation += 1
-        for account in tuple(self._subjects):
-            subject = self._subjects.get(account)  # it may be over by now
-            if subject is not None and account.generation != self.generation:
-                self._place(account, self._rules.limits(subject, account.action), now)
-                yield
+        return tuple(self._subjects)
+
+    def renew(self, account: Account, now: float) -> None:
+        """Put an account under the rules in force, unless it is over or has them. Limits that are
+        the same in both keep what was earned or is owed."""
+        subject = self._subjects.get(account)
+        if subject is not None and account.generation != self.generation:
+            self._place(account, self._rules.limits(subject, account.action), now)
 
     def figures(self, now: float) -> list[RuleFigures]:
         """What the limits of each rule did since the start, all taken together."""

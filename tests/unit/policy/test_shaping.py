@@ -45,8 +45,11 @@ class Setting:
         return True
 
     def adopts(self, *texts: dict[str, object]) -> int:
-        """In how many steps."""
-        return len(list(self.shaping.adopt(rules(*texts), NOW)))
+        """How many open ones were looked at."""
+        accounts = self.shaping.adopt(rules(*texts))
+        for account in accounts:
+            self.shaping.renew(account, NOW)
+        return len(accounts)
 
 
 def test_a_rule_makes_one_limit_for_each_it_is_per() -> None:
@@ -75,10 +78,11 @@ def test_what_one_rule_limits_of_producers_and_of_consumers_is_apart() -> None:
 def test_new_rules_hold_for_open_accounts_one_by_one() -> None:
     setting = Setting(limit(match={"tenant": "b"}))
     accounts = [setting.opens() for _ in range(3)]
-    steps = setting.shaping.adopt(rules(limit()), NOW)
-    assert next(steps) is None
-    assert sum(it.messages_ceiling < ENDLESS for it in accounts) == 1
-    list(steps)
+    first, *others = setting.shaping.adopt(rules(limit()))
+    setting.shaping.renew(first, NOW)
+    assert [it for it in accounts if it.messages_ceiling < ENDLESS] == [first]
+    for account in others:
+        setting.shaping.renew(account, NOW)
     assert all(it.messages_ceiling < ENDLESS for it in accounts)
     assert {it.generation for it in accounts} == {2}
 
@@ -106,12 +110,12 @@ def test_a_rule_that_goes_frees_those_who_wait() -> None:
 
 def test_an_account_that_ends_meanwhile_is_left_alone() -> None:
     setting = Setting(limit())
-    accounts = [setting.opens() for _ in range(2)]
-    steps = setting.shaping.adopt(rules(limit()), NOW)
-    next(steps)
-    for account in accounts:
-        setting.shaping.release(account, NOW)
-    assert list(steps) == []
+    account = setting.opens()
+    assert setting.shaping.adopt(rules(limit())) == (account,)
+    setting.shaping.release(account, NOW)
+    setting.shaping.renew(account, NOW)
+    assert len(setting.shaping.limiter) == 1
+    assert next(setting.shaping.limiter.limits()).accounts == 0
 
 
 def test_what_limits_did_is_told_when_they_are_there_no_more() -> None:
