@@ -84,6 +84,9 @@ class Direct:
     def go_on(self) -> None:
         """One more step of what was begun so."""
 
+    is_resetting = False
+    """Whether there are more steps."""
+
     def leave(self, now: float) -> bool:
         """What lies between stops: one more step of that. False: nothing is left here."""
         return False
@@ -205,6 +208,10 @@ class Gateway(Direct):
 
     def go_on(self) -> None:
         self._resetting = [account for account in self._resetting if self._reset(account)]
+
+    @property
+    def is_resetting(self) -> bool:  # type: ignore[override]
+        return bool(self._resetting)
 
     def _reset(self, account: Account) -> bool:
         effects = self.session.reset(account)
