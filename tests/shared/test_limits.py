@@ -10,6 +10,7 @@ from typing import Any
 import pulsar  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
+from tests.clients.programs import Program
 from tests.real.clients import (
     Client,
     assert_silent,
@@ -189,3 +190,39 @@ def test_a_producer_may_be_closed_while_its_messages_wait(
     again = client.create_producer(topic)
     again.send(b"again")
     assert payloads(receive(consumer, 1)) == [b"again"]
+
+
+OVERFLOWS = """
+version: 1
+rules:
+  - id: few
+    match: {topic: "limited*"}
+    limit: {publish: {messages: 20/s}}
+    burst: 1
+    on_overflow: reject
+"""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("program", ["java"], indirect=True)
+@pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])
+def test_java_is_refused_what_overflows_in_order(
+    program: Program, brokers: Brokers, reach: Reach, tmp_path: Path, logs: Path, batch: bool
+) -> None:
+    """Any other order would have it close the connection."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(OVERFLOWS)
+    route, topic = reach(brokers, Plan(rules=rules)), fresh_topic("limited")
+    with program.consuming(route.url, topic, "s", 0, logs / "c.log") as consumer:
+        consumer.await_ready()
+        with program.producing(route.url, topic, 600, logs / "p.log", batch=batch) as producer:
+            sent = producer.sent()
+        consumer.tell_to_stop()
+        received = consumer.received()
+    assert 0 < len(sent.acknowledged) < 600
+    assert sent.errors
+    assert all("waits already" in error for error in sent.errors)
+    assert received.received == sent.acknowledged
+    assert (received.stored_twice, received.out_of_order) == (0, 0)
+    assert figure(route, "gateway_producer_resets_total") == 0
+    assert figure(route, "gateway_held_bytes") == 0
