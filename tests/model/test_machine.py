@@ -408,3 +408,24 @@ def test_a_migration_that_is_withheld_meets_a_reopening(between: type[Direct]) -
     world.opens_again()
     world.unloads(1, "")
     world.teardown()
+
+
+@pytest.mark.parametrize("between", [Direct, Gateway])
+def test_a_topic_migrates_twice_before_the_gateway_stops(between: type[Direct]) -> None:
+    """Found by a longer search: nobody waits for an answer that was given by the news."""
+
+    class Small(World):
+        pass
+
+    Small.between = between
+    world = Small()
+    world.begins(patient=False)
+    world.loses_a_connection(0)
+    world.opens_again()
+    world.has_migrated("pulsar://unknown.example:6650")
+    world.everything_moves()
+    world.opens_again()
+    world.has_migrated("pulsar://blue.internal:6650")
+    world.everything_moves()
+    world.the_gateway_stops()
+    world.teardown()

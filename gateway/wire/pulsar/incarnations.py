@@ -77,8 +77,8 @@ class Incarnations:
         self._client = client
         self._broker = broker
         self._to_broker, self._to_client = scanners
+        self._trickles = Trickles(listener.gate) if listener.limited else None
         self._leaving: Leaving | None = None  # made when they are needed: idle pairs are many
-        self._trickles: Trickles | None = None
         self._late: LateReceipts | None = None
         self._now = 0.0
 
@@ -266,8 +266,9 @@ class Incarnations:
         if handle is None or handle.state not in _UNANSWERED or not handle.requests:
             return DROP
         told = Inject(Direction.TO_CLIENT, error(handle.requests[0], MIGRATED))
-        # It may be meant for the incarnation before: then the broker opens this one.
-        return (Drop(), told, *self._abandoned(handle, *handle.requests))
+        # Meant for the incarnation before, if there is one: then the broker opens this one yet.
+        opens = handle.requests if handle.state is State.REOPENING else ()
+        return (Drop(), told, *self._abandoned(handle, *opens))
 
     # -- SENDs and their answers -------------------------------------------------------------
 
@@ -298,14 +299,9 @@ class Incarnations:
     def flow(self, command: BaseCommand, frame: bytes) -> Effects:
         """A consumer asks for messages. Only where limits may hold."""
         handle = self.handles.consumers.get(command.flow.consumer_id)
-        if handle is None or handle.released:
+        if handle is None or handle.released or self._trickles is None:
             return FORWARD
-        account, trickles = handle.account, self._trickles
-        if account.is_endless and (trickles is None or account not in trickles):
-            return FORWARD
-        if trickles is None:
-            trickles = self._trickles = Trickles(self._listener.gate)
-        return trickles.ask(handle.id, account, command.flow.messagePermits)
+        return self._trickles.ask(handle.id, handle.account, command.flow.messagePermits)
 
     def delivered(self) -> Effects | None:
         """See `contract.Session`."""
