@@ -11,7 +11,16 @@ from pathlib import Path
 import pulsar  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
-from tests.real.clients import Client, fresh_topic, numbered, send_all, wait_until
+from tests.clients.programs import Program
+from tests.real.clients import (
+    Client,
+    fresh_topic,
+    numbered,
+    payloads,
+    receive,
+    send_all,
+    wait_until,
+)
 from tests.real.fixtures import Connect, Reach, Route
 from tests.real.gateways import Plan
 from tests.real.metrics import scrape, total
@@ -86,6 +95,28 @@ def test_consumers_too(
     assert figure(route, "waits_total") >= 30
 
 
+def test_consumers_that_would_wait_too_long_are_tried_again(
+    connect: Connect, limited: Limited, partitioned: Callable[[int], str]
+) -> None:
+    route = limited("consumer_creations: 4/s", "burst: 1")
+    client, topic = connect(route.url, patience=30), partitioned(26)
+    seconds = timed(lambda: client.subscribe(topic, "s"))
+    print(f"26 consumers at 4/s: {seconds:.1f} s")
+    assert figure(route, "refused_total") > 0
+
+
+def test_a_consumer_that_is_refused_when_it_comes_back_is_not_lost(
+    connect: Connect, limited: Limited, brokers: Brokers
+) -> None:
+    route = limited("consumer_creations: 10/m", "burst: 1")
+    client, topic = connect(route.url), fresh_topic()
+    consumer = client.subscribe(topic, "s")
+    brokers.unload(topic)
+    send_all(client.create_producer(topic), numbered(3))
+    assert payloads(receive(consumer, 3)) == numbered(3)
+    assert figure(route, "refused_total") > 0
+
+
 def test_a_client_that_gives_up_leaves_nothing_open(
     connect: Connect, limited: Limited, partitioned: Callable[[int], str]
 ) -> None:
@@ -125,6 +156,31 @@ def test_connections_above_a_limit_are_tried_again(connect: Connect, limited: Li
 
 def opens(client: Client, topic: str) -> None:
     send_all(client.create_producer(topic), numbered(1))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "limit",
+    ["lookups: 10/s", "connects: 1/s", "producer_creations: 10/s", "consumer_creations: 10/s"],
+)
+def test_other_clients_wait_or_try_again(
+    program: Program,
+    limited: Limited,
+    partitioned: Callable[[int], str],
+    logs: Path,
+    limit: str,
+) -> None:
+    route, topic = limited(limit, "burst: 1"), partitioned(30)
+    began = time.monotonic()
+    with (
+        program.consuming(route.url, topic, "s", 30, logs / "consumer.log") as consumer,
+        program.producing(route.url, topic, 30, logs / "producer.log", key=True) as producer,
+    ):
+        sent, received = producer.sent(), consumer.received()
+    print(f"{program.name} with {limit}: {time.monotonic() - began:.1f} s")
+    assert sent.errors == received.errors == ()
+    assert sent.acknowledged == received.received == set(range(30))
+    assert figure(route, "waits_total") > 0
 
 
 def test_one_more_than_the_number_is_refused_until_one_goes(
