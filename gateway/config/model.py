@@ -283,8 +283,10 @@ class Limits(Part):
     handshake_frame: Annotated[int, _within(units.size, "1KiB", "5MiB")] = 64 * KIB
     # A broker's own bound is 5 MiB of payload; metadata come on top.
     collected_frame: Annotated[int, _within(units.size, "64KiB", "64MiB")] = 6 * MIB
-    # Of one producer above its limit: a thousand messages of 4 KB, as most clients have on the way.
-    held: Annotated[int, _within(units.size, "64KiB", "1GiB")] = 4 * MIB
+    # Of these: what waits for allowance. One producer has half of it at most, which is a client's
+    # thousand messages on the way, of 32 KB each; who is above a limit stops nobody else.
+    # None: a quarter of them.
+    held: Annotated[int, _within(units.size, "64KiB", "16GiB")] | None = None
     # All bytes that wait for slow peers, decisions or allowance; beyond it reading stops.
     buffered: Annotated[int, _within(units.size, "1MiB", "64GiB")] = 256 * MIB
 
@@ -292,6 +294,8 @@ class Limits(Part):
     def _fit(self) -> Self:
         if self.collected_frame > self.buffered:
             raise ValueError("allow more to one than to all; buffered above collected_frame")
+        if self.held is not None and self.held > self.buffered // 2:
+            raise ValueError("leave too little to others; buffered twice as much as held")
         return self
 
 

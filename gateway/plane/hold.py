@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gateway.plane.memory import Memory
 
 LEAST = 64 * 1024
-"""Bytes that each account may have waiting, however much of the plane's memory others have."""
+"""Bytes that each account may have waiting, however much others have."""
 
 
 class _Queue:
@@ -34,16 +34,18 @@ class _Queue:
 class HeldFrames:
     """One queue for each held account of a pair, in the order of arrival.
 
-    While an account has a queue it has no allowance: nothing overtakes it. `bound`: bytes of one
-    queue.
+    While an account has a queue it has no allowance: nothing overtakes it.
+
+    A queue may have as much as is free, of what all pairs together may hold: one alone half of
+    that, two a third each (the dynamic thresholds of packet switches). So nobody has to know how
+    many there will be, and there is always room for another one.
     """
 
-    __slots__ = ("_bound", "_memory", "_queues")
+    __slots__ = ("_memory", "_queues")
 
-    def __init__(self, memory: Memory, bound: int) -> None:
+    def __init__(self, memory: Memory) -> None:
         self._queues: dict[Account, _Queue] = {}
         self._memory = memory
-        self._bound = bound
 
     def __contains__(self, account: Account) -> bool:
         return account in self._queues
@@ -77,8 +79,7 @@ class HeldFrames:
     def _is_full(self, queue: _Queue, more: int) -> bool:
         if not queue.frames:
             return False  # one frame of any size is let wait
-        of_all = self._memory.held + more > self._memory.held_bound
-        return queue.size + more > (LEAST if of_all else self._bound)
+        return queue.size + more > max(LEAST, self._memory.held_bound - self._memory.held)
 
     def first(self, account: Account) -> bytes | None:
         """The frames that came first, if the account may pass one now."""

@@ -33,13 +33,13 @@ class Memory:
         "view",
     )
 
-    def __init__(self, buffer_size: int, bound: int) -> None:
+    def __init__(self, buffer_size: int, bound: int, held_bound: int | None = None) -> None:
         self.size = buffer_size
         self.buffer = bytearray(buffer_size + CARRY_ROOM)
         self.view = memoryview(self.buffer)
         self.bound = bound
         self.ample = bound // 2
-        self.held_bound = bound // 4
+        self.held_bound = bound // 4 if held_bound is None else held_bound
         self.used = self.held = 0
         self.full_since: float | None = None
 

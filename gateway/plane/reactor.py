@@ -70,8 +70,8 @@ class PlaneSettings:
     `stalled`: how long a peer may take for what could not be sent at once, one chunk at the most.
     Most clients, and brokers, give the other side 60 s to say a word.
     `memory`: bound on all bytes that are kept, see `Memory`.
-    `held`: bytes of one producer that may wait for its allowance. A thousand messages of 4 KB:
-    most clients have no more on the way.
+    `held`: of these, what may wait for allowance; None: a quarter. Far less than all, so that who
+    is above a limit stops nobody else; enough for a client's thousand messages of 32 KB.
     `held_for`: how long they may. Clients give a SEND 30 s.
     `linger`: how long a peer may take for its last bytes when a pair ends.
     """
@@ -82,7 +82,7 @@ class PlaneSettings:
     silent: float = 90.0
     stalled: float = 60.0
     memory: int = 256 * 1024 * 1024
-    held: int = 4 * 1024 * 1024
+    held: int | None = None
     held_for: float = 20.0
     linger: float = 1.0
 
@@ -111,7 +111,7 @@ class Reactor:
     ) -> None:
         self.hooks = hooks
         self.settings = settings or PlaneSettings()
-        self.memory = Memory(self.settings.buffer, self.settings.memory)
+        self.memory = Memory(self.settings.buffer, self.settings.memory, self.settings.held)
         self.deadlines = Deadlines(self._rearm)
         self.pairs: set[Pair] = set()
         self.holding: dict[Account, Pair] = {}  # in which pair an account has frames that wait

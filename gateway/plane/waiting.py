@@ -29,7 +29,7 @@ class Waiting:
     def __init__(self, pair: Pair, reactor: Reactor) -> None:
         self._pair = pair
         self._reactor = reactor
-        self._frames = HeldFrames(reactor.memory, reactor.settings.held)
+        self._frames = HeldFrames(reactor.memory)
         self._expecting: set[Account] = set()
         self._aging: set[Account] = set()  # whose oldest frame is looked at when it is too old
 

@@ -25,6 +25,13 @@ LEASE = 0.05
 """Seconds of the rate that are out on lease, shared by all who are active. Others miss what is not
 used for as long; with shorter ones a busy account would ask more than twenty times a second."""
 
+LARGEST_STEP = LEASE / 2
+"""Seconds between two times that a limit is served, where its rate is low: a lease has to last, and
+timers are late."""
+
+LEAST_STEP = 0.01
+"""The same where it is high."""
+
 LEAST_BURST = 0.1
 """Seconds of the rate that are saved up at least: a late timer must not lose what was earned."""
 
@@ -56,6 +63,13 @@ class Applied:
         return self.key, self.dimension, self.shadow
 
     @property
+    def step(self) -> float:
+        """Seconds between two times that it is served: about a hundred messages, or 100 KB. So
+        neither has one much to do at a time, nor do many of them have something all the time."""
+        grain = 100 if self.dimension is Dimension.MESSAGES else 100_000
+        return min(LARGEST_STEP, max(LEAST_STEP, grain / self.rate))
+
+    @property
     def saved(self) -> float:
         """The burst that is metered: a whole message, and what a late timer must not lose."""
         return max(self.burst, 1 + self.rate * LEAST_BURST)
@@ -78,10 +92,13 @@ class Limit:
         "applied",
         "clock",
         "forgettable",
+        "granted",
         "held",
+        "is_scheduled",
         "leased",
         "looked",
         "meter",
+        "served",
         "turns",
         "unmetered",
         "waited",
@@ -95,7 +112,9 @@ class Limit:
         self.accounts = self.waiting = self.turns = self.waits = self.unmetered = 0
         self.held = self.waited = self.clock = 0.0
         self.looked = now  # at unused leases, or at what passed under a shadow
-        self.forgettable = False
+        self.forgettable = self.is_scheduled = False
+        self.served = float("-inf")
+        self.granted: dict[Member, None] = {}
         self.leased: set[Member] = set()
         self._queue: list[tuple[float, int, Member]] = []
 
@@ -111,10 +130,10 @@ class Limit:
         """One whole unit may be leased."""
         return self.meter.available(now) >= _ONE
 
-    def lease(self, now: float) -> int:
+    def lease(self, member: Member, now: float) -> int:
         """How many units the one whose turn it is may have. Only where there is room."""
         among = self.turns or self.waiting + 1
-        active = among + len(self.leased)
+        active = among + len(self.leased) - (member in self.leased)
         room = self.meter.available(now) / among
         return max(1, int(min(room, self.applied.rate * LEASE / active)))
 
@@ -156,6 +175,7 @@ class Limit:
 
         Each is to be taken out before the next one is asked for.
         """
+        self.served = now
         first = self.first()
         least = first.tags[self] if first is not None else self.clock
         self.clock = max(self.clock, least)
@@ -165,6 +185,20 @@ class Limit:
             yield member
             self.turns -= 1
         self.turns = 0
+
+    @property
+    def is_wanted(self) -> bool:
+        """Somebody waits, or it is to be seen whether a lease sufficed."""
+        return bool(self.waiting or self.granted)
+
+    def next_time(self, now: float) -> float:
+        """When to serve it next."""
+        times = [self.meter.ready_at(1, now)] if self.waiting else [now]
+        if self.leased:
+            times.append(self.looked + LEASE)
+        # Leases are whole units, and shared among many: some of the room may be left.
+        step = LEAST_STEP if self.has_room(now) else self.applied.step
+        return max(min(times), self.served + step)
 
     def refuses(self, member: Member, now: float) -> bool:
         """There is no room, or somebody has a better right to it."""

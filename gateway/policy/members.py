@@ -37,13 +37,15 @@ def endless(account: Account) -> Grant:
 class Member:
     """`limits` hold it, `shadows` only watch. `tags`: see `limits`. `since`: when its wait began.
 
-    `used_at`: when it was last seen to have used something, or got a lease.
+    `used_at`: when it was last seen to have used something, or got a lease. `granted_by`: the limit
+    that gave it one by turn, until that one is served again.
     """
 
     __slots__ = (
         "_paid",
         "_seen",
         "account",
+        "granted_by",
         "limits",
         "shadows",
         "since",
@@ -61,6 +63,7 @@ class Member:
         self.shadows = shadows
         self.tags = dict.fromkeys(limits, 0.0)
         self.waits_at: Limit | None = None
+        self.granted_by: Limit | None = None
         self.ticket = -1
         self.since = self.used_at = 0.0
         self._seen = [account.messages, account.bytes]
@@ -109,7 +112,7 @@ class Member:
         for limit in self.limits:
             dimension = limit.applied.dimension
             if not self.has_left(dimension):
-                sizes[dimension] = min(limit.lease(now), sizes.get(dimension, ENDLESS))
+                sizes[dimension] = min(limit.lease(self, now), sizes.get(dimension, ENDLESS))
         for limit in self.limits:
             limit.meter.take(sizes.get(limit.applied.dimension, 0), now)
             limit.leased.add(self)

@@ -111,7 +111,7 @@ class Gateway(Direct):
         self.session = PulsarSession(limited, client, BROKER_1)
         self.now = 0.0
         self._later: list[Later] = []
-        self.held = HeldFrames(Memory(1, 1 << 30), 1 << 30)
+        self.held = HeldFrames(Memory(1, 1 << 30))
         self._resetting: list[Account] = []
         self._waiting: dict[Direction, Frames] = {way: deque() for way in Direction}
         self._out = {Direction.TO_BROKER: self.to_broker, Direction.TO_CLIENT: self.to_client}

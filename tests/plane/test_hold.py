@@ -11,16 +11,17 @@ from gateway.plane.memory import Memory
 from gateway.wire.contract import Account, Action
 
 BOUND = 2 * LEAST
+"""Of one queue alone."""
 
 
 @pytest.fixture
 def memory() -> Memory:
-    return Memory(1024, 1 << 20)
+    return Memory(1024, 1 << 20, 2 * BOUND)
 
 
 @pytest.fixture
 def held(memory: Memory) -> HeldFrames:
-    return HeldFrames(memory, BOUND)
+    return HeldFrames(memory)
 
 
 def producing() -> Account:
@@ -147,3 +148,12 @@ def test_when_all_have_too_much_waiting_each_has_little(
     account.grant()
     assert list(taken(held, account)) == [b"a" * LEAST]
     assert held.is_spent(account)
+
+
+def test_two_queues_have_a_third_each(held: HeldFrames, memory: Memory) -> None:
+    accounts = [producing(), producing()]
+    for _ in range(2 * BOUND // 1024):
+        for account in accounts:
+            held.put(account, bytes(1024), 0.0)
+    third = 2 * BOUND / 3
+    assert all(abs(account.queued - third) <= 1024 for account in accounts)

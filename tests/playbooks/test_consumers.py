@@ -18,6 +18,7 @@ from .frames import (
     message,
     producer,
     producer_success,
+    receipt,
     send,
     subscribe,
     success,
@@ -186,6 +187,7 @@ def test_a_producer_and_a_consumer_may_have_the_same_id(play: Play) -> None:
     play.broker(producer_success(2)).forwards()
     play.broker(close_consumer(1)).happens()
     play.client(send(1)).passes()
+    play.broker(receipt(1)).passes()
     play.broker(close_producer(1)).happens()
     assert play.gate.live == []
 

@@ -21,8 +21,9 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.wire.contract import Action, Forward, Inject, Replace
+from gateway.wire.contract import Action, Effects, Forward, Inject, Later, Replace
 from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.late import FIRST_TOKEN
 
 from .frames import (
     close_consumer,
@@ -112,8 +113,15 @@ class Chaos:
         assert self.play.broker(error(request)).words.startswith("forward")
 
     def is_closed(self, id: int, number: int) -> None:
-        assert self.play.broker(close_producer(id)).words.startswith("forward")
+        words = self.play.broker(close_producer(id)).words
+        assert words.startswith(("forward", "drop + discard + later"))
         self.may_send.discard(id)
+
+    def receipts_came(self, id: int, number: int) -> None:
+        self.play.session.delivered()
+
+    def is_later(self, id: int, number: int) -> None:
+        self.play.session.resume(FIRST_TOKEN + number, b"", now=number)
 
     def consumer_is_closed(self, id: int, number: int) -> None:
         assert self.play.broker(close_consumer(id)).words.startswith("forward")
@@ -152,6 +160,7 @@ CONSUMER_REQUESTS: list[Asking] = [subscribe, subscribe, close_consumer, unsubsc
 CHAOTIC = [
     *(Chaos.opens, Chaos.opens, Chaos.is_opened, Chaos.is_opened, Chaos.is_opened),
     *(Chaos.sends, Chaos.sends, Chaos.is_leased, Chaos.is_queued, Chaos.hears),
+    *(Chaos.receipts_came, Chaos.is_later),
     *(Chaos.closes, Chaos.is_closed, Chaos.succeeds, Chaos.succeeds, Chaos.fails),
     *(Chaos.asks_for_a_consumer, Chaos.asks_for_a_consumer, Chaos.consumer_is_closed),
 ]
@@ -261,6 +270,7 @@ class Honest:
         self.client = ModelClient()
         self.broker = ModelBroker()
         self.underway: deque[bytes] = deque()
+        self.later: deque[Later] = deque()
         self.requests = count(1)
         self.sequence = count()
 
@@ -287,8 +297,21 @@ class Honest:
     def reaches_the_client(self) -> None:
         if self.broker.says:
             frame = self.broker.says.popleft()
-            for each in _carried(self.play.broker(frame), frame):
+            outcome = self.play.broker(frame)
+            for each in _carried(outcome, frame):
                 self.client.hears(each)
+            self.later.extend(it for it in outcome.effects or () if isinstance(it, Later))
+            self._goes_on(self.play.session.delivered() or ())
+
+    def is_later(self) -> None:
+        """No receipt has come meanwhile."""
+        if self.later:
+            later = self.later.popleft()
+            self._goes_on(self.play.session.resume(later.token, b"", later.until + 10))
+
+    def _goes_on(self, effects: Effects) -> None:
+        for each in _carried(Outcome(effects), b""):
+            self.client.hears(each)
 
     def is_created(self) -> None:
         if self.broker.at is At.OPENING:
@@ -309,7 +332,8 @@ class Honest:
 
     def settle(self) -> None:
         """Let all arrive that is on its way."""
-        while self.underway or self.broker.says or self.broker.at is At.OPENING:
+        while self.underway or self.broker.says or self.later or self.broker.at is At.OPENING:
+            self.is_later()
             self.reaches_the_broker()
             self.is_created()
             self.reaches_the_client()
@@ -343,6 +367,7 @@ HONEST = [
     *(Honest.reaches_the_broker, Honest.reaches_the_broker, Honest.reaches_the_broker),
     *(Honest.reaches_the_client, Honest.reaches_the_client, Honest.reaches_the_client),
     *(Honest.is_created, Honest.is_created, Honest.is_refused, Honest.is_unloaded),
+    Honest.is_later,
 ]
 
 

@@ -281,6 +281,7 @@ def test_a_close_of_an_unknown_producer_is_the_brokers_to_answer(play: Play) -> 
 def test_the_broker_closes_a_producer(play: Play) -> None:
     opened(play)
     play.client(send(1)).passes()
+    play.broker(receipt(1)).passes()
     play.broker(close_producer(1)).gives(Forward(), play.over)
     play.client(send(1)).drops()
     assert state(play) is None
@@ -398,6 +399,7 @@ def test_a_request_id_used_twice_is_the_clients_own_trouble(play: Play) -> None:
     play.broker(producer_success(1)).forwards()
     play.client(send(1)).drops()
     play.client(send(2)).passes()
+    play.broker(receipt(2)).passes()
     play.broker(close_producer(1)).happens()
     play.broker(close_producer(2)).happens()
     assert play.gate.live == []

@@ -14,9 +14,9 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandConnect
 from gateway.wire.pulsar.chase import HOPS
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Bounds, Mode
+from gateway.wire.pulsar.events import EVENTS
 from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
 from gateway.wire.pulsar.ids import State
-from gateway.wire.pulsar.incarnations import EVENTS
 from gateway.wire.pulsar.session import FRAME_PADDING, HANDLERS
 from gateway.wire.pulsar.tables import COUNTED, LIMITS, STOPS
 
@@ -143,6 +143,7 @@ PRODUCER_STATES: dict[str, Said] = {
     "queued": many(OPEN_PRODUCER, by_broker(queued(OPENING))),
     "open": many(OPEN_PRODUCER, PRODUCER_READY),
     "closing": many(OPEN_PRODUCER, CLOSE_PRODUCER),
+    "closed": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), by_broker(close_producer(1))),
     "abandoned": many(by_client(producer(1, request=1)), OPEN_PRODUCER, by_broker(error(OPENING))),
     "resetting": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), reset),
     "leaving": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), leave),

@@ -68,6 +68,10 @@ class Veil:
             return (Replace(encode(command)),)
         return FORWARD
 
+    def shown(self, command: BaseCommand, frame: bytes) -> bytes:
+        """What a client is shown of a broker's command."""
+        return encode(command) if self.hide(command, kind_of(command, frame)) else frame
+
     def hide(self, command: BaseCommand, kind: int) -> bool:
         """Rewrite a command in place. Answers whether anything was changed."""
         rewrite = _REWRITES.get(kind)

@@ -8,6 +8,7 @@ An *incarnation* is one (id, request that opened it). Its states:
 - *queued*: a producer waits for exclusive access (PRODUCER_SUCCESS with `producer_ready` false).
 - *open*.
 - *unsubscribing*, *closing*: the client's UNSUBSCRIBE or CLOSE was forwarded.
+- *closed*: the broker closed it, and its client, which is not told yet, still gets receipts.
 - *abandoned*: its client knows that it is gone, and the broker may still have it. No account.
 - *resetting*: the client is to open it again, for the gateway's sake; its receipts are awaited.
 - *leaving*: the gateway stops; a producer's receipts are awaited.
@@ -33,6 +34,7 @@ class State(Enum):
     OPEN = auto()
     UNSUBSCRIBING = auto()
     CLOSING = auto()
+    CLOSED = auto()
     ABANDONED = auto()
     RESETTING = auto()
     LEAVING = auto()

@@ -7,7 +7,6 @@ them, and answers with effects.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from gateway.wire.contract import (
@@ -16,6 +15,7 @@ from gateway.wire.contract import (
     Account,
     Action,
     Address,
+    Attend,
     Denial,
     Direction,
     Discard,
@@ -39,8 +39,8 @@ from gateway.wire.pulsar.commands import (
     text,
 )
 from gateway.wire.pulsar.context import Client, Listener
-from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import Asked, Handle, Handles, State
+from gateway.wire.pulsar.late import LateReceipts
 from gateway.wire.pulsar.leaving import Leaving, closing, is_ours
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.topics import is_brokers_own
@@ -53,8 +53,10 @@ class Incarnations:
     __slots__ = (
         "_broker",
         "_client",
+        "_late",
         "_leaving",
         "_listener",
+        "_now",
         "_to_broker",
         "_to_client",
         "_trickles",
@@ -75,6 +77,13 @@ class Incarnations:
         self._to_broker, self._to_client = scanners
         self._leaving: Leaving | None = None  # made when they are needed: idle pairs are many
         self._trickles: Trickles | None = None
+        self._late: LateReceipts | None = None
+        self._now = 0.0
+
+    def at(self, now: float) -> Incarnations:
+        """When what comes next happens."""
+        self._now = now
+        return self
 
     # -- opening -----------------------------------------------------------------------------
 
@@ -97,7 +106,8 @@ class Incarnations:
         account = self._admitted(ask if before is None else replace(ask, again=True))
         if isinstance(account, Denial):
             return (*ended, *refused(action, id, request_id, account))
-        state = State.OPENING if before is None else State.REOPENING
+        is_new = before is None or before.state is State.CLOSED
+        state = State.OPENING if is_new else State.REOPENING
         self.handles.add(Handle(action, id, account, state), request_id)
         if action is Action.CONSUME:
             self._to_client.consumers[id] = account
@@ -179,6 +189,8 @@ class Incarnations:
         check_request(request_id)
         if handle is None or handle.state is State.CLOSING:
             return FORWARD
+        if handle.state is State.CLOSED:
+            return (*self._tell(handle), Forward())
         if handle.action is Action.PRODUCE:
             self._to_broker.forget(handle.id)
             handle.close = b""
@@ -199,7 +211,32 @@ class Incarnations:
 
     def producer_closed(self, command: BaseCommand, frame: bytes) -> Effects:
         handle = self.handles.producers.get(command.close_producer.producer_id)
+        if handle is not None and handle.state is State.OPEN and handle.unanswered:
+            return self._await_receipts(handle, self._listener.veil.shown(command, frame))
         return self._closed(handle, command, frame)
+
+    def _await_receipts(self, handle: Handle, told: bytes) -> Effects:
+        """Its client is told later; see `late`."""
+        if self._late is None:
+            self._late = LateReceipts()
+        discard: Effects = (Discard(handle.account),)
+        if handle.close:
+            discard += (Inject(Direction.TO_BROKER, handle.close),)
+            handle.close = b""
+        self._stop(handle, State.CLOSED)
+        return (Drop(), *discard, self._late.begin(handle, told, self._now), Attend())
+
+    def _tell(self, handle: Handle) -> Effects:
+        """Its client hears that it is closed."""
+        told = b"" if self._late is None else self._late.over(handle.account)
+        return (Inject(Direction.TO_CLIENT, told), *self._ended(handle))
+
+    def later(self, token: int) -> Effects:
+        """See `contract.Session.resume`: have receipts come meanwhile?"""
+        found = None if self._late is None else self._late.look(token, self._now)
+        if isinstance(found, Handle):
+            return self._tell(found)
+        return () if found is None else (found,)
 
     def consumer_closed(self, command: BaseCommand, frame: bytes) -> Effects:
         handle = self.handles.consumers.get(command.close_consumer.consumer_id)
@@ -266,7 +303,10 @@ class Incarnations:
 
     def delivered(self) -> Effects | None:
         """See `contract.Session`."""
-        return None if self._trickles is None else self._trickles.delivered()
+        complete = self._late.complete() if self._late else ()
+        told = tuple(effect for handle in complete for effect in self._tell(handle))
+        more = None if self._trickles is None else self._trickles.delivered()
+        return (*told, *(more or ())) if told or self._late or more is not None else None
 
     # -- the end of one ----------------------------------------------------------------------
 
@@ -291,6 +331,8 @@ class Incarnations:
         if handle.action is Action.PRODUCE:
             self._to_broker.forget(handle.id)
             self._to_client.producers.pop(handle.id, None)
+            if self._late is not None:
+                self._late.over(handle.account)
         else:
             self._to_client.consumers.pop(handle.id, None)
             if self._trickles is not None:
@@ -347,6 +389,8 @@ class Incarnations:
         return Leaving(listener.veil, self._broker, listener.own_requests)
 
     def _leave(self, leaving: Leaving, handle: Handle, now: float) -> Effects:
+        if handle.state is State.CLOSED:
+            return self._tell(handle)
         if handle.close:
             return self._give_way(handle)
         discard: Effects = ()
@@ -404,25 +448,3 @@ _UNANSWERED = frozenset({State.OPENING, State.REOPENING, State.QUEUED})
 _GIVEN_UP = frozenset({State.UNSUBSCRIBING, State.CLOSING})
 _RESETTABLE = frozenset({State.OPEN, State.RESETTING})
 _SETTLED = frozenset({State.QUEUED, *_RESETTABLE})
-
-Event = Callable[[Incarnations, BaseCommand, bytes], Effects]
-
-EVENTS: dict[Direction, dict[int, Event]] = {
-    Direction.TO_BROKER: {
-        Kind.PRODUCER: Incarnations.producer,
-        Kind.SUBSCRIBE: Incarnations.subscribe,
-        Kind.SEND: Incarnations.send,
-        Kind.CLOSE_PRODUCER: Incarnations.close_producer,
-        Kind.CLOSE_CONSUMER: Incarnations.close_consumer,
-        Kind.UNSUBSCRIBE: Incarnations.unsubscribe,
-        Kind.FLOW: Incarnations.flow,
-    },
-    Direction.TO_CLIENT: {
-        Kind.PRODUCER_SUCCESS: Incarnations.producer_success,
-        Kind.SUCCESS: Incarnations.success,
-        Kind.SEND_ERROR: Incarnations.send_error,
-        Kind.CLOSE_PRODUCER: Incarnations.producer_closed,
-        Kind.CLOSE_CONSUMER: Incarnations.consumer_closed,
-    },
-}
-"""The commands whose every meaning is here, and what they do."""

@@ -38,8 +38,10 @@ from gateway.wire.pulsar.commands import (
 )
 from gateway.wire.pulsar.context import Client, Listener, Mode
 from gateway.wire.pulsar.delays import Delays
+from gateway.wire.pulsar.events import EVENTS
 from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
-from gateway.wire.pulsar.incarnations import EVENTS, Incarnations
+from gateway.wire.pulsar.incarnations import Incarnations
+from gateway.wire.pulsar.late import FIRST_TOKEN
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.tables import ACTIONS, LIMITED
@@ -97,13 +99,15 @@ class PulsarSession:
             delayed = self._delayed(command, frame, now)
             if delayed is not None:
                 return delayed
-        return self._decide(direction, command, frame)
+        return self._decide(direction, command, frame, now)
 
-    def _decide(self, direction: Direction, command: BaseCommand, frame: bytes) -> Effects:
+    def _decide(
+        self, direction: Direction, command: BaseCommand, frame: bytes, now: float
+    ) -> Effects:
         kind = kind_of(command, frame)
         event = EVENTS[direction].get(kind)
         if event is not None:
-            return event(self.incarnations, command, frame)
+            return event(self.incarnations.at(now), command, frame)
         handler = HANDLERS[direction].get(kind)
         if handler is not None:
             return handler(self, command, frame)
@@ -136,7 +140,7 @@ class PulsarSession:
         frames, next_one = delays.due(token, now)
         decided: list[Effect] = []
         for frame in frames:
-            effects = self._decide(Direction.TO_BROKER, decode(frame), frame)
+            effects = self._decide(Direction.TO_BROKER, decode(frame), frame, now)
             decided += [_injected(effect, frame) for effect in effects]
         return (*decided, *next_one)
 
@@ -168,6 +172,8 @@ class PulsarSession:
         """See `contract.Session`: a chased lookup has its answer, or it is later."""
         if token < 0:
             return () if self._delays is None else self._due(self._delays, token, now)
+        if token >= FIRST_TOKEN:
+            return self.incarnations.at(now).later(token)
         return self._lookups.resume(token, result)
 
     # -- transactions ------------------------------------------------------------------------

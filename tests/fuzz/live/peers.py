@@ -62,7 +62,8 @@ def listen(wire: Wire, plan: Plan, towards: Direction, fault: Fault, hidden: byt
                 fault(f"{plan.version}: a client was shown the broker's address")
             tail = data[-len(END) :]
     except TimeoutError:
-        fault(f"{plan.version} ({plan.end.name}): nothing came {towards.name}, and no end")
+        if wire.sock.fileno() >= 0:  # it may be closed while we wait here, and nobody tells us
+            fault(f"{plan.version} ({plan.end.name}): nothing came {towards.name}, and no end")
     except OSError:
         pass
     finally:

@@ -186,6 +186,11 @@ VALUES = [
         "gateway.yaml:4: limits: allow more to one than to all; buffered above collected_frame",
     ),
     Case(
+        "more for those above a limit than for others",
+        config(rest="limits: {buffered: 64MiB, held: 48MiB}"),
+        "gateway.yaml:4: limits: leave too little to others; buffered twice as much as held",
+    ),
+    Case(
         "a listener with a wrong name",
         config(name="a/b"),
         (

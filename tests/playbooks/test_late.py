@@ -1,0 +1,171 @@
+"""A broker's close of a producer whose receipts are still on their way."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.wire.contract import (
+    Action,
+    Attend,
+    Direction,
+    Discard,
+    Drop,
+    Effects,
+    Forward,
+    Inject,
+    Later,
+)
+from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.late import FIRST_TOKEN, PATIENCE, QUIET
+
+from .frames import (
+    close_producer,
+    producer,
+    producer_success,
+    read,
+    receipt,
+    send,
+    send_error,
+    success,
+)
+from .gate import SEALED_2, URL_2
+from .script import Play
+
+CLOSE = close_producer(1)
+
+
+@pytest.fixture
+def play() -> Play:
+    """Three messages without a receipt, and the broker's close."""
+    play = Play()
+    play.client(producer(1, request=1)).forwards()
+    play.broker(producer_success(1)).forwards()
+    for _ in range(3):
+        play.client(send(1)).passes()
+    later = Later(FIRST_TOKEN, QUIET)
+    play.broker(CLOSE).gives(Drop(), Discard(play.account), later, Attend())
+    return play
+
+
+def told(play: Play, frame: bytes = CLOSE) -> Effects:
+    """Its client hears of the close, and it is over."""
+    return (Inject(Direction.TO_CLIENT, frame), Discard(play.account))
+
+
+def later(play: Play, token: int, now: float) -> Effects:
+    return play.session.resume(FIRST_TOKEN + token, b"", now)
+
+
+def test_without_receipts_to_come_the_client_is_told_at_once() -> None:
+    play = Play()
+    play.client(producer(1, request=1)).forwards()
+    play.broker(producer_success(1)).forwards()
+    play.client(send(1)).passes()
+    play.broker(receipt(1)).passes()
+    play.broker(CLOSE).gives(Forward(), play.over)
+    assert play.session.delivered() is None
+
+
+def test_the_client_is_told_when_all_receipts_came(play: Play) -> None:
+    for _ in range(2):
+        play.broker(receipt(1)).passes()
+        assert play.session.delivered() == ()
+    play.broker(receipt(1)).passes()
+    assert play.session.delivered() == told(play)
+    assert play.session.delivered() is None
+    assert later(play, 0, QUIET) == ()
+    assert play.gate.live == []
+
+
+def test_an_error_is_an_answer_too(play: Play) -> None:
+    for _ in range(3):
+        play.broker(send_error(1)).forwards()
+    assert play.session.delivered() == told(play)
+
+
+def test_the_client_is_told_when_no_receipt_came_for_a_while(play: Play) -> None:
+    play.broker(receipt(1)).passes()
+    assert later(play, 0, QUIET) == (Later(FIRST_TOKEN + 1, 2 * QUIET),)
+    assert later(play, 1, 2 * QUIET) == told(play)
+    assert later(play, 0, 3 * QUIET) == later(play, 1, 3 * QUIET) == ()
+
+
+def test_the_client_is_told_in_the_end_though_receipts_keep_coming() -> None:
+    play = Play()
+    play.client(producer(1, request=1)).forwards()
+    play.broker(producer_success(1)).forwards()
+    for _ in range(1000):
+        play.client(send(1)).passes()
+    play.broker(CLOSE).happens()
+    effects: Effects = (Later(FIRST_TOKEN, QUIET),)
+    looks = 0
+    while isinstance(effects[0], Later):
+        assert effects[0].until <= PATIENCE
+        play.broker(receipt(1)).passes()
+        effects = later(play, looks, effects[0].until)
+        looks += 1
+    assert effects == told(play)
+
+
+def test_what_the_client_sends_meanwhile_goes_nowhere(play: Play) -> None:
+    play.client(send(1)).drops()
+
+
+def test_where_it_goes_is_told_by_our_name(play: Play) -> None:
+    play.client(producer(2, request=2)).forwards()
+    play.broker(producer_success(2)).forwards()
+    play.client(send(2)).passes()
+    play.broker(close_producer(2, assignedBrokerServiceUrl=URL_2)).happens()
+    play.broker(receipt(2)).passes()
+    effects = play.session.delivered()
+    assert effects is not None
+    (news,) = [effect for effect in effects if isinstance(effect, Inject)]
+    assert read(news.data).close_producer.assignedBrokerServiceUrl == SEALED_2
+
+
+def test_a_client_that_closes_it_hears_of_the_close_first(play: Play) -> None:
+    play.client(close_producer(1, request=2)).gives(*told(play), Forward())
+    play.broker(success(2)).forwards()
+    assert play.session.delivered() is None
+
+
+def test_a_client_that_opens_it_again_begins_anew(play: Play) -> None:
+    over = play.over
+    play.client(producer(1, request=2)).gives(over, Forward())
+    assert play.state(Action.PRODUCE) is State.OPENING
+    assert play.session.delivered() is None
+    play.broker(producer_success(2)).forwards()
+    play.client(send(1)).passes()
+
+
+def test_the_brokers_second_close_is_the_last_word(play: Play) -> None:
+    play.broker(close_producer(1)).gives(Forward(), play.over)
+    assert later(play, 0, QUIET) == ()
+
+
+def test_a_gateway_that_stops_tells_the_client_at_once(play: Play) -> None:
+    play.leave().gives(*told(play))
+    assert play.leave().effects is None
+
+
+def test_a_close_of_the_clients_own_that_waited_goes_on() -> None:
+    play = Play()
+    play.client(producer(1, request=1)).forwards()
+    play.broker(producer_success(1)).forwards()
+    play.client(send(1)).passes()
+    play.account.hold()
+    play.client(send(1)).holds(play.account)
+    close = close_producer(1, request=2)
+    play.client(close).holds(play.account)
+    effects = play.broker(CLOSE).effects
+    assert effects is not None
+    assert Inject(Direction.TO_BROKER, close) in effects
+    play.broker(receipt(1)).passes()
+    assert play.session.delivered() == told(play)
+    play.broker(success(2)).forwards()
+
+
+def test_a_pair_that_ends_awaits_nothing(play: Play) -> None:
+    play.session.close()
+    assert play.gate.live == []
+    assert later(play, 0, QUIET) == ()
