@@ -81,6 +81,11 @@ class Direct:
     def reset(self, account: Account) -> None:
         """A limit has held the account for too long."""
 
+    @property
+    def is_resetting(self) -> bool:
+        """Whether there is one of whom that is not over."""
+        return False
+
     def go_on(self) -> None:
         """One more step of what was begun so."""
 
@@ -202,6 +207,10 @@ class Gateway(Direct):
         self.resets = True
         self._resetting.append(account)
         self.go_on()
+
+    @property
+    def is_resetting(self) -> bool:
+        return bool(self._resetting)
 
     def go_on(self) -> None:
         self._resetting = [account for account in self._resetting if self._reset(account)]
