@@ -117,6 +117,20 @@ def test_a_consumer_that_is_refused_when_it_comes_back_is_not_lost(
     assert figure(route, "refused_total") > 0
 
 
+def test_a_producer_that_is_refused_when_it_comes_back_loses_nothing(
+    connect: Connect, limited: Limited, brokers: Brokers
+) -> None:
+    route = limited("producer_creations: 8/m", "burst: 1")
+    topic = fresh_topic()
+    client = connect(route.url)
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    brokers.unload(topic)
+    send_all(producer, numbered(3))
+    assert payloads(receive(consumer, 3)) == numbered(3)
+    assert figure(route, "refused_total") > 0
+
+
 def test_a_client_that_gives_up_leaves_nothing_open(
     connect: Connect, limited: Limited, partitioned: Callable[[int], str]
 ) -> None:
