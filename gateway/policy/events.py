@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from gateway.policy.matching import AppliedLimit
 
 PATIENCE: Mapping[Dimension, float] = {
-    Dimension.CONNECTS: 1.0,
-    Dimension.LOOKUPS: 1.5,
+    Dimension.CONNECTS: 2.5,
+    Dimension.LOOKUPS: 2.5,
     Dimension.PRODUCER_CREATIONS: 5.0,
     Dimension.CONSUMER_CREATIONS: 5.0,
 }
-"""Seconds that each may wait. What one client does in a row to send its first message is two
-connections, a question for partitions, a lookup and a producer: 10 s together, a third of what it
-has patience for. They go over several connections, of several gateways too, so no step can know
-what the others took: each has its part. Most is for what is opened. Nobody tries that again at once
-as a lookup is, and a client opens many at the same time."""
+"""Seconds that each may wait. To open its first producer a client asks for partitions, looks up and
+opens, in a row: 10 s together, a third of what it has patience for. These go over several
+connections, of several gateways too, so no step can know what the others took: each has its part.
+Most is for what is opened, since a client opens many at the same time. The two connections that it
+makes beside, once for each broker, may add half of that again."""
 
 _ONE = 0.999
 """Units that are one whole unit: a rounded moment must not cost a wait."""

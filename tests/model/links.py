@@ -81,11 +81,13 @@ class Direct:
     def reset(self, account: Account) -> None:
         """A limit has held the account for too long."""
 
+    @property
+    def is_resetting(self) -> bool:
+        """Whether there is one of whom that is not over."""
+        return False
+
     def go_on(self) -> None:
         """One more step of what was begun so."""
-
-    is_resetting = False
-    """Whether there are more steps."""
 
     def leave(self, now: float) -> bool:
         """What lies between stops: one more step of that. False: nothing is left here."""
@@ -206,12 +208,12 @@ class Gateway(Direct):
         self._resetting.append(account)
         self.go_on()
 
+    @property
+    def is_resetting(self) -> bool:
+        return bool(self._resetting)
+
     def go_on(self) -> None:
         self._resetting = [account for account in self._resetting if self._reset(account)]
-
-    @property
-    def is_resetting(self) -> bool:  # type: ignore[override]
-        return bool(self._resetting)
 
     def _reset(self, account: Account) -> bool:
         effects = self.session.reset(account)

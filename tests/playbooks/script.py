@@ -43,7 +43,7 @@ from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import PulsarSession
 
-from .frames import connect, read
+from .frames import close_consumer, connect, read
 from .gate import BROKER_1, FakeGate, FakeOrigin
 
 VERSION = "gateway/test"
@@ -86,6 +86,11 @@ class Outcome:
     def refuses(self, data: bytes) -> None:
         """It goes nowhere, and its sender, the client, is told this."""
         self.gives(Drop(), Inject(Direction.TO_CLIENT, data))
+
+    def refuses_consumer(self, data: bytes, id: int = 1) -> None:
+        """It goes nowhere, and the client is told this, and that its consumer is closed."""
+        told = (data, close_consumer(id))
+        self.gives(Drop(), *(Inject(Direction.TO_CLIENT, it) for it in told))
 
     def replaced(self) -> BaseCommand:
         """The command that went on in its place."""

@@ -53,7 +53,7 @@ def test_a_consumer_is_admitted_by_its_topic(play: Play) -> None:
 
 def test_a_refused_consumer_never_reaches_the_broker(play: Play) -> None:
     outcome = play.client(subscribe(1, request=5, topic="forbidden"))
-    outcome.refuses(error(5, ServerError.AuthorizationError, FORBIDDEN.text))
+    outcome.refuses_consumer(error(5, ServerError.AuthorizationError, FORBIDDEN.text))
     assert state(play) is None
 
 

@@ -224,7 +224,9 @@ def test_what_would_wait_too_long_is_refused_and_leaves_nothing(
     play: Paced, open: bytes, denial: Denial, code: ServerError.ValueType
 ) -> None:
     play.gate.delay = denial
-    play.client(open).refuses(error(5, code, denial.text))
+    said = play.client(open)
+    refused = said.refuses if open == producer(1, request=5) else said.refuses_consumer
+    refused(error(5, code, denial.text))
     assert play.gate.admitted == []
     assert not play.session._delays
 

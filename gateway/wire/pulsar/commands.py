@@ -10,12 +10,15 @@ from google.protobuf.message import DecodeError
 
 from gateway.errors import PeerError
 from gateway.wire.contract import (
+    Action,
     Credential,
     Denial,
+    Direction,
     Drop,
     Effects,
     End,
     EndReason,
+    Inject,
     Refusal,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
@@ -101,6 +104,21 @@ def error(request_id: int, denial: Denial) -> bytes:
     command.error.error = CODES[denial.refusal]
     command.error.message = denial.text
     return encode(command)
+
+
+def refused(action: Action, id: int, request_id: int, denial: Denial) -> Effects:
+    """A PRODUCER or SUBSCRIBE goes nowhere, and is answered by ERROR; a consumer is closed, too.
+
+    By an ERROR alone the Python client takes a consumer for connected: where it means to try again
+    it never does, and one that was open before is lost without a word.
+    """
+    told: Effects = (Drop(), Inject(Direction.TO_CLIENT, error(request_id, denial)))
+    if action is not Action.CONSUME:
+        return told
+    command = BaseCommand(type=BaseCommand.CLOSE_CONSUMER)
+    command.close_consumer.consumer_id = id
+    command.close_consumer.request_id = NO_REQUEST
+    return (*told, Inject(Direction.TO_CLIENT, encode(command)))
 
 
 def end(reason: EndReason, denial: Denial) -> Effects:

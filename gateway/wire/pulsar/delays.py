@@ -28,7 +28,13 @@ from gateway.wire.contract import (
 )
 from gateway.wire.gate import LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.commands import error, lookup_failed, partitions_failed, text
+from gateway.wire.pulsar.commands import (
+    error,
+    lookup_failed,
+    partitions_failed,
+    refused,
+    text,
+)
 from gateway.wire.pulsar.context import Client, Listener
 from gateway.wire.pulsar.frames import Kind
 
@@ -98,8 +104,10 @@ class Delays:
     def _refused(self, kind: int, about: _About, denial: Denial) -> Effects:
         if kind == Kind.LOOKUP:
             self._listener.gate.looked_up(LookupOutcome.REFUSED)
-        no = _REFUSALS.get(kind, error)
-        return (Drop(), Inject(Direction.TO_CLIENT, no(about.request_id, denial)))
+        if kind in (Kind.PRODUCER, Kind.SUBSCRIBE):
+            return refused(*about.party, about.request_id, denial)
+        told = _REFUSALS.get(kind, error)(about.request_id, denial)
+        return (Drop(), Inject(Direction.TO_CLIENT, told))
 
     def _put(self, party: Party, frame: bytes, until: float) -> Effects:
         queue = self._queues.setdefault(party, deque())
@@ -142,7 +150,7 @@ _REFUSALS: dict[int, Callable[[int, Denial], bytes]] = {
     Kind.LOOKUP: lookup_failed,
     Kind.PARTITIONED_METADATA: partitions_failed,
 }
-"""How each is refused; all others by ERROR."""
+"""How these are refused; all others by ERROR."""
 
 
 def _producer(command: BaseCommand) -> _About:

@@ -37,6 +37,7 @@ from gateway.wire.pulsar.commands import (
     decode,
     encode,
     error,
+    refused,
     text,
 )
 from gateway.wire.pulsar.context import Client, Listener
@@ -107,7 +108,7 @@ class Incarnations:
         ended = self._ended(before)
         account = self._admitted(ask if before is None else replace(ask, again=True))
         if isinstance(account, Denial):
-            return (*ended, Drop(), Inject(Direction.TO_CLIENT, error(request_id, account)))
+            return (*ended, *refused(action, id, request_id, account))
         is_new = before is None or before.state is State.CLOSED
         state = State.OPENING if is_new else State.REOPENING
         self.handles.add(Handle(action, id, account, state), request_id)

@@ -58,8 +58,8 @@ def test_who_would_wait_for_too_long_is_refused_and_takes_nothing(dimension: Dim
     assert (figures.waits, figures.refused) == (most + 1, 3)
 
 
-def test_all_that_one_client_waits_for_in_a_row_is_ten_seconds() -> None:
-    each = [Dimension.CONNECTS, Dimension.LOOKUPS] * 2 + [OPENS]
+def test_partitions_a_lookup_and_what_is_opened_wait_ten_seconds_together() -> None:
+    each = [Dimension.LOOKUPS, Dimension.LOOKUPS, OPENS]
     assert sum(PATIENCE[dimension] for dimension in each) == 10
     assert PATIENCE[Dimension.CONSUMER_CREATIONS] == PATIENCE[OPENS]
 
