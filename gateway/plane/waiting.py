@@ -3,6 +3,10 @@
 A producer whose frames waited for too long is *reset*: its client opens it again and sends again
 what has no receipt. Clients give a SEND 30 s and would otherwise give up what we still keep; those
 ghosts would then eat the allowance of what they send later.
+
+Python counts these 30 s anew when it sends again, and loses nothing so. Go and Java count them from
+the first time: they give up 30 s after what waited had come first, most of all that waits. So there
+is a second reset shortly after that, which leaves their ghosts behind.
 """
 
 from __future__ import annotations
@@ -16,6 +20,9 @@ from gateway.wire.contract import Account, Direction
 if TYPE_CHECKING:
     from gateway.plane.pair import Pair
     from gateway.plane.reactor import Reactor
+
+GIVEN_UP = 30.5
+"""Seconds after which Go and Java have given up a SEND, by their defaults."""
 
 RESET_STEP = 0.02
 """Seconds between two looks whether a producer that is reset has all its receipts."""
@@ -159,10 +166,18 @@ class Waiting:
     def _look(self, account: Account, now: float) -> None:
         self._aging.discard(account)
         since = self._frames.since(account)
-        if since is not None and now >= since + self._reactor.settings.held_for:
-            self._begin_reset(account, now)
-        else:
+        if since is None or now < since + self._reactor.settings.held_for:
             self._watch(account)
+            return
+        self._begin_reset(account, now)
+        if since + GIVEN_UP > now:
+            self._pair.later(since + GIVEN_UP, partial(self._leave_ghosts, account.topic))
+
+    def _leave_ghosts(self, topic: str, now: float) -> None:
+        """Its producer has been opened again meanwhile, and more may have been given up since."""
+        for account in self._frames.accounts():
+            if account.topic == topic:
+                self._begin_reset(account, now)
 
     # -- resets ------------------------------------------------------------------------------
 

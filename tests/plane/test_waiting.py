@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.plane.reactor import PlaneSettings
+from gateway.plane.waiting import GIVEN_UP
 from gateway.wire.contract import Account, Direction, Discard, Effects, EndReason, Inject
 
 from .harness import BUFFER, OURS, Opened, Plane, held
@@ -28,7 +29,7 @@ class Resets:
         self._steps -= 1
         if self._steps >= 0:
             return (Discard(account),)
-        self._pair.session.accounts = {}
+        self._pair.session.accounts.clear()
         return (Discard(account), Inject(Direction.TO_CLIENT, OURS))
 
 
@@ -56,6 +57,40 @@ def test_a_reset_goes_on_until_the_session_says_that_it_is_over(plane: Plane, pa
         plane.after(0.1)
     assert resets.began == 4
     assert pair.client.hear() == OURS
+
+
+def test_what_comes_again_is_reset_once_more_when_clients_have_given_it_up(
+    plane: Plane, pair: Opened
+) -> None:
+    held(pair, 1)
+    resets = Resets(pair)
+    pair.client.say(counted(1, b"0"))
+    plane.turn()
+    plane.after(TOO_OLD)
+    assert resets.began == 1
+    again = pair.session.account(1)  # of the same topic
+    again.hold()
+    pair.client.say(counted(1, b"0"))
+    plane.turn()
+    plane.after(GIVEN_UP - TOO_OLD - 0.1)
+    assert (resets.began, again.queued) == (1, len(counted(1, b"0")))
+    plane.after(0.2)
+    assert (resets.began, again.queued) == (2, 0)
+    plane.after(GIVEN_UP)
+    assert resets.began == 2
+
+
+def test_what_has_passed_meanwhile_is_not_reset_again(plane: Plane, pair: Opened) -> None:
+    held(pair, 1)
+    resets = Resets(pair)
+    pair.client.say(counted(1, b"0"))
+    plane.turn()
+    plane.after(TOO_OLD)
+    pair.session.account(1)
+    pair.client.say(counted(1, b"0"))
+    plane.turn()
+    plane.after(GIVEN_UP)
+    assert resets.began == 1
 
 
 def test_what_goes_on_in_time_resets_nobody(plane: Plane, pair: Opened) -> None:
