@@ -11,6 +11,7 @@ import gc
 import secrets
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -36,6 +37,7 @@ from gateway.figures import (
     ClusterFigures,
     ListenerFigures,
     PlaneFigures,
+    ReloadFigures,
 )
 from gateway.front.drain import drain
 from gateway.front.jobs import Jobs
@@ -52,6 +54,7 @@ from gateway.wire.pulsar.context import Bounds, Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 
 if TYPE_CHECKING:
+    from gateway.reload.reloader import Reloader
     from gateway.shaper import Shaper
 
 VERSION = f"broker-gateway {__version__}"
@@ -121,6 +124,15 @@ class _Cluster:
     figures: ClusterFigures = field(default_factory=ClusterFigures)
 
 
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What there is where there are rules."""
+
+    shaper: Shaper
+    reloader: Reloader
+    figures: ReloadFigures
+
+
 class Application:
     """All rooms of one process, furnished as a configuration says."""
 
@@ -130,7 +142,7 @@ class Application:
         self._jobs = Jobs()
         self._reactor = Reactor(self._jobs, _plane_settings(configuration))
         self._jobs.reactor = self._reactor
-        self._shaper = _shaper(configuration, self._reactor)
+        self._rules = _rules(configuration, self._reactor)
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
         }
@@ -194,7 +206,7 @@ class Application:
             _verifiers(listener.identity),
             self._log.warning,
             name=listener.name,
-            limits=self._shaper,
+            limits=None if self._rules is None else self._rules.shaper,
         )
         self._gates.append(gate)
         chained = self._configuration.clusters[listener.cluster].brokers_are == "gateways"
@@ -204,7 +216,7 @@ class Application:
                 mode=Mode(listener.identity.mode),
                 proxies=frozenset(listener.identity.trusted_proxies),
                 chained=chained,
-                limited=self._shaper is not None,
+                limited=self._rules is not None,
                 own_requests=_OWN_REQUESTS if chained else FIRST_OWN_REQUEST,
                 unknown_pass=listener.unknown == "pass",
                 version=VERSION,
@@ -247,6 +259,8 @@ class Application:
             for cluster in self._clusters.values():
                 plane.start_soon(cluster.brokers.watch)
             async with trio.open_nursery() as front:
+                if self._rules is not None:
+                    await front.start(self._rules.reloader.run)
                 self._listen(front)
                 # What is there now stays: no collection need walk through it again.
                 gc.freeze()
@@ -313,7 +327,8 @@ class Application:
             plane=self._plane,
             brokers=self._health,
             failures=self._failures,
-            rules=self._shaper.figures if self._shaper is not None else tuple,
+            rules=tuple if self._rules is None else self._rules.shaper.figures,
+            reloads=None if self._rules is None else self._rules.figures,
         )
         process = ProcessMetrics(sources)
         books = {name: cluster.accounts for name, cluster in self._clusters.items()}
@@ -357,16 +372,22 @@ def _plane_settings(configuration: model.Configuration) -> PlaneSettings:
     )
 
 
-def _shaper(configuration: model.Configuration, reactor: Reactor) -> Shaper | None:
+def _rules(configuration: model.Configuration, reactor: Reactor) -> _Rules | None:
     """Imported only where there are rules."""
-    if not configuration.rules:
+    paths = configuration.rules
+    if not paths:
         return None
     from gateway.config import rules
     from gateway.policy.matching import RuleSet
+    from gateway.reload.files import signs
+    from gateway.reload.reloader import Reloader
     from gateway.shaper import Shaper
 
-    found = rules.rules_of(rules.load(configuration.rules))
-    return Shaper(RuleSet.compile(found), reactor)
+    seen = frozenset(signs(paths))  # before they are read: what changes from here on is read again
+    found = rules.rules_of(rules.load(paths))
+    compiled = RuleSet.compile(found)
+    shaper, figures = Shaper(compiled, reactor), ReloadFigures(time.time())
+    return _Rules(shaper, Reloader(paths, compiled, shaper.adopt, figures, seen), figures)
 
 
 def _names(name: str, cluster: model.Cluster) -> Names:

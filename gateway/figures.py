@@ -51,6 +51,18 @@ class ClusterFigures:
     migrations_withheld: int = 0
 
 
+@dataclass(slots=True)
+class ReloadFigures:
+    """Reloads of rules since the start, by outcome; `loaded_at`: when the last good one was, the
+    start among them, in wall-clock seconds. `generation` is that of the rules in force.
+    """
+
+    loaded_at: float
+    generation: int = 1
+    loaded: int = 0
+    refused: int = 0
+
+
 class PlaneFigures(NamedTuple):
     """`buffered`: bytes that wait right now, and of these `held`: for allowance. Since the start
     `turns`: of the reactor; `resets`: of producers whose frames waited for too long.

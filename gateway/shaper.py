@@ -12,7 +12,7 @@ from gateway.policy.matching import Subject
 from gateway.policy.shaping import Shaping
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from gateway.figures import RuleFigures
     from gateway.plane.reactor import Reactor
@@ -66,6 +66,16 @@ class Shaper:
     def figures(self) -> Iterable[RuleFigures]:
         """What the rules did."""
         return self.shaping.figures(self._reactor.clock())
+
+    def adopt(self, rules: RuleSet) -> Iterator[None]:
+        """Put other rules in force: for new accounts from the first step on, for those that are
+        open one with each step. Whoever waits is looked at in the end, for it may go on earlier."""
+        for account in self.shaping.adopt(rules):
+            now = self._reactor.clock()
+            self.shaping.renew(account, now)
+            self._observe_later(now)
+            yield
+        self._arm(self._reactor.clock())
 
     def _arm(self, now: float) -> None:
         """Have a round when it is due. One that comes later, too, was asked for before: it will

@@ -18,7 +18,7 @@ from gateway.policy.rules import Rule, Rules
 
 _ADVICE = "name a file of rules, or a folder of such files"
 
-_SUFFIXES = (".yaml", ".yml")
+SUFFIXES = (".yaml", ".yml")
 
 
 class RulesFile(NamedTuple):
@@ -91,7 +91,7 @@ def _files(path: Path) -> Sequence[Path]:
         listed = None
     if listed is None:
         return [path]  # where it is no file either, its reader says so
-    return [it for it in listed if it.suffix in _SUFFIXES and it.is_file()]
+    return [it for it in listed if it.suffix in SUFFIXES and it.is_file()]
 
 
 def _sources(

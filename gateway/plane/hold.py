@@ -9,7 +9,7 @@ itself would bring all of it back at once, again and again.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.wire.contract import Account
 
@@ -20,13 +20,22 @@ LEAST = 64 * 1024
 """Bytes that each account may have waiting, however much others have."""
 
 
-class _Queue:
-    """`frames`: when they came, and whole frames, one or more. `size`: their bytes."""
+class _Entry(NamedTuple):
+    """When it came, and whole frames, one or more; or what the client is told in place of one."""
 
-    __slots__ = ("cut", "frames", "size")
+    came: float
+    data: bytes
+    is_refusal: bool = False
+
+
+class _Queue:
+    """`size`: bytes of all entries."""
+
+    __slots__ = ("cut", "frames", "refusals", "size")
 
     def __init__(self) -> None:
-        self.frames: deque[tuple[float, bytes]] = deque()
+        self.frames: deque[_Entry] = deque()
+        self.refusals = 0
         self.size = 0
         self.cut = False
 
@@ -58,7 +67,7 @@ class HeldFrames:
     def since(self, account: Account) -> float | None:
         """When the oldest frame came; None: nothing waits."""
         queue = self._queues.get(account)
-        return queue.frames[0][0] if queue and queue.frames else None
+        return queue.frames[0].came if queue and queue.frames else None
 
     def is_spent(self, account: Account) -> bool:
         """All passed that was in a queue, and what came behind it was thrown away."""
@@ -68,13 +77,21 @@ class HeldFrames:
     def put(self, account: Account, frames: bytes, now: float) -> None:
         """Have whole frames wait; or throw them away, where too much waits already."""
         account.hold()
+        self._put(account, _Entry(now, frames))
+
+    def refuse(self, account: Account, told: bytes, now: float) -> None:
+        """Have a refusal wait for its turn among the frames."""
+        self._put(account, _Entry(now, told, is_refusal=True))
+
+    def _put(self, account: Account, entry: _Entry) -> None:
         queue = self._queues.get(account)
         if queue is None:
             queue = self._queues[account] = _Queue()
-        queue.cut = queue.cut or self._is_full(queue, len(frames))
+        queue.cut = queue.cut or self._is_full(queue, len(entry.data))
         if not queue.cut:
-            queue.frames.append((now, frames))
-            self._grow(account, queue, len(frames))
+            queue.frames.append(entry)
+            queue.refusals += entry.is_refusal
+            self._grow(account, queue, len(entry.data))
 
     def _is_full(self, queue: _Queue, more: int) -> bool:
         if not queue.frames:
@@ -86,15 +103,27 @@ class HeldFrames:
         queue = self._queues.get(account)
         if queue is None or not queue.frames or account.held:
             return None
-        return queue.frames[0][1]
+        return None if queue.frames[0].is_refusal else queue.frames[0].data
+
+    def refusal(self, account: Account) -> bytes | None:
+        """The refusal whose turn it is, though receipts may have to come before it."""
+        queue = self._queues.get(account)
+        is_next = queue is not None and queue.frames and queue.frames[0].is_refusal
+        return queue.frames[0].data if queue is not None and is_next else None
+
+    def has_refusals(self, account: Account) -> bool:
+        """Some wait, behind frames perhaps."""
+        queue = self._queues.get(account)
+        return queue is not None and queue.refusals > 0
 
     def passed(self, account: Account, size: int) -> None:
         """So many bytes of the first frames wait no more."""
         queue = self._queues[account]
-        came, frames = queue.frames.popleft()
+        entry = queue.frames.popleft()
+        queue.refusals -= entry.is_refusal
         self._grow(account, queue, -size)
-        if size < len(frames):
-            queue.frames.appendleft((came, frames[size:]))
+        if size < len(entry.data):
+            queue.frames.appendleft(entry._replace(data=entry.data[size:]))
         elif not queue.frames and not queue.cut:
             del self._queues[account]
 

@@ -29,6 +29,7 @@ from gateway.wire.contract import (
     Later,
     Pause,
     Peer,
+    Refuse,
     Replace,
     Session,
     Start,
@@ -108,7 +109,9 @@ class Pair:
             return None
         self._carry_out(effects, self.pumps[direction], frame, now)
         last = effects[-1] if effects else None
-        return last.account if isinstance(last, Hold) and not self.over else None
+        if self.over or not isinstance(last, Hold) or last.account.patience is not None:
+            return None
+        return last.account
 
     def resume(self, token: int, result: bytes | Denial, now: float) -> None:
         """Go on with a job's result; nothing happens if the pair is over meanwhile."""
@@ -147,6 +150,9 @@ class Pair:
                 self.pumps[direction].inject(data)
             case Hold(account):
                 self.hold(account, frame, now)
+            case Refuse(account, data):
+                self._wait().refuse(account, data, now)
+                self.attends = True
             case Await(account):
                 self._wait().expect(account)
             case Attend():
@@ -188,8 +194,11 @@ class Pair:
             account.grant(messages, size)
             return
 
+        generation = account.generation
+
         def grant() -> None:
-            waiting.grant(account, messages, size, now)
+            if account.generation == generation:  # else other rules give it another one
+                waiting.grant(account, messages, size, now)
 
         try:
             self.pumps[Direction.TO_BROKER].at_border(grant)
@@ -200,10 +209,13 @@ class Pair:
 
     def attend(self, now: float) -> None:
         """Something went to the client, or allowance came: ask what else may go."""
+        waiting = self._waiting
+        if waiting is not None and waiting.is_refusing:
+            waiting.answer(now)
         effects = self.session.delivered()
         if effects is None:
-            self.attends = False
-        else:
+            self.attends = waiting is not None and waiting.is_refusing
+        elif not self.over:
             self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
     def reset(self, account: Account, now: float) -> bool:

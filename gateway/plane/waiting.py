@@ -24,13 +24,15 @@ RESET_STEP = 0.02
 class Waiting:
     """Made for a pair when its first frame waits."""
 
-    __slots__ = ("_aging", "_expecting", "_frames", "_pair", "_reactor")
+    __slots__ = ("_aging", "_expecting", "_frames", "_pair", "_reactor", "_refused")
 
     def __init__(self, pair: Pair, reactor: Reactor) -> None:
         self._pair = pair
         self._reactor = reactor
         self._frames = HeldFrames(reactor.memory)
         self._expecting: set[Account] = set()
+        # In whose queues refusals are, and what is kept of their allowance meanwhile.
+        self._refused: dict[Account, tuple[int, int] | None] = {}
         self._aging: set[Account] = set()  # whose oldest frame is looked at when it is too old
 
     @property
@@ -44,6 +46,24 @@ class Waiting:
         self._frames.put(account, frames, now)
         self._watch(account)
 
+    def refuse(self, account: Account, told: bytes, now: float) -> None:
+        """Tell the client so, when its turn has come."""
+        self._reactor.holding[account] = self._pair
+        self._frames.refuse(account, told, now)
+        self._refused[account] = None
+
+    @property
+    def is_refusing(self) -> bool:
+        """Refusals wait for the receipts of what was sent before."""
+        return bool(self._refused)
+
+    def answer(self, now: float) -> None:
+        """Something went to the client: it may have been the last receipt before a refusal."""
+        border = self._pair.pumps[Direction.TO_BROKER].at_border
+        for account in tuple(self._refused):
+            if account.outstanding <= 0 and self._frames.refusal(account) is not None:
+                border(partial(self._go_on, account, now))
+
     def expect(self, account: Account) -> None:
         """Its next grant is told to the session."""
         self._reactor.holding[account] = self._pair
@@ -52,6 +72,7 @@ class Waiting:
     def discard(self, account: Account) -> None:
         """Throw away what waits, and expect nothing."""
         self._frames.discard(account)
+        self._refused.pop(account, None)
         self._expecting.discard(account)
         self._reactor.holding.pop(account, None)
 
@@ -62,8 +83,19 @@ class Waiting:
 
     def grant(self, account: Account, messages: int, size: int, now: float) -> None:
         """Let pass what may; to be called at a frame border towards the broker."""
-        account.grant(messages, size)
-        self._release(account, now)
+        kept = self._refused.get(account)
+        if kept is not None:
+            self._refused[account] = (kept[0] + messages, kept[1] + size)
+        else:
+            account.grant(messages, size)
+        self._go_on(account, now)
+
+    def _go_on(self, account: Account, now: float) -> None:
+        while not self._pair.over and (self._refuses(account) or self._passes(account, now)):
+            pass
+        if self._pair.over:
+            return
+        self._keep_back(account)
         if self._frames.is_spent(account):
             self._begin_reset(account, now)
         elif account not in self._frames:
@@ -72,17 +104,47 @@ class Waiting:
                 self._expecting.discard(account)
                 self._pair.attend(now)
 
-    def _release(self, account: Account, now: float) -> None:
+    def _passes(self, account: Account, now: float) -> bool:
+        """Frames of it pass, or are decided; whether there may be more to do."""
+        frames = self._frames.first(account)
+        if frames is None:
+            return False
         pump = self._pair.pumps[Direction.TO_BROKER]
-        while (frames := self._frames.first(account)) is not None:
-            passed = pump.release(frames)
-            if self._pair.over:
-                return
-            # Whatever else it halts at is decided: it came behind what has passed.
-            stop = 0 if account.held else pump.scanner.stop
-            self._frames.passed(account, passed + stop)
-            if stop:
-                self._pair.decide(Direction.TO_BROKER, frames[passed : passed + stop], now)
+        passed = pump.release(frames)
+        if self._pair.over:
+            return False
+        # Whatever else it halts at is decided: it came behind what has passed.
+        stop = 0 if account.held else pump.scanner.stop
+        self._frames.passed(account, passed + stop)
+        if stop:
+            self._pair.decide(Direction.TO_BROKER, frames[passed : passed + stop], now)
+        return True
+
+    # -- refusals ----------------------------------------------------------------------------
+
+    def _refuses(self, account: Account) -> bool:
+        """Its client is told, if all before has its receipts."""
+        told = self._frames.refusal(account)
+        if told is None or account.outstanding > 0:
+            return False
+        self._frames.passed(account, len(told))
+        kept, self._refused[account] = self._refused.get(account), None
+        if kept is not None:
+            account.grant(*kept)
+        self._pair.pumps[Direction.TO_CLIENT].inject(told)
+        return True
+
+    def _keep_back(self, account: Account) -> None:
+        """While a refusal waits for receipts nothing may overtake it: what is left of the allowance
+        is kept until then."""
+        if account not in self._refused:
+            return
+        if not self._frames.has_refusals(account):
+            del self._refused[account]
+        elif self._frames.refusal(account) is not None and not account.held:
+            left = account.messages_ceiling - account.messages
+            self._refused[account] = left, account.bytes_ceiling - account.bytes
+            account.hold()
 
     # -- too old -----------------------------------------------------------------------------
 

@@ -70,7 +70,9 @@ class Limiter:
         for limit in limits:
             limit.accounts += 1
         before = self._members.get(account)
-        busy = account in self._freed or (before is not None and self._is_busy(before))
+        # What was granted to it may be on its way still, and is void then.
+        busy = account.queued > 0 or account in self._freed
+        busy = busy or (before is not None and self._is_busy(before))
         self.release(account, now)
         if not limits:
             self._free(account, busy=busy)
@@ -133,15 +135,16 @@ class Limiter:
         self._freed.clear()
         left = AT_ONCE
         while left > 0 and self._due and self._due[0][0] <= now:
-            _, _, limit = heappop(self._due)
+            when, _, limit = heappop(self._due)
+            if when != limit.due:
+                continue  # it was put forward
+            limit.due = float("-inf")  # those that wait again would have it served twice
             self._look_again(limit, now)
             self._sweep(limit, now)
             served = self._serve(limit, left, now)
             grants += served
             left -= 1 + len(served)
-            limit.is_scheduled = (
-                False  # and not before: those that wait again would be served twice
-            )
+            limit.due = float("inf")
             self._schedule(limit, now)
         return grants
 
@@ -149,8 +152,8 @@ class Limiter:
         """When to hold the next round; None: nobody waits."""
         if self._freed:
             return now
-        while self._due and not self._due[0][2].is_wanted:
-            heappop(self._due)[2].is_scheduled = False
+        while self._due and not self._is_due(*self._due[0]):
+            heappop(self._due)
         if not self._due:
             return None
         first = self._due[0][0]
@@ -217,10 +220,17 @@ class Limiter:
     def _schedule(self, limit: Limit, now: float) -> None:
         """Have a limit served when there is room for those who wait, or a lease to be had back, or
         to be looked at; not at once again."""
-        if limit.is_scheduled or not limit.is_wanted:
-            return
-        limit.is_scheduled = True
-        heappush(self._due, (limit.next_time(now), next(self._tickets), limit))
+        when = limit.next_time(now) if limit.is_wanted else limit.due
+        if when < limit.due:
+            limit.due = when
+            heappush(self._due, (when, next(self._tickets), limit))
+
+    @staticmethod
+    def _is_due(when: float, _: int, limit: Limit) -> bool:
+        """It is served then, and not earlier, or not at all."""
+        if when == limit.due and not limit.is_wanted:
+            limit.due = float("inf")
+        return when == limit.due
 
     # -- waiting -----------------------------------------------------------------------------
 
@@ -266,7 +276,9 @@ class Limiter:
         limit = self._limits.get(applied.identity)
         if limit is None:
             limit = self._limits[applied.identity] = Limit(applied, now)
-        limit.change(applied, now)
+        if applied != limit.applied:
+            limit.change(applied, now)
+            self._schedule(limit, now)
         return limit
 
     def _rest(self, limit: Limit, now: float) -> None:

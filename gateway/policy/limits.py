@@ -91,10 +91,10 @@ class Limit:
         "accounts",
         "applied",
         "clock",
+        "due",
         "forgettable",
         "granted",
         "held",
-        "is_scheduled",
         "leased",
         "looked",
         "meter",
@@ -112,7 +112,8 @@ class Limit:
         self.accounts = self.waiting = self.turns = self.waits = self.unmetered = 0
         self.held = self.waited = self.clock = 0.0
         self.looked = now  # at unused leases, or at what passed under a shadow
-        self.forgettable = self.is_scheduled = False
+        self.forgettable = False
+        self.due = float("inf")  # when it is served next
         self.served = float("-inf")
         self.granted: dict[Member, None] = {}
         self.leased: set[Member] = set()
@@ -120,9 +121,8 @@ class Limit:
 
     def change(self, applied: Applied, now: float) -> None:
         """Other figures; what was earned or is owed stays."""
-        if applied != self.applied:
-            self.applied = applied
-            self.meter.change(applied.rate, applied.saved, now)
+        self.applied = applied
+        self.meter.change(applied.rate, applied.saved, now)
 
     # -- leases ------------------------------------------------------------------------------
 

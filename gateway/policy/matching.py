@@ -317,13 +317,11 @@ class _Compiled:
 class _Index:
     """Rules of one action: by an exact name, or among those that are always asked."""
 
-    def __init__(self, rules: Iterable[_Compiled]) -> None:
+    def __init__(self) -> None:
         self._named: dict[_Form, dict[str, list[_Compiled]]] = {}
         self._others: list[_Compiled] = []
-        for rule in rules:
-            self._add(rule)
 
-    def _add(self, rule: _Compiled) -> None:
+    def add(self, rule: _Compiled) -> None:
         exact = [it for it in rule.questions if it.names is not None]
         if not exact:
             self._others.append(rule)
@@ -347,24 +345,52 @@ _RARITY = ("topic", "subscription", "namespace", "principal", "tenant", "listene
 
 
 class RuleSet:
-    """Rules that hold together."""
+    """Rules that hold together, all with ids of their own.
 
-    def __init__(self, rules: Iterable[_Compiled]) -> None:
-        self._rules = tuple(rules)
-        self._by_action = {
-            action: _Index(rule for rule in self._rules if rule.limits[action])
-            for action in DIMENSIONS
-        }
+    It can be made and taken apart rule by rule: of thousands either takes long in one go.
+    """
+
+    def __init__(self) -> None:
+        self._rules: dict[str, _Compiled] = {}
+        self._by_action = {action: _Index() for action in DIMENSIONS}
+        self._dimensions: set[Dimension] = set()
 
     @classmethod
     def compile(cls, rules: Iterable[Rule]) -> RuleSet:
         """Make a set of rules whose ids differ."""
-        return cls(_Compiled(rule, place) for place, rule in enumerate(rules))
+        found = cls()
+        for rule in rules:
+            found.add(rule)
+        return found
+
+    def add(self, rule: Rule) -> None:
+        """Let one more rule hold, behind all others."""
+        compiled = self._rules[rule.id] = _Compiled(rule, len(self._rules))
+        for action, index in self._by_action.items():
+            if compiled.limits[action]:
+                index.add(compiled)
+                self._dimensions.update(compiled.limits[action])
+
+    def dissolve(self) -> Iterator[None]:
+        """Let go of a set that nobody asks any more, one rule with each step."""
+        while self._by_action:
+            self._by_action.popitem()
+            yield
+        while self._rules:
+            self._rules.popitem()
+            yield
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def rule(self, id: str) -> Rule | None:
+        """Answer the rule of this id."""
+        compiled = self._rules.get(id)
+        return None if compiled is None else compiled.rule
 
     def dimensions(self) -> frozenset[Dimension]:
         """Answer all that these rules limit, for whomever."""
-        of_rules = (limits for rule in self._rules for limits in rule.limits.values())
-        return frozenset(dimension for limits in of_rules for dimension in limits)
+        return frozenset(self._dimensions)
 
     def limits(self, subject: Subject, action: str) -> tuple[AppliedLimit, ...]:
         """Answer all limits that hold: by dimension, then in the order of their rules.
@@ -391,7 +417,9 @@ class RuleSet:
             for by in _overriding(rule, matching, dimension, action)[:1]
         ]
         silent = [
-            Silent(it.rule, _why(it, forms, action)) for it in self._rules if it not in matching
+            Silent(it.rule, _why(it, forms, action))
+            for it in self._rules.values()
+            if it not in matching
         ]
         return Explanation(self.limits(subject, action), tuple(replaced), tuple(silent))
 

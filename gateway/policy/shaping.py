@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from gateway.figures import RuleFigures
@@ -12,7 +13,7 @@ from gateway.policy.limits import Applied, Dimension
 from gateway.policy.numbers import Numbers
 from gateway.policy.rules import ACTION_OF
 from gateway.policy.rules import Dimension as Limited
-from gateway.wire.contract import Action, Denial, Refusal
+from gateway.wire.contract import Action, Denial, Patience, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -73,16 +74,19 @@ class Shaping:
         answer = self.events.wait(tuple(it for it in limits if it.dimension in PATIENCE), now)
         return answer if isinstance(answer, float) else _too_often(answer)
 
-    def adopt(self, rules: RuleSet, now: float) -> Iterator[None]:
-        """Put other rules in force: new accounts have them at once, those that are open one with
-        each step. Limits that are the same in both keep what was earned or is owed."""
+    def adopt(self, rules: RuleSet) -> tuple[Account, ...]:
+        """Put other rules in force: new accounts have them at once; those that are open, which are
+        answered, when each is renewed."""
         self._use(rules)
         self.generation += 1
-        for account in tuple(self._subjects):
-            subject = self._subjects.get(account)  # it may be over by now
-            if subject is not None and account.generation != self.generation:
-                self._place(account, self._rules.limits(subject, account.action), now)
-                yield
+        return tuple(self._subjects)
+
+    def renew(self, account: Account, now: float) -> None:
+        """Put an account under the rules in force, unless it is over or has them. Limits that are
+        the same in both keep what was earned or is owed."""
+        subject = self._subjects.get(account)
+        if subject is not None and account.generation != self.generation:
+            self._place(account, self._rules.limits(subject, account.action), now)
 
     def figures(self, now: float) -> list[RuleFigures]:
         """What the limits of each rule did since the start, all taken together."""
@@ -104,6 +108,7 @@ class Shaping:
 
     def _place(self, account: Account, limits: Limits, now: float) -> None:
         account.generation = self.generation
+        account.patience = _patience(limits)
         self.limiter.admit(account, tuple(_applied(limits)), now)
         self.numbers.place(account, _plain(limits))
 
@@ -122,6 +127,23 @@ class Shaping:
                 text = f"rule {limit.rule.id} has no room for {_words(limit)} now"
                 return Denial(Refusal.FULL, text)
         return None
+
+
+WAITING = 5.0
+"""Seconds of the rate that may wait where a rule rejects what overflows: clients notice soon that
+they send too much, and what waits has its receipt long before they give up."""
+
+
+def _patience(limits: Limits) -> Patience | None:
+    rejecting = [it for it in limits if it.rule.on_overflow == "reject" and it.mode == "enforce"]
+    if not rejecting:
+        return None
+
+    def least(what: Limited) -> float:
+        return min((it.rate for it in rejecting if it.dimension is what), default=math.inf)
+
+    messages, size = least(Limited.PUBLISH_MESSAGES), least(Limited.PUBLISH_BYTES)
+    return Patience(WAITING * messages, WAITING * size)
 
 
 def _plain(limits: Limits) -> Limits:

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
         ClusterFigures,
         ListenerFigures,
         PlaneFigures,
+        ReloadFigures,
         RuleFigures,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the numbers come from; listeners and clusters by name."""
+    """Where the numbers come from; listeners and clusters by name. `rules`: if there are any."""
 
     version: str
     listeners: Mapping[str, ListenerFigures]
@@ -37,6 +38,7 @@ class Sources:
     brokers: Callable[[], Iterable[BrokerHealth]]
     failures: Callable[[], Iterable[BrokerFailures]]
     rules: Callable[[], Iterable[RuleFigures]]
+    reloads: ReloadFigures | None = None
 
 
 class ProcessMetrics:
@@ -63,6 +65,8 @@ class _Gateway(Collector):
         yield _failures(self._sources.failures())
         yield from _plane(self._sources.plane())
         yield from _rules(self._sources.rules())
+        if self._sources.reloads is not None:
+            yield from _reloads(self._sources.reloads)
         yield _build(self._sources.version)
 
 
@@ -172,6 +176,23 @@ def _rules(rules: Iterable[RuleFigures]) -> Iterator[Metric]:
         if figures.mode == "shadow":
             shadow.add_metric(values[:2], figures.held)
     yield from (limits, waiting, waits, seconds, refused, shadow)
+
+
+def _reloads(figures: ReloadFigures) -> Iterator[Metric]:
+    reloads = CounterMetricFamily(
+        "gateway_rules_reloads", "Reloads of rules, by outcome.", labels=["outcome"]
+    )
+    reloads.add_metric(["loaded"], figures.loaded)
+    reloads.add_metric(["refused"], figures.refused)
+    yield reloads
+    yield GaugeMetricFamily(
+        "gateway_rules_generation", "Of the rules in force.", value=figures.generation
+    )
+    yield GaugeMetricFamily(
+        "gateway_rules_last_reload_timestamp_seconds",
+        "When the files of rules were found good last.",
+        value=figures.loaded_at,
+    )
 
 
 def _build(version: str) -> Metric:

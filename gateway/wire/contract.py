@@ -143,6 +143,13 @@ ENDLESS = 1 << 62
 """A ceiling that no counter reaches: at 10 GB/s a byte counter needs 14 years."""
 
 
+class Patience(NamedTuple):
+    """What of an account may wait, before more of it is refused rather than held."""
+
+    messages: float
+    bytes: float
+
+
 class Account:
     """Counters and allowance of one open producer or consumer.
 
@@ -154,7 +161,7 @@ class Account:
     `messages` counts what batches hold, `surplus` those beyond the first of each frame.
     `queued`: bytes that wait for allowance. Counts are written by the scanner, ceilings by policy,
     `queued` by the plane; telemetry reads them.
-    `generation` is that of the rules which admitted it.
+    `generation` is that of the rules which admitted it. `patience`: None where nothing is refused.
     """
 
     __slots__ = (
@@ -164,6 +171,7 @@ class Account:
         "generation",
         "messages",
         "messages_ceiling",
+        "patience",
         "queued",
         "receipts",
         "surplus",
@@ -176,6 +184,7 @@ class Account:
         self.generation = generation
         self.messages = self.surplus = self.bytes = self.receipts = self.queued = 0
         self.messages_ceiling = self.bytes_ceiling = ENDLESS
+        self.patience: Patience | None = None
 
     @property
     def frames(self) -> int:
@@ -191,6 +200,11 @@ class Account:
     def is_endless(self) -> bool:
         """Nothing limits it."""
         return self.messages_ceiling == self.bytes_ceiling == ENDLESS
+
+    @property
+    def is_waiting(self) -> bool:
+        """Frames of it wait, and none of them may pass now."""
+        return self.held and self.queued > 0
 
     @property
     def outstanding(self) -> int:
@@ -245,6 +259,14 @@ class Hold:
     """The stop frame waits in the queue of its account."""
 
     account: Account
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The client is told this, when all that this account sent before has its receipts."""
+
+    account: Account
+    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +337,7 @@ Effect = (
     | Drop
     | Inject
     | Hold
+    | Refuse
     | Await
     | Attend
     | Discard

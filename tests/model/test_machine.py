@@ -320,12 +320,11 @@ class World(RuleBasedStateMachine):
             for party in self._parties(State.CLOSED):
                 self.client.open(party)
             dispatched = [broker.dispatch(id) for broker, id in self._consumers()]
-            if not any(dispatched) and not self._moves() and not self._is_busy():
+            if not any(dispatched) and not self._moves() and not self._is_under_way():
                 return
         raise AssertionError("it never settles")
 
-    def _is_busy(self) -> bool:
-        """Something that was begun is not at its end."""
+    def _is_under_way(self) -> bool:
         links = [connection.link for connection in self.connections]
         return any(link.stops or link.is_resetting for link in links)
 
@@ -388,4 +387,45 @@ def test_a_reopening_is_refused_and_then_the_broker_closes(between: type[Direct]
     world.everything_moves()
     world.opens_again()
     world.unloads(0)
+    world.teardown()
+
+
+@pytest.mark.parametrize("between", [Direct, Gateway])
+def test_a_migration_that_is_withheld_meets_a_reopening(between: type[Direct]) -> None:
+    """Found by a longer search: the news are of the incarnation before, and the broker opens the
+    one that its client was told had failed."""
+
+    class Small(World):
+        pass
+
+    Small.between = between
+    world = Small()
+    world.begins(patient=True)
+    world.the_gateway_stops()
+    world.sees_an_error_and_opens_in_place(1)
+    world.migrates(1, "pulsar://unknown.example:6650")
+    world.everything_moves()
+    world.opens_again()
+    world.unloads(1, "")
+    world.teardown()
+
+
+@pytest.mark.parametrize("between", [Direct, Gateway])
+def test_a_topic_migrates_twice_before_the_gateway_stops(between: type[Direct]) -> None:
+    """Found by a longer search: nobody waits for an answer that was given by the news."""
+
+    class Small(World):
+        pass
+
+    Small.between = between
+    world = Small()
+    world.begins(patient=False)
+    world.loses_a_connection(0)
+    world.opens_again()
+    world.has_migrated("pulsar://unknown.example:6650")
+    world.everything_moves()
+    world.opens_again()
+    world.has_migrated("pulsar://blue.internal:6650")
+    world.everything_moves()
+    world.the_gateway_stops()
     world.teardown()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.wire.contract import (
+    ENDLESS,
     Direction,
     Discard,
     Forward,
@@ -89,6 +90,22 @@ def test_a_grant_waits_for_a_border(plane: Plane, pair: Opened) -> None:
         counted(1, b"2"),
     ]
     assert frames(pair.broker.hear()) == expected
+
+
+def test_a_grant_of_rules_that_are_no_more_is_void(plane: Plane, pair: Opened) -> None:
+    """It waited for a border, and meanwhile others came into force."""
+    (account,) = held(pair, 1)
+    long = passing(b"l" * 50)
+    pair.client.say(counted(1, b"0") + long[:20])
+    plane.turn()
+    pair.pair.grant(account, ENDLESS, ENDLESS, plane.clock())
+    account.generation += 1
+    pair.client.say(long[20:])
+    plane.turn()
+    assert pair.broker.hear() == long
+    assert account.held
+    pair.pair.grant(account, 1, 1000, plane.clock())
+    assert pair.broker.hear() == long + counted(1, b"0")
 
 
 def test_a_grant_goes_before_a_carried_header(plane: Plane, pair: Opened) -> None:

@@ -129,12 +129,17 @@ class Play:
     """An open pair without sockets. Frames are whole: how they are cut is the scanners' affair."""
 
     def __init__(
-        self, mode: Mode = PASS_THROUGH, *, max_message_size: int = 0, **settings: Any
+        self,
+        mode: Mode = PASS_THROUGH,
+        *,
+        max_message_size: int = 0,
+        version: str = "Pulsar-CPP-v4.2.0",
+        **settings: Any,
     ) -> None:
         self.gate = FakeGate()
         self.listener = listener(self.gate, mode, **settings)
         self.hello = Client(
-            read(connect()).connect,
+            read(connect(client_version=version)).connect,
             Principal("alice", verified=mode is not PASS_THROUGH, expires_at=1000.0),
             Credential("token", b"alice's token"),
             FakeOrigin(),

@@ -290,6 +290,21 @@ def test_a_withheld_migration_that_answers_a_request_is_answered_by_the_gateway(
     play.client(send(1)).passes()
 
 
+def test_a_broker_that_opens_it_all_the_same_may_close_it_behind_the_next_request(
+    play: Play,
+) -> None:
+    """The news were of the incarnation before; its client was told that this one failed."""
+    play.client(producer(1, request=6)).happens()
+    play.client(producer(1, request=7)).happens()
+    play.broker(migrated(1, 0)).happens()
+    play.broker(close_producer(1)).forwards()
+    play.broker(producer_success(7)).forwards()
+    play.client(producer(1, request=8)).happens()
+    play.broker(close_producer(1)).forwards()
+    play.broker(producer_success(8)).forwards()
+    play.client(send(1)).passes()
+
+
 def test_a_broker_that_answers_by_something_else_first_gets_no_answer_from_us(play: Play) -> None:
     """Nonsense, found by fuzzing: a SUCCESS for a PRODUCER, and then news of a migration."""
     play.client(producer(1, request=7)).forwards()

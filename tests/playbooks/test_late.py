@@ -16,7 +16,7 @@ from gateway.wire.contract import (
     Later,
 )
 from gateway.wire.pulsar.ids import State
-from gateway.wire.pulsar.late import FIRST_TOKEN, PATIENCE, QUIET
+from gateway.wire.pulsar.late import FIRST, FIRST_TOKEN, PATIENCE, QUIET
 
 from .frames import (
     close_producer,
@@ -42,7 +42,7 @@ def play() -> Play:
     play.broker(producer_success(1)).forwards()
     for _ in range(3):
         play.client(send(1)).passes()
-    later = Later(FIRST_TOKEN, QUIET)
+    later = Later(FIRST_TOKEN, FIRST)
     play.broker(CLOSE).gives(Drop(), Discard(play.account), later, Attend())
     return play
 
@@ -85,8 +85,8 @@ def test_an_error_is_an_answer_too(play: Play) -> None:
 
 def test_the_client_is_told_when_no_receipt_came_for_a_while(play: Play) -> None:
     play.broker(receipt(1)).passes()
-    assert later(play, 0, QUIET) == (Later(FIRST_TOKEN + 1, 2 * QUIET),)
-    assert later(play, 1, 2 * QUIET) == told(play)
+    assert later(play, 0, FIRST) == (Later(FIRST_TOKEN + 1, FIRST + QUIET),)
+    assert later(play, 1, FIRST + QUIET) == told(play)
     assert later(play, 0, 3 * QUIET) == later(play, 1, 3 * QUIET) == ()
 
 
@@ -97,7 +97,7 @@ def test_the_client_is_told_in_the_end_though_receipts_keep_coming() -> None:
     for _ in range(1000):
         play.client(send(1)).passes()
     play.broker(CLOSE).happens()
-    effects: Effects = (Later(FIRST_TOKEN, QUIET),)
+    effects: Effects = (Later(FIRST_TOKEN, FIRST),)
     looks = 0
     while isinstance(effects[0], Later):
         assert effects[0].until <= PATIENCE

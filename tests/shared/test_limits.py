@@ -10,6 +10,7 @@ from typing import Any
 import pulsar  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
+from tests.clients.programs import Program
 from tests.real.clients import (
     Client,
     assert_silent,
@@ -17,13 +18,15 @@ from tests.real.clients import (
     numbered,
     payloads,
     receive,
+    receive_until_silent,
     wait_until,
 )
-from tests.real.fixtures import Connect, Reach, Route
+from tests.real.fixtures import Connect, Reach, Route, StartGateway, Tapped
 from tests.real.gateways import Plan
 from tests.real.metrics import scrape, total
 
 from .brokers import Brokers
+from .rolled import in_front_of
 
 pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
 
@@ -34,6 +37,14 @@ rules:
     match: {{topic: "limited*"}}
     limit: {{publish: {{messages: {rate}/s}}}}
     burst: 1
+    per: topic
+"""
+BOTH_WAYS = """
+version: 1
+rules:
+  - id: few
+    match: {topic: "limited*"}
+    limit: {publish: {messages: 60/s}, dispatch: {messages: 50/s}}
     per: topic
 """
 RATE = 40
@@ -144,6 +155,27 @@ def test_a_producer_that_has_too_much_waiting_loses_and_doubles_nothing(
     assert figure(route, "gateway_connections_ended_total") == 0
 
 
+def test_a_producer_moves_while_its_messages_wait(
+    connect: Connect, brokers: Brokers, gateway: StartGateway, tapped: Tapped, tmp_path: Path
+) -> None:
+    """And its consumer, which has permits waiting."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(BOTH_WAYS)
+    with in_front_of(brokers, gateway, tapped, tmp_path, rules=rules) as rolled:
+        client, topic = connect(rolled.url), fresh_topic("limited")
+        consumer = client.subscribe(topic, "s")
+        sending = Sending(client, topic, 300)
+        rolled.roll()
+        sending.ends()
+        received = receive_until_silent(consumer, 3000)
+    assert sending.failed == []
+    assert list(dict.fromkeys(payloads(received))) == sending.payloads
+    places = {
+        (it.data(), it.message_id().entry_id(), it.message_id().ledger_id()) for it in received
+    }
+    assert len(places) == 300, "stored twice"
+
+
 def test_a_producer_may_be_closed_while_its_messages_wait(
     connect: Connect, limited: Limited
 ) -> None:
@@ -158,3 +190,39 @@ def test_a_producer_may_be_closed_while_its_messages_wait(
     again = client.create_producer(topic)
     again.send(b"again")
     assert payloads(receive(consumer, 1)) == [b"again"]
+
+
+OVERFLOWS = """
+version: 1
+rules:
+  - id: few
+    match: {topic: "limited*"}
+    limit: {publish: {messages: 20/s}}
+    burst: 1
+    on_overflow: reject
+"""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("program", ["java"], indirect=True)
+@pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])
+def test_java_is_refused_what_overflows_in_order(
+    program: Program, brokers: Brokers, reach: Reach, tmp_path: Path, logs: Path, batch: bool
+) -> None:
+    """Any other order would have it close the connection."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(OVERFLOWS)
+    route, topic = reach(brokers, Plan(rules=rules)), fresh_topic("limited")
+    with program.consuming(route.url, topic, "s", 0, logs / "c.log") as consumer:
+        consumer.await_ready()
+        with program.producing(route.url, topic, 600, logs / "p.log", batch=batch) as producer:
+            sent = producer.sent()
+        consumer.tell_to_stop()
+        received = consumer.received()
+    assert 0 < len(sent.acknowledged) < 600
+    assert sent.errors
+    assert all("waits already" in error for error in sent.errors)
+    assert received.received == sent.acknowledged
+    assert (received.stored_twice, received.out_of_order) == (0, 0)
+    assert figure(route, "gateway_producer_resets_total") == 0
+    assert figure(route, "gateway_held_bytes") == 0

@@ -1,4 +1,4 @@
-"""`python -m tests.soak [idle] [stalled] [churn] [gc]`: all of them, or those named.
+"""`python -m tests.soak [idle] [stalled] [churn] [gc] [reload]`: all of them, or those named.
 
 The tables go to standard output. Exit status 1 where a claim does not hold: then it says which.
 """
@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.bench.machine import description, descriptors
-from tests.soak import churn, idle, pauses, stalled
+from tests.soak import churn, idle, pauses, reload, stalled
 from tests.soak.runner import BrokenClaimError
 from tests.soak.stalled import Stall
 
@@ -28,6 +28,9 @@ STALLS = (
 """The last two have the kernel tune its buffers: that takes gigabytes with more pairs."""
 
 
+PARTS = ("idle", "stalled", "churn", "gc", "reload")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what was asked for; answers the exit status."""
     options = _options(arguments)
@@ -36,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "stalled": partial(_stalled, options.stalled),
         "churn": lambda folder: churn.table(churn.run(options.connects, folder)),
         "gc": lambda folder: pauses.table(pauses.run(options.open, folder)),
+        "reload": lambda folder: reload.table(reload.run(folder, options.rules)),
     }
     print(f"{description()}; {descriptors()} descriptors\n", flush=True)
     return max([_run(name, parts[name]) for name in options.parts or parts])
@@ -43,11 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=["idle", "stalled", "churn", "gc", []])
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []])
     parser.add_argument("--pairs", type=int, default=5_000, help="idle ones (5,000)")
     parser.add_argument("--stalled", type=int, default=1_000, help="pairs that stall (1,000)")
     parser.add_argument("--connects", type=int, default=1_000_000, help="of the churn (1,000,000)")
     parser.add_argument("--open", type=int, default=pauses.PAIRS, help="pairs for gc (10,000)")
+    parser.add_argument("--rules", type=int, default=reload.RULES, help="to reload (2,000)")
     return parser.parse_args(arguments)
 
 

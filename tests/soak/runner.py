@@ -66,6 +66,7 @@ class Told:
 
     peak: int
     blocks: int
+    step: float
     pauses: list[dict[str, float]]
 
 
@@ -158,12 +159,16 @@ class Gateway:
         """As it was named at the start. All is counted from new."""
         self._asked(signal.SIGUSR2)
 
+    def hang_up(self) -> None:
+        """Have its rules read again."""
+        self._process.send_signal(signal.SIGHUP)
+
     def _asked(self, how: signal.Signals) -> Told:
         self._process.send_signal(how)
         self._written += 1
         told = in_time(self._new_report)
         assert told, "the gateway did not answer"
-        return Told(told["peak"], told["blocks"], told["pauses"])
+        return Told(told["peak"], told["blocks"], told["step"], told["pauses"])
 
     def _new_report(self) -> dict[str, Any] | None:
         with suppress(OSError):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.machine import descriptors
-from tests.soak import churn, idle, pauses, stalled
+from tests.soak import churn, idle, pauses, reload, stalled
 from tests.soak.report import MIB
 from tests.soak.stalled import Stall
 
@@ -58,3 +58,10 @@ def test_the_collections_of_a_gateway_are_told(tmp_path: Path) -> None:
     (usual,) = pauses.run(200, tmp_path, 1.0, ["as it is"])
     assert usual.opening[0]["count"] > 0
     assert usual.connects > 0
+
+
+def test_rules_are_reloaded_under_open_producers(tmp_path: Path) -> None:
+    outcome = reload.run(tmp_path, rules=200, accounts=50, rounds=2)
+    assert len(outcome.took) == 2
+    assert all(len(it.trips) > 10 for it in (*outcome.quiet, *outcome.reloads))
+    assert "200 rules" in reload.table(outcome)

@@ -1,9 +1,9 @@
 """`python -m tests.soak.watched REPORT COLLECTOR run FILE`: a gateway that is watched from within.
 
-It tells what no metric does: the most bytes that the plane ever kept, how long each garbage
-collection took, and how many blocks of memory its objects have after one more. REPORT is written at
-SIGUSR1, and then all is counted from new; it tells how often it was written. At SIGUSR2 the
-collector is set as COLLECTOR names it, and then it is written too.
+It tells what no metric does: the most bytes that the plane ever kept, the longest step of a task,
+how long each garbage collection took, and how many blocks of memory its objects have after one
+more. REPORT is written at SIGUSR1, and then all is counted from new; it tells how often it was
+written. At SIGUSR2 the collector is set as COLLECTOR names it, and then it is written too.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import trio
 
 from gateway.__main__ import main
 from gateway.plane import reactor
@@ -74,13 +77,34 @@ class Pauses:
         ]
 
 
+class Steps(trio.abc.Instrument):
+    """The longest step of a task, from one await to the next: so long nobody else was served.
+    Milliseconds of CPU time."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self._began: float | None = None
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._began = time.thread_time()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        if self._began is not None:
+            self.longest = max(self.longest, 1000 * (time.thread_time() - self._began))
+
+    def begin_anew(self) -> None:
+        """What the step that is under way takes does not count: it tells of the others."""
+        self.longest, self._began = 0.0, None
+
+
 def _watch(report: Path, collector: str) -> None:
-    pauses, written = Pauses(), 0
+    pauses, steps, written = Pauses(), Steps(), 0
 
     def write(*_: Any) -> None:
         nonlocal written
         written += 1
         told = {"written": written, "peak": Watched.peak, "pauses": pauses.told()}
+        told["step"] = steps.longest
         gc.collect()
         told["blocks"] = sys.getallocatedblocks()
         whole = report.with_suffix(".new")
@@ -88,12 +112,14 @@ def _watch(report: Path, collector: str) -> None:
         whole.rename(report)
         Watched.peak = 0
         pauses.generations = [[], [], []]
+        steps.begin_anew()
 
     def set_collector(*_: Any) -> None:
         COLLECTORS[collector]()
         write()
 
     vars(reactor)["Memory"] = Watched
+    vars(trio)["run"] = partial(trio.run, instruments=[steps])
     gc.callbacks.append(pauses)
     signal.signal(signal.SIGUSR1, write)
     signal.signal(signal.SIGUSR2, set_collector)

@@ -27,6 +27,7 @@ from gateway.figures import (
     ClusterFigures,
     ListenerFigures,
     PlaneFigures,
+    ReloadFigures,
     RuleFigures,
 )
 from gateway.policy.accounts import AccountBook
@@ -278,6 +279,7 @@ def _exposition() -> str:
         brokers=lambda: [BrokerHealth("b", "127.0.0.1:6650", healthy=True)],
         failures=lambda: [BrokerFailures("b", "silent", 0)],
         rules=lambda: [RuleFigures("r", "publish.bytes", "shadow")],
+        reloads=ReloadFigures(loaded_at=0),
     )
     chunks = [ProcessMetrics(sources).render(), *TopicExposition({"b": book}).chunks()]
     return b"".join(chunks).decode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,6 +65,16 @@ def test_import_contracts_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert status == 0, said
     assert " 0 broken" in said
+
+
+def test_what_only_rules_need_is_imported_where_there_are_rules() -> None:
+    """Memory and time of a gateway without any."""
+    command = [sys.executable, "-c", "import sys, gateway.app; print(*sys.modules)"]
+    ended = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    loaded = ended.stdout.split()
+    assert "gateway.app" in loaded
+    rooms = ("gateway.shaper", "gateway.reload", "gateway.policy.rules")
+    assert not [name for name in loaded if name.startswith(rooms)]
 
 
 @pytest.mark.parametrize("path", _modules(GATEWAY / "plane"), ids=_named)

@@ -54,6 +54,9 @@ LOOKUP_CODES = CODES | {Refusal.TOO_OFTEN: ServerError.MetadataError}
 another one."""
 
 
+BROKERS_OWN = Denial(Refusal.UNAUTHORIZED, "topics of tenant pulsar are the brokers' own")
+
+MIGRATED = Denial(Refusal.NOT_READY, "the topic has gone to a cluster that has no gateway here")
 BUSY = Denial(Refusal.TOO_MANY, "too many requests wait on this connection")
 
 

@@ -10,6 +10,7 @@ from gateway.wire.gate import Ask, Gate
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
 from gateway.wire.pulsar.addresses import Veil
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST, encode
+from gateway.wire.pulsar.refusing import CLIENTS
 from gateway.wire.pulsar.topics import named
 
 
@@ -75,10 +76,10 @@ class Client:
     `connect`: its CONNECT, with the newest credential that it showed. A copy, made of the bytes
     that are kept: a decoded one takes a kilobyte for as long as the connection lasts.
     `credential`: the same credential, its method by name. `vouched`: a trusted proxy said who it
-    is, and the credential, if any, is what that one was shown.
+    is, and the credential, if any, is what that one was shown. `takes_refusals`: see `refusing`.
     """
 
-    __slots__ = ("_connect", "credential", "origin", "principal", "vouched")
+    __slots__ = ("_connect", "credential", "origin", "principal", "takes_refusals", "vouched")
 
     def __init__(
         self,
@@ -93,6 +94,7 @@ class Client:
         self.principal = principal
         self.credential = credential
         self.origin = origin
+        self.takes_refusals = str(connect.client_version).startswith(CLIENTS)
         self.vouched = vouched
 
     @property

@@ -73,6 +73,11 @@ class Handle:
         """A producer's frames at the broker without a receipt; of a consumer nothing is awaited."""
         return max(0, self.account.outstanding) if self.action is Action.PRODUCE else 0
 
+    @property
+    def awaits_opening(self) -> bool:
+        """It is abandoned, and the broker may open it yet: what it closes is the one before."""
+        return self.state is State.ABANDONED and bool(self.requests)
+
 
 class Awaited(NamedTuple):
     """What the answer to a request is about."""

@@ -24,12 +24,14 @@ from gateway.wire.contract import (
     Forward,
     Hold,
     Inject,
-    Refusal,
+    Refuse,
 )
 from gateway.wire.gate import Ask
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandTopicMigrated
 from gateway.wire.pulsar.commands import (
+    BROKERS_OWN,
     BUSY,
+    MIGRATED,
     NO_REQUEST,
     check_request,
     decode,
@@ -42,6 +44,7 @@ from gateway.wire.pulsar.context import Client, Listener
 from gateway.wire.pulsar.ids import Asked, Handle, Handles, State
 from gateway.wire.pulsar.late import LateReceipts
 from gateway.wire.pulsar.leaving import Leaving, closing, is_ours
+from gateway.wire.pulsar.refusing import is_refused, refusal
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.topics import is_brokers_own
 from gateway.wire.pulsar.trickle import Trickles
@@ -75,8 +78,8 @@ class Incarnations:
         self._client = client
         self._broker = broker
         self._to_broker, self._to_client = scanners
+        self._trickles = Trickles(listener.gate) if listener.limited else None
         self._leaving: Leaving | None = None  # made when they are needed: idle pairs are many
-        self._trickles: Trickles | None = None
         self._late: LateReceipts | None = None
         self._now = 0.0
 
@@ -117,7 +120,7 @@ class Incarnations:
         if len(self.handles) >= self._listener.bounds.handles:
             return BUSY
         if is_brokers_own(ask.name):
-            return _BROKERS_OWN
+            return BROKERS_OWN
         return self._listener.gate.admit(ask)
 
     def producer_success(self, command: BaseCommand, frame: bytes) -> Effects:
@@ -175,7 +178,7 @@ class Incarnations:
         close = command.close_producer
         check_request(close.request_id)
         handle = self.handles.producers.get(close.producer_id)
-        if handle is not None and handle.state is State.OPEN and _keeps_waiting(handle.account):
+        if handle is not None and handle.state is State.OPEN and handle.account.is_waiting:
             handle.close = frame  # an overtaken SEND would cost the client its connection
             return (Hold(handle.account),)
         return self._close(handle, close.request_id)
@@ -248,13 +251,14 @@ class Incarnations:
         if handle is not None and handle.state is State.REOPENING:
             handle.state = State.OPENING  # it was the one before that is closed
             return hidden
+        if handle is not None and handle.awaits_opening:
+            return hidden
         return (*hidden, *self._ended(handle))
 
     def migrated(self, command: BaseCommand, frame: bytes) -> Effects:
         """Its topic has gone where no gateway is, and the client is not told.
 
-        This and a close may be all that answers PRODUCER or SUBSCRIBE: without a word of ours the
-        client would wait for the answer until its patience ends.
+        This may be all that answers PRODUCER or SUBSCRIBE: then our no does, or it would wait.
         """
         news = command.topicMigrated
         of_producer = news.resource_type == CommandTopicMigrated.Producer
@@ -262,8 +266,10 @@ class Incarnations:
         handle = table.get(news.resource_id)
         if handle is None or handle.state not in _UNANSWERED or not handle.requests:
             return DROP
-        told = Inject(Direction.TO_CLIENT, error(handle.requests[0], _MIGRATED))
-        return (Drop(), told, *self._abandoned(handle))
+        told = Inject(Direction.TO_CLIENT, error(handle.requests[0], MIGRATED))
+        # Meant for the incarnation before, if there is one: then the broker opens this one yet.
+        opens = handle.requests if handle.state is State.REOPENING else ()
+        return (Drop(), told, *self._abandoned(handle, *opens))
 
     # -- SENDs and their answers -------------------------------------------------------------
 
@@ -273,9 +279,11 @@ class Incarnations:
         if handle is None or handle.state is not State.OPEN:
             return DROP  # the client sends it again to whoever gives it a receipt
         account = handle.account
-        if account.held and not self._listener.gate.wants(account):
-            return (Hold(account),)
         messages = max(1, command.send.num_messages)
+        if account.held and not self._listener.gate.wants(account):
+            if self._client.takes_refusals and is_refused(account, messages, len(frame)):
+                return (Drop(), Refuse(account, refusal(command)))
+            return (Hold(account),)
         account.messages += messages
         account.surplus += messages - 1
         account.bytes += len(frame)
@@ -292,14 +300,9 @@ class Incarnations:
     def flow(self, command: BaseCommand, frame: bytes) -> Effects:
         """A consumer asks for messages. Only where limits may hold."""
         handle = self.handles.consumers.get(command.flow.consumer_id)
-        if handle is None or handle.released:
+        if handle is None or handle.released or self._trickles is None:
             return FORWARD
-        account, trickles = handle.account, self._trickles
-        if account.is_endless and (trickles is None or account not in trickles):
-            return FORWARD
-        if trickles is None:
-            trickles = self._trickles = Trickles(self._listener.gate)
-        return trickles.ask(handle.id, account, command.flow.messagePermits)
+        return self._trickles.ask(handle.id, handle.account, command.flow.messagePermits)
 
     def delivered(self) -> Effects | None:
         """See `contract.Session`."""
@@ -310,7 +313,7 @@ class Incarnations:
 
     # -- the end of one ----------------------------------------------------------------------
 
-    def _abandoned(self, handle: Handle) -> Effects:
+    def _abandoned(self, handle: Handle, *unanswered: int) -> Effects:
         """Its client knows that it is gone; the broker may still have it, and close it later.
 
         That close is not meant for the incarnation that the client opens next.
@@ -318,6 +321,9 @@ class Incarnations:
         discard = self._ended(handle)
         handle.state = State.ABANDONED
         self.handles.table(handle.action)[handle.id] = handle
+        handle.requests.clear()
+        for request_id in unanswered:
+            self.handles.awaits(handle, request_id, Asked.OPEN)
         return discard
 
     def _ended(self, handle: Handle | None) -> Effects:
@@ -434,15 +440,6 @@ class Incarnations:
         told = Inject(Direction.TO_CLIENT, leaving.told(handle))
         return (Drop(), told, *self._ended(handle))
 
-
-def _keeps_waiting(account: Account) -> bool:
-    """Frames of it wait, and none of them may pass now."""
-    return account.held and account.queued > 0
-
-
-_BROKERS_OWN = Denial(Refusal.UNAUTHORIZED, "topics of tenant pulsar are the brokers' own")
-
-_MIGRATED = Denial(Refusal.NOT_READY, "the topic has gone to a cluster that has no gateway here")
 
 _UNANSWERED = frozenset({State.OPENING, State.REOPENING, State.QUEUED})
 _GIVEN_UP = frozenset({State.UNSUBSCRIBING, State.CLOSING})

@@ -14,11 +14,15 @@ from typing import NamedTuple
 from gateway.wire.contract import Account, Later
 from gateway.wire.pulsar.ids import Handle
 
-QUIET = 0.05
-"""Seconds without a receipt after which no more is expected: of what was still on its way to the
-broker there is none. They come within milliseconds of each other."""
+FIRST = 0.1
+"""Seconds for the first receipt: mostly none comes, as what has none was still on its way to the
+broker. A producer that moves is away for as long anyway."""
 
-PATIENCE = 1.0
+QUIET = 0.2
+"""Seconds for another one, where some came: a broker that was frozen gave them in bursts, with
+0.1 s in between."""
+
+PATIENCE = 2.0
 """Seconds that a client is kept in ignorance at most. Its producer could be open elsewhere."""
 
 FIRST_TOKEN = 1 << 62
@@ -46,12 +50,12 @@ class LateReceipts:
 
     def begin(self, handle: Handle, told: bytes, now: float) -> Later:
         """Its receipts are awaited from now on. `told`: the close, as its client may see it."""
-        return self._again(_Closed(handle, told, handle.unanswered, now + PATIENCE), now)
+        return self._again(_Closed(handle, told, handle.unanswered, now + PATIENCE), now, FIRST)
 
-    def _again(self, closed: _Closed, now: float) -> Later:
+    def _again(self, closed: _Closed, now: float, seconds: float = QUIET) -> Later:
         token = next(self._tokens)
         self._closed[token] = closed._replace(unanswered=closed.handle.unanswered)
-        return Later(token, min(now + QUIET, closed.until))
+        return Later(token, min(now + seconds, closed.until))
 
     def look(self, token: int, now: float) -> Later | Handle | None:
         """It is later: look again later, or tell this one's client; None: it is over meanwhile."""

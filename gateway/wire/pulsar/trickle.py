@@ -85,7 +85,7 @@ def _allowed(account: Account) -> int:
 
 
 class Trickles:
-    """Those of one pair. Made at the first FLOW under a limit."""
+    """Those of one pair. Made only where limits may hold."""
 
     __slots__ = ("_all", "_gate", "_hungry")
 
@@ -94,11 +94,10 @@ class Trickles:
         self._all: dict[Account, Trickle] = {}
         self._hungry: dict[Account, Trickle] = {}  # whose permits wait here
 
-    def __contains__(self, account: Account) -> bool:
-        return account in self._all
-
     def ask(self, id: int, account: Account, permits: int) -> Effects:
         """The client's FLOW."""
+        if account.is_endless and account not in self._all:
+            return FORWARD
         trickle = self._all.get(account)
         if trickle is None:
             trickle = self._all[account] = Trickle(id, account)

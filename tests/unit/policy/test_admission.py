@@ -41,8 +41,8 @@ class World:
         self.shaping.release(account, self.now)
 
     def adopts(self, *parts: dict[str, Any]) -> None:
-        for _ in self.shaping.adopt(rules(*parts), self.now):
-            pass
+        for account in self.shaping.adopt(rules(*parts)):
+            self.shaping.renew(account, self.now)
 
     def sends_all_it_may(self, account: Account) -> None:
         while not account.held or self.shaping.limiter.wants(account, self.now):

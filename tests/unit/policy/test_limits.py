@@ -433,6 +433,25 @@ def test_a_grant_that_waits_for_the_end_of_a_frame_is_given_once() -> None:
     assert not producer.queue
 
 
+@pytest.mark.parametrize("applied", [[messages(10, key="new")], []], ids=["limited", "free"])
+def test_whose_frames_wait_goes_by_a_round_though_a_grant_is_on_its_way(
+    applied: list[Applied],
+) -> None:
+    """The one of rules that are no more: nobody gives it any more."""
+    world = World()
+    producer = world.opens(messages(10, key="old"))
+    world.floods(ONE, producer)
+    producer.cut = True
+    world.limiter.admit(producer.account, [], world.now)
+    world.runs(1)
+    assert len(producer.granted) == 1
+    producer.account.queued = 100
+    world.limiter.admit(producer.account, applied, world.now)
+    assert producer.account.held
+    world.runs(1)
+    assert len(producer.granted) == 2
+
+
 # -- what it costs ---------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from ipaddress import ip_address
 from typing import Any
 
@@ -412,3 +413,21 @@ def test_among_many_rules_the_one_is_found(matching: Any) -> None:
     end = time.perf_counter()
     print(f"{MANY} rules: compiled in {middle - begin:.4f} s, asked in {end - middle:.6f} s")
     assert [it.rule.id for it in limits] == ["r7"]
+
+
+def test_a_set_is_taken_apart_rule_by_rule() -> None:
+    rules = [rule(f"r{n}", match={"tenant": f"t{n}"}) for n in range(10)]
+    alive = [weakref.ref(it) for it in rules]
+    compiled = RuleSet.compile(rules)
+    rules.clear()
+    left = []
+    for _ in compiled.dissolve():
+        left.append(sum(it() is not None for it in alive))
+        assert len(compiled) == left[-1]
+    assert left[-11:] == list(range(10, -1, -1))
+
+
+def test_a_set_knows_its_rules_by_their_ids() -> None:
+    rules = [rule("a"), rule("b", per="topic")]
+    compiled = RuleSet.compile(rules)
+    assert [compiled.rule(it) for it in ("a", "b", "c")] == [*rules, None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from gateway.config.rules import build
 from gateway.policy.matching import RuleSet, Subject
 from gateway.policy.shaping import Shaping
@@ -43,8 +45,11 @@ class Setting:
         return True
 
     def adopts(self, *texts: dict[str, object]) -> int:
-        """In how many steps."""
-        return len(list(self.shaping.adopt(rules(*texts), NOW)))
+        """How many open ones were looked at."""
+        accounts = self.shaping.adopt(rules(*texts))
+        for account in accounts:
+            self.shaping.renew(account, NOW)
+        return len(accounts)
 
 
 def test_a_rule_makes_one_limit_for_each_it_is_per() -> None:
@@ -73,10 +78,11 @@ def test_what_one_rule_limits_of_producers_and_of_consumers_is_apart() -> None:
 def test_new_rules_hold_for_open_accounts_one_by_one() -> None:
     setting = Setting(limit(match={"tenant": "b"}))
     accounts = [setting.opens() for _ in range(3)]
-    steps = setting.shaping.adopt(rules(limit()), NOW)
-    assert next(steps) is None
-    assert sum(it.messages_ceiling < ENDLESS for it in accounts) == 1
-    list(steps)
+    first, *others = setting.shaping.adopt(rules(limit()))
+    setting.shaping.renew(first, NOW)
+    assert [it for it in accounts if it.messages_ceiling < ENDLESS] == [first]
+    for account in others:
+        setting.shaping.renew(account, NOW)
     assert all(it.messages_ceiling < ENDLESS for it in accounts)
     assert {it.generation for it in accounts} == {2}
 
@@ -104,12 +110,12 @@ def test_a_rule_that_goes_frees_those_who_wait() -> None:
 
 def test_an_account_that_ends_meanwhile_is_left_alone() -> None:
     setting = Setting(limit())
-    accounts = [setting.opens() for _ in range(2)]
-    steps = setting.shaping.adopt(rules(limit()), NOW)
-    next(steps)
-    for account in accounts:
-        setting.shaping.release(account, NOW)
-    assert list(steps) == []
+    account = setting.opens()
+    assert setting.shaping.adopt(rules(limit())) == (account,)
+    setting.shaping.release(account, NOW)
+    setting.shaping.renew(account, NOW)
+    assert len(setting.shaping.limiter) == 1
+    assert next(setting.shaping.limiter.limits()).accounts == 0
 
 
 def test_what_limits_did_is_told_when_they_are_there_no_more() -> None:
@@ -130,3 +136,18 @@ def test_a_shadow_tells_what_it_would_have_held() -> None:
     (figures,) = setting.shaping.figures(NOW)
     assert figures.mode == "shadow"
     assert 90 <= figures.held <= 100
+
+
+def test_a_rule_that_rejects_what_overflows_lets_five_seconds_wait() -> None:
+    strict = {"publish": {"messages": "20/s", "bytes": "1KB/s"}}
+    rejecting = limit("wide", "100/s", on_overflow="reject")
+    setting = Setting(rejecting, {"id": "narrow", "limit": strict, "on_overflow": "reject"})
+    assert setting.opens().patience == (100, 5000)
+    setting.adopts(rejecting)
+    assert setting.opens().patience == (500, math.inf)
+
+
+def test_without_such_a_rule_nothing_is_refused() -> None:
+    shadow = limit("shadow", on_overflow="reject", mode="shadow")
+    account = Setting(limit(), shadow).opens()
+    assert account.patience is None

@@ -14,6 +14,7 @@ from gateway.figures import (
     ClusterFigures,
     ListenerFigures,
     PlaneFigures,
+    ReloadFigures,
     RuleFigures,
 )
 from gateway.telemetry.process import ProcessMetrics, Sources
@@ -24,6 +25,7 @@ from gateway.wire.gate import LookupOutcome
 def sources(
     listeners: Mapping[str, ListenerFigures] | None = None,
     clusters: Mapping[str, ClusterFigures] | None = None,
+    reloads: ReloadFigures | None = None,
 ) -> Sources:
     return Sources(
         version="1.2.3",
@@ -36,6 +38,7 @@ def sources(
             RuleFigures("tenants", "publish.messages", "enforce", 12, 3, 40, 1.5),
             RuleFigures("trial", "publish.bytes", "shadow", 1, 0, 0, 2.5, 7000.0),
         ],
+        reloads=reloads,
     )
 
 
@@ -105,6 +108,15 @@ def test_rules_are_told_by_what_they_limit() -> None:
     }
     assert {it: values(found[it], "rule", "limit", "mode") for it in told} == told
     assert values(found["gateway_rule_shadow_held"], "rule", "limit") == {trial[:2]: 7000}
+
+
+def test_reloads_of_rules_are_told_where_there_are_rules() -> None:
+    figures = ReloadFigures(loaded_at=1234.5, generation=3, loaded=2, refused=7)
+    found = families(ProcessMetrics(sources(reloads=figures)))
+    assert values(found["gateway_rules_reloads"], "outcome") == {("loaded",): 2, ("refused",): 7}
+    assert values(found["gateway_rules_generation"]) == {(): 3}
+    assert values(found["gateway_rules_last_reload_timestamp_seconds"]) == {(): 1234.5}
+    assert not [name for name in families(ProcessMetrics(sources())) if "rules" in name]
 
 
 def test_counters_end_in_total_and_have_no_creation_times() -> None:

@@ -1,0 +1,148 @@
+"""Refusals that wait for their turn among held frames and the receipts before them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from gateway.wire.contract import (
+    DROP,
+    FORWARD,
+    Account,
+    Direction,
+    Drop,
+    Effects,
+    Hold,
+    Patience,
+    Refuse,
+)
+
+from .harness import Opened, Plane
+from .protocol import counted, frames, passing
+
+
+@dataclass
+class Refusing:
+    """One account of a pair: `may_wait` frames are held, the others refused by their numbers."""
+
+    pair: Opened
+    may_wait: int = 2
+    account: Account = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.account = self.pair.session.account(1)
+        self.account.patience = Patience(1.0, 1.0)
+        self.account.hold()
+        self.pair.session.answer = self._answer
+
+    def _answer(self, direction: Direction, frame: bytes) -> Effects:
+        if frame[4] != counted(0)[4]:
+            return FORWARD
+        if frame[5] != 1:
+            return DROP
+        if self.may_wait:
+            self.may_wait -= 1
+            return (Hold(self.account),)
+        return (Drop(), Refuse(self.account, refused(frame[6:])))
+
+
+def refused(number: bytes) -> bytes:
+    return passing(b"refused " + number)
+
+
+def one(number: int) -> bytes:
+    return counted(1, b"%d" % number)
+
+
+@pytest.fixture
+def refusing(pair: Opened) -> Refusing:
+    return Refusing(pair)
+
+
+def sends(plane: Plane, pair: Opened, *numbers: int) -> None:
+    pair.client.say(b"".join(map(one, numbers)))
+    plane.turn()
+
+
+def acknowledges(plane: Plane, pair: Opened, account: Account, count: int) -> None:
+    """The broker's receipts come, which the scanner counts."""
+    account.receipts += count
+    pair.broker.say(passing(b"receipt"))
+    plane.turn()
+
+
+def answers(pair: Opened) -> list[bytes]:
+    return [frame for frame in frames(pair.client.hear()) if b"refused" in frame]
+
+
+def test_a_refusal_comes_behind_the_receipts_of_what_was_sent_before(
+    plane: Plane, pair: Opened, refusing: Refusing
+) -> None:
+    sends(plane, pair, 0, 1, 2, 3)
+    assert answers(pair) == []
+    plane.reactor.grant(refusing.account, 2, 1 << 20)
+    assert frames(pair.broker.hear()) == [one(0), one(1)]
+    acknowledges(plane, pair, refusing.account, 1)
+    assert answers(pair) == []
+    acknowledges(plane, pair, refusing.account, 1)
+    assert answers(pair) == [refused(b"2"), refused(b"3")]
+    assert plane.memory.used == refusing.account.queued == 0
+    assert not plane.reactor.holding
+
+
+def test_nothing_overtakes_a_refusal_though_there_is_allowance(
+    plane: Plane, pair: Opened, refusing: Refusing
+) -> None:
+    sends(plane, pair, 0, 1, 2)
+    refusing.may_wait = 1
+    sends(plane, pair, 3)
+    plane.reactor.grant(refusing.account, 5, 1 << 20)
+    assert frames(pair.broker.hear()) == [one(0), one(1)]
+    assert refusing.account.held
+    plane.reactor.grant(refusing.account, 1, 0)
+    acknowledges(plane, pair, refusing.account, 2)
+    assert answers(pair) == [refused(b"2")]
+    assert frames(pair.broker.hear()) == [one(0), one(1), one(3)]
+    assert refusing.account.messages_ceiling - refusing.account.messages == 3
+    assert not plane.reactor.holding
+
+
+def test_frames_that_may_be_refused_are_decided_one_by_one(
+    plane: Plane, pair: Opened, refusing: Refusing
+) -> None:
+    sends(plane, pair, *range(6))
+    assert len(pair.session.decided) == 6
+
+
+def test_others_go_on_while_a_refusal_waits(plane: Plane, pair: Opened, refusing: Refusing) -> None:
+    pair.session.account(2)
+    sends(plane, pair, 0, 1, 2)
+    pair.client.say(counted(2, b"free"))
+    plane.turn()
+    assert pair.broker.hear() == counted(2, b"free")
+
+
+def test_a_refusal_waits_for_a_border(plane: Plane, pair: Opened, refusing: Refusing) -> None:
+    refusing.may_wait = 1
+    sends(plane, pair, 0, 1)
+    refusing.may_wait = 1
+    sends(plane, pair, 2)
+    plane.reactor.grant(refusing.account, 2, 1 << 20)
+    long = passing(b"l" * 50)
+    pair.client.say(long[:20])
+    plane.turn()
+    acknowledges(plane, pair, refusing.account, 1)
+    assert pair.broker.hear() == one(0) + long[:20]
+    pair.client.say(long[20:])
+    plane.turn()
+    assert pair.broker.hear() == one(0) + long + one(2)
+    assert answers(pair) == [refused(b"1")]
+
+
+def test_a_pair_that_ends_refuses_nobody(plane: Plane, pair: Opened, refusing: Refusing) -> None:
+    sends(plane, pair, 0, 1, 2)
+    pair.client.close()
+    plane.turn()
+    assert plane.memory.used == 0
+    assert not plane.reactor.holding

@@ -1,0 +1,210 @@
+"""Other rules are put in force while producers are open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.plane.deadlines import Deadlines
+from gateway.policy.keys import Key
+from gateway.policy.matching import RuleSet
+from gateway.policy.rules import Dimension, Rule
+from gateway.shaper import Shaper
+from gateway.wire.contract import ENDLESS, Account, Action, Principal
+from gateway.wire.gate import Ask
+from gateway.wire.pulsar.topics import named
+from tests.support.examples import examples
+from tests.unit.reload.samples import rule
+
+
+class Plane:
+    """As much of a reactor as a shaper sees. What is granted, the account has."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.deadlines = Deadlines(lambda: None)
+        self.grant: Callable[[Account, int, int], None] = Account.grant
+
+    def clock(self) -> float:
+        return self.now
+
+
+class Client:
+    """`host` of all clients; connections are numbered."""
+
+    id = 1
+    host = "10.1.2.3"
+
+
+class House:
+    """A shaper, and producers that send frames of one message."""
+
+    def __init__(self, *rules: Rule) -> None:
+        self.plane = Plane()
+        self.shaper = Shaper(RuleSet.compile(rules), self.plane)  # type: ignore[arg-type]
+
+    def opens(self, tenant: str = "acme") -> Account:
+        topic = named(f"persistent://{tenant}/web/orders")
+        assert topic is not None
+        account = Account(topic.whole, Action.PRODUCE)
+        principal = Principal("app", verified=True)
+        ask = Ask(Action.PRODUCE, topic.whole, topic, principal, Client())
+        self.shaper.admit(account, ask, "clients")
+        return account
+
+    def sends(self, account: Account) -> bool:
+        """Answer whether one frame passed at once; if not, it is not kept."""
+        if account.held and not self.shaper.wants(account):
+            return False
+        account.messages += 1
+        account.bytes += 100
+        return True
+
+    def floods(self, account: Account) -> int:
+        """Answer how many passed until it was held."""
+        return next(number for number in range(10_000) if not self.sends(account))
+
+    def adopts(self, *rules: Rule) -> None:
+        for _ in self.shaper.adopt(RuleSet.compile(rules)):
+            pass
+
+    def runs(self, seconds: float) -> None:
+        """The plane's timers do what is due."""
+        end = self.plane.now + seconds
+        while (head := self.plane.deadlines.head) is not None and head <= end:
+            self.plane.now = max(self.plane.now, head)
+            self.plane.deadlines.expire(self.plane.now)
+        self.plane.now = end
+
+
+def test_an_open_producer_has_its_new_limit_at_once() -> None:
+    house = House()
+    account = house.opens()
+    assert house.sends(account)
+    assert account.messages_ceiling == ENDLESS
+    house.adopts(rule("all", "10/s"))
+    assert house.floods(account) == 2  # a tenth of a second, and one
+
+
+def test_a_lease_of_before_does_not_last() -> None:
+    house = House(rule("all", "1000000/s"))
+    account = house.opens()
+    assert house.sends(account)
+    assert account.messages_ceiling > account.messages
+    house.adopts(rule("all", "10/s"))
+    assert account.held
+    assert house.floods(account) <= 2
+
+
+def test_a_producer_that_opens_meanwhile_has_the_new_rules() -> None:
+    house = House()
+    accounts = [house.opens() for _ in range(3)]
+    steps = house.shaper.adopt(RuleSet.compile([rule("all", "10/s")]))
+    next(steps)
+    newcomer = house.opens()
+    assert [it.held for it in (*accounts, newcomer)] == [True, False, False, True]
+    assert len(list(steps)) == 2, "who is new is not looked at again"
+    assert all(it.held for it in accounts)
+
+
+def test_a_producer_that_closes_meanwhile_is_left_out() -> None:
+    house = House()
+    accounts = [house.opens() for _ in range(2)]
+    steps = house.shaper.adopt(RuleSet.compile([rule("all", "10/s")]))
+    next(steps)
+    house.shaper.release(accounts[1])
+    list(steps)
+    assert [it.held for it in accounts] == [True, False]
+
+
+def test_what_is_owed_to_a_rule_that_stays_is_owed_on() -> None:
+    house = House(rule("stays", "10/s"))
+    account = house.opens()
+    assert house.sends(account)
+    account.messages += 40  # a batch: four seconds
+    assert not house.sends(account)
+    house.adopts(rule("stays", "10/s"), rule("another", "100000/s"))
+    house.runs(3.9)
+    assert account.messages_ceiling <= account.messages
+    house.runs(0.5)
+    assert not account.held
+
+
+def test_who_waits_for_a_rule_that_goes_is_free() -> None:
+    house = House(rule("goes", "1/h"))
+    account = house.opens()
+    house.floods(account)
+    assert account.held
+    house.adopts()
+    house.runs(0.1)
+    assert account.messages_ceiling == account.bytes_ceiling == ENDLESS
+
+
+def test_who_waits_for_a_rule_that_becomes_faster_goes_on_sooner() -> None:
+    house = House(rule("all", "1/h"))
+    account = house.opens()
+    house.floods(account)
+    house.adopts(rule("all", "1000/s"))
+    house.runs(0.1)
+    assert not account.held
+
+
+def test_limits_that_nobody_is_under_any_more_are_forgotten() -> None:
+    house = House(rule("goes", "10/s", per="tenant"))
+    accounts = [house.opens(f"t-{number}") for number in range(10)]
+    assert all(house.sends(it) for it in accounts)
+    house.adopts(rule("new", "10/s"))
+    house.runs(60)
+    house.opens()
+    assert [it.applied.key for it in house.shaper.shaping.limiter.limits()] == [
+        Key("new", Dimension.PUBLISH_MESSAGES, ())
+    ]
+
+
+# -- whatever happens meanwhile ------------------------------------------------------------------
+
+STAYS, RATE = rule("stays", "100/s"), 100
+ANOTHER = [rule("another", "50/s", per="tenant"), rule("another", "200/s", mode="shadow")]
+
+ACTIONS = st.one_of(
+    st.tuples(st.just("sends"), st.integers(0, 5), st.integers(1, 30)),
+    st.tuples(st.just("runs"), st.sampled_from([0.001, 0.02, 0.3, 2.0]), st.just(0)),
+    st.tuples(st.just("reloads"), st.integers(0, 2), st.just(0)),
+    st.tuples(st.just("steps"), st.integers(1, 3), st.just(0)),
+    st.tuples(st.just("opens"), st.integers(0, 5), st.just(0)),
+)
+
+
+@examples(300)
+@given(st.lists(ACTIONS, max_size=60))
+def test_a_reload_gives_nobody_more_than_a_rule_that_stays_allows(
+    actions: list[tuple[str, Any, int]],
+) -> None:
+    """In the middle of one reload, too, and when producers close and open."""
+    house = House(STAYS)
+    accounts = [house.opens(f"t-{number}") for number in range(6)]
+    began, passed = house.plane.now, 0
+    steps: Iterator[None] = iter(())
+    for action, which, many in actions:
+        match action:
+            case "sends":
+                passed += sum(house.sends(accounts[which]) for _ in range(many))
+            case "runs":
+                house.runs(which)
+            case "reloads":
+                list(steps)
+                steps = house.shaper.adopt(RuleSet.compile([STAYS, *ANOTHER[which : which + 1]]))
+            case "steps":
+                list(islice(steps, which))
+            case "opens":
+                house.shaper.release(accounts[which])
+                accounts[which] = house.opens(f"t-{which}")
+    assert passed <= 1 + RATE * (0.1 + house.plane.now - began) + 1e-6
+    list(steps)
+    house.adopts()
+    house.runs(1)
+    assert all(account.messages_ceiling == ENDLESS for account in accounts)

@@ -1,0 +1,274 @@
+"""When rules are read again, and what becomes of what was read."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator, MutableMapping, Sequence
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+import trio
+import trio.testing
+from structlog.testing import capture_logs
+
+from gateway.figures import ReloadFigures
+from gateway.policy.matching import RuleSet
+from gateway.policy.rules import Rule
+from gateway.reload import reloader
+from gateway.reload.files import Sign
+from gateway.reload.reading import Refused
+from gateway.reload.reloader import Reloader, sliced
+from tests.unit.reload.samples import rule, written
+
+OLD, SAME = rule("old"), rule("same")
+SIGNS: list[Sign] = [(Path("a"),), (Path("b"),), (Path("c"),)]
+
+Lines = Sequence[MutableMapping[str, Any]]
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    """What is logged."""
+    structlog.reset_defaults()
+    with capture_logs() as captured:
+        yield captured
+
+
+class Scene:
+    """A reloader whose reader says what the test wants."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.says: bytes | Refused = written(OLD, SAME)
+        self.reads = 0
+        self.was_asked = trio.Event()
+        self.may_read = trio.Event()
+        self.may_read.set()
+        self.adopted: list[RuleSet] = []
+        self.figures = ReloadFigures(loaded_at=0)
+        self.before = RuleSet.compile([OLD, SAME])
+        seen = frozenset(SIGNS[:1])
+        self.reloader = Reloader([], self.before, self._adopt, self.figures, seen)
+        monkeypatch.setattr(reloader, "read", self._read)
+        monkeypatch.setattr(reloader, "signs", lambda _: SIGNS[:1])
+
+    def shows(self, monkeypatch: pytest.MonkeyPatch, *signs: Sign) -> None:
+        """The signs of the files, at one look after the other; the last ones stay."""
+        began = trio.current_time()
+
+        def seen(_: object) -> list[Sign]:
+            look = round((trio.current_time() - began) / reloader.LOOK) - 1
+            return [signs[min(max(look, 0), len(signs) - 1)]]
+
+        monkeypatch.setattr(reloader, "signs", seen)
+
+    async def _read(self, _: object) -> bytes | Refused:
+        self.reads += 1
+        self.was_asked.set()
+        await self.may_read.wait()
+        return self.says
+
+    def _adopt(self, rules: RuleSet) -> Iterator[None]:
+        self.adopted.append(rules)
+        yield
+
+    @asynccontextmanager
+    async def runs(self) -> AsyncIterator[None]:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.reloader.run)
+            yield
+            nursery.cancel_scope.cancel()
+
+    async def reloads(self, *rules: Rule) -> None:
+        """Once, to the end."""
+        self.says = written(*rules)
+        async with self.runs():
+            self.reloader.ask()
+            await trio.testing.wait_all_tasks_blocked()
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch, lines: Lines) -> Scene:
+    return Scene(monkeypatch)
+
+
+# -- what becomes of it ------------------------------------------------------------------------
+
+
+async def test_what_was_read_is_put_in_force_and_told(scene: Scene, lines: Lines) -> None:
+    await scene.reloads(SAME, rule("new"), rule("newer"))
+    (found,) = scene.adopted
+    assert [found.rule(it) for it in ("old", "same", "new")] == [None, SAME, rule("new")]
+    (line,) = lines
+    told = {"generation": 2, "rules": 3, "added": 2, "removed": 1, "changed": 0}
+    assert line["event"] == "rules_loaded"
+    assert line.items() >= told.items()
+    assert (scene.figures.generation, scene.figures.loaded, scene.figures.refused) == (2, 1, 0)
+    assert scene.figures.loaded_at > 0
+
+
+async def test_each_reload_is_compared_to_the_one_before(scene: Scene, lines: Lines) -> None:
+    await scene.reloads(OLD, rule("same", "5/s"))
+    await scene.reloads(OLD, rule("same", "5/s"), rule("new"))
+    told = [(it["added"], it["removed"], it["changed"]) for it in lines]
+    assert told == [(0, 0, 1), (1, 0, 0)]
+
+
+async def test_rules_that_are_the_same_stay_in_force(scene: Scene, lines: Lines) -> None:
+    await scene.reloads(SAME, OLD)
+    assert scene.adopted == []
+    assert (scene.figures.generation, scene.figures.loaded) == (1, 1)
+    assert [it["event"] for it in lines] == ["rules_loaded"]
+
+
+async def test_a_refusal_changes_nothing_and_tells_every_mistake(
+    scene: Scene, lines: Lines
+) -> None:
+    scene.says = Refused(("a.yaml:1: one", "a.yaml:2: another"))
+    async with scene.runs():
+        scene.reloader.ask()
+        await trio.testing.wait_all_tasks_blocked()
+    assert scene.adopted == []
+    assert (scene.figures.generation, scene.figures.loaded, scene.figures.refused) == (1, 0, 1)
+    (line,) = lines
+    assert (line["event"], line["log_level"]) == ("rules_refused", "error")
+    assert line["mistakes"] == ("a.yaml:1: one", "a.yaml:2: another")
+
+
+async def test_a_bug_is_told_and_the_next_reload_is_served(scene: Scene, lines: Lines) -> None:
+    scene.says = written(OLD, rule("new"))[:-1]
+    async with scene.runs():
+        scene.reloader.ask()
+        await trio.testing.wait_all_tasks_blocked()
+        assert scene.adopted == []
+        scene.says = written(OLD)
+        scene.reloader.ask()
+        await trio.testing.wait_all_tasks_blocked()
+    assert [it["event"] for it in lines] == ["rules_not_reloaded", "rules_loaded"]
+    assert (scene.figures.loaded, scene.figures.refused) == (1, 1)
+
+
+async def test_the_rules_before_are_let_go_of(scene: Scene) -> None:
+    await scene.reloads(SAME)
+    assert len(scene.before) == 0
+    assert len(scene.adopted[0]) == 1
+
+
+# -- when ----------------------------------------------------------------------------------------
+
+
+async def test_one_reload_comes_after_the_other(scene: Scene) -> None:
+    """However often it was asked for meanwhile."""
+    scene.may_read = trio.Event()
+    async with scene.runs():
+        scene.reloader.ask()
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(3):
+            scene.reloader.ask()
+        await trio.testing.wait_all_tasks_blocked()
+        assert scene.reads == 1
+        scene.may_read.set()
+        await trio.testing.wait_all_tasks_blocked()
+    assert scene.reads == 2
+
+
+async def test_a_signal_asks_for_a_reload(scene: Scene) -> None:
+    async with scene.runs():
+        os.kill(os.getpid(), signal.SIGHUP)
+        await scene.was_asked.wait()
+    assert scene.reads == 1
+
+
+async def test_a_signal_in_the_last_moment_is_nobodys(scene: Scene) -> None:
+    """It would be delivered anew, and end the process."""
+    taken: list[int] = []
+    before = signal.signal(signal.SIGHUP, lambda *_: taken.append(1))
+    try:
+        async with scene.runs():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert taken == []
+
+
+@pytest.mark.parametrize(
+    ("looks", "reads"),
+    [
+        pytest.param([0, 0, 0, 0], 0, id="nobody touches them"),
+        pytest.param([1, 1, 1, 1], 1, id="they are others"),
+        pytest.param([0, 1, 2, 2], 1, id="somebody was still writing"),
+        pytest.param([1, 0, 0, 0], 0, id="they are as they were"),
+        pytest.param([1, 2, 1, 2], 0, id="somebody goes on writing"),
+        pytest.param([1, 1, 2, 2], 2, id="they are others twice"),
+    ],
+)
+async def test_files_that_are_others_are_read(
+    scene: Scene,
+    monkeypatch: pytest.MonkeyPatch,
+    autojump_clock: trio.testing.MockClock,
+    looks: list[int],
+    reads: int,
+) -> None:
+    """Once two looks saw the same."""
+    scene.shows(monkeypatch, *(SIGNS[it] for it in looks))
+    async with scene.runs():
+        await trio.sleep((len(looks) + 0.5) * reloader.LOOK)
+    assert scene.reads == reads
+
+
+async def test_what_a_signal_had_read_is_not_read_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    scene.shows(monkeypatch, SIGNS[1])
+    async with scene.runs():
+        scene.reloader.ask()
+        await trio.sleep(5.5 * reloader.LOOK)
+    assert scene.reads == 1
+
+
+@pytest.mark.parametrize(("passes", "reads"), [(True, 3), (False, 1)])
+async def test_what_is_not_the_files_fault_is_tried_again(
+    scene: Scene, autojump_clock: trio.testing.MockClock, passes: bool, reads: int
+) -> None:
+    scene.says = Refused(("why",), passes)
+    async with scene.runs():
+        scene.reloader.ask()
+        await trio.sleep(2.5 * reloader.AGAIN)
+        scene.says = written(OLD, SAME)
+        await trio.sleep(5 * reloader.AGAIN)
+    assert scene.reads == reads + passes
+
+
+# -- slices --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [0.0001, 0.0005, 0.01])
+async def test_others_have_their_turn_after_each_slice(
+    monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    """Of steps that take so many seconds; two may follow each other, as trio chooses."""
+    now = 0.0
+    turns = [now]
+
+    def work() -> Iterator[int]:
+        nonlocal now
+        for number in range(100):
+            now += step
+            yield number
+
+    async def another() -> None:
+        while True:
+            turns.append(now)
+            await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr("gateway.reload.reloader.time.monotonic", lambda: now)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(another)
+        assert await sliced(work()) == list(range(100))
+        turns.append(now)
+        nursery.cancel_scope.cancel()
+    assert max(late - early for early, late in pairwise(turns)) <= 2 * (reloader.SLICE + step)
