@@ -320,11 +320,12 @@ class World(RuleBasedStateMachine):
             for party in self._parties(State.CLOSED):
                 self.client.open(party)
             dispatched = [broker.dispatch(id) for broker, id in self._consumers()]
-            if not any(dispatched) and not self._moves() and not self._is_under_way():
+            if not any(dispatched) and not self._moves() and not self._is_busy():
                 return
         raise AssertionError("it never settles")
 
-    def _is_under_way(self) -> bool:
+    def _is_busy(self) -> bool:
+        """Something that was begun is not at its end."""
         links = [connection.link for connection in self.connections]
         return any(link.stops or link.is_resetting for link in links)
 

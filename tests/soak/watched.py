@@ -89,8 +89,10 @@ class Steps(trio.abc.Instrument):
         self._began = time.thread_time()
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        if self._began is not None:
-            self.longest = max(self.longest, 1000 * (time.thread_time() - self._began))
+        began = self._began  # a signal may begin anew between any two lines
+        took = 0.0 if began is None else 1000 * (time.thread_time() - began)
+        if self._began is began:
+            self.longest = max(self.longest, took)
 
     def begin_anew(self) -> None:
         """What the step that is under way takes does not count: it tells of the others."""
