@@ -270,6 +270,15 @@ def test_a_lookup_that_would_wait_too_long_may_be_tried_on_the_same_connection(
     assert play.gate.outcomes == {LookupOutcome.REFUSED: 1}
 
 
+def test_a_go_client_is_refused_by_an_error_after_which_it_asks_again() -> None:
+    play = Paced(version="Pulsar-Go-0.19.0")
+    play.gate.delay = TOO_OFTEN
+    for asked in (lookup(3), partitions(3)):
+        play.client(asked).refuses(error(3, ServerError.ServiceNotReady, TOO_OFTEN.text))
+    play.gate.delay = 0.0
+    play.client(lookup(3)).forwards()
+
+
 def test_rules_that_come_later_hold_for_open_pairs() -> None:
     play = Play(limited=True)
     play.client(partitions(3)).forwards()

@@ -108,7 +108,7 @@ def test_consumers_that_would_wait_too_long_are_tried_again(
 def test_a_consumer_that_is_refused_when_it_comes_back_is_not_lost(
     connect: Connect, limited: Limited, brokers: Brokers
 ) -> None:
-    route = limited("consumer_creations: 8/m", "burst: 1")
+    route = limited("consumer_creations: 6/m", "burst: 1")
     client, topic = connect(route.url), fresh_topic()
     consumer = client.subscribe(topic, "s")
     brokers.unload(topic)
@@ -120,7 +120,7 @@ def test_a_consumer_that_is_refused_when_it_comes_back_is_not_lost(
 def test_a_producer_that_is_refused_when_it_comes_back_loses_nothing(
     connect: Connect, limited: Limited, brokers: Brokers
 ) -> None:
-    route = limited("producer_creations: 8/m", "burst: 1")
+    route = limited("producer_creations: 6/m", "burst: 1")
     topic = fresh_topic()
     client = connect(route.url)
     consumer = client.subscribe(topic, "s")
@@ -197,8 +197,8 @@ def test_other_clients_wait(
 def test_other_clients_try_again(
     program: Program, limited: Limited, partitioned: Callable[[int], str], logs: Path, limit: str
 ) -> None:
-    if program.name == "go":
-        pytest.skip("its calls fail when they are refused, whatever the error is")
+    if program.name == "go" and "lookups" not in limit:
+        pytest.skip("what it opens fails where it is refused, whatever the error is")
     route = limited(limit, "burst: 1")
     exchange(program, route, partitioned(PARTITIONS), logs, limit)
     assert figure(route, "refused_total") > 0
@@ -208,7 +208,7 @@ def test_other_clients_try_again(
 def test_other_clients_that_are_refused_when_they_come_back_lose_nothing(
     program: Program, limited: Limited, brokers: Brokers, logs: Path
 ) -> None:
-    route = limited("producer_creations: 8/m, consumer_creations: 8/m", "burst: 1s")
+    route = limited("producer_creations: 6/m, consumer_creations: 6/m", "burst: 1s")
     topic, numbers = fresh_topic(), set(range(200))
     with (
         program.consuming(route.url, topic, "s", len(numbers), logs / "consumer.log") as consumer,

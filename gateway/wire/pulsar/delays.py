@@ -106,8 +106,9 @@ class Delays:
             self._listener.gate.looked_up(LookupOutcome.REFUSED)
         if kind in (Kind.PRODUCER, Kind.SUBSCRIBE):
             return refused(*about.party, about.request_id, denial)
-        told = _REFUSALS.get(kind, error)(about.request_id, denial)
-        return (Drop(), Inject(Direction.TO_CLIENT, told))
+        version = str(self._client.connect.client_version)
+        no = error if version.startswith(_BY_ERROR) else _REFUSALS.get(kind, error)
+        return (Drop(), Inject(Direction.TO_CLIENT, no(about.request_id, denial)))
 
     def _put(self, party: Party, frame: bytes, until: float) -> Effects:
         queue = self._queues.setdefault(party, deque())
@@ -151,6 +152,10 @@ _REFUSALS: dict[int, Callable[[int, Denial], bytes]] = {
     Kind.PARTITIONED_METADATA: partitions_failed,
 }
 """How these are refused; all others by ERROR."""
+
+_BY_ERROR = ("Pulsar-Go-",)
+"""How the versions of clients begin that try a lookup again after an ERROR, and not after the no of
+its own answer. The others do not know an ERROR in answer to a lookup."""
 
 
 def _producer(command: BaseCommand) -> _About:
