@@ -163,14 +163,14 @@ def _summary(trial: Trial) -> str:
 
 # -- with loads of their own ---------------------------------------------------------------------
 
-Measure = Callable[[Path, bool], list[Trial]]
+Measure = Callable[[Path, bool], Iterator[Trial]]
 
 
-def _cost(folder: Path, short: bool) -> list[Trial]:
+def _cost(folder: Path, short: bool) -> Iterator[Trial]:
     return cost.measure(folder, BUILD, short=short)
 
 
-def _many(folder: Path, short: bool) -> list[Trial]:
+def _many(folder: Path, short: bool) -> Iterator[Trial]:
     return many.measure(folder, short=short)
 
 

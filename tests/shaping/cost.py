@@ -1,5 +1,6 @@
 """CPU of the gateway per frame, under limits that nobody is above, against none."""
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,17 +30,19 @@ ROWS = (
 )
 
 
-def measure(folder: Path, build_folder: Path, *, short: bool) -> list[Trial]:
+def measure(folder: Path, build_folder: Path, *, short: bool) -> Iterator[Trial]:
     """A trial for each kind of load, with the cost under each number of rules."""
     (port,) = free_ports(HOST, 1)
     generator = Generator(build(build_folder), f"{HOST}:{port}")
-    rounds, seconds = (1, 0.3) if short else (5, 1.0)
-    bench = Bench(generator, Cores.of_this_process(), rounds, seconds, 0)
+    rounds, seconds, patience = (1, 0.3, 0.0) if short else (5, 1.0, 60.0)
+    cores = Cores.of_this_process()
+    bench = Bench(generator, cores, rounds, seconds, connections=0, patience=patience)
     recipes = [_ruled(folder / str(count), generator.listen, count) for count in COUNTS]
     with ExitStack() as stack:
         proxies = [stack.enter_context(running(recipe, bench.cores)) for recipe in recipes]
         bench.settle(proxies)
-        return [_trial(bench, row, proxies) for row in ROWS]
+        for row in ROWS:
+            yield _trial(bench, row, proxies)
 
 
 def _trial(bench: Bench, row: Row, proxies: list[Proxy]) -> Trial:

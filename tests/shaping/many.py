@@ -1,7 +1,7 @@
 """Many limits at once: what each of them costs in memory, beside the producer that it is for."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
@@ -23,7 +23,7 @@ SENT = 3
 REST = 1.0
 
 
-def measure(folder: Path, *, short: bool) -> list[Trial]:
+def measure(folder: Path, *, short: bool) -> Iterator[Trial]:
     """Each producer has a topic, so a limit, of its own."""
     count = 500 if short else 10_000
     broker = Sandbox(folder)
@@ -35,7 +35,7 @@ def measure(folder: Path, *, short: bool) -> list[Trial]:
         broker.stop()
     at = datetime.now(UTC).isoformat(timespec="seconds")
     facts = {"limits": count, "producer": without, "limited": under, "limit": under - without}
-    return [Trial("limits", f"{count} limits", "python", "gateway", at, facts=facts)]
+    yield Trial("limits", f"{count} limits", "python", "gateway", at, facts=facts)
 
 
 PLAIN = Plan()
