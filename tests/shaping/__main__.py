@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -23,14 +23,14 @@ from tests.real.artifacts import Artifacts
 from tests.real.brokers.jars import FetchError, MissingToolError, pulsar_jars
 from tests.real.brokers.standalone import Standalone, StartError
 
-from . import cost, many, picture, table
+from . import cost, many, picture, table, transactions
 from .parts import PARTS, Act
 from .play import Setting, play
 from .results import Trial, append, read
 from .scenarios import Scenario
 
 BUILD = Path(__file__).resolve().parents[2] / "build" / "shaping"
-ORDER = ("accuracy", "low", "neighbour", "fairness", "cost", "limits", "calm")
+ORDER = ("accuracy", "low", "neighbour", "fairness", "cost", "limits", "calm", "transactions")
 EXTRA = {"topicLevelPoliciesEnabled": "false"}
 """A topic of a new namespace need not wait for its policies' own topic."""
 
@@ -81,15 +81,10 @@ def _show(options: argparse.Namespace) -> None:
 def _run(options: argparse.Namespace) -> None:
     descriptors()
     artifacts = Artifacts()
-    parts = options.only or ORDER
     try:
-        played = [part for part in ORDER if part in parts and part in PARTS and part != "calm"]
-        _play(options, artifacts, played)
-        for part, measure in OTHERS.items():
-            if part in parts:
-                _measure(part, measure, options, artifacts)
-        if "calm" in parts:
-            _play(options, artifacts, ["calm"])
+        for part in ORDER:
+            if part in (options.only or ORDER):
+                (_play if part in PARTS else _measure)(part, options, artifacts)
     finally:
         _say(f"logs: {artifacts.keep()}")
         artifacts.discard()
@@ -98,8 +93,8 @@ def _run(options: argparse.Namespace) -> None:
 # -- with a broker -------------------------------------------------------------------------------
 
 
-def _play(options: argparse.Namespace, artifacts: Artifacts, parts: Sequence[str]) -> None:
-    acts = [act for part in parts for act in PARTS[part](short=options.short)]
+def _play(part: str, options: argparse.Namespace, artifacts: Artifacts) -> None:
+    acts = PARTS[part](short=options.short)
     chosen = [tuple(it for it in act if _is_chosen(it, options)) for act in acts]
     if not any(chosen):
         return
@@ -163,26 +158,13 @@ def _summary(trial: Trial) -> str:
 
 # -- with loads of their own ---------------------------------------------------------------------
 
-Measure = Callable[[Path, bool], Iterator[Trial]]
+OTHERS = {"cost": cost.measure, "limits": many.measure, "transactions": transactions.measure}
 
 
-def _cost(folder: Path, short: bool) -> Iterator[Trial]:
-    return cost.measure(folder, BUILD, short=short)
-
-
-def _many(folder: Path, short: bool) -> Iterator[Trial]:
-    return many.measure(folder, short=short)
-
-
-OTHERS: dict[str, Measure] = {"cost": _cost, "limits": _many}
-
-
-def _measure(
-    part: str, measure: Measure, options: argparse.Namespace, artifacts: Artifacts
-) -> None:
-    for trial in measure(artifacts.directory(part), options.short):
+def _measure(part: str, options: argparse.Namespace, artifacts: Artifacts) -> None:
+    for trial in OTHERS[part](artifacts.directory(part), _say, short=options.short):
         append(trial, options.results)
-        _say(f"{trial.part}, {trial.name}: {dict(trial.facts)}")
+        _say(f"{trial.part}, {trial.name}, {trial.client}: {dict(trial.facts)}")
 
 
 def _say(text: str) -> None:

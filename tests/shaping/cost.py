@@ -15,10 +15,12 @@ from tests.bench.machine import Cores, Interpreter
 from tests.bench.proxies import HOST, Proxy, Recipe, gateway, running
 from tests.bench.rounds import Bench
 from tests.bench.rows import Row
+from tests.real.brokers.jars import Say
 from tests.real.brokers.ports import free_ports
 
 from .results import Trial
 
+BUILD = Path(__file__).resolve().parents[2] / "build" / "bench"
 COUNTS = (0, 1, 10, 1000)
 """Rules that match."""
 RATE = 10_000_000
@@ -30,10 +32,10 @@ ROWS = (
 )
 
 
-def measure(folder: Path, build_folder: Path, *, short: bool) -> Iterator[Trial]:
+def measure(folder: Path, _say: Say, *, short: bool) -> Iterator[Trial]:
     """A trial for each kind of load, with the cost under each number of rules."""
     (port,) = free_ports(HOST, 1)
-    generator = Generator(build(build_folder), f"{HOST}:{port}")
+    generator = Generator(build(BUILD), f"{HOST}:{port}")
     rounds, seconds, patience = (1, 0.3, 0.0) if short else (5, 1.0, 60.0)
     cores = Cores.of_this_process()
     bench = Bench(generator, cores, rounds, seconds, connections=0, patience=patience)

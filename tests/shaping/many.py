@@ -7,8 +7,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-import yaml
-
+from tests.real.brokers.jars import Say
 from tests.real.clients import close_client, open_client
 from tests.real.gateways import Gateway, Plan
 from tests.real.metrics import scrape, total
@@ -16,21 +15,21 @@ from tests.support.sandbox import Sandbox
 
 from .results import Trial
 from .scenarios import LIMITED, Limit
-from .ways import Ruled
+from .ways import ruled
 
 SENT = 3
 """Messages that each producer sends: with the last it has used up its lease, and asks again."""
 REST = 1.0
 
 
-def measure(folder: Path, *, short: bool) -> Iterator[Trial]:
+def measure(folder: Path, _say: Say, *, short: bool) -> Iterator[Trial]:
     """Each producer has a topic, so a limit, of its own."""
     count = 500 if short else 10_000
     broker = Sandbox(folder)
     broker.start()
     try:
         without = _memory(broker, PLAIN, folder / "without", count)
-        under = _memory(broker, _ruled(folder), folder / "under", count)
+        under = _memory(broker, ruled(folder, Limit(1000)), folder / "under", count)
     finally:
         broker.stop()
     at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -39,12 +38,6 @@ def measure(folder: Path, *, short: bool) -> Iterator[Trial]:
 
 
 PLAIN = Plan()
-
-
-def _ruled(folder: Path) -> Plan:
-    file = folder / "rules.yaml"
-    file.write_text(yaml.safe_dump({"version": 1, "rules": [dict(Limit(1000).rule)]}))
-    return Ruled(rules=file)
 
 
 def _memory(broker: Sandbox, plan: Plan, folder: Path, count: int) -> float:

@@ -34,12 +34,11 @@ class Limit:
     unit: Unit = Unit.MESSAGES
     action: str = "publish"
 
-    @property
-    def rule(self) -> Mapping[str, Any]:
+    def rule(self, topic: str = f"{LIMITED}*") -> dict[str, Any]:
         """As a gateway is told it."""
         value = f"{self.rate:.0f}/s" if self.unit is Unit.MESSAGES else f"{self.rate:.0f}B/s"
         limit = {self.action: {self.unit.value: value}}
-        return {"id": LIMITED, "match": {"topic": f"{LIMITED}*"}, "limit": limit, "per": "topic"}
+        return {"id": LIMITED, "match": {"topic": topic}, "limit": limit, "per": "topic"}
 
     @property
     def policy(self) -> Mapping[str, int]:

@@ -228,6 +228,15 @@ def _limits(trial: Trial) -> list[str]:
     return [f"{trial.facts['limits']:,}", *sizes]
 
 
+def transactions(trials: Trials) -> str:
+    names = ("moved", "missing", "doubled", "committed", "aborted", "failed", "longest")
+    rows = (
+        [it.client, amount(it.limit, it.unit), *(f"{it.facts[name]:,.6g}" for name in names)]
+        for it in trials
+    )
+    return table(["client", "limit", *names[:-1], "longest, s"], rows)
+
+
 TABLES: Mapping[str, Callable[[Trials], str]] = {
     "accuracy": accuracy,
     "low": low,
@@ -236,6 +245,7 @@ TABLES: Mapping[str, Callable[[Trials], str]] = {
     "cost": cost,
     "limits": limits,
     "calm": calm,
+    "transactions": transactions,
 }
 
 

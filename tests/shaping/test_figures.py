@@ -72,7 +72,7 @@ def test_what_is_stored_twice_or_out_of_order_is_found() -> None:
 
 
 def test_a_limit_is_told_to_gateways_and_brokers_alike() -> None:
-    assert Limit(10, Unit.BYTES).rule["limit"] == {"publish": {"bytes": "10B/s"}}
+    assert Limit(10, Unit.BYTES).rule()["limit"] == {"publish": {"bytes": "10B/s"}}
     assert list(Limit(10, Unit.BYTES).policy.values()) == [-1, 10]
     assert list(Limit(10).policy.values()) == [10, -1]
 

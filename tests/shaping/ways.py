@@ -13,7 +13,7 @@ from tests.bench.proxies import running
 from tests.real.brokers.admin import Admin
 from tests.real.gateways import Gateway, Plan, Settings, Upstream
 
-from .scenarios import Limit, Scenario, Way
+from .scenarios import LIMITED, Limit, Scenario, Way
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,19 @@ class Ruled(Plan):
         return super().settings(broker, port, admin_port) | {"rules": [str(self.rules)]}
 
 
-@contextmanager
-def limited(broker: Upstream, limit: Limit, folder: Path) -> Iterator[Gateway]:
-    """A gateway that holds to a limit."""
+def ruled(folder: Path, limit: Limit, topic: str = f"{LIMITED}*") -> Ruled:
+    """With one rule."""
     file = folder / "rules.yaml"
-    file.write_text(yaml.safe_dump({"version": 1, "rules": [dict(limit.rule)]}))
-    gateway = Gateway(broker, Ruled(rules=file), folder)
+    file.write_text(yaml.safe_dump({"version": 1, "rules": [limit.rule(topic)]}))
+    return Ruled(rules=file)
+
+
+@contextmanager
+def limited(
+    broker: Upstream, limit: Limit, folder: Path, topic: str = f"{LIMITED}*"
+) -> Iterator[Gateway]:
+    """A gateway that holds such topics to a limit, each."""
+    gateway = Gateway(broker, ruled(folder, limit, topic), folder)
     gateway.start()
     try:
         yield gateway
