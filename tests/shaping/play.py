@@ -1,5 +1,6 @@
 """One scenario, once: programs begin, it lasts its time, and what is known of it is gathered."""
 
+import os
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -68,6 +69,7 @@ def play(scenario: Scenario, setting: Setting) -> Trial:
         asdict(scenario.offer),
         scenario.programs,
         tuple(_flow(flow, topics, senders, window, scenario, setting) for flow in scenario.flows),
+        facts={"load": os.getloadavg()[0]},
         gateway=told,
         curve=_curve(scenario, senders.values(), topics) if scenario.curve else {},
     )
@@ -163,8 +165,9 @@ def _elapsed(streams: Collection[Stream]) -> float:
 
 
 def _told(gateway: Gateway, watch: Watch | None) -> dict[str, float]:
-    """What it says of itself: the most bytes that waited and those that still do, the memory it
-    had before and at most, connections before the end, CPU seconds for each frame that passed.
+    """What it says of itself: the most bytes that waited, those that still do, and in what part of
+    the time any did; the memory it had before and at most; connections that were accepted, and
+    ended before the load did; frames that passed, and CPU seconds.
     """
     looks = watch.looks if watch else []
     text = scrape(gateway.metrics_url)
@@ -173,6 +176,7 @@ def _told(gateway: Gateway, watch: Watch | None) -> dict[str, float]:
     return {
         "buffered": max((it.buffered for it in looks), default=0.0),
         "left": settled_total(gateway.metrics_url, 0.0, "gateway_buffered_bytes"),
+        "waiting": sum(it.buffered > 0 for it in looks[1:]) / max(1, len(looks) - 1),
         "memory before": looks[0].memory if looks else 0.0,
         "memory": max((it.memory for it in looks), default=0.0),
         "connections": looks[-1].accepted if looks else 0.0,
