@@ -8,8 +8,10 @@ import pulsar  # type: ignore[import-untyped, unused-ignore]
 from tests.real.clients import EARLIEST, Client, Consumer, close_client, open_client
 
 SUBSCRIPTION = "stored"
-SILENCE_MS = 1500
-"""After so long without a message all have come."""
+PATIENCE_MS = 5000
+"""What does not come within it is missing."""
+SILENCE_MS = 500
+"""How long is listened for more than is expected."""
 QUEUE = 10_000
 
 
@@ -43,13 +45,14 @@ def keep(url: str, topic: str) -> None:
     close_client(client)
 
 
-def read(url: str, topic: str) -> Stored:
-    """All that is there."""
+def read(url: str, topic: str, expected: int) -> Stored:
+    """All that is there; at least so many messages should be."""
     client = open_client(url)
     consumer, found = _subscribe(client, topic), Stored()
     try:
         while True:
-            found.note(consumer.receive(SILENCE_MS).data())
+            patience = PATIENCE_MS if found.count < expected else SILENCE_MS
+            found.note(consumer.receive(patience).data())
     except pulsar.Timeout:
         return found
     finally:
