@@ -71,7 +71,12 @@ func load(ctx context.Context, client pulsar.Client, asked options) (any, error)
 	for until := time.Now().Add(asked.patience); !all.isSettled() && time.Now().Before(until); {
 		time.Sleep(10 * time.Millisecond)
 	}
-	return map[string]bool{"loaded": true}, all.write(asked.file)
+	if err := all.write(asked.file); err != nil {
+		return nil, err
+	}
+	say(map[string]bool{"loaded": true})
+	os.Exit(0) // a client that has messages to send would not close soon
+	return nil, nil
 }
 
 func loaded(client pulsar.Client, topic string, asked options) (pulsar.Producer, error) {
