@@ -18,7 +18,7 @@ class Way(StrEnum):
 
     GATEWAY = "gateway"
     BROKER = "broker"
-    PROXY = "broker, by its proxy"
+    PROXY = "broker behind its proxy"
 
 
 class Unit(StrEnum):

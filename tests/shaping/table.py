@@ -81,8 +81,12 @@ COLUMNS = (
 
 
 def accuracy(trials: Trials) -> str:
-    head = ["limit", "offered", *(f"{client}, {way}" for client, way in COLUMNS)]
+    head = ["limit", "offered", *(_column(client, way) for client, way in COLUMNS)]
     return table(head, _accuracy(trials)) + "\n\n" + _whole(trials)
+
+
+def _column(client: str, way: Way) -> str:
+    return client if way is Way.GATEWAY else f"{way} ({client})"
 
 
 def _accuracy(trials: Trials) -> Iterator[list[str]]:
