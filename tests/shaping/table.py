@@ -128,7 +128,15 @@ def _whole(trials: Trials) -> str:
 
 def low(trials: Trials) -> str:
     groups = _grouped(trials, lambda it: (it.client, it.limit))
-    head = ["client", "limit", "acknowledged", "off by", "failed", "longest wait", "stored twice"]
+    head = [
+        "client",
+        "limit",
+        "acknowledged",
+        "off by",
+        "failed",
+        "longest wait",
+        "missing, doubled",
+    ]
     return table(head, (_low(group) for _, group in sorted(groups.items(), key=str)))
 
 
@@ -142,8 +150,13 @@ def _low(group: Trials) -> list[str]:
         f"{100 * deviation(trial):+.2f} %",
         _errors([trial]),
         f"{flow.waits.longest:.1f} s",
-        str(flow.doubled),
+        _kept(flow),
     ]
+
+
+def _kept(flow: Passed) -> str:
+    """What was lost and stored twice, where that is known."""
+    return NOTHING if flow.stored is None else f"{flow.missing}, {flow.doubled}"
 
 
 def _errors(trials: Trials) -> str:
@@ -202,7 +215,7 @@ def calm(trials: Trials) -> str:
     groups = _grouped(trials, lambda it: (it.client, it.name, it.limit, it.way))
     head = [
         *("client", "how", "limit", "by", "acknowledged", "off by", "failed", "longest wait"),
-        *("stored twice", "connections lost", "memory", "held"),
+        *("missing, doubled", "connections lost", "memory", "held"),
     ]
     return table(head, (_calm(group) for _, group in sorted(groups.items(), key=str)))
 
@@ -214,7 +227,7 @@ def _calm(group: Trials) -> list[str]:
     return [
         *(trial.client, trial.name, amount(trial.limit, trial.unit), trial.way),
         *(f"{flow.passed:.2f}/s", f"{100 * deviation(trial):+.2f} %", _errors([trial])),
-        *(f"{flow.waits.longest:.1f} s", NOTHING if flow.stored is None else str(flow.doubled)),
+        *(f"{flow.waits.longest:.1f} s", _kept(flow)),
         f"{told['ended']:.0f}" if told else NOTHING,
         *(memory, f"{told['buffered'] / MIB:.2f} MiB" if told else ""),
     ]
