@@ -1,6 +1,7 @@
 """One scenario, once: programs begin, it lasts its time, and what is known of it is gathered."""
 
 import os
+import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -42,7 +43,7 @@ class Setting:
 def play(scenario: Scenario, setting: Setting) -> Trial:
     """Let it happen."""
     at = datetime.now(UTC)
-    name = f"{scenario.part}-{at:%H%M%S%f}"
+    name = f"{scenario.part}-{secrets.token_hex(4)}"
     folder = setting.folder / name
     folder.mkdir(parents=True)
     topics = _topics(scenario, setting, f"public/{name}")
