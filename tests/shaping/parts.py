@@ -57,10 +57,12 @@ class Cell:
 
     @property
     def name(self) -> str:
-        how = f"batches of {self.offer.batch}" if self.offer.batch else "single"
-        several = self.programs * self.producers > 1
-        who = f", {self.producers} producers on each of {self.programs} connections"
-        return how + (who if several else "")
+        how = [f"batches of {self.offer.batch}" if self.offer.batch else "single"]
+        if self.limit.unit is Unit.BYTES:
+            how += [f"{self.offer.size / 1000:g} KB each", f"{self.offer.pending} pending"]
+        if self.programs * self.producers > 1:
+            how += [f"{self.producers} producers on each of {self.programs} connections"]
+        return ", ".join(how)
 
 
 def _messages(rate: float, times: float, batch: int = 0, **others: Any) -> Cell:
@@ -91,10 +93,14 @@ ACCURACY = (
     _bytes(100_000, 10, 1_000, 1000, beside=BROKER),
     _bytes(1_000_000, 10, 10_000, 300, clients=GO, beside=BOTH),
     _bytes(1_000_000, 10, 1_000, 1000, batch=50),
+    _bytes(2_000_000, 5, 20_000, 1000),
     _bytes(10_000_000, 5, 10_000, 300, beside=BROKER),
+    _bytes(10_000_000, 5, 50_000, 1000),
     _bytes(100_000_000, 2, 100_000, 30, clients=GO, beside=BROKER),
     _bytes(500_000_000, 2, 1_000_000, 4, clients=GO),
 )
+
+"""Those with a thousand large messages pending have more than may wait of a producer."""
 
 
 def accuracy(*, short: bool) -> Iterator[Act]:
