@@ -146,7 +146,7 @@ def neighbour(*, short: bool) -> Iterator[Act]:
     beside = {"2000 a second": 2000.0} | ({} if short else {"all it can": ALL_IT_CAN})
     for client in CLIENTS[:1] if short else CLIENTS:
         for name, rate in beside.items():
-            for times in (1, 10) if rate == ALL_IT_CAN else (1, 10, 10, 1):
+            for times in (1, 10, 10, 1):
                 flows = (Flow(times * limit.rate), Flow(rate, FREE))
                 yield (replace(base, name=f"{name}, {times}", client=client, flows=flows),)
     if not short:
