@@ -93,7 +93,7 @@ def test_a_limit_is_exact_to_a_hundredth_or_a_frame(passed: float, batch: int, e
 
 def test_results_are_kept_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     curve = {"step": 0.25, "offered": [4.0, 4.0], "passed": [2.0, 1.0]}
-    trials = [trial(100.5), trial(102.0, curve=curve)]
+    trials = [trial(100.5), trial(102.0), trial(1.0, curve=curve)]
     file, picture = tmp_path / "new" / "results.jsonl", tmp_path / "picture.svg"
     for each in trials:
         results.append(each, file)
