@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-real install test test-fast test-real lint bench fuzz soak faults proto clean
+.PHONY: help run run-real install test test-fast test-real lint bench fuzz soak faults shaping proto clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -66,6 +66,9 @@ soak: $(INSTALLED) ## memory and time under many connections; PARTS="idle stalle
 
 faults: $(INSTALLED) ## direct beside through the gateway, on a real cluster that fails: 40 minutes; ROUNDS=1
 	@$(BIN)/python -m tests.faults --rounds $(or $(ROUNDS),5)
+
+shaping: $(INSTALLED) ## limits under real clients and a real broker: half an hour; ONLY=accuracy, SHORT=1
+	@$(BIN)/python -m tests.shaping $(if $(ONLY),--only $(ONLY)) $(if $(SHORT),--short)
 
 proto: $(INSTALLED) ## generated modules, after a change in proto/
 	@$(BIN)/python proto/regenerate.py

@@ -123,6 +123,13 @@ class Running:
         found: dict[str, list[int]] = self._report()["seen"]
         return found
 
+    def await_loaded(self, patience: float) -> None:
+        """It was told to stop, and has written what became of its load."""
+        ended = self._line()
+        assert ended == {"loaded": True}, ended
+        code = self._process.wait(patience)
+        assert code == 0, f"the client ended with {code}:\n{tail(self._log)}"
+
     def _report(self) -> Any:
         self.await_ready()
         report = self._line()
@@ -169,7 +176,7 @@ class Program:
         """
         words = ["produce", topic, str(count), "--interval-ms", str(interval_ms)]
         words += ["--batch"] * batch + ["--key"] * key
-        with self._running(url, words, log, token) as running:
+        with self.running(url, words, log, token) as running:
             yield running
 
     @contextmanager
@@ -190,7 +197,7 @@ class Program:
         """
         words = ["consume", topic, subscription, str(count), "--type", kind]
         words += ["--quiet-ms", str(QUIET_MS)]
-        with self._running(url, words, log, token) as running:
+        with self.running(url, words, log, token) as running:
             yield running
 
     @contextmanager
@@ -201,7 +208,7 @@ class Program:
         other by transactions. Every fourth is aborted, and what it took is taken again.
         """
         words = ["transact", source, target, str(count), *["--batch"] * batch]
-        with self._running(url, words, log, None) as running:
+        with self.running(url, words, log) as running:
             yield running
 
     def tried(
@@ -211,13 +218,14 @@ class Program:
         that came, by how they were got.
         """
         words = [verb, topic, str(count), "--size", str(size)]
-        with self._running(url, words, log, None) as running:
+        with self.running(url, words, log) as running:
             return running.seen()
 
     @contextmanager
-    def _running(
-        self, url: str, words: Sequence[str], log: Path, token: str | None
+    def running(
+        self, url: str, words: Sequence[str], log: Path, token: str | None = None
     ) -> Iterator[Running]:
+        """The program with a verb and what belongs to it."""
         command = [*self.command, url, *words, "--limit-s", str(self.limit)]
         command += ["--token", token] if token else []
         process = spawn(command, log, output=subprocess.PIPE)

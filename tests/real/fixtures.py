@@ -160,16 +160,16 @@ def pulsar(start_session_broker: StartBroker) -> Standalone:
 def transactional(start_session_broker: StartBroker) -> Standalone:
     """The same, with a coordinator of transactions."""
     broker = start_session_broker("transactions", extra={"transactionCoordinatorEnabled": "true"})
-
-    def has_coordinators() -> bool:
-        """It makes their namespace, and then their topic, when it serves already."""
-        try:
-            return broker.admin.partitions(COORDINATORS) > 0
-        except AdminError:
-            return False
-
-    wait_until(has_coordinators)
+    wait_until(lambda: has_coordinators(broker))
     return broker
+
+
+def has_coordinators(broker: Standalone) -> bool:
+    """It makes their namespace, and then their topic, when it serves already."""
+    try:
+        return broker.admin.partitions(COORDINATORS) > 0
+    except AdminError:
+        return False
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 //	client URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--limit-s N] [--token T]
 //	client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--quiet-ms N] [--limit-s N] [--token T]
 //	client URL transact SOURCE TARGET COUNT [--limit-s N] [--token T]
+//	client URL load STREAMS FILE [--tag NAME] [--size N] [--batch-of N] [--pending N] [--when-full block|fail] [--patience-s N] [--limit-s N]
 //	client URL chunks|json|avro|list|pattern|read|seek TOPIC COUNT [--size N]
 //
 // It prints {"ready": true} once it is connected, and one line of JSON with what became of it at its
@@ -38,6 +39,12 @@ type options struct {
 	quiet        time.Duration
 	limit        time.Duration
 	token        string
+	file         string
+	tag          string
+	batchOf      int
+	pending      int
+	whenFull     string
+	patience     time.Duration
 }
 
 type action func(ctx context.Context, client pulsar.Client, asked options) (any, error)
@@ -54,6 +61,7 @@ var verbs = map[string]verb{
 	"produce":  {2, readCount, produce},
 	"consume":  {3, readConsume, consume},
 	"transact": {3, readTransact, transact},
+	"load":     {2, readLoad, load},
 	"chunks":   {2, readCount, trying(chunks)},
 	"json":     {2, readCount, trying(jsonRecords)},
 	"avro":     {2, readCount, trying(avroRecords)},
@@ -116,11 +124,17 @@ func parse(chosen verb, words []string) (options, error) {
 	limit := flags.Int("limit-s", 60, "stop after so long in any case")
 	flags.IntVar(&asked.size, "size", 0, "bytes of a message")
 	flags.StringVar(&asked.token, "token", "", "shown to the broker")
+	flags.StringVar(&asked.tag, "tag", "", "who sends: in each message of a load")
+	flags.IntVar(&asked.batchOf, "batch-of", 0, "messages of a batch at most; 0: no batches")
+	flags.IntVar(&asked.pending, "pending", 0, "messages without a receipt at most; 0: as usual")
+	flags.StringVar(&asked.whenFull, "when-full", "block", "what a send beyond that does")
+	patience := flags.Int("patience-s", 0, "wait for receipts so long at the end")
 	if err := flags.Parse(words[chosen.words:]); err != nil {
 		return asked, err
 	}
 	asked.interval = time.Duration(*interval) * time.Millisecond
 	asked.quiet = time.Duration(*quiet) * time.Millisecond
+	asked.patience = time.Duration(*patience) * time.Second
 	asked.limit = time.Duration(*limit) * time.Second
 	return asked, nil
 }

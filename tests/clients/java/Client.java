@@ -28,6 +28,8 @@ import org.apache.pulsar.client.api.TypedMessageBuilder;
  * client URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--limit-s N] [--token T]
  * client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--quiet-ms N] [--limit-s N] [--token T]
  * client URL transact SOURCE TARGET COUNT [--batch] [--limit-s N] [--token T]
+ * client URL load STREAMS FILE [--tag NAME] [--size N] [--batch-of N] [--pending N] [--when-full block|fail]
+ *     [--patience-s N] [--limit-s N]
  * client URL chunks|json|avro|list|pattern|read|seek TOPIC COUNT [--size N]
  * </pre>
  */
@@ -47,17 +49,18 @@ public final class Client {
         String run(PulsarClient client, Options asked) throws Exception;
     }
 
-    static final Map<String, Verb> VERBS = Map.of(
-            "produce", new Verb(2, Client::produce),
-            "consume", new Verb(3, Client::consume),
-            "transact", new Verb(3, Transact::run),
-            "chunks", new Verb(2, Trying.of(Chunks::run)),
-            "json", new Verb(2, Trying.of(Records::json)),
-            "avro", new Verb(2, Trying.of(Records::avro)),
-            "list", new Verb(2, Trying.of(Topics::listed)),
-            "pattern", new Verb(2, Trying.of(Topics::matching)),
-            "read", new Verb(2, Trying.of(Reading::read)),
-            "seek", new Verb(2, Trying.of(Reading::seek)));
+    static final Map<String, Verb> VERBS = Map.ofEntries(
+            Map.entry("produce", new Verb(2, Client::produce)),
+            Map.entry("consume", new Verb(3, Client::consume)),
+            Map.entry("transact", new Verb(3, Transact::run)),
+            Map.entry("load", new Verb(2, Load::run)),
+            Map.entry("chunks", new Verb(2, Trying.of(Chunks::run))),
+            Map.entry("json", new Verb(2, Trying.of(Records::json))),
+            Map.entry("avro", new Verb(2, Trying.of(Records::avro))),
+            Map.entry("list", new Verb(2, Trying.of(Topics::listed))),
+            Map.entry("pattern", new Verb(2, Trying.of(Topics::matching))),
+            Map.entry("read", new Verb(2, Trying.of(Reading::read))),
+            Map.entry("seek", new Verb(2, Trying.of(Reading::seek))));
 
     public static void main(String[] words) {
         for (String name : List.of("TERM", "INT")) {
@@ -84,6 +87,9 @@ public final class Client {
         var builder = PulsarClient.builder().serviceUrl(words[0]);
         if (words[1].equals("transact")) {
             builder.enableTransaction(true).operationTimeout(Transact.PATIENCE_S, TimeUnit.SECONDS);
+        }
+        if (words[1].equals("load")) {
+            builder.connectionMaxIdleSeconds(-1); // a connection that ends was lost
         }
         if (asked.has("token")) {
             builder.authentication(AuthenticationFactory.token(asked.text("token", "")));

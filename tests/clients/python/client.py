@@ -16,7 +16,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import pulsar  # type: ignore[import-untyped, unused-ignore]
 
@@ -204,6 +204,11 @@ class Reports:
 
     def __call__(self, what: dict[str, Any]) -> None:
         print(json.dumps(what), file=self._out, flush=True)
+
+    def last(self, what: dict[str, Any]) -> NoReturn:
+        """Ends the process at once: a client that has messages to send would not close soon."""
+        self(what)
+        os._exit(0)
 
 
 def main() -> None:

@@ -1,0 +1,3 @@
+"""Bounds each test of this folder."""
+
+from tests.real.bounds import pytest_runtest_call  # noqa: F401  # a hook

@@ -1,0 +1,74 @@
+"""What came of scenarios, kept as lines of JSON: those of several runs add up."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .figures import Waits
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What became of one flow. A second, in the window: `offered` messages that clients tried to
+    send, `passed` those that had their receipt; `fairness` of its producers (Jain's index).
+    In all: `acknowledged`, `failed` by error, `waiting` neither. Of what was read back: `stored`;
+    `missing`: had a receipt, and was not there; `doubled`; `disordered`.
+    """
+
+    topic: str
+    producers: int
+    offered: float = 0.0
+    passed: float = 0.0
+    fairness: float = 1.0
+    waits: Waits = field(default_factory=Waits)
+    acknowledged: int = 0
+    failed: Mapping[str, int] = field(default_factory=dict)
+    waiting: int = 0
+    stored: int | None = None
+    missing: int = 0
+    doubled: int = 0
+    disordered: int = 0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One scenario, once. `limit`: what passes a second, in `unit`s; `size`: bytes of a message as
+    the one who limits counts them, 0 if not known; `offer`: as of the scenario; `elapsed`: seconds
+    from the first send to the last receipt. `facts`: what else is worth knowing.
+    `gateway`: see `play`. `curve`: offered and passed a second, over time.
+    """
+
+    part: str
+    name: str
+    client: str
+    way: str
+    at: str
+    limit: float = 0.0
+    unit: str = ""
+    size: float = 0.0
+    seconds: float = 0.0
+    elapsed: float = 0.0
+    offer: Mapping[str, Any] = field(default_factory=dict)
+    programs: int = 1
+    flows: tuple[Passed, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    gateway: Mapping[str, Any] = field(default_factory=dict)
+    curve: Mapping[str, Any] = field(default_factory=dict)
+    failure: str = ""
+
+
+def append(trial: Trial, file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a") as lines:
+        lines.write(json.dumps(asdict(trial)) + "\n")
+
+
+def read(file: Path) -> Iterator[Trial]:
+    for line in file.read_text().splitlines():
+        found = json.loads(line)
+        flows = tuple(
+            Passed(**each | {"waits": Waits(**each["waits"])}) for each in found.pop("flows")
+        )
+        yield Trial(**found, flows=flows)

@@ -1,0 +1,65 @@
+"""What a broker has stored of a load, read from it directly."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import pulsar  # type: ignore[import-untyped, unused-ignore]
+
+from tests.real.clients import EARLIEST, Client, Consumer, close_client, open_client
+
+SUBSCRIPTION = "stored"
+PATIENCE_MS = 5000
+"""What does not come within it is missing."""
+SILENCE_MS = 500
+"""How long is listened for more than is expected."""
+QUEUE = 10_000
+
+
+@dataclass
+class Stored:
+    """The numbers of each sender's messages: `tag` and stream, as loads write them."""
+
+    numbers: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    count: int = 0
+    doubled: int = 0
+    disordered: int = 0
+    _last: dict[str, int] = field(default_factory=dict)
+
+    def note(self, content: bytes) -> None:
+        """A message that came behind those before."""
+        text, sender = content.decode().split()
+        number, known = int(text), self.numbers[sender]
+        self.count += 1
+        if number in known:
+            self.doubled += 1
+        elif number < self._last.get(sender, -1):
+            self.disordered += 1
+        known.add(number)
+        self._last[sender] = max(number, self._last.get(sender, -1))
+
+
+def keep(url: str, topic: str) -> None:
+    """Have the broker keep all messages of a topic that are to come."""
+    client = open_client(url)
+    _subscribe(client, topic).close()
+    close_client(client)
+
+
+def read(url: str, topic: str, expected: int) -> Stored:
+    """All that is there; at least so many messages should be."""
+    client = open_client(url)
+    consumer, found = _subscribe(client, topic), Stored()
+    try:
+        while True:
+            patience = PATIENCE_MS if found.count < expected else SILENCE_MS
+            found.note(consumer.receive(patience).data())
+    except pulsar.Timeout:
+        return found
+    finally:
+        close_client(client)
+
+
+def _subscribe(client: Client, topic: str) -> Consumer:
+    return client.subscribe(
+        topic, SUBSCRIPTION, initial_position=EARLIEST, receiver_queue_size=QUEUE
+    )

@@ -1,0 +1,284 @@
+"""The results as Markdown: a table for each part, the runs of one scenario together."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from statistics import median
+
+from tests.soak.report import MIB, table
+
+from .results import Passed, Trial
+from .scenarios import FREE, Unit, Way
+
+TOLERANCE = 0.01
+"""How much more or less than the limit may pass, where one frame is not more."""
+MOSTLY = 0.5
+"""Of the time: a client that is reset has nothing waiting for a moment."""
+
+NOTHING = "-"
+
+Trials = Sequence[Trial]
+
+
+def _flow(trial: Trial, topic: str = "") -> Passed:
+    """The limited one is the first."""
+    return next(it for it in trial.flows if not topic or it.topic == topic)
+
+
+def passed(trial: Trial) -> float:
+    """What passed a second, in the units of the limit."""
+    return _flow(trial).passed * (trial.size if trial.unit == Unit.BYTES else 1)
+
+
+def deviation(trial: Trial) -> float:
+    """By how much of it more than the limit passed; below 0: less."""
+    return passed(trial) / trial.limit - 1
+
+
+def is_exact(trial: Trial) -> bool:
+    """Within the tolerance over what was counted, or one frame where that is more."""
+    batch = max(1, int(trial.offer.get("batch", 0)))
+    frame = batch * (trial.size if trial.unit == Unit.BYTES else 1)
+    allowed = max(TOLERANCE * trial.limit * trial.seconds, frame)
+    # A hair more: the size of a message is the mean of many.
+    return abs(passed(trial) - trial.limit) * trial.seconds <= allowed * 1.001
+
+
+def was_above(trial: Trial) -> bool:
+    """More was offered than may pass: something waited nearly all the time. Of a broker that limits
+    this is not known.
+    """
+    return bool(trial.gateway.get("waiting", 1.0) >= MOSTLY)
+
+
+def _grouped(
+    trials: Iterable[Trial], key: Callable[[Trial], tuple[object, ...]]
+) -> Mapping[tuple[object, ...], list[Trial]]:
+    """In an order for readers."""
+    groups: dict[tuple[object, ...], list[Trial]] = defaultdict(list)
+    for trial in sorted(trials, key=lambda it: (it.unit, it.client, it.name, it.limit, it.way)):
+        groups[key(trial)].append(trial)
+    return groups
+
+
+def amount(value: float, unit: str) -> str:
+    """As a rule would say it."""
+    if unit == Unit.MESSAGES:
+        return f"{value:,.0f}/s"
+    for name, size in (("MB", 1e6), ("KB", 1e3)):
+        if value >= size:
+            return f"{value / size:,.0f} {name}/s"
+    return f"{value:,.0f} B/s"
+
+
+# -- accuracy ------------------------------------------------------------------------------------
+
+COLUMNS = (
+    ("python", Way.GATEWAY),
+    ("go", Way.GATEWAY),
+    ("java", Way.GATEWAY),
+    ("go", Way.BROKER),
+    ("go", Way.PROXY),
+)
+
+
+def accuracy(trials: Trials) -> str:
+    head = ["limit", "offered", *(_column(client, way) for client, way in COLUMNS)]
+    return table(head, _accuracy(trials)) + "\n\n" + _whole(trials)
+
+
+def _column(client: str, way: Way) -> str:
+    return client if way is Way.GATEWAY else f"{way} ({client})"
+
+
+def _accuracy(trials: Trials) -> Iterator[list[str]]:
+    measured = [it for it in trials if not it.curve]
+    measured.sort(key=lambda it: (it.unit == Unit.BYTES, it.limit, it.name))
+    for (unit, limit, name), group in groupby(measured, lambda it: (it.unit, it.limit, it.name)):
+        mine = list(group)
+        yield [amount(limit, unit), name, *(_exactness(mine, *column) for column in COLUMNS)]
+
+
+def _exactness(group: Trials, client: str, way: str) -> str:
+    mine = [it for it in group if (it.client, it.way) == (client, way) and not it.failure]
+    if not mine:
+        return NOTHING
+    worst = max(mine, key=lambda it: abs(deviation(it)))
+    off = f"{100 * deviation(worst):+.2f} %"
+    if not any(map(was_above, mine)):
+        return f"reached {amount(passed(worst), worst.unit)}"
+    return off if all(map(is_exact, mine)) else f"**{off}**"
+
+
+def _whole(trials: Trials) -> str:
+    """What was lost and doubled by the gateway, of what was read back."""
+    flows = [flow for it in trials if it.way == Way.GATEWAY for flow in it.flows]
+    read = [it for it in flows if it.stored is not None]
+    figures = {
+        "messages read back": sum(it.stored or 0 for it in read),
+        "missing": sum(it.missing for it in read),
+        "stored twice": sum(it.doubled for it in read),
+        "out of order": sum(it.disordered for it in read),
+        "connections lost": sum(int(it.gateway.get("ended", 0)) for it in trials),
+    }
+    return "; ".join(f"{name}: {value:,}" for name, value in figures.items())
+
+
+# -- others --------------------------------------------------------------------------------------
+
+
+def low(trials: Trials) -> str:
+    groups = _grouped(trials, lambda it: (it.client, it.limit))
+    head = [
+        "client",
+        "limit",
+        "acknowledged",
+        "off by",
+        "failed",
+        "longest wait",
+        "missing, doubled",
+    ]
+    return table(head, (_low(group) for _, group in groups.items()))
+
+
+def _low(group: Trials) -> list[str]:
+    trial = group[-1]
+    flow = _flow(trial)
+    return [
+        trial.client,
+        amount(trial.limit, trial.unit),
+        f"{flow.passed:.2f}/s",
+        f"{100 * deviation(trial):+.2f} %",
+        _errors([trial]),
+        f"{flow.waits.longest:.1f} s",
+        _kept(flow),
+    ]
+
+
+def _kept(flow: Passed) -> str:
+    """What was lost and stored twice, where that is known."""
+    return NOTHING if flow.stored is None else f"{flow.missing}, {flow.doubled}"
+
+
+def _errors(trials: Trials) -> str:
+    found = Counter[str]()
+    for trial in trials:
+        found.update(_flow(trial).failed)
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(found.items())) or "0"
+
+
+def neighbour(trials: Trials) -> str:
+    head = [
+        *("client", "limited by", "B sends", "B passed beside A at 1", "at 10 times", "ratio"),
+        *("B's p99 at 1", "at 10 times", "ratio"),
+    ]
+    return table(head, _neighbour(trials))
+
+
+def _neighbour(trials: Trials) -> Iterator[list[str]]:
+    groups = _grouped(trials, lambda it: (it.client, it.way, it.name.partition(",")[0]))
+    for (client, way, load), group in groups.items():
+        by_times = {
+            times: [_flow(it, FREE) for it in group if it.name.endswith(f", {times}")]
+            for times in (1, 10)
+        }
+        if not all(by_times.values()):
+            continue
+        rates = [median(it.passed for it in flows) for flows in by_times.values()]
+        waits = [1000 * median(it.waits.most for it in flows) for flows in by_times.values()]
+        yield [
+            *(str(client), str(way), str(load)),
+            *(f"{rate:,.0f}/s" for rate in rates),
+            _ratio(rates),
+            *(f"{wait:.1f} ms" for wait in waits),
+            _ratio(waits),
+        ]
+
+
+def _ratio(values: Sequence[float]) -> str:
+    return f"{values[1] / values[0]:.2f}" if values[0] else NOTHING
+
+
+def fairness(trials: Trials) -> str:
+    groups = _grouped(trials, lambda it: (it.client, it.programs))
+    head = ["client", "connections", "producers", "off by", "Jain's index"]
+    return table(head, (_fair(group) for _, group in groups.items()))
+
+
+def _fair(group: Trials) -> list[str]:
+    trial = min(group, key=lambda it: _flow(it).fairness)
+    flow = _flow(trial)
+    off = f"{100 * deviation(trial):+.2f} %"
+    return [trial.client, str(trial.programs), str(flow.producers), off, f"{flow.fairness:.4f}"]
+
+
+def calm(trials: Trials) -> str:
+    groups = _grouped(trials, lambda it: (it.client, it.name, it.limit, it.way))
+    head = [
+        *("client", "how", "limit", "by", "acknowledged", "off by", "failed", "longest wait"),
+        *("missing, doubled", "connections lost", "memory", "held"),
+    ]
+    return table(head, (_calm(group) for _, group in groups.items()))
+
+
+def _calm(group: Trials) -> list[str]:
+    trial = group[-1]
+    flow, told = _flow(trial), trial.gateway
+    memory = f"{told['memory before'] / MIB:.0f} → {told['memory'] / MIB:.0f} MiB" if told else ""
+    return [
+        *(trial.client, trial.name, amount(trial.limit, trial.unit), trial.way),
+        *(f"{flow.passed:.2f}/s", f"{100 * deviation(trial):+.2f} %", _errors([trial])),
+        *(f"{flow.waits.longest:.1f} s", _kept(flow)),
+        f"{told['ended']:.0f}" if told else NOTHING,
+        *(memory, f"{told['buffered'] / MIB:.2f} MiB" if told else ""),
+    ]
+
+
+def cost(trials: Trials) -> str:
+    latest = {trial.name: trial for trial in trials}
+    head = ["frames", "no rule", "1", "10", "1000", "most"]
+    return table(head, (_cost(trial) for trial in latest.values()))
+
+
+def _cost(trial: Trial) -> list[str]:
+    costs = {int(count): float(value) for count, value in trial.facts.items()}
+    none = costs[0]
+    ratios = [f"{value:.3f} µs ({value / none:.2f})" for count, value in costs.items() if count]
+    return [trial.name, f"{none:.3f} µs", *ratios, f"{max(costs.values()) / none:.2f}"]
+
+
+def limits(trials: Trials) -> str:
+    head = ["limits", "a producer", "one under a limit of its own", "so a limit"]
+    return table(head, (_limits(trial) for trial in trials))
+
+
+def _limits(trial: Trial) -> list[str]:
+    sizes = (f"{trial.facts[name]:,.0f} B" for name in ("producer", "limited", "limit"))
+    return [f"{trial.facts['limits']:,}", *sizes]
+
+
+def transactions(trials: Trials) -> str:
+    names = ("moved", "missing", "doubled", "committed", "aborted", "failed", "longest")
+    rows = (
+        [it.client, amount(it.limit, it.unit), *(f"{it.facts[name]:,.6g}" for name in names)]
+        for it in trials
+    )
+    return table(["client", "limit", *names[:-1], "longest, s"], rows)
+
+
+TABLES: Mapping[str, Callable[[Trials], str]] = {
+    "accuracy": accuracy,
+    "low": low,
+    "neighbour": neighbour,
+    "fairness": fairness,
+    "cost": cost,
+    "limits": limits,
+    "calm": calm,
+    "transactions": transactions,
+}
+
+
+def failed(trials: Trials) -> str:
+    """Those of which there are no figures."""
+    rows = [[it.part, it.name, it.client, it.way, it.failure] for it in trials if it.failure]
+    return table(["part", "scenario", "client", "by", "why"], rows) if rows else ""
