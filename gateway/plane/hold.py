@@ -64,10 +64,6 @@ class HeldFrames:
         """Bytes of all frames."""
         return sum(queue.size for queue in self._queues.values())
 
-    def accounts(self) -> tuple[Account, ...]:
-        """Whose frames wait."""
-        return tuple(account for account, queue in self._queues.items() if queue.frames)
-
     def since(self, account: Account) -> float | None:
         """When the oldest frame came; None: nothing waits."""
         queue = self._queues.get(account)

@@ -4,16 +4,19 @@ A producer whose frames waited for too long is *reset*: its client opens it agai
 what has no receipt. Clients give a SEND 30 s and would otherwise give up what we still keep; those
 ghosts would then eat the allowance of what they send later.
 
-Python counts these 30 s anew when it sends again, and loses nothing so. Go and Java count them from
-the first time: they give up 30 s after what waited had come first, most of all that waits. So there
-is a second reset shortly after that, which leaves their ghosts behind.
+Python counts these 30 s anew when it sends again, and loses nothing so. Go and Java count them
+from the first time: 30 s after what waits had come first they give it up, and mostly all that came
+since. So what comes again keeps its age, and there is another reset shortly after that, which
+leaves their ghosts behind.
 """
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gateway.plane.ages import Ages, Marks
 from gateway.plane.hold import HeldFrames
 from gateway.wire.contract import Account, Direction
 
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 GIVEN_UP = 30.5
 """Seconds after which Go and Java have given up a SEND, by their defaults."""
 
+COMING = 5.0
+"""Seconds in which a client sends again what was thrown away: it does so at once, or never."""
+
 RESET_STEP = 0.02
 """Seconds between two looks whether a producer that is reset has all its receipts."""
 
@@ -31,12 +37,23 @@ RESET_STEP = 0.02
 class Waiting:
     """Made for a pair when its first frame waits."""
 
-    __slots__ = ("_aging", "_expecting", "_frames", "_pair", "_reactor", "_refused")
+    __slots__ = (
+        "_ages",
+        "_aging",
+        "_earlier",
+        "_expecting",
+        "_frames",
+        "_pair",
+        "_reactor",
+        "_refused",
+    )
 
     def __init__(self, pair: Pair, reactor: Reactor) -> None:
         self._pair = pair
         self._reactor = reactor
         self._frames = HeldFrames(reactor.memory)
+        self._ages: dict[Account, Ages] = {}
+        self._earlier: dict[str, tuple[float, Marks]] = {}  # by topic: until when, and of what
         self._expecting: set[Account] = set()
         # In whose queues refusals are, and what is kept of their allowance meanwhile.
         self._refused: dict[Account, tuple[int, int] | None] = {}
@@ -50,7 +67,9 @@ class Waiting:
     def put(self, account: Account, frames: bytes, now: float) -> None:
         """Have whole frames wait."""
         self._reactor.holding[account] = self._pair
+        before = account.queued
         self._frames.put(account, frames, now)
+        self._age(account, account.queued - before, now)
         self._watch(account)
 
     def refuse(self, account: Account, told: bytes, now: float) -> None:
@@ -80,6 +99,7 @@ class Waiting:
         """Throw away what waits, and expect nothing."""
         self._frames.discard(account)
         self._refused.pop(account, None)
+        self._ages.pop(account, None)
         self._expecting.discard(account)
         self._reactor.holding.pop(account, None)
 
@@ -123,6 +143,7 @@ class Waiting:
         # Whatever else it halts at is decided: it came behind what has passed.
         stop = 0 if account.held else pump.scanner.stop
         self._frames.passed(account, passed + stop)
+        self._ages[account].passed(passed + stop)
         if stop:
             self._pair.decide(Direction.TO_BROKER, frames[passed : passed + stop], now)
         return True
@@ -155,29 +176,39 @@ class Waiting:
 
     # -- too old -----------------------------------------------------------------------------
 
+    def _age(self, account: Account, size: int, now: float) -> None:
+        ages = self._ages.get(account)
+        if ages is None:
+            until, earlier = self._earlier.pop(account.topic, (now, None))
+            ages = self._ages[account] = Ages(earlier if now < until else None)
+        ages.put(size, now)
+
+    def _due(self, account: Account) -> tuple[float, bool] | None:
+        """When what waits is too old, and whether clients will have given it up by then."""
+        since = self._frames.since(account)
+        if since is None:
+            return None
+        first = self._ages[account].first if account in self._ages else None
+        comes_again = first is not None and first < since
+        given_up = first + GIVEN_UP if first is not None and comes_again else math.inf
+        return min((since + self._reactor.settings.held_for, False), (given_up, True))
+
     def _watch(self, account: Account) -> None:
         """Have a look when the oldest frame will be too old; once for each account at a time."""
-        since = self._frames.since(account)
-        if since is not None and account not in self._aging:
+        due = self._due(account)
+        if due is not None and account not in self._aging:
             self._aging.add(account)
-            when = since + self._reactor.settings.held_for
-            self._pair.later(when, partial(self._look, account))
+            self._pair.later(due[0], partial(self._look, account))
 
     def _look(self, account: Account, now: float) -> None:
         self._aging.discard(account)
-        since = self._frames.since(account)
-        if since is None or now < since + self._reactor.settings.held_for:
+        due = self._due(account)
+        if due is None or now < due[0]:
             self._watch(account)
             return
+        if not due[1]:
+            self._earlier[account.topic] = now + COMING, self._ages[account].rest()
         self._begin_reset(account, now)
-        if since + GIVEN_UP > now:
-            self._pair.later(since + GIVEN_UP, partial(self._leave_ghosts, account.topic))
-
-    def _leave_ghosts(self, topic: str, now: float) -> None:
-        """Its producer has been opened again meanwhile, and more may have been given up since."""
-        for account in self._frames.accounts():
-            if account.topic == topic:
-                self._begin_reset(account, now)
 
     # -- resets ------------------------------------------------------------------------------
 

@@ -76,8 +76,14 @@ def test_what_comes_again_is_reset_once_more_when_clients_have_given_it_up(
     assert (resets.began, again.queued) == (1, len(counted(1, b"0")))
     plane.after(0.2)
     assert (resets.began, again.queued) == (2, 0)
-    plane.after(GIVEN_UP)
-    assert resets.began == 2
+    anew = pair.session.account(1)
+    anew.hold()
+    pair.client.say(counted(1, b"1"))
+    plane.turn()
+    plane.after(TOO_OLD - 0.1)
+    assert resets.began == 2, "of what comes now nothing was thrown away"
+    plane.after(0.2)
+    assert resets.began == 3
 
 
 def test_what_has_passed_meanwhile_is_not_reset_again(plane: Plane, pair: Opened) -> None:

@@ -107,13 +107,13 @@ def _watch(report: Path, collector: str) -> None:
         written += 1
         told = {"written": written, "peak": Watched.peak, "pauses": pauses.told()}
         told["step"] = steps.longest
+        pauses.generations = [[], [], []]  # before blocks are counted: it has many of its own
         gc.collect()
         told["blocks"] = sys.getallocatedblocks()
         whole = report.with_suffix(".new")
         whole.write_text(json.dumps(told))
         whole.rename(report)
         Watched.peak = 0
-        pauses.generations = [[], [], []]
         steps.begin_anew()
 
     def set_collector(*_: Any) -> None:
