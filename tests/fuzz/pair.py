@@ -278,8 +278,8 @@ class Pair:
     def _check_delays(self) -> None:
         """Whoever waits is asked for again, and no frame is kept twice."""
         delays, bounds = self.session._delays, self.session._listener.bounds
-        if delays is None:
-            return
+        if delays is None or self.over:
+            return  # nobody asks for it any more
         kept = [it.frame for queue in delays._queues.values() for it in queue]
         assert (len(delays), delays._kept) == (len(kept), sum(map(len, kept)))
         assert len(kept) <= bounds.delayed
