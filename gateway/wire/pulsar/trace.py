@@ -143,7 +143,7 @@ class TracedSession:
     def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
         """See `contract.Session`."""
         effects = self._inner.resume(token, result, now)
-        told = result.text if isinstance(result, Denial) else _outcome(result)
+        told = _outcome(result)
         size = 0 if isinstance(result, Denial) else len(result)
         self._trace(Direction.TO_CLIENT, told, size, f"resume: {decision(effects)}")
         return effects
@@ -169,8 +169,10 @@ class TracedSession:
         self._inner.close()
 
 
-def _outcome(result: bytes) -> str:
+def _outcome(result: bytes | Denial) -> str:
     """Of a job; or nothing, where it was only time that had to pass."""
+    if isinstance(result, Denial):
+        return result.text or result.refusal.value
     return describe(result) if result else "its time has come"
 
 
