@@ -8,6 +8,8 @@ from gateway.errors import PeerError
 from gateway.wire.contract import (
     Account,
     Action,
+    Attend,
+    Await,
     Denial,
     Direction,
     Discard,
@@ -21,6 +23,7 @@ from gateway.wire.contract import (
     Inject,
     Later,
     Refusal,
+    Refuse,
     Replace,
     Session,
     Start,
@@ -86,6 +89,7 @@ class Pair:
         at = 0
         while at < len(waiting) and not self.over:
             at = self._scan(direction, waiting, at)
+        self._attend()
         self.check()
 
     def _scan(self, direction: Direction, waiting: bytearray, at: int) -> int:
@@ -107,6 +111,10 @@ class Pair:
             self._take_leave(EndReason.FRAME_TOO_LARGE, "too large")
         self._carry[direction] = bytes(waiting[cleared:])
         return len(waiting)
+
+    def _attend(self) -> None:
+        if not self.over:
+            self._carry_out(self._front.delivered() or (), Direction.TO_BROKER, b"")
 
     def grant(self, account: Account, messages: int, size: int) -> None:
         """What waits goes first, each frame scanned like any other."""
@@ -204,6 +212,11 @@ class Pair:
                 self._later.append(effect)
             case End(reason, farewell):
                 self._take_leave(reason, "", farewell)
+            case Attend() | Await():
+                pass  # it is asked after whatever happens
+            case Refuse(account, data):
+                assert account.is_waiting
+                assert len(whole(data)) == 1
             case _:
                 assert isinstance(effect, Drop), effect
 
