@@ -135,7 +135,7 @@ def _tried(scenario: Scenario, setting: Setting) -> Trial:
     except Exception as error:
         at = datetime.now(UTC).isoformat(timespec="seconds")
         where = traceback.extract_tb(error.__traceback__)[-1]
-        why = f"{error!r} in {where.filename}:{where.lineno}"
+        why = f"{error!r:.300} in {where.filename}:{where.lineno}"
         who = (scenario.part, scenario.name, scenario.client, scenario.way.value)
         limit = scenario.limit
         return Trial(*who, at, limit.rate, limit.unit.value, failure=why)

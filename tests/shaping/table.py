@@ -260,7 +260,7 @@ def _limits(trial: Trial) -> list[str]:
 def transactions(trials: Trials) -> str:
     names = ("moved", "missing", "doubled", "committed", "aborted", "failed", "longest")
     rows = (
-        [it.client, amount(it.limit, it.unit), *(f"{it.facts[name]:,.6g}" for name in names)]
+        [it.client, amount(it.limit, it.unit), *(f"{it.facts[name]:,.4g}" for name in names)]
         for it in trials
     )
     return table(["client", "limit", *names[:-1], "longest, s"], rows)
