@@ -25,6 +25,9 @@ ALLOWED = {
         "real/test_versions.py": "puts a tap before it",
         "faults/trial.py": "is measured beside a direct connection, which has no tap either",
         "shared/test_leaks.py": "puts a tap before it, which has to find something",
+        "shaping/ways.py": "is measured beside a broker's own limit, without a tap as that",
+        "shaping/many.py": "is measured without a tap",
+        "shaping/transactions.py": "is measured without a tap",
         "real/test_chained.py": "another gateway connects to it, which has a tap",
     },
     STARTS_A_GATEWAY: {
@@ -38,6 +41,7 @@ ALLOWED = {
     OPENS_A_CLIENT: {
         "real/clients.py": "opens all of them, at URLs of routes",
         "clients/python/client.py": "a program that is given its URL, as those in Go and Java are",
+        "clients/python/load.py": "a program that is given its URL, too",
         "unit/demo/test_table.py": "a text that the demo shows",
     },
 }
