@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     _takes_configuration(
         add("doctor", _doctor, "try everything that a configuration names, and advise")
     )
-    rules = "check, compare and explain rules of limits, which this version does not enforce"
+    rules = "check, compare and explain rules of limits"
     rules_options.add_to(commands.add_parser("rules", help=rules, description=rules))
     _init_options(add("init", _init, "write a commented configuration to begin with"))
     _sandbox_options(add("sandbox", _sandbox, "run brokers in memory, for trying out and tests"))
