@@ -58,7 +58,9 @@ async def _said(command: Sequence[str], largest: int) -> tuple[int, bytes]:
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C and a terminal that is closed are not for it
+        # Ctrl-C is not for it. A session of its own would not do: Linux shares time among sessions
+        # (autogroups), and the niceness of a process counts within its own alone.
+        process_group=0,
     )
     assert process.stdout is not None
     said = bytearray()

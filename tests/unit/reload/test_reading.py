@@ -109,6 +109,18 @@ async def test_a_process_ends_with_whoever_awaits_it(monkeypatch: pytest.MonkeyP
     assert started.have_ended
 
 
+async def test_a_process_is_of_our_session_and_not_of_our_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In a session of its own it would not be nice to us; in our group Ctrl-C would end it."""
+    ask = "import os; print(os.getsid(0), os.getpgid(0), os.getpid())"
+    Started(monkeypatch, [sys.executable, "-c", ask])
+    said = await read([])
+    assert isinstance(said, bytes)
+    session, group, process = map(int, said.split())
+    assert (session, group) == (os.getsid(0), process)
+
+
 def test_modules_are_sought_where_we_seek_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
