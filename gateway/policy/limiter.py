@@ -184,6 +184,7 @@ class Limiter:
             elif member.account.held:
                 short = (it for it in member.limits if not member.has_left(it.applied.dimension))
                 self._wait(member, next(short), now)
+                member.since = limit.served  # what waits in a queue uses up a lease at once
 
     @staticmethod
     def _awaits_its_end(member: Member, limit: Limit) -> None:

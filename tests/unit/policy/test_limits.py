@@ -281,6 +281,17 @@ def test_a_saturated_limit_gives_all_of_its_rate(rate: int, count: int) -> None:
     assert 0.99 * rate * (world.now - start) - 1 <= passed <= rate * (world.now - start) + 1
 
 
+@pytest.mark.parametrize("rate", [5, 100, 10_000])
+def test_who_is_held_all_the_time_waits_all_the_time(rate: int) -> None:
+    world = World()
+    producer = world.opens(messages(rate))
+    world.floods(ONE, producer)
+    world.runs(10)
+    world.closes(producer)
+    (limit,) = world.met or tuple(world.limiter.limits())
+    assert limit.waited == pytest.approx(10, abs=0.3)
+
+
 # -- shadow ----------------------------------------------------------------------------------
 
 
