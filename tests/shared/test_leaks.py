@@ -124,7 +124,8 @@ CALLS = {
     ("incarnations", "_closed", "hidden"): "fields of CLOSE_PRODUCER",
     ("incarnations", "error", "hidden"): "text of ERROR",
     ("incarnations", "send_error", "hidden"): "text of SEND_ERROR",
-    ("session", "decide", "hidden"): "text of PARTITIONED_METADATA_RESPONSE",  # and of others
+    ("incarnations", "producer_closed", "shown"): "fields of CLOSE_PRODUCER",  # told later
+    ("session", "_decide", "hidden"): "text of PARTITIONED_METADATA_RESPONSE",  # and of others
     ("session", "_transaction_ended", "hidden"): "text of END_TXN_RESPONSE",
     ("session", "_migrated", "lead_to_other_cluster"): "migration",
 }
