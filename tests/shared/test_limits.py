@@ -215,7 +215,10 @@ def test_java_is_refused_what_overflows_in_order(
     route, topic = reach(brokers, Plan(rules=rules)), fresh_topic("limited")
     with program.consuming(route.url, topic, "s", 0, logs / "c.log") as consumer:
         consumer.await_ready()
-        with program.producing(route.url, topic, 600, logs / "p.log", batch=batch) as producer:
+        pace = 5 if batch else 0  # for several batches
+        with program.producing(
+            route.url, topic, 600, logs / "p.log", batch=batch, interval_ms=pace
+        ) as producer:
             sent = producer.sent()
         consumer.tell_to_stop()
         received = consumer.received()
