@@ -195,7 +195,9 @@ def test_without_rules_the_signal_ends_the_process_as_ever(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     plain = Gateway(sandbox, Plan(), tmp_path)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # below nohup it is ignored by all
     plain.start()
+    signal.signal(signal.SIGHUP, before)
     process, plain._process = plain._process, None
     assert process is not None
     process.send_signal(signal.SIGHUP)
