@@ -76,7 +76,7 @@ class Waiting:
         """Tell the client so, when its turn has come."""
         self._reactor.holding[account] = self._pair
         self._frames.refuse(account, told, now)
-        self._refused[account] = None
+        self._refused.setdefault(account, None)
 
     @property
     def is_refusing(self) -> bool:

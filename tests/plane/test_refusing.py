@@ -108,6 +108,17 @@ def test_nothing_overtakes_a_refusal_though_there_is_allowance(
     assert not plane.reactor.holding
 
 
+def test_another_refusal_takes_nothing_of_what_is_kept_back(
+    plane: Plane, pair: Opened, refusing: Refusing
+) -> None:
+    sends(plane, pair, 0, 1, 2)
+    plane.reactor.grant(refusing.account, 5, 1 << 20)
+    sends(plane, pair, 3)
+    acknowledges(plane, pair, refusing.account, 2)
+    assert answers(pair) == [refused(b"2"), refused(b"3")]
+    assert refusing.account.messages_ceiling - refusing.account.messages == 3
+
+
 def test_frames_that_may_be_refused_are_decided_one_by_one(
     plane: Plane, pair: Opened, refusing: Refusing
 ) -> None:
