@@ -152,11 +152,9 @@ class Limiter:
         """When to hold the next round; None: nobody waits."""
         if self._freed:
             return now
-        while self._due and not self._is_due(*self._due[0]):
-            heappop(self._due)
-        if not self._due:
+        first = self._first_due()
+        if first is None:
             return None
-        first = self._due[0][0]
         # The last round was too short for all that were due by then.
         rest = PAUSE if first <= self._last_round else STEP
         return max(first, self._last_round + rest, now)
@@ -226,12 +224,17 @@ class Limiter:
             limit.due = when
             heappush(self._due, (when, next(self._tickets), limit))
 
-    @staticmethod
-    def _is_due(when: float, _: int, limit: Limit) -> bool:
-        """It is served then, and not earlier, or not at all."""
-        if when == limit.due and not limit.is_wanted:
-            limit.due = float("inf")
-        return when == limit.due
+    def _first_due(self) -> float | None:
+        """When the first limit is served; those that were put forward, or that nobody waits at any
+        more, are taken out."""
+        while self._due:
+            when, _, limit = self._due[0]
+            if when == limit.due and limit.is_wanted:
+                return when
+            heappop(self._due)
+            if when == limit.due:
+                limit.due = float("inf")
+        return None
 
     # -- waiting -----------------------------------------------------------------------------
 

@@ -19,11 +19,12 @@ from tests.real.artifacts import Artifacts
 from tests.real.brokers.cluster import Cluster, LoadManager
 from tests.real.brokers.jars import FetchError, MissingToolError, pulsar_jars
 from tests.real.brokers.standalone import StartError
+from tests.support.results import append
 
 from . import table
 from .clients import programs
 from .faults import EXTRA, FAULTS
-from .results import Trial, append, read
+from .results import Trial, read
 from .trial import Setting, hold
 
 BUILD = Path(__file__).resolve().parents[2] / "build" / "faults"

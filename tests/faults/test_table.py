@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from tests.clients.python.client import Received, ranges
+from tests.support.results import append
 
 from . import table
 from .__main__ import main
-from .results import Outcome, Trial, append, read
+from .results import Outcome, Trial, read
 
 
 def trial(at: str, *outcomes: Outcome, **others: object) -> Trial:

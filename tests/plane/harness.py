@@ -308,7 +308,7 @@ class FakeJob:
 
     def converse(self) -> Generator[Step, StepResult, bytes | Denial]:
         """See `Job`."""
-        raise NotImplementedError
+        raise AssertionError("nobody should")
 
 
 def answers(pair: Opened, *effects: tuple[bytes, Effects]) -> None:

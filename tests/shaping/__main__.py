@@ -22,11 +22,12 @@ from tests.clients.loads import LOADS
 from tests.real.artifacts import Artifacts
 from tests.real.brokers.jars import FetchError, MissingToolError, pulsar_jars
 from tests.real.brokers.standalone import Standalone, StartError
+from tests.support.results import append
 
 from . import cost, many, picture, table, transactions
 from .parts import PARTS, Act
 from .play import Setting, play
-from .results import Trial, append, read
+from .results import Trial, read
 from .scenarios import Scenario
 
 BUILD = Path(__file__).resolve().parents[2] / "build" / "shaping"

@@ -1,10 +1,11 @@
 """What came of scenarios, kept as lines of JSON: those of several runs add up."""
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tests.support.results import lines_of
 
 from .figures import Waits
 
@@ -59,15 +60,8 @@ class Trial:
     failure: str = ""
 
 
-def append(trial: Trial, file: Path) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a") as lines:
-        lines.write(json.dumps(asdict(trial)) + "\n")
-
-
 def read(file: Path) -> Iterator[Trial]:
-    for line in file.read_text().splitlines():
-        found = json.loads(line)
+    for found in lines_of(file):
         flows = tuple(
             Passed(**each | {"waits": Waits(**each["waits"])}) for each in found.pop("flows")
         )

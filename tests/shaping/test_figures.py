@@ -8,6 +8,7 @@ import pytest
 from tests.clients.loads import Stream, read
 from tests.clients.python.load import Stream as Noted
 from tests.clients.python.load import write
+from tests.support.results import append
 
 from . import results, table
 from .__main__ import main
@@ -96,7 +97,7 @@ def test_results_are_kept_and_shown(tmp_path: Path, capsys: pytest.CaptureFixtur
     trials = [trial(100.5), trial(102.0), trial(1.0, curve=curve)]
     file, picture = tmp_path / "new" / "results.jsonl", tmp_path / "picture.svg"
     for each in trials:
-        results.append(each, file)
+        append(each, file)
     assert list(results.read(file)) == trials
     assert main(["--table", "--results", str(file), "--picture", str(picture)]) == 0
     assert "| 100/s | single | - | **+2.00 %** | - | - | - |" in capsys.readouterr().out
