@@ -7,6 +7,7 @@ Messages are numbered from 0, and their content is their number in decimal digit
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ QUIET_MS = 500
 """How long a consumer that has everything goes on, to hear of repeats."""
 STOP_SECONDS = 15
 """After SIGTERM a producer still waits for its receipts."""
+WRITING_STACKS = 1.0
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,12 @@ class Running:
     def _line(self) -> Any:
         """The next line that it prints: it comes within its time limit."""
         assert self._process.stdout
-        line = self._process.stdout.readline()
+        try:
+            line = self._process.stdout.readline()
+        except TimeoutError as error:
+            self._process.send_signal(signal.SIGQUIT)  # it writes where each of its threads is
+            time.sleep(WRITING_STACKS)
+            raise AssertionError(f"{error}; the client's log:\n{tail(self._log, 100)}") from None
         assert line, f"the client said nothing:\n{tail(self._log)}"
         return json.loads(line)
 

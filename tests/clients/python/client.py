@@ -10,10 +10,10 @@ It is run as a script, and imports nothing of ours.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
@@ -105,20 +105,28 @@ def ranges(numbers: Iterable[int]) -> list[list[int]]:
 
 
 class End:
-    """When it is told to stop, or its time is up."""
+    """When it is told to stop, or its time is up.
+
+    What a signal sets is a plain flag: an Event has a lock, and the handler runs in the thread that
+    may hold it.
+    """
 
     def __init__(self, seconds: float) -> None:
-        self._told = threading.Event()
+        self._is_told = False
         self._at = time.monotonic() + seconds
+        faulthandler.register(signal.SIGQUIT)  # as Go and Java do by themselves
         for name in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(name, lambda *_: self._told.set())
+            signal.signal(name, self._tell)
+
+    def _tell(self, *_: object) -> None:
+        self._is_told = True
 
     def is_here(self) -> bool:
-        return self._told.is_set() or time.monotonic() > self._at
+        return self._is_told or time.monotonic() > self._at
 
     def comes_before(self, when: float) -> bool:
         while not self.is_here() and (left := when - time.monotonic()) > 0:
-            self._told.wait(min(left, POLL_MS / 1000))
+            time.sleep(min(left, POLL_MS / 1000))
         return self.is_here()
 
 
