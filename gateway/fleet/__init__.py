@@ -1,0 +1,4 @@
+"""Limits that are shared by processes: the workers of one gateway, and its replicas.
+
+- `store`: where they are shared, as the others see it
+"""

@@ -1,0 +1,33 @@
+"""Where limits are shared, as everybody else sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from gateway.errors import UpstreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gateway.policy.reservations import Ask, Reserved
+
+
+class StoreError(UpstreamError):
+    """The store did not answer, or not what it should. The text says what happened, for a log."""
+
+
+class Store(Protocol):
+    """Asked by one task at a time. What takes too long is cancelled, and may be asked again."""
+
+    async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved]:
+        """See `policy.reservations`; one answer for each, in their order. Raises `StoreError`."""
+        ...
+
+    async def beat(self) -> int:
+        """Say that this process is there; answers how many are. Raises `StoreError`.
+
+        To be called every second: one that was not heard of for three is not counted.
+        """
+        ...
+
+    async def close(self) -> None: ...
