@@ -63,6 +63,20 @@ class ReloadFigures:
     refused: int = 0
 
 
+@dataclass(slots=True)
+class StoreFigures:
+    """Of the store by which processes share limits. Since the start: `calls`, of which `failures`,
+    and how many limits were `asked` for in them. Right now: `processes` that share, and whether it
+    is `lost`.
+    """
+
+    calls: int = 0
+    failures: int = 0
+    asked: int = 0
+    processes: int = 0
+    lost: bool = False
+
+
 class PlaneFigures(NamedTuple):
     """`buffered`: bytes that wait right now, and of these `held`: for allowance. Since the start
     `turns`: of the reactor; `resets`: of producers whose frames waited for too long.

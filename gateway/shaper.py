@@ -12,11 +12,12 @@ from gateway.policy.matching import Subject
 from gateway.policy.shaping import Shaping
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Hashable, Iterable, Iterator
 
     from gateway.figures import RuleFigures
     from gateway.plane.reactor import Reactor
     from gateway.policy.matching import RuleSet
+    from gateway.policy.supply import Supply
     from gateway.wire.contract import Account, Action, Denial
     from gateway.wire.gate import Ask
 
@@ -29,8 +30,8 @@ class Shaper:
     """One for a process. Whoever waits has allowance handed out by the reactor's deadlines; while
     nobody waits nothing is done."""
 
-    def __init__(self, rules: RuleSet, reactor: Reactor) -> None:
-        self.shaping = Shaping(rules)
+    def __init__(self, rules: RuleSet, reactor: Reactor, supply: Supply | None = None) -> None:
+        self.shaping = Shaping(rules, supply)
         self._reactor = reactor
         self._next: float | None = None  # when the round is held that was asked for last
         self._observing = False
@@ -76,6 +77,12 @@ class Shaper:
             self._observe_later(now)
             yield
         self._arm(self._reactor.clock())
+
+    def supplied(self, owners: Iterable[Hashable] | None) -> None:
+        """Shared limits learned what they may hand out; None: all did."""
+        now = self._reactor.clock()
+        self.shaping.supplied(owners, now)
+        self._arm(now)
 
     def _arm(self, now: float) -> None:
         """Have a round when it is due. One that comes later, too, was asked for before: it will

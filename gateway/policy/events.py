@@ -38,9 +38,6 @@ connections, of several gateways too, so no step can know what the others took: 
 Most is for what is opened, since a client opens many at the same time. The two connections that it
 makes beside, once for each broker, may add half of that again."""
 
-_ONE = 0.999
-"""Units that are one whole unit: a rounded moment must not cost a wait."""
-
 
 class _Turn(NamedTuple):
     """When a unit of a limit is earned: in so many seconds."""
@@ -100,8 +97,7 @@ class Events:
 
     def _turn(self, limit: AppliedLimit, now: float) -> _Turn:
         meter = self._meter(limit, now)
-        has_room = meter.available(now) >= _ONE
-        return _Turn(limit, meter, 0.0 if has_room else meter.ready_at(1, now) - now)
+        return _Turn(limit, meter, meter.ready_at(1, now) - now if meter.is_spent(now) else 0.0)
 
     def _meter(self, limit: AppliedLimit, now: float) -> Meter:
         identity = identity_of(limit)

@@ -11,6 +11,9 @@ MOST_DEBT = 10.0
 is larger than what is left passes, so there is debt; but whoever waits for it to be earned has
 clients that give up after 30 s, and their queues need time as well."""
 
+ONE = 0.999
+"""Units that are one whole unit: a rounded moment must not cost a message."""
+
 _MARGIN = 1e-6
 """Seconds that a moment is put off, so that rounding never makes it too early."""
 
@@ -34,6 +37,10 @@ class Meter:
     def available(self, now: float) -> float:
         """Units that may be taken now; below zero: debt."""
         return self.burst - max(0.0, self._arrival - now) * self.rate
+
+    def is_spent(self, now: float) -> bool:
+        """Not one unit is left."""
+        return self.available(now) < ONE
 
     def take(self, units: float, now: float) -> None:
         """Charge what passes, even what is not there."""

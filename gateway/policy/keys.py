@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.rules import Dimension
@@ -16,6 +17,11 @@ class Key(NamedTuple):
     rule: str
     what: Dimension
     values: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The same in every process, and of no other limit."""
+        return json.dumps([self.rule, self.what, *self.values], separators=(",", ":"))
 
 
 Identity = tuple[Key, bool]

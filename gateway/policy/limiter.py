@@ -15,12 +15,14 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
+from gateway.policy.gcra import Meter
 from gateway.policy.limits import LEASE, Applied, Dimension, Limit
 from gateway.policy.members import Grant, Member, endless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator
+    from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
+    from gateway.policy.supply import Metered
     from gateway.wire.contract import Account
 
     Identity = tuple[Hashable, Dimension, bool]
@@ -35,12 +37,23 @@ PAUSE = 0.001
 """Seconds after a round that did not come to an end: others have their turn meanwhile."""
 
 
+def own_meter(applied: Applied) -> Metered:
+    """What a limit hands out of, where it is shared with nobody."""
+    return Meter(applied.rate, applied.saved)
+
+
 class Limiter:
     """`wants`, `lease` and `next_time` are for producers and consumers alike: a grant to a consumer
-    is of messages that may be asked for. `forgotten` is told of a limit that is there no more."""
+    is of messages that may be asked for. `forgotten` is told of a limit that is there no more.
+    `metered` makes what a limit hands out of."""
 
-    def __init__(self, forgotten: Callable[[Limit], None] | None = None) -> None:
+    def __init__(
+        self,
+        forgotten: Callable[[Limit], None] | None = None,
+        metered: Callable[[Applied], Metered] = own_meter,
+    ) -> None:
         self._forgotten = forgotten
+        self._metered = metered
         self._limits: dict[Identity, Limit] = {}
         self._members: dict[Account, Member] = {}
         self._shaded: dict[Member, None] = {}
@@ -124,7 +137,14 @@ class Limiter:
     def is_spent(self, applied: Applied, now: float) -> bool:
         """Whether a newcomer would have to wait at this limit: others do, or nothing is left."""
         limit = self._limits.get(applied.identity)
-        return limit is not None and (limit.waiting > 0 or not limit.has_room(now))
+        return limit is not None and (limit.waiting > 0 or limit.meter.is_spent(now))
+
+    def supplied(self, identities: Iterable[Hashable] | None, now: float) -> None:
+        """The meters of these limits learned something, so who waits may go on; None: of all."""
+        for identity in tuple(self._limits) if identities is None else identities:
+            limit = self._limits.get(identity)  # type: ignore[call-overload]
+            if limit is not None:
+                self._schedule(limit, now)
 
     # -- rounds ------------------------------------------------------------------------------
 
@@ -279,8 +299,11 @@ class Limiter:
     def _limit(self, applied: Applied, now: float) -> Limit:
         limit = self._limits.get(applied.identity)
         if limit is None:
-            limit = self._limits[applied.identity] = Limit(applied, now)
+            limit = Limit(applied, self._metered(applied), now)
+            self._limits[applied.identity] = limit
         if applied != limit.applied:
+            if applied.on_loss != limit.applied.on_loss:
+                limit.meter = self._metered(applied)
             limit.change(applied, now)
             self._schedule(limit, now)
         return limit

@@ -14,12 +14,13 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
-from gateway.policy.gcra import Meter
+from gateway.policy.gcra import ONE
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
     from gateway.policy.members import Member
+    from gateway.policy.supply import Metered, OnLoss
 
 LEASE = 0.05
 """Seconds of the rate that are out on lease, shared by all who are active. Others miss what is not
@@ -35,9 +36,6 @@ LEAST_STEP = 0.01
 LEAST_BURST = 0.1
 """Seconds of the rate that are saved up at least: a late timer must not lose what was earned."""
 
-_ONE = 0.999
-"""Units that are one whole unit: a rounded moment must not cost a message."""
-
 
 class Dimension(IntEnum):
     MESSAGES = 0
@@ -48,7 +46,8 @@ class Dimension(IntEnum):
 class Applied:
     """A limit as a rule sets it. `key`: the rule's id and what it is per. `burst` in units.
 
-    `shadow`: it counts what it would have held, and holds nothing.
+    `shadow`: it counts what it would have held, and holds nothing. `on_loss`: it is shared with
+    other processes, and so it goes on while they cannot be asked.
     """
 
     key: Hashable
@@ -56,6 +55,7 @@ class Applied:
     rate: float
     burst: float
     shadow: bool = False
+    on_loss: OnLoss | None = None
 
     @property
     def identity(self) -> tuple[Hashable, Dimension, bool]:
@@ -106,9 +106,9 @@ class Limit:
         "waits",
     )
 
-    def __init__(self, applied: Applied, now: float) -> None:
+    def __init__(self, applied: Applied, meter: Metered, now: float) -> None:
         self.applied = applied
-        self.meter = Meter(applied.rate, applied.saved)
+        self.meter = meter
         self.accounts = self.waiting = self.turns = self.waits = self.unmetered = 0
         self.held = self.waited = self.clock = 0.0
         self.looked = now  # at unused leases, or at what passed under a shadow
@@ -128,7 +128,7 @@ class Limit:
 
     def has_room(self, now: float) -> bool:
         """One whole unit may be leased."""
-        return self.meter.available(now) >= _ONE
+        return self.meter.available(now) >= ONE
 
     def lease(self, member: Member, now: float) -> int:
         """How many units the one whose turn it is may have. Only where there is room."""

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 from gateway.figures import RuleFigures
 from gateway.policy.events import PATIENCE, Events
 from gateway.policy.keys import Key, Kind, identity_of
-from gateway.policy.limiter import Limiter
+from gateway.policy.limiter import Limiter, own_meter
 from gateway.policy.limits import Applied, Dimension
 from gateway.policy.numbers import Numbers
 from gateway.policy.rules import ACTION_OF
 from gateway.policy.rules import Dimension as Limited
+from gateway.policy.supply import OnLoss
 from gateway.wire.contract import Action, Denial, Patience, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator
 
     from gateway.policy.limits import Limit
     from gateway.policy.matching import AppliedLimit, RuleSet, Subject
+    from gateway.policy.supply import Metered, Supply
     from gateway.wire.contract import Account
 
 METERED = {
@@ -34,14 +36,16 @@ Limits = tuple["AppliedLimit", ...]
 
 
 class Shaping:
-    """One for a process: a limit is shared by all listeners that its rule is for.
+    """One for a process: a limit is shared by all listeners that its rule is for, and with other
+    processes where there is a `supply`.
 
     `paced`: what may be done only so often, by some rule.
     """
 
-    def __init__(self, rules: RuleSet) -> None:
+    def __init__(self, rules: RuleSet, supply: Supply | None = None) -> None:
         self._subjects: dict[Account, Subject] = {}
-        self.limiter = Limiter(self._forget)
+        self._supply = supply
+        self.limiter = Limiter(self._forget, self._metered)
         self.numbers = Numbers()
         self.events = Events()
         self._past: dict[Kind, RuleFigures] = {}  # of limits that are there no more
@@ -74,6 +78,10 @@ class Shaping:
         answer = self.events.wait(tuple(it for it in limits if it.dimension in PATIENCE), now)
         return answer if isinstance(answer, float) else _too_often(answer)
 
+    def supplied(self, owners: Iterable[Hashable] | None, now: float) -> None:
+        """Shared limits learned what they may hand out; None: all did."""
+        self.limiter.supplied(owners, now)
+
     def adopt(self, rules: RuleSet) -> tuple[Account, ...]:
         """Put other rules in force: new accounts have them at once; those that are open, which are
         answered, when each is renewed."""
@@ -96,6 +104,13 @@ class Shaping:
             kind = _kind(limit)
             found[kind] = _added(found.get(kind), limit, kind)
         return [*found.values(), *self.events.figures(now), *self.numbers.figures()]
+
+    def _metered(self, applied: Applied) -> Metered:
+        if self._supply is None or applied.on_loss is None:
+            return own_meter(applied)
+        assert isinstance(applied.key, Key)
+        figures = (applied.rate, applied.saved, applied.on_loss)
+        return self._supply.meter(applied.key.text, *figures, owner=applied.identity)
 
     def _forget(self, limit: Limit) -> None:
         kind = _kind(limit)
@@ -156,7 +171,10 @@ def _applied(limits: Iterable[AppliedLimit]) -> Iterator[Applied]:
 
 def _one(limit: AppliedLimit) -> Applied:
     key, shadow = identity_of(limit)
-    return Applied(key, METERED[limit.dimension], limit.rate, limit.burst, shadow)
+    # Nobody else has the same connection, and shadows are counted by each process.
+    alone = shadow or "connection" in limit.rule.per
+    on_loss = None if alone else OnLoss(limit.rule.on_store_failure)
+    return Applied(key, METERED[limit.dimension], limit.rate, limit.burst, shadow, on_loss)
 
 
 def _too_often(limit: AppliedLimit) -> Denial:

@@ -61,8 +61,14 @@ class Producer:
 class World:
     """`late`: how many seconds the timer is late, by turn. `passed`: kept where it is asked for."""
 
-    def __init__(self, late: Sequence[float] = (0.0,), *, records: bool = False) -> None:
-        self.limiter = Limiter()
+    def __init__(
+        self,
+        late: Sequence[float] = (0.0,),
+        *,
+        records: bool = False,
+        limiter: Limiter | None = None,
+    ) -> None:
+        self.limiter = Limiter() if limiter is None else limiter
         self.producers: list[Producer] = []
         self.now = 1000.0
         self._records = records

@@ -1,0 +1,132 @@
+"""Asks the store for all shared limits of a process, and keeps count of who shares them.
+
+Everything that is wanted by then is asked in one call, and calls are `TICK` apart, so how many
+there are depends on nothing that passes. A call that takes too long is given up, and the store is
+*lost*: limits go on alone, as their rules say. Nobody waits for it meanwhile; it is tried again and
+again, and is back when it answers.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+import structlog
+import trio
+
+from gateway.figures import StoreFigures
+from gateway.fleet.store import Store, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Hashable, Sequence
+
+    from gateway.policy.supply import Supply
+
+T = TypeVar("T")
+
+TICK = 0.005
+"""Seconds between two calls: who waits for an answer waits for half of that more."""
+
+BEAT = 1.0
+"""Seconds after which we say that we are there."""
+
+AGAIN = 0.5
+"""Seconds after which a store that is lost is tried again."""
+
+
+class Supplier:
+    """One for a process. `supplied` is told whose limits have answers; None: all are concerned.
+
+    `timeout`: seconds for one call.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        supply: Supply,
+        supplied: Callable[[Sequence[Hashable] | None], None],
+        timeout: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.figures = StoreFigures()
+        self._store = store
+        self._supply = supply
+        self._supplied = supplied
+        self._timeout = timeout
+        self._clock = clock
+        self._beat_at = -math.inf
+        self._reason = ""  # of the last failure
+        self._wanted = trio.Event()
+        supply.wake = self._wake
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    def _wake(self) -> None:
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Ask until cancelled."""
+        while True:
+            now = self._clock()
+            if now >= self._beat_at:
+                await self._beat()
+            elif not self._supply.lost and self._supply.next_time(now) <= now:
+                await self._ask()
+            await trio.sleep(TICK)
+            await self._until_wanted()
+
+    async def _until_wanted(self) -> None:
+        """Until somebody wants something, or it is time to."""
+        now = self._clock()
+        due = math.inf if self._supply.lost else self._supply.next_time(now)
+        self._wanted = trio.Event()
+        with trio.move_on_after(max(0.0, min(due, self._beat_at) - now)):
+            await self._wanted.wait()
+
+    async def _ask(self) -> None:
+        asked = self._supply.questions(self._clock())
+        answers = await self._called(self._store.reserve([it.ask for it in asked]))
+        if answers is None:
+            self._supply.unanswered(asked)
+            self._lose()
+            return
+        self.figures.asked += len(asked)
+        self._supply.answered(asked, answers, self._clock())
+        self._supplied([it.meter.owner for it in asked])
+
+    async def _beat(self) -> None:
+        processes = await self._called(self._store.beat())
+        self._beat_at = self._clock() + (AGAIN if processes is None else BEAT)
+        if processes is None:
+            self._lose()
+            return
+        self._supply.processes = self.figures.processes = max(1, processes)
+        self._regain()
+
+    async def _called(self, call: Awaitable[T]) -> T | None:
+        """Answer what the store does; None: nothing in time."""
+        self.figures.calls += 1
+        self._reason = f"no answer within {self._timeout:g} s"
+        with trio.move_on_after(self._timeout):
+            try:
+                return await call
+            except StoreError as error:
+                self._reason = str(error)
+        self.figures.failures += 1
+        return None
+
+    def _lose(self) -> None:
+        if self._supply.lost:
+            return
+        self._supply.lose()
+        self.figures.lost = True
+        self._beat_at = self._clock() + AGAIN
+        self._log.warning("store_lost", reason=self._reason)
+        self._supplied(None)
+
+    def _regain(self) -> None:
+        if self._supply.lost:
+            self._supply.regain()
+            self.figures.lost = False
+            self._log.info("store_back", processes=self._supply.processes)
+            self._supplied(None)

@@ -1,0 +1,158 @@
+"""Who asks the store, when, and what it does while there is no answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Hashable, Iterator, MutableMapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import structlog
+import trio
+import trio.testing
+from structlog.testing import capture_logs
+
+from gateway.fleet.store import StoreError
+from gateway.fleet.supplier import Supplier
+from gateway.policy.reservations import Ask, Reserved
+from gateway.policy.supply import OnLoss, SharedMeter, Supply
+
+Lines = Sequence[MutableMapping[str, Any]]
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    """What is logged."""
+    structlog.reset_defaults()
+    with capture_logs() as captured:
+        yield captured
+
+
+class Store:
+    """Gives all that is asked for, `slow` seconds later, unless it `fails`."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[Ask]] = []
+        self.beats = 0
+        self.slow = 0.0
+        self.fails = ""
+        self.processes = 3
+
+    async def reserve(self, asks: Sequence[Ask]) -> list[Reserved]:
+        self.calls.append(list(asks))
+        await self._answers()
+        return [Reserved(ask.units, 0.0) for ask in asks]
+
+    async def beat(self) -> int:
+        self.beats += 1
+        await self._answers()
+        return self.processes
+
+    async def close(self) -> None:
+        raise AssertionError("it is not the supplier's to close")
+
+    async def _answers(self) -> None:
+        await trio.sleep(self.slow)
+        if self.fails:
+            raise StoreError(self.fails)
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.store = Store()
+        self.supply = Supply()
+        self.told: list[Sequence[Hashable] | None] = []
+        self.supplier = Supplier(
+            self.store, self.supply, self.told.append, timeout=0.05, clock=trio.current_time
+        )
+
+    @asynccontextmanager
+    async def runs(self) -> AsyncIterator[None]:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.supplier.run)
+            await trio.sleep(0.1)
+            yield
+            nursery.cancel_scope.cancel()
+
+    def meter(self, name: str) -> SharedMeter:
+        return self.supply.meter(name, 100, 10, OnLoss.LOCAL_SHARE, owner=name)
+
+
+@pytest.fixture
+def scene(autojump_clock: trio.testing.MockClock) -> Scene:
+    return Scene()
+
+
+async def test_what_is_wanted_together_is_asked_in_one_call(scene: Scene) -> None:
+    async with scene.runs():
+        meters = [scene.meter("a"), scene.meter("b")]
+        await trio.sleep(0.1)
+        assert [[ask.key for ask in call] for call in scene.store.calls] == [["a", "b"]]
+        assert scene.told == [["a", "b"]]
+        assert all(meter.available(trio.current_time()) >= 1 for meter in meters)
+        assert scene.supplier.figures.asked == 2
+
+
+async def test_nothing_is_asked_while_nobody_wants_anything(scene: Scene) -> None:
+    async with scene.runs():
+        await trio.sleep(10)
+        assert scene.store.calls == []
+        assert 9 <= scene.store.beats <= 12
+        assert scene.supply.processes == 3
+
+
+async def test_what_is_idle_is_given_back_without_anybody_asking(scene: Scene) -> None:
+    async with scene.runs():
+        meter = scene.meter("a")
+        await trio.sleep(2)
+        assert [call[0].owed for call in scene.store.calls] == [0.0, -1.0]
+        assert meter.available(trio.current_time()) == 0
+
+
+async def test_a_store_that_does_not_answer_in_time_is_lost_and_all_are_told(
+    scene: Scene, lines: Lines
+) -> None:
+    async with scene.runs():
+        scene.store.slow = 60
+        meter = scene.meter("a")
+        await trio.sleep(0.2)
+        assert scene.supply.lost
+        assert scene.told == [None]
+        assert meter.available(trio.current_time()) == pytest.approx(10 / 3)
+        assert [(it["event"], it["reason"]) for it in lines] == [
+            ("store_lost", "no answer within 0.05 s")
+        ]
+
+
+async def test_a_lost_store_is_tried_until_it_is_back(scene: Scene, lines: Lines) -> None:
+    async with scene.runs():
+        scene.store.fails = "connection refused"
+        scene.meter("a")
+        await trio.sleep(5)
+        assert scene.supply.lost
+        assert 8 <= scene.store.beats <= 12
+        calls = len(scene.store.calls)
+        scene.store.fails = ""
+        await trio.sleep(1)
+        assert [it["event"] for it in lines] == ["store_lost", "store_back"]
+        scene.meter("b")
+        await trio.sleep(0.1)
+        assert len(scene.store.calls) == calls + 1
+        assert lines[0]["reason"] == "connection refused"
+
+
+async def test_a_store_that_is_not_there_at_the_start_is_lost_at_once(scene: Scene) -> None:
+    scene.store.fails = "connection refused"
+    async with scene.runs():
+        assert scene.supply.lost
+        assert scene.supplier.figures.failures == 1
+
+
+async def test_calls_are_apart_however_much_is_wanted(scene: Scene) -> None:
+    async with scene.runs():
+        meter = scene.meter("a")
+        until = trio.current_time() + 1
+        while trio.current_time() < until:
+            meter.take(1000, trio.current_time())
+            await trio.sleep(0.001)
+        assert len(scene.store.calls) <= 1 / 0.005 + 1
