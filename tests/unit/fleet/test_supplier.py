@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import structlog
 import trio
-import trio.testing
 from structlog.testing import capture_logs
+from trio.testing import MockClock
 
 from gateway.fleet.store import StoreError
 from gateway.fleet.supplier import Supplier
@@ -79,11 +79,13 @@ class Scene:
 
 
 @pytest.fixture
-def scene(autojump_clock: trio.testing.MockClock) -> Scene:
+def scene() -> Scene:
     return Scene()
 
 
-async def test_what_is_wanted_together_is_asked_in_one_call(scene: Scene) -> None:
+async def test_what_is_wanted_together_is_asked_in_one_call(
+    scene: Scene, autojump_clock: MockClock
+) -> None:
     async with scene.runs():
         meters = [scene.meter("a"), scene.meter("b")]
         await trio.sleep(0.1)
@@ -93,7 +95,9 @@ async def test_what_is_wanted_together_is_asked_in_one_call(scene: Scene) -> Non
         assert scene.supplier.figures.asked == 2
 
 
-async def test_nothing_is_asked_while_nobody_wants_anything(scene: Scene) -> None:
+async def test_nothing_is_asked_while_nobody_wants_anything(
+    scene: Scene, autojump_clock: MockClock
+) -> None:
     async with scene.runs():
         await trio.sleep(10)
         assert scene.store.calls == []
@@ -101,7 +105,9 @@ async def test_nothing_is_asked_while_nobody_wants_anything(scene: Scene) -> Non
         assert scene.supply.processes == 3
 
 
-async def test_what_is_idle_is_given_back_without_anybody_asking(scene: Scene) -> None:
+async def test_what_is_idle_is_given_back_without_anybody_asking(
+    scene: Scene, autojump_clock: MockClock
+) -> None:
     async with scene.runs():
         meter = scene.meter("a")
         await trio.sleep(2)
@@ -110,7 +116,7 @@ async def test_what_is_idle_is_given_back_without_anybody_asking(scene: Scene) -
 
 
 async def test_a_store_that_does_not_answer_in_time_is_lost_and_all_are_told(
-    scene: Scene, lines: Lines
+    scene: Scene, lines: Lines, autojump_clock: MockClock
 ) -> None:
     async with scene.runs():
         scene.store.slow = 60
@@ -124,7 +130,9 @@ async def test_a_store_that_does_not_answer_in_time_is_lost_and_all_are_told(
         ]
 
 
-async def test_a_lost_store_is_tried_until_it_is_back(scene: Scene, lines: Lines) -> None:
+async def test_a_lost_store_is_tried_until_it_is_back(
+    scene: Scene, lines: Lines, autojump_clock: MockClock
+) -> None:
     async with scene.runs():
         scene.store.fails = "connection refused"
         scene.meter("a")
@@ -141,14 +149,18 @@ async def test_a_lost_store_is_tried_until_it_is_back(scene: Scene, lines: Lines
         assert lines[0]["reason"] == "connection refused"
 
 
-async def test_a_store_that_is_not_there_at_the_start_is_lost_at_once(scene: Scene) -> None:
+async def test_a_store_that_is_not_there_at_the_start_is_lost_at_once(
+    scene: Scene, autojump_clock: MockClock
+) -> None:
     scene.store.fails = "connection refused"
     async with scene.runs():
         assert scene.supply.lost
         assert scene.supplier.figures.failures == 1
 
 
-async def test_calls_are_apart_however_much_is_wanted(scene: Scene) -> None:
+async def test_calls_are_apart_however_much_is_wanted(
+    scene: Scene, autojump_clock: MockClock
+) -> None:
     async with scene.runs():
         meter = scene.meter("a")
         until = trio.current_time() + 1
