@@ -85,6 +85,8 @@ class Supplier:
 
     async def _ask(self) -> None:
         asked = self._supply.questions(self._clock())
+        if not asked:
+            return
         answers = await self._called(self._store.reserve([it.ask for it in asked]))
         if answers is None:
             self._supply.unanswered(asked)
