@@ -24,7 +24,7 @@ from gateway.wire.contract import (
     Principal,
     Refusal,
 )
-from gateway.wire.gate import Ask, LookupOutcome
+from gateway.wire.gate import Again, Ask, LookupOutcome
 
 
 class Proof(Protocol):
@@ -49,7 +49,7 @@ class Limits(Protocol):
     @property
     def paced(self) -> Collection[Action]: ...
 
-    def wait(self, ask: Ask, listener: str) -> float | Denial: ...
+    def wait(self, ask: Ask, listener: str, again: Again | None) -> float | Again | Denial: ...
 
     def admit(self, account: Account, ask: Ask, listener: str) -> Denial | None: ...
 
@@ -132,9 +132,9 @@ class ListenerGate:
         """See `wire.gate.Gate`."""
         return () if self._limits is None else self._limits.paced
 
-    def wait(self, ask: Ask) -> float | Denial:
+    def wait(self, ask: Ask, again: Again | None = None) -> float | Again | Denial:
         """See `wire.gate.Gate`."""
-        return 0.0 if self._limits is None else self._limits.wait(ask, self._name)
+        return 0.0 if self._limits is None else self._limits.wait(ask, self._name, again)
 
     def admit(self, ask: Ask) -> Account | Denial:
         """See `wire.gate.Gate`. Forbidden is what rules have no room for; what no rule limits is

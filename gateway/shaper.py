@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gateway.policy.matching import RuleSet
     from gateway.policy.supply import Supply
     from gateway.wire.contract import Account, Action, Denial
-    from gateway.wire.gate import Ask
+    from gateway.wire.gate import Again, Ask
 
 
 OBSERVED = 1.0
@@ -41,9 +41,10 @@ class Shaper:
         """What may be done only so often, by some rule."""
         return self.shaping.paced
 
-    def wait(self, ask: Ask, listener: str) -> float | Denial:
-        """In how many seconds it may be done, by all limits of how often; then it counts."""
-        return self.shaping.wait(ask.action, subject(ask, listener), self._reactor.clock())
+    def wait(self, ask: Ask, listener: str, again: Again | None) -> float | Again | Denial:
+        """See `wire.gate.Gate`: by all limits of how often."""
+        now = self._reactor.clock()
+        return self.shaping.wait(ask.action, subject(ask, listener), now, again)
 
     def admit(self, account: Account, ask: Ask, listener: str) -> Denial | None:
         """Put an account under its limits, where they let it be opened."""

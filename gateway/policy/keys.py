@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.rules import Dimension
+from gateway.policy.supply import OnLoss
 
 if TYPE_CHECKING:
     from gateway.policy.matching import AppliedLimit
@@ -34,6 +35,15 @@ Kind = tuple[str, Dimension, bool]
 def identity_of(limit: AppliedLimit) -> Identity:
     """Whoever is under limits of the same identity shares one."""
     return Key(limit.rule.id, limit.dimension, limit.key), limit.mode == "shadow"
+
+
+def on_loss_of(limit: AppliedLimit) -> OnLoss | None:
+    """How a limit goes on without the processes that share it; None: it is shared with nobody.
+
+    Nobody else has the same connection, and shadows are counted by each process.
+    """
+    alone = limit.mode == "shadow" or "connection" in limit.rule.per
+    return None if alone else OnLoss(limit.rule.on_store_failure)
 
 
 def kind_of(identity: Identity) -> Kind:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from gateway.figures import RuleFigures
 from gateway.policy.events import PATIENCE, Events
-from gateway.policy.keys import Key, Kind, identity_of
+from gateway.policy.keys import Key, Kind, identity_of, on_loss_of
 from gateway.policy.limiter import Limiter, own_meter
 from gateway.policy.limits import Applied, Dimension
 from gateway.policy.numbers import Numbers
 from gateway.policy.rules import ACTION_OF
 from gateway.policy.rules import Dimension as Limited
-from gateway.policy.supply import OnLoss
 from gateway.wire.contract import Action, Denial, Patience, Refusal
+from gateway.wire.gate import Again
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -47,7 +47,7 @@ class Shaping:
         self._supply = supply
         self.limiter = Limiter(self._forget, self._metered)
         self.numbers = Numbers()
-        self.events = Events()
+        self.events = Events(supply)
         self._past: dict[Kind, RuleFigures] = {}  # of limits that are there no more
         self.generation = 1
         self._use(rules)
@@ -72,11 +72,14 @@ class Shaping:
             self.limiter.release(account, now)
             self.numbers.release(account)
 
-    def wait(self, action: Action, subject: Subject, now: float) -> float | Denial:
-        """In how many seconds somebody may do what is done only so often; then it counts."""
+    def wait(
+        self, action: Action, subject: Subject, now: float, again: Again | None = None
+    ) -> float | Again | Denial:
+        """In how many seconds somebody may do what is done only so often; see `wire.gate.Gate`."""
         limits = self._rules.limits(subject, action)
-        answer = self.events.wait(tuple(it for it in limits if it.dimension in PATIENCE), now)
-        return answer if isinstance(answer, float) else _too_often(answer)
+        paced = tuple(it for it in limits if it.dimension in PATIENCE)
+        answer = self.events.wait(paced, now, again)
+        return answer if isinstance(answer, float | Again) else _too_often(answer)
 
     def supplied(self, owners: Iterable[Hashable] | None, now: float) -> None:
         """Shared limits learned what they may hand out; None: all did."""
@@ -171,10 +174,8 @@ def _applied(limits: Iterable[AppliedLimit]) -> Iterator[Applied]:
 
 def _one(limit: AppliedLimit) -> Applied:
     key, shadow = identity_of(limit)
-    # Nobody else has the same connection, and shadows are counted by each process.
-    alone = shadow or "connection" in limit.rule.per
-    on_loss = None if alone else OnLoss(limit.rule.on_store_failure)
-    return Applied(key, METERED[limit.dimension], limit.rate, limit.burst, shadow, on_loss)
+    dimension = METERED[limit.dimension]
+    return Applied(key, dimension, limit.rate, limit.burst, shadow, on_loss_of(limit))
 
 
 def _too_often(limit: AppliedLimit) -> Denial:

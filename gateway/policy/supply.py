@@ -171,8 +171,9 @@ class SharedMeter:
 
     def full_at(self, now: float) -> float:
         """From when on this meter is as good as a new one: others keep what it took."""
-        if not self._supply.lost:
-            self._ripen(now)
+        if self._supply.lost:
+            return self._lost_meter(now).full_at(now)
+        self._ripen(now)
         rests = not (self._stock or self._coming or self.asking)
         return now if rests else now + KEPT
 

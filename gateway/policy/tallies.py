@@ -28,6 +28,11 @@ class Tallies:
             sums = sums._replace(waits=sums.waits + 1)
         self._sums[kind_of(identity)] = sums._replace(seconds=sums.seconds + seconds)
 
+    def has_waited(self, identity: Identity, seconds: float) -> None:
+        """Somebody that had to wait did so for so long."""
+        sums = self._of(identity)
+        self._sums[kind_of(identity)] = sums._replace(seconds=sums.seconds + seconds)
+
     def refused(self, identity: Identity) -> None:
         """Somebody is refused; by a shadow would be."""
         sums = self._of(identity)

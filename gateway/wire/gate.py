@@ -49,6 +49,16 @@ class Ask:
     again: bool = False
 
 
+class Again(NamedTuple):
+    """It is not known yet: ask again in so many seconds. Nothing counts until then.
+
+    `since`: when it was asked first, by the clock of who is asked.
+    """
+
+    seconds: float
+    since: float
+
+
 class LookupOutcome(StrEnum):
     """How one topic lookup of a client ended."""
 
@@ -71,8 +81,11 @@ class Gate(Protocol):
         """What some rule lets be done only so often: before it `wait` is asked."""
         ...
 
-    def wait(self, ask: Ask) -> float | Denial:
-        """In how many seconds it may do this; it counts now. Denied where that would be long."""
+    def wait(self, ask: Ask, again: Again | None = None) -> float | Again | Denial:
+        """In how many seconds it may do this; it counts now. Denied where that would be long.
+
+        `again`: the answer of the last time, where it is asked again.
+        """
         ...
 
     def admit(self, ask: Ask) -> Account | Denial:

@@ -14,7 +14,7 @@ from gateway.wire.contract import (
     Principal,
     Refusal,
 )
-from gateway.wire.gate import Ask, LookupOutcome
+from gateway.wire.gate import Again, Ask, LookupOutcome
 
 OWN = Credential("token", b"the gateway's token")
 BROKER_1 = Address("broker-1.internal", 6650)
@@ -48,7 +48,8 @@ class FakeGate:
         self.own: Credential | Denial = OWN
         self.names = {BROKER_1: NAME_1, BROKER_2: NAME_2}
         self.paced: set[Action] = set()
-        self.delay: float | Denial = 0.0  # for what is paced
+        self.delay: float | Again | Denial = 0.0  # for what is paced
+        self.again: list[Again | None] = []  # what was said before to those that are counted
         self.counted: list[Ask] = []  # of what is paced
         self.asked: list[Ask] = []
         self.admitted: list[Account] = []
@@ -74,8 +75,9 @@ class FakeGate:
     def credential(self) -> Credential | Denial:
         return self.own
 
-    def wait(self, ask: Ask) -> float | Denial:
+    def wait(self, ask: Ask, again: Again | None = None) -> float | Again | Denial:
         self.counted.append(ask)
+        self.again.append(again)
         return self.delay
 
     def admit(self, ask: Ask) -> Account | Denial:

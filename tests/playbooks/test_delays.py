@@ -19,7 +19,7 @@ from gateway.wire.contract import (
     Later,
     Refusal,
 )
-from gateway.wire.gate import LookupOutcome
+from gateway.wire.gate import Again, LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     CommandPartitionedTopicMetadataResponse,
     ServerError,
@@ -78,6 +78,15 @@ class Paced(Play):
         assert said.effects is not None
         drop, later = said.effects
         assert drop == Drop()
+        assert isinstance(later, Later)
+        assert later.until == until
+        return later.token
+
+    def still(self, token: int, now: float, until: float) -> int:
+        """It is asked for again at that time."""
+        effects = self.due(token, now).effects
+        assert effects is not None
+        (later,) = effects
         assert isinstance(later, Later)
         assert later.until == until
         return later.token
@@ -323,6 +332,56 @@ def test_as_many_bytes_wait_as_may() -> None:
     play.later(play.client(producer(2, request=3)))
 
 
+# -- where it is still to be learned -----------------------------------------------------------
+
+SOON = Again(0.5, since=7.0)
+
+
+@pytest.fixture
+def unknown(play: Paced) -> Paced:
+    """How long something waits is known by nobody yet."""
+    play.gate.delay = SOON
+    return play
+
+
+def test_it_is_asked_again_until_it_may_go_on(unknown: Paced) -> None:
+    token = unknown.later(unknown.client(producer(1, request=5)), until=0.5)
+    token = unknown.still(token, now=0.5, until=1.0)
+    unknown.gate.delay = 0.0
+    unknown.due(token, now=1.0).gives(to_broker(producer(1, request=5)))
+    assert unknown.gate.again == [None, SOON, SOON]
+    assert len({(ask.action, ask.name) for ask in unknown.gate.counted}) == 1
+
+
+def test_when_it_is_known_it_waits_for_that_time_alone(unknown: Paced) -> None:
+    token = unknown.later(unknown.client(lookup(5)), until=0.5)
+    unknown.gate.delay = 2.0
+    token = unknown.still(token, now=0.5, until=2.5)
+    unknown.due(token, now=2.5).gives(to_broker(lookup(5)))
+    assert len(unknown.gate.counted) == 2
+
+
+def test_what_is_refused_in_the_end_is_told_so(unknown: Paced) -> None:
+    token = unknown.later(unknown.client(producer(1, request=5)), until=0.5)
+    unknown.client(close_producer(1, request=6)).drops()
+    unknown.gate.delay = TOO_OFTEN
+    told = error(5, ServerError.ServiceNotReady, TOO_OFTEN.text)
+    said = unknown.due(token, now=0.5)
+    assert said.effects is not None
+    assert to_client(told) in said.effects
+    assert unknown.gate.admitted == []
+    assert unknown.state(Action.PRODUCE) is None
+
+
+def test_nothing_overtakes_what_it_follows(unknown: Paced) -> None:
+    token = unknown.later(unknown.client(producer(1, request=5)), until=0.5)
+    unknown.client(close_producer(1, request=6)).drops()
+    token = unknown.still(token, now=0.5, until=1.0)
+    unknown.gate.delay = 0.0
+    words = unknown.due(token, now=1.0).words
+    assert words == "inject + inject"
+
+
 # -- ends --------------------------------------------------------------------------------------
 
 
@@ -361,7 +420,7 @@ def test_what_is_not_of_the_protocol_is_found_when_its_time_comes(play: Paced) -
 # -- connections -------------------------------------------------------------------------------
 
 
-def paced_gate(delay: float | Denial) -> FakeGate:
+def paced_gate(delay: float | Again | Denial) -> FakeGate:
     gate = FakeGate()
     gate.paced, gate.delay = {Action.CONNECT}, delay
     return gate
@@ -375,6 +434,14 @@ def test_a_client_waits_before_any_broker_is_asked() -> None:
     (ask,) = gate.counted
     assert (ask.action, ask.principal.name, ask.origin) == (Action.CONNECT, "alice", FakeOrigin())
     assert (ask.name, ask.topic) == ("", None)
+
+
+def test_it_is_asked_again_for_a_client_of_which_nothing_is_known_yet() -> None:
+    gate = paced_gate(SOON)
+    talk = opening(VERIFY, gate).client_says(connect()).waits(0.5)
+    gate.delay = 0.0
+    talk.waits(0.5).dials(None).said_to_broker()
+    assert gate.again == [None, SOON, SOON]
 
 
 def test_one_that_need_not_wait_is_let_in_at_once() -> None:

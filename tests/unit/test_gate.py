@@ -12,7 +12,7 @@ from gateway.gate import ClusterParts, ListenerGate
 from gateway.identity.credential import NoCredential
 from gateway.policy.accounts import AccountBook
 from gateway.wire.contract import Account, Action, Address, Denial, Principal, Refusal
-from gateway.wire.gate import Ask
+from gateway.wire.gate import Again, Ask
 from tests.playbooks.gate import FakeOrigin
 
 BROKER = Address("pulsar-0.internal", 6650)
@@ -105,9 +105,9 @@ class Rules:
         self.asked: list[tuple[Action, str]] = []
         self.released: list[Account] = []
 
-    def wait(self, ask: Ask, listener: str) -> float | Denial:
+    def wait(self, ask: Ask, listener: str, again: Again | None) -> float | Again | Denial:
         self.asked.append((ask.action, listener))
-        return 0.5
+        return Again(0.1, since=5.0) if again is None else again.since
 
     def admit(self, account: Account, ask: Ask, listener: str) -> Denial | None:
         self.asked.append((ask.action, listener))
@@ -146,8 +146,10 @@ def test_rules_say_how_long_somebody_waits() -> None:
     rules = Rules()
     gate = Setting(limits=rules).gate
     assert gate.paced == {Action.LOOKUP}
-    assert gate.wait(asks(Action.LOOKUP)) == 0.5
-    assert rules.asked == [(Action.LOOKUP, "clients")]
+    answer = gate.wait(asks(Action.LOOKUP))
+    assert isinstance(answer, Again)
+    assert gate.wait(asks(Action.LOOKUP), answer) == 5.0
+    assert rules.asked == [(Action.LOOKUP, "clients")] * 2
 
 
 def test_nobody_waits_without_rules() -> None:

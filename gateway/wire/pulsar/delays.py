@@ -11,7 +11,7 @@ Who is refused is told so that it asks again on the same connection, if it can b
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import NamedTuple
 
@@ -21,15 +21,18 @@ from gateway.wire.contract import (
     Denial,
     Direction,
     Drop,
+    Effect,
     Effects,
     Inject,
     Later,
     Refusal,
 )
-from gateway.wire.gate import LookupOutcome
+from gateway.wire.gate import Again, LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import (
+    decode,
     error,
+    kind_of,
     lookup_failed,
     partitions_failed,
     refused,
@@ -52,8 +55,11 @@ class _About(NamedTuple):
 
 
 class _Waiting(NamedTuple):
+    """`again`: it is asked for again then; None: it may be decided then."""
+
     frame: bytes
     until: float
+    again: Again | None = None
 
 
 class Delays:
@@ -86,14 +92,14 @@ class Delays:
             return None
         if self._is_full(frame):
             return self._refused(kind, about, _FULL)
-        return self._put(about.party, frame, now + wait)
+        return self._put(about.party, _waiting(frame, wait, now))
 
-    def _wait(self, about: _About) -> float | Denial:
+    def _wait(self, about: _About, again: Again | None = None) -> float | Again | Denial:
         action, _ = about.party
         gate = self._listener.gate
         if not about.topic or action not in gate.paced:
             return 0.0
-        return gate.wait(self._client.ask(action, about.topic, about.subscription))
+        return gate.wait(self._client.ask(action, about.topic, about.subscription), again)
 
     def _is_full(self, frame: bytes) -> bool:
         """A frame of any size may wait where no other does."""
@@ -110,12 +116,12 @@ class Delays:
         no = error if version.startswith(_BY_ERROR) else _REFUSALS.get(kind, error)
         return (Drop(), Inject(Direction.TO_CLIENT, no(about.request_id, denial)))
 
-    def _put(self, party: Party, frame: bytes, until: float) -> Effects:
+    def _put(self, party: Party, waiting: _Waiting) -> Effects:
         queue = self._queues.setdefault(party, deque())
-        queue.append(_Waiting(frame, until))
+        queue.append(waiting)
         self._number += 1
-        self._kept += len(frame)
-        return DROP if len(queue) > 1 else (Drop(), self._later(party, until))
+        self._kept += len(waiting.frame)
+        return DROP if len(queue) > 1 else (Drop(), self._later(party, waiting.until))
 
     def _later(self, party: Party, until: float) -> Later:
         token = next(self._tokens)
@@ -123,26 +129,52 @@ class Delays:
         return Later(token, until)
 
     def due(self, token: int, now: float) -> tuple[list[bytes], Effects]:
-        """The frames whose time has come, and who is to be asked for next."""
+        """The frames whose time has come; what refuses others, and who is to be asked for next."""
         party = self._wakes.pop(token, None)
         if party is None:
             return [], ()
         queue = self._queues[party]
-        frames = []
+        frames: list[bytes] = []
+        refused: list[Effect] = []
         while queue and queue[0].until <= now:
-            frames.append(queue.popleft().frame)
-        self._number -= len(frames)
-        self._kept -= sum(map(len, frames))
+            frame, _, again = queue.popleft()
+            answer = 0.0 if again is None else self._asked_again(frame, again)
+            if isinstance(answer, Denial):
+                refused += self._told(frame, answer)
+            elif answer:
+                queue.appendleft(_waiting(frame, answer, now))
+                break
+            else:
+                frames.append(frame)
+            self._number -= 1
+            self._kept -= len(frame)
         if queue:
-            return frames, (self._later(party, queue[0].until),)
+            return frames, (*refused, self._later(party, queue[0].until))
         del self._queues[party]
-        return frames, ()
+        return frames, tuple(refused)
+
+    def _asked_again(self, frame: bytes, again: Again) -> float | Again | Denial:
+        command = decode(frame)
+        return self._wait(_ABOUT[kind_of(command, frame)](command), again)
+
+    def _told(self, frame: bytes, denial: Denial) -> Iterator[Effect]:
+        """What tells the client no; the frame itself was dropped when it came."""
+        command = decode(frame)
+        kind = kind_of(command, frame)
+        effects = self._refused(kind, _ABOUT[kind](command), denial)
+        return (effect for effect in effects if not isinstance(effect, Drop))
 
     def clear(self) -> None:
         """Nothing of it is decided any more."""
         self._queues.clear()
         self._wakes.clear()
         self._number = self._kept = 0
+
+
+def _waiting(frame: bytes, wait: float | Again, now: float) -> _Waiting:
+    if isinstance(wait, Again):
+        return _Waiting(frame, now + wait.seconds, wait)
+    return _Waiting(frame, now + wait)
 
 
 _FULL = Denial(Refusal.TOO_OFTEN, "too many requests wait on this connection")

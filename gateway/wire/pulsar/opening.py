@@ -32,6 +32,7 @@ from gateway.wire.contract import (
     Transmit,
     Wait,
 )
+from gateway.wire.gate import Again
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import (
     NO_REQUEST,
@@ -128,11 +129,15 @@ def _pace(listener: Listener, client: Client) -> Generator[Step, StepResult, Ref
     it until then."""
     if Action.CONNECT not in listener.gate.paced:
         return None
-    seconds = listener.gate.wait(client.ask(Action.CONNECT, ""))
-    if isinstance(seconds, Denial):
-        return _refused(EndReason.TOO_MANY_CONNECTS, seconds)
-    if seconds:
-        yield Wait(seconds)
+    ask = client.ask(Action.CONNECT, "")
+    answer = listener.gate.wait(ask)
+    while isinstance(answer, Again):
+        yield Wait(answer.seconds)
+        answer = listener.gate.wait(ask, answer)
+    if isinstance(answer, Denial):
+        return _refused(EndReason.TOO_MANY_CONNECTS, answer)
+    if answer:
+        yield Wait(answer)
     return None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from gateway.policy.events import Events
 from gateway.policy.limiter import Limiter, own_meter
 from gateway.policy.limits import Applied
 from gateway.policy.reservations import Reservations, Reserved
@@ -30,6 +31,7 @@ class Process:
         self.name = name
         self.supply = Supply()
         self.world = World(limiter=Limiter(None, self._metered))
+        self.events = Events(self.supply)
         self.world.now = now
         self.hears = True
         self.call: _Call | None = None

@@ -8,6 +8,7 @@ from gateway.policy.matching import RuleSet, Subject
 from gateway.policy.rules import Rule
 from gateway.policy.shaping import Shaping
 from gateway.wire.contract import Account, Action, Denial, Refusal
+from gateway.wire.gate import Again
 
 ACME = Subject(tenant="acme", namespace="acme/web", topic="persistent://acme/web/orders")
 OTHER = Subject(tenant="other", namespace="other/web", topic="persistent://other/web/orders")
@@ -49,7 +50,9 @@ class World:
             account.messages += 1
 
     def wait(self, action: Action, subject: Subject = ACME) -> float | Denial:
-        return self.shaping.wait(action, subject, self.now)
+        answer = self.shaping.wait(action, subject, self.now)
+        assert not isinstance(answer, Again)  # that is only where processes share
+        return answer
 
 
 # -- numbers -----------------------------------------------------------------------------------
