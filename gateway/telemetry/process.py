@@ -1,4 +1,4 @@
-"""All metrics but those per topic: connections, lookups, brokers, the process.
+"""All metrics but those per topic: connections, lookups, brokers, rules, the process.
 
 Importing this costs 3 MB and up to 30 ms, for the library's sake: only with an admin listener.
 """
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         PlaneFigures,
         ReloadFigures,
         RuleFigures,
+        StoreFigures,
     )
 
 
@@ -39,6 +40,7 @@ class Sources:
     failures: Callable[[], Iterable[BrokerFailures]]
     rules: Callable[[], Iterable[RuleFigures]]
     reloads: ReloadFigures | None = None
+    store: StoreFigures | None = None
 
 
 class ProcessMetrics:
@@ -67,6 +69,8 @@ class _Gateway(Collector):
         yield from _rules(self._sources.rules())
         if self._sources.reloads is not None:
             yield from _reloads(self._sources.reloads)
+        if self._sources.store is not None:
+            yield from _store(self._sources.store)
         yield _build(self._sources.version)
 
 
@@ -192,6 +196,26 @@ def _reloads(figures: ReloadFigures) -> Iterator[Metric]:
         "gateway_rules_last_reload_timestamp_seconds",
         "When the files of rules were found good last.",
         value=figures.loaded_at,
+    )
+
+
+def _store(figures: StoreFigures) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "gateway_store_up",
+        "1 where limits are shared with others, 0 while nobody answers.",
+        value=int(not figures.lost),
+    )
+    yield GaugeMetricFamily(
+        "gateway_store_processes", "Processes that share limits.", value=figures.processes
+    )
+    yield CounterMetricFamily("gateway_store_calls", "Calls of the store.", value=figures.calls)
+    yield CounterMetricFamily(
+        "gateway_store_failures", "Calls of the store without an answer.", value=figures.failures
+    )
+    yield CounterMetricFamily(
+        "gateway_store_questions",
+        "Limits that were asked for, several in one call.",
+        value=figures.asked,
     )
 
 

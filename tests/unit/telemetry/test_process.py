@@ -16,16 +16,20 @@ from gateway.figures import (
     PlaneFigures,
     ReloadFigures,
     RuleFigures,
+    StoreFigures,
 )
 from gateway.telemetry.process import ProcessMetrics, Sources
 from gateway.wire.contract import EndReason
 from gateway.wire.gate import LookupOutcome
+
+STORE = ("up", "processes", "calls", "failures", "questions")
 
 
 def sources(
     listeners: Mapping[str, ListenerFigures] | None = None,
     clusters: Mapping[str, ClusterFigures] | None = None,
     reloads: ReloadFigures | None = None,
+    store: StoreFigures | None = None,
 ) -> Sources:
     return Sources(
         version="1.2.3",
@@ -39,6 +43,7 @@ def sources(
             RuleFigures("trial", "publish.bytes", "shadow", 1, 0, 0, 2.5, 7000.0),
         ],
         reloads=reloads,
+        store=store,
     )
 
 
@@ -117,6 +122,14 @@ def test_reloads_of_rules_are_told_where_there_are_rules() -> None:
     assert values(found["gateway_rules_generation"]) == {(): 3}
     assert values(found["gateway_rules_last_reload_timestamp_seconds"]) == {(): 1234.5}
     assert not [name for name in families(ProcessMetrics(sources())) if "rules" in name]
+
+
+def test_the_store_is_told_of_where_there_is_one() -> None:
+    figures = StoreFigures(calls=40, failures=2, asked=90, processes=4, lost=True)
+    found = families(ProcessMetrics(sources(store=figures)))
+    told = {name: found[f"gateway_store_{name}"].samples[0].value for name in STORE}
+    assert told == {"up": 0, "processes": 4, "calls": 40, "failures": 2, "questions": 90}
+    assert not [name for name in families(ProcessMetrics(sources())) if "store" in name]
 
 
 def test_counters_end_in_total_and_have_no_creation_times() -> None:
