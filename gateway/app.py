@@ -11,7 +11,6 @@ import gc
 import secrets
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -21,11 +20,9 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
-from gateway import __version__
+from gateway import __version__, furnishing
 from gateway.brokers.health import Brokers, Timing
 from gateway.brokers.learned import LearnedHosts
-from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
-from gateway.brokers.seal import SealKey
 from gateway.brokers.targets import TargetList
 from gateway.config import model
 from gateway.config.load import check as check_file
@@ -37,25 +34,23 @@ from gateway.figures import (
     ClusterFigures,
     ListenerFigures,
     PlaneFigures,
-    ReloadFigures,
 )
 from gateway.front.drain import drain
 from gateway.front.jobs import Jobs
 from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
-from gateway.gate import ClusterParts, ListenerGate, Verifier
+from gateway.gate import ClusterParts, ListenerGate
 from gateway.identity.credential import NoCredential, TokenFile
-from gateway.plane.reactor import PlaneSettings, Reactor
+from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry import log
-from gateway.wire.contract import Address, Entry
+from gateway.wire.contract import Entry
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Bounds, Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 
 if TYPE_CHECKING:
-    from gateway.reload.reloader import Reloader
-    from gateway.shaper import Shaper
+    pass
 
 VERSION = f"broker-gateway {__version__}"
 """What brokers are told as `proxy_version`."""
@@ -124,15 +119,6 @@ class _Cluster:
     figures: ClusterFigures = field(default_factory=ClusterFigures)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """What there is where there are rules."""
-
-    shaper: Shaper
-    reloader: Reloader
-    figures: ReloadFigures
-
-
 class Application:
     """All rooms of one process, furnished as a configuration says."""
 
@@ -140,9 +126,9 @@ class Application:
         self._configuration = configuration
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._jobs = Jobs()
-        self._reactor = Reactor(self._jobs, _plane_settings(configuration))
+        self._reactor = Reactor(self._jobs, furnishing.plane_settings(configuration))
         self._jobs.reactor = self._reactor
-        self._rules = _rules(configuration, self._reactor)
+        self._rules = furnishing.rules(configuration, self._reactor)
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
         }
@@ -175,8 +161,8 @@ class Application:
         own = cluster.credential
         credential = TokenFile(own.token_file, tell) if own else NoCredential()
         accounts, figures = AccountBook(), ClusterFigures()
-        known = (_names(name, cluster), learned, credential, accounts, figures)
-        parts = ClusterParts(*known, _migrations(cluster))
+        known = (furnishing.names(name, cluster), learned, credential, accounts, figures)
+        parts = ClusterParts(*known, furnishing.migrations(cluster))
         return _Cluster(name, brokers, parts, accounts, figures)
 
     def _server(self, listener: model.Listener, ids: count[int], *, trace: bool) -> Server:
@@ -203,7 +189,7 @@ class Application:
     def _entry(self, listener: model.Listener, cluster: _Cluster) -> Entry:
         gate = ListenerGate(
             cluster.parts,
-            _verifiers(listener.identity),
+            furnishing.verifiers(listener.identity),
             self._log.warning,
             name=listener.name,
             limits=None if self._rules is None else self._rules.shaper,
@@ -357,75 +343,6 @@ class Application:
 
 
 _GOOD_NEWS = frozenset({"broker_up", "name_resolved"})
-
-
-def _plane_settings(configuration: model.Configuration) -> PlaneSettings:
-    return PlaneSettings(
-        buffer=configuration.data_plane.buffer,
-        turn=configuration.data_plane.turn,
-        idle=configuration.deadlines.idle,
-        silent=configuration.deadlines.silent,
-        stalled=configuration.deadlines.stalled,
-        memory=configuration.limits.buffered,
-        held=configuration.limits.held,
-        held_for=configuration.deadlines.held,
-    )
-
-
-def _rules(configuration: model.Configuration, reactor: Reactor) -> _Rules | None:
-    """Imported only where there are rules."""
-    paths = configuration.rules
-    if not paths:
-        return None
-    from gateway.config import rules
-    from gateway.policy.matching import RuleSet
-    from gateway.reload.files import signs
-    from gateway.reload.reloader import Reloader
-    from gateway.shaper import Shaper
-
-    seen = frozenset(signs(paths))  # before they are read: what changes from here on is read again
-    found = rules.rules_of(rules.load(paths))
-    compiled = RuleSet.compile(found)
-    shaper, figures = Shaper(compiled, reactor), ReloadFigures(time.time())
-    return _Rules(shaper, Reloader(paths, compiled, shaper.adopt, figures, seen), figures)
-
-
-def _names(name: str, cluster: model.Cluster) -> Names:
-    names = cluster.names
-    if names.template is not None:
-        return TemplateNames(names.template.advertise, names.template.broker)
-    keys = names.sealed.keys if names.sealed is not None else ()
-    sealing = [SealKey.from_file(key.file) for key in keys] or [SealKey.random()]
-    if cluster.brokers_are == "gateways":
-        # Under one key, too, our names and theirs must not be taken for each other.
-        return HandedOnNames(SealedNames(f"{name} of gateways", sealing))
-    return SealedNames(name, sealing)
-
-
-def _migrations(cluster: model.Cluster) -> dict[Address, Address]:
-    """Gateways of other clusters, by the brokers there."""
-    return {broker: to.gateway for to in cluster.migrations for broker in to.brokers}
-
-
-def _verifiers(identity: model.Identity) -> dict[str, Verifier]:
-    """By authentication method. Imported only where tokens are verified: 12 MB, 40 ms."""
-    token = identity.token
-    if identity.mode == "pass-through" or token is None:
-        return {}
-    from gateway.identity.keys import public_key, secret_key
-    from gateway.identity.token import TokenVerifier
-
-    secrets = [secret_key(path) for path in [token.secret_file] if path]
-    keys = [public_key(path) for path in [token.public_key_file] if path]
-    verifier = TokenVerifier(
-        [*secrets, *keys],
-        token.algorithms,
-        principal_claim=token.principal_claim,
-        clock_skew=token.clock_skew,
-        audience=token.audience,
-        issuer=token.issuer,
-    )
-    return {"token": verifier}
 
 
 if __name__ == "__main__":
