@@ -12,6 +12,7 @@ import secrets
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -37,12 +38,13 @@ from gateway.figures import (
 )
 from gateway.front.drain import drain
 from gateway.front.jobs import Jobs
-from gateway.front.server import Server, ServerSettings
+from gateway.front.server import ACCEPTS_AT_ONCE, Server, ServerSettings
 from gateway.front.tracing import Tracing
 from gateway.gate import ClusterParts, ListenerGate
 from gateway.identity.credential import NoCredential, TokenFile
 from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
+from gateway.signals import received
 from gateway.telemetry import log
 from gateway.wire.contract import Entry
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
@@ -50,7 +52,10 @@ from gateway.wire.pulsar.context import Bounds, Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 
 if TYPE_CHECKING:
-    pass
+    from gateway.fleet.store import Store
+    from gateway.furnishing import Inherited
+
+Status = trio.TaskStatus[None]
 
 VERSION = f"broker-gateway {__version__}"
 """What brokers are told as `proxy_version`."""
@@ -67,18 +72,30 @@ def check(path: Path) -> str:
     return found
 
 
-def run(path: Path, *, trace: bool = False) -> int:
+def run(configuration: model.Configuration, *, trace: bool = False) -> int:
     """Serve until a signal says to stop; answers the exit status.
 
-    Raises `ConfigurationError` where the configuration is wrong or cannot be put in force.
+    Raises `ConfigurationError` where the configuration cannot be put in force.
     """
-    configuration = load(path)
-    # Traces are written as information: who asks for them wants to see them.
-    level = "info" if trace and configuration.log.level != "debug" else configuration.log.level
-    log.configure(configuration.log.format, level)
-    try:
+    start_log(configuration, trace=trace)
+    with mistakes_told():
         application = Application(configuration, trace=trace)
         trio.run(application.serve)
+    return 0
+
+
+def start_log(configuration: model.Configuration, *, trace: bool, **always: object) -> None:
+    """Log as a configuration says; `always`: fields of every line."""
+    # Traces are written as information: who asks for them wants to see them.
+    level = "info" if trace and configuration.log.level != "debug" else configuration.log.level
+    log.configure(configuration.log.format, level, always=always)
+
+
+@contextmanager
+def mistakes_told() -> Iterator[None]:
+    """What only a person can set right is raised as `ConfigurationError`, and nothing else."""
+    try:
+        yield
     except (ExceptionGroup, OSError) as failures:
         mistake = _unwrapped(failures)
         if isinstance(mistake, ConfigurationError):
@@ -86,7 +103,6 @@ def run(path: Path, *, trace: bool = False) -> int:
         if isinstance(mistake, OSError) and mistake.errno in _NO_DESCRIPTOR:
             raise ConfigurationError(_DESCRIPTORS) from None
         raise
-    return 0
 
 
 # Drawn anew by each gateway, since several may stand in a row and all ask the last one.
@@ -120,10 +136,23 @@ class _Cluster:
 
 
 class Application:
-    """All rooms of one process, furnished as a configuration says."""
+    """All rooms of one process, furnished as a configuration says.
 
-    def __init__(self, configuration: model.Configuration, *, trace: bool = False) -> None:
+    `store`: where limits are shared with other processes. `inherited`: what a worker has of its
+    parent.
+    """
+
+    def __init__(
+        self,
+        configuration: model.Configuration,
+        *,
+        trace: bool = False,
+        store: Store | None = None,
+        inherited: Inherited | None = None,
+    ) -> None:
+        self.store = store
         self._configuration = configuration
+        self._inherited = inherited
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._jobs = Jobs()
         self._reactor = Reactor(self._jobs, furnishing.plane_settings(configuration))
@@ -161,7 +190,9 @@ class Application:
         own = cluster.credential
         credential = TokenFile(own.token_file, tell) if own else NoCredential()
         accounts, figures = AccountBook(), ClusterFigures()
-        known = (furnishing.names(name, cluster), learned, credential, accounts, figures)
+        secret = self._inherited.seals.get(name) if self._inherited else None
+        names = furnishing.names(name, cluster, secret)
+        known = (names, learned, credential, accounts, figures)
         parts = ClusterParts(*known, furnishing.migrations(cluster))
         return _Cluster(name, brokers, parts, accounts, figures)
 
@@ -175,6 +206,7 @@ class Application:
             handshake_frame=limits.handshake_frame,
             connections=limits.connections,
             socket_buffer=self._configuration.data_plane.socket_buffer,
+            accepts_at_once=1 if self._inherited else ACCEPTS_AT_ONCE,
         )
         return Server(
             settings,
@@ -212,18 +244,15 @@ class Application:
 
     # -- life --------------------------------------------------------------------------------
 
-    async def serve(self) -> None:
-        """Serve until SIGTERM or SIGINT."""
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            async with trio.open_nursery() as outer:
-                await self._start_admin(outer)
-                await self._live(signals)
-                outer.cancel_scope.cancel()
-            # One that nobody took is delivered anew when the receiver closes, and would end the
-            # process by itself: some senders signal twice at once, as `timeout` does.
-            with trio.move_on_after(0.01):
-                async for _ in signals:
-                    pass
+    async def serve(self, *, task_status: Status = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until SIGTERM or SIGINT. Starts when it listens."""
+        async with (
+            received(signal.SIGTERM, signal.SIGINT) as signals,
+            trio.open_nursery() as outer,
+        ):
+            await self._start_admin(outer)
+            await self._live(signals, task_status)
+            outer.cancel_scope.cancel()
         self._log.info("stopped")
 
     async def _start_admin(self, nursery: trio.Nursery) -> None:
@@ -234,11 +263,11 @@ class Application:
         from gateway.admin.routes import routes
         from gateway.admin.server import serve
 
-        table = routes(self._exposition(), self.unready)
+        table = routes(self.exposition(), self.unready)
         addresses = await nursery.start(serve, admin.bind, table)
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])
 
-    async def _live(self, signals: AsyncIterator[int]) -> None:
+    async def _live(self, signals: AsyncIterator[int], task_status: Status) -> None:
         async with trio.open_nursery() as plane:
             self._jobs.nursery = plane
             plane.start_soon(self._reactor.run)
@@ -248,6 +277,7 @@ class Application:
                 if self._rules is not None:
                     await front.start(self._rules.reloader.run)
                 self._listen(front)
+                task_status.started()
                 # What is there now stays: no collection need walk through it again.
                 gc.freeze()
                 gc.set_threshold(*_COLLECTIONS)
@@ -258,7 +288,8 @@ class Application:
 
     def _listen(self, nursery: trio.Nursery) -> None:
         for server in self._servers:
-            addresses = [str(address) for address in server.listen()]
+            sockets = self._inherited.sockets[server.settings.name] if self._inherited else ()
+            addresses = [str(address) for address in server.listen(sockets)]
             nursery.start_soon(server.serve)
             self._log.info("listening", listener=server.settings.name, addresses=addresses)
 
@@ -287,8 +318,12 @@ class Application:
                 nursery.cancel_scope.cancel()
 
     async def _second_signal(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
-        await self._stop_signal(signals)
-        scope.cancel()
+        # A manager of services may tell a worker to stop, and so does its parent: that is one word.
+        hurry = (signal.SIGINT,) if self._inherited else (signal.SIGTERM, signal.SIGINT)
+        async for number in signals:
+            if number in hurry:
+                self._log.info("stopping", signal=signal.Signals(number).name)
+                scope.cancel()
 
     # -- what the admin listener shows -------------------------------------------------------
 
@@ -301,7 +336,7 @@ class Application:
             if not cluster.brokers.ready
         ]
 
-    def _exposition(self) -> Callable[[], Iterator[bytes]]:
+    def exposition(self) -> Callable[[], Iterator[bytes]]:
         """What writes all metrics. Made once: it remembers the labels of topics."""
         from gateway.telemetry.exposition import TopicExposition
         from gateway.telemetry.process import ProcessMetrics, Sources

@@ -15,6 +15,9 @@ from gateway.figures import ReloadFigures
 from gateway.plane.reactor import PlaneSettings
 
 if TYPE_CHECKING:
+    import socket
+    from collections.abc import Mapping, Sequence
+
     from gateway.config import model
     from gateway.gate import Verifier
     from gateway.plane.reactor import Reactor
@@ -30,6 +33,16 @@ class Rules:
     shaper: Shaper
     reloader: Reloader
     figures: ReloadFigures
+
+
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """What a worker has of its parent: sockets that listen, by listener; by cluster the secrets
+    that seal names, where no keys are configured: all workers open what one has sealed.
+    """
+
+    sockets: Mapping[str, Sequence[socket.socket]]
+    seals: Mapping[str, bytes]
 
 
 def plane_settings(configuration: model.Configuration) -> PlaneSettings:
@@ -63,12 +76,14 @@ def rules(configuration: model.Configuration, reactor: Reactor) -> Rules | None:
     return Rules(shaper, Reloader(paths, compiled, shaper.adopt, figures, seen), figures)
 
 
-def names(name: str, cluster: model.Cluster) -> Names:
+def names(name: str, cluster: model.Cluster, secret: bytes | None = None) -> Names:
+    """How brokers are named. `secret`: what seals where no keys are configured, else a new one."""
     names = cluster.names
     if names.template is not None:
         return TemplateNames(names.template.advertise, names.template.broker)
     keys = names.sealed.keys if names.sealed is not None else ()
-    sealing = [SealKey.from_file(key.file) for key in keys] or [SealKey.random()]
+    sealing = [SealKey.from_file(key.file) for key in keys]
+    sealing = sealing or [SealKey(secret) if secret else SealKey.random()]
     if cluster.brokers_are == "gateways":
         # Under one key, too, our names and theirs must not be taken for each other.
         return HandedOnNames(SealedNames(f"{name} of gateways", sealing))
