@@ -39,9 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: Options) -> int:
+    from gateway.config.load import load
+
+    configuration = load(options.configuration)
     from gateway.app import run
 
-    return run(options.configuration, trace=options.trace)
+    return run(configuration, trace=options.trace)
 
 
 def _check(options: Options) -> int:

@@ -11,8 +11,8 @@ import gc
 import secrets
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -21,11 +21,9 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
-from gateway import __version__
+from gateway import __version__, furnishing
 from gateway.brokers.health import Brokers, Timing
 from gateway.brokers.learned import LearnedHosts
-from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
-from gateway.brokers.seal import SealKey
 from gateway.brokers.targets import TargetList
 from gateway.config import model
 from gateway.config.load import check as check_file
@@ -37,25 +35,27 @@ from gateway.figures import (
     ClusterFigures,
     ListenerFigures,
     PlaneFigures,
-    ReloadFigures,
 )
 from gateway.front.drain import drain
 from gateway.front.jobs import Jobs
-from gateway.front.server import Server, ServerSettings
+from gateway.front.server import ACCEPTS_AT_ONCE, Server, ServerSettings
 from gateway.front.tracing import Tracing
-from gateway.gate import ClusterParts, ListenerGate, Verifier
+from gateway.gate import ClusterParts, ListenerGate
 from gateway.identity.credential import NoCredential, TokenFile
-from gateway.plane.reactor import PlaneSettings, Reactor
+from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
+from gateway.signals import received
 from gateway.telemetry import log
-from gateway.wire.contract import Address, Entry
+from gateway.wire.contract import Entry
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Bounds, Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 
 if TYPE_CHECKING:
-    from gateway.reload.reloader import Reloader
-    from gateway.shaper import Shaper
+    from gateway.fleet.store import Store
+    from gateway.furnishing import Inherited
+
+Status = trio.TaskStatus[None]
 
 VERSION = f"broker-gateway {__version__}"
 """What brokers are told as `proxy_version`."""
@@ -72,18 +72,30 @@ def check(path: Path) -> str:
     return found
 
 
-def run(path: Path, *, trace: bool = False) -> int:
+def run(configuration: model.Configuration, *, trace: bool = False) -> int:
     """Serve until a signal says to stop; answers the exit status.
 
-    Raises `ConfigurationError` where the configuration is wrong or cannot be put in force.
+    Raises `ConfigurationError` where the configuration cannot be put in force.
     """
-    configuration = load(path)
-    # Traces are written as information: who asks for them wants to see them.
-    level = "info" if trace and configuration.log.level != "debug" else configuration.log.level
-    log.configure(configuration.log.format, level)
-    try:
+    start_log(configuration, trace=trace)
+    with mistakes_told():
         application = Application(configuration, trace=trace)
         trio.run(application.serve)
+    return 0
+
+
+def start_log(configuration: model.Configuration, *, trace: bool, **always: object) -> None:
+    """Log as a configuration says; `always`: fields of every line."""
+    # Traces are written as information: who asks for them wants to see them.
+    level = "info" if trace and configuration.log.level != "debug" else configuration.log.level
+    log.configure(configuration.log.format, level, always=always)
+
+
+@contextmanager
+def mistakes_told() -> Iterator[None]:
+    """What only a person can set right is raised as `ConfigurationError`, and nothing else."""
+    try:
+        yield
     except (ExceptionGroup, OSError) as failures:
         mistake = _unwrapped(failures)
         if isinstance(mistake, ConfigurationError):
@@ -91,7 +103,6 @@ def run(path: Path, *, trace: bool = False) -> int:
         if isinstance(mistake, OSError) and mistake.errno in _NO_DESCRIPTOR:
             raise ConfigurationError(_DESCRIPTORS) from None
         raise
-    return 0
 
 
 # Drawn anew by each gateway, since several may stand in a row and all ask the last one.
@@ -124,25 +135,29 @@ class _Cluster:
     figures: ClusterFigures = field(default_factory=ClusterFigures)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """What there is where there are rules."""
-
-    shaper: Shaper
-    reloader: Reloader
-    figures: ReloadFigures
-
-
 class Application:
-    """All rooms of one process, furnished as a configuration says."""
+    """All rooms of one process, furnished as a configuration says.
 
-    def __init__(self, configuration: model.Configuration, *, trace: bool = False) -> None:
+    `store`: where limits are shared with other processes. `inherited`: what a worker has of its
+    parent.
+    """
+
+    def __init__(
+        self,
+        configuration: model.Configuration,
+        *,
+        trace: bool = False,
+        store: Store | None = None,
+        inherited: Inherited | None = None,
+    ) -> None:
+        self.store = store
         self._configuration = configuration
+        self._inherited = inherited
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._jobs = Jobs()
-        self._reactor = Reactor(self._jobs, _plane_settings(configuration))
+        self._reactor = Reactor(self._jobs, furnishing.plane_settings(configuration))
         self._jobs.reactor = self._reactor
-        self._rules = _rules(configuration, self._reactor)
+        self._rules = furnishing.rules(configuration, self._reactor)
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
         }
@@ -175,8 +190,10 @@ class Application:
         own = cluster.credential
         credential = TokenFile(own.token_file, tell) if own else NoCredential()
         accounts, figures = AccountBook(), ClusterFigures()
-        known = (_names(name, cluster), learned, credential, accounts, figures)
-        parts = ClusterParts(*known, _migrations(cluster))
+        secret = self._inherited.seals.get(name) if self._inherited else None
+        names = furnishing.names(name, cluster, secret)
+        known = (names, learned, credential, accounts, figures)
+        parts = ClusterParts(*known, furnishing.migrations(cluster))
         return _Cluster(name, brokers, parts, accounts, figures)
 
     def _server(self, listener: model.Listener, ids: count[int], *, trace: bool) -> Server:
@@ -189,6 +206,7 @@ class Application:
             handshake_frame=limits.handshake_frame,
             connections=limits.connections,
             socket_buffer=self._configuration.data_plane.socket_buffer,
+            accepts_at_once=1 if self._inherited else ACCEPTS_AT_ONCE,
         )
         return Server(
             settings,
@@ -203,7 +221,7 @@ class Application:
     def _entry(self, listener: model.Listener, cluster: _Cluster) -> Entry:
         gate = ListenerGate(
             cluster.parts,
-            _verifiers(listener.identity),
+            furnishing.verifiers(listener.identity),
             self._log.warning,
             name=listener.name,
             limits=None if self._rules is None else self._rules.shaper,
@@ -226,18 +244,15 @@ class Application:
 
     # -- life --------------------------------------------------------------------------------
 
-    async def serve(self) -> None:
-        """Serve until SIGTERM or SIGINT."""
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            async with trio.open_nursery() as outer:
-                await self._start_admin(outer)
-                await self._live(signals)
-                outer.cancel_scope.cancel()
-            # One that nobody took is delivered anew when the receiver closes, and would end the
-            # process by itself: some senders signal twice at once, as `timeout` does.
-            with trio.move_on_after(0.01):
-                async for _ in signals:
-                    pass
+    async def serve(self, *, task_status: Status = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until SIGTERM or SIGINT. Starts when it listens."""
+        async with (
+            received(signal.SIGTERM, signal.SIGINT) as signals,
+            trio.open_nursery() as outer,
+        ):
+            await self._start_admin(outer)
+            await self._live(signals, task_status)
+            outer.cancel_scope.cancel()
         self._log.info("stopped")
 
     async def _start_admin(self, nursery: trio.Nursery) -> None:
@@ -248,11 +263,11 @@ class Application:
         from gateway.admin.routes import routes
         from gateway.admin.server import serve
 
-        table = routes(self._exposition(), self.unready)
+        table = routes(self.exposition(), self.unready)
         addresses = await nursery.start(serve, admin.bind, table)
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])
 
-    async def _live(self, signals: AsyncIterator[int]) -> None:
+    async def _live(self, signals: AsyncIterator[int], task_status: Status) -> None:
         async with trio.open_nursery() as plane:
             self._jobs.nursery = plane
             plane.start_soon(self._reactor.run)
@@ -262,6 +277,7 @@ class Application:
                 if self._rules is not None:
                     await front.start(self._rules.reloader.run)
                 self._listen(front)
+                task_status.started()
                 # What is there now stays: no collection need walk through it again.
                 gc.freeze()
                 gc.set_threshold(*_COLLECTIONS)
@@ -272,7 +288,8 @@ class Application:
 
     def _listen(self, nursery: trio.Nursery) -> None:
         for server in self._servers:
-            addresses = [str(address) for address in server.listen()]
+            sockets = self._inherited.sockets[server.settings.name] if self._inherited else ()
+            addresses = [str(address) for address in server.listen(sockets)]
             nursery.start_soon(server.serve)
             self._log.info("listening", listener=server.settings.name, addresses=addresses)
 
@@ -301,8 +318,12 @@ class Application:
                 nursery.cancel_scope.cancel()
 
     async def _second_signal(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
-        await self._stop_signal(signals)
-        scope.cancel()
+        # A manager of services may tell a worker to stop, and so does its parent: that is one word.
+        hurry = (signal.SIGINT,) if self._inherited else (signal.SIGTERM, signal.SIGINT)
+        async for number in signals:
+            if number in hurry:
+                self._log.info("stopping", signal=signal.Signals(number).name)
+                scope.cancel()
 
     # -- what the admin listener shows -------------------------------------------------------
 
@@ -315,7 +336,7 @@ class Application:
             if not cluster.brokers.ready
         ]
 
-    def _exposition(self) -> Callable[[], Iterator[bytes]]:
+    def exposition(self) -> Callable[[], Iterator[bytes]]:
         """What writes all metrics. Made once: it remembers the labels of topics."""
         from gateway.telemetry.exposition import TopicExposition
         from gateway.telemetry.process import ProcessMetrics, Sources
@@ -357,75 +378,6 @@ class Application:
 
 
 _GOOD_NEWS = frozenset({"broker_up", "name_resolved"})
-
-
-def _plane_settings(configuration: model.Configuration) -> PlaneSettings:
-    return PlaneSettings(
-        buffer=configuration.data_plane.buffer,
-        turn=configuration.data_plane.turn,
-        idle=configuration.deadlines.idle,
-        silent=configuration.deadlines.silent,
-        stalled=configuration.deadlines.stalled,
-        memory=configuration.limits.buffered,
-        held=configuration.limits.held,
-        held_for=configuration.deadlines.held,
-    )
-
-
-def _rules(configuration: model.Configuration, reactor: Reactor) -> _Rules | None:
-    """Imported only where there are rules."""
-    paths = configuration.rules
-    if not paths:
-        return None
-    from gateway.config import rules
-    from gateway.policy.matching import RuleSet
-    from gateway.reload.files import signs
-    from gateway.reload.reloader import Reloader
-    from gateway.shaper import Shaper
-
-    seen = frozenset(signs(paths))  # before they are read: what changes from here on is read again
-    found = rules.rules_of(rules.load(paths))
-    compiled = RuleSet.compile(found)
-    shaper, figures = Shaper(compiled, reactor), ReloadFigures(time.time())
-    return _Rules(shaper, Reloader(paths, compiled, shaper.adopt, figures, seen), figures)
-
-
-def _names(name: str, cluster: model.Cluster) -> Names:
-    names = cluster.names
-    if names.template is not None:
-        return TemplateNames(names.template.advertise, names.template.broker)
-    keys = names.sealed.keys if names.sealed is not None else ()
-    sealing = [SealKey.from_file(key.file) for key in keys] or [SealKey.random()]
-    if cluster.brokers_are == "gateways":
-        # Under one key, too, our names and theirs must not be taken for each other.
-        return HandedOnNames(SealedNames(f"{name} of gateways", sealing))
-    return SealedNames(name, sealing)
-
-
-def _migrations(cluster: model.Cluster) -> dict[Address, Address]:
-    """Gateways of other clusters, by the brokers there."""
-    return {broker: to.gateway for to in cluster.migrations for broker in to.brokers}
-
-
-def _verifiers(identity: model.Identity) -> dict[str, Verifier]:
-    """By authentication method. Imported only where tokens are verified: 12 MB, 40 ms."""
-    token = identity.token
-    if identity.mode == "pass-through" or token is None:
-        return {}
-    from gateway.identity.keys import public_key, secret_key
-    from gateway.identity.token import TokenVerifier
-
-    secrets = [secret_key(path) for path in [token.secret_file] if path]
-    keys = [public_key(path) for path in [token.public_key_file] if path]
-    verifier = TokenVerifier(
-        [*secrets, *keys],
-        token.algorithms,
-        principal_claim=token.principal_claim,
-        clock_skew=token.clock_skew,
-        audience=token.audience,
-        issuer=token.issuer,
-    )
-    return {"token": verifier}
 
 
 if __name__ == "__main__":

@@ -30,6 +30,9 @@ Several = TypeVar("Several", tuple[Any, ...], Mapping[str, Any])
 
 VERSIONS = (1,)
 
+MOST_WORKERS = 64
+"""Beyond it hosts are divided among gateways: all workers wake up for each new connection."""
+
 SECRET_ALGORITHMS: tuple[str, ...] = ("HS256", "HS384", "HS512")
 PUBLIC_KEY_ALGORITHMS: tuple[str, ...] = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -55,6 +58,14 @@ def _version(value: object) -> int:
         known = ", ".join(str(version) for version in VERSIONS)
         raise ValueError(f"is not a version that this gateway understands; {known}, without quotes")
     return units.whole(value)
+
+
+def _workers(value: object) -> int | Literal["auto"]:
+    if value == "auto":
+        return "auto"
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_WORKERS:
+        return value
+    raise ValueError(f"is not a number of processes; 1 to {MOST_WORKERS} without quotes, or auto")
 
 
 def _some(items: Several) -> Several:
@@ -333,6 +344,8 @@ class Configuration(Part):
         Field(examples=["{main: {brokers: pulsar://127.0.0.1:16650}}"]),
     ]
     admin: Admin | None = None
+    # Processes. A second one takes memory, and a parent for both; pods are scaled by their number.
+    workers: Annotated[int | Literal["auto"], PlainValidator(_workers)] = 1
     deadlines: Deadlines = Deadlines()
     limits: Limits = Limits()
     data_plane: DataPlane = DataPlane()

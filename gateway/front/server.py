@@ -10,7 +10,7 @@ import errno
 import math
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
@@ -18,7 +18,7 @@ from typing import Protocol
 import structlog
 import trio
 
-from gateway.errors import ConfigurationError
+from gateway.front.binding import addresses, listening
 from gateway.front.connection import Connection
 from gateway.front.conversation import Conversation
 from gateway.front.leg import Leg
@@ -37,11 +37,9 @@ from gateway.wire.contract import (
     Session,
 )
 
-BACKLOG = 1024
-"""Connections that the kernel accepts for us while a turn lasts; capped by `somaxconn`."""
-
 ACCEPTS_AT_ONCE = 64
-"""Accepted in a row before others run."""
+"""Accepted in a row before others run. Where processes share a listener the others are to have
+their part of a burst: one."""
 
 PARTING_AT_ONCE = 1000
 """Refused clients of one listener that may read why at a time. Each keeps a descriptor meanwhile,
@@ -51,8 +49,6 @@ NO_DESCRIPTOR_PAUSE = 0.1
 """Seconds without accepting when the process has no descriptor left: some come back soon."""
 
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-
-_NO_IPV6 = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 
 _FULL = Denial(Refusal.TOO_MANY, "this gateway has as many connections as it may have")
 
@@ -89,6 +85,7 @@ class ServerSettings:
     handshake_frame: int = 64 * 1024
     connections: int = 10_000
     socket_buffer: int | None = None
+    accepts_at_once: int = ACCEPTS_AT_ONCE
 
 
 class Server:
@@ -121,25 +118,10 @@ class Server:
 
     # -- listening ---------------------------------------------------------------------------
 
-    def listen(self) -> tuple[Address, ...]:
-        """Bind and listen; answers the addresses. Raises `ConfigurationError`."""
-        bind = self.settings.bind
-        try:
-            for host in [bind.host] if bind.host else ["0.0.0.0", "::"]:  # noqa: S104
-                self._sockets.append(_listening(Address(host, self._port(bind.port))))
-        except OSError as error:
-            # Without IPv6 in the kernel all addresses are those of IPv4.
-            if bind.host or not self._sockets or error.errno not in _NO_IPV6:
-                self.stop()
-                reason = (error.strerror or str(error)).lower()
-                raise ConfigurationError(
-                    f"cannot listen on {bind}: {reason}; another bind, or ask why: gateway doctor"
-                ) from None
-        return tuple(Address(*sock.getsockname()[:2]) for sock in self._sockets)
-
-    def _port(self, port: int) -> int:
-        """Both address families get the same port, when the kernel chooses it."""
-        return self._sockets[0].getsockname()[1] if self._sockets and not port else port
+    def listen(self, sockets: Iterable[socket.socket] = ()) -> tuple[Address, ...]:
+        """Listen on these, or bind; answers the addresses. Raises `ConfigurationError`."""
+        self._sockets = list(sockets) or listening(self.settings.bind)
+        return addresses(self._sockets)
 
     async def serve(self) -> None:
         """Accept until `stop`. The connections' tasks end with their openings."""
@@ -169,7 +151,7 @@ class Server:
                 await trio.sleep(NO_DESCRIPTOR_PAUSE if error.errno in _EXHAUSTED else 0)
 
     def _accept_some(self, listener: socket.socket, nursery: trio.Nursery) -> None:
-        for _ in range(ACCEPTS_AT_ONCE):
+        for _ in range(self.settings.accepts_at_once):
             try:
                 sock, peer = listener.accept()
             except (BlockingIOError, ConnectionAbortedError):
@@ -313,19 +295,3 @@ _ORDINARY = frozenset(
 def _close(legs: list[Leg]) -> None:
     for leg in legs:
         leg.close()
-
-
-def _listening(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    sock = socket.socket(family)
-    try:
-        sock.setblocking(False)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        sock.bind(tuple(address))
-        sock.listen(BACKLOG)
-    except BaseException:
-        sock.close()
-        raise
-    return sock

@@ -10,12 +10,13 @@ import logging
 import sys
 import time
 from collections import OrderedDict
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO
 
 import structlog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from structlog.typing import EventDict, Processor, WrappedLogger
 
@@ -29,16 +30,22 @@ _REMEMBERED = 512
 _OCCURRENCE = frozenset({"client", "connection", "detail", "exc_info", "seconds"})
 
 
-def configure(style: str, level: str, stream: TextIO | None = None) -> None:
+def configure(
+    style: str,
+    level: str,
+    stream: TextIO | None = None,
+    always: Mapping[str, object] = MappingProxyType({}),
+) -> None:
     """Set up logging for the whole process.
 
     `style` is json, console, or auto (console where `stream` is a terminal); `level` is the
-    lowest that is written. `stream` is standard error unless given.
+    lowest that is written. `stream` is standard error unless given. `always`: fields of all lines.
     """
     stream = sys.stderr if stream is None else stream
     for_people = style == "console" or (style == "auto" and stream.isatty())
     structlog.configure(
         processors=[
+            lambda _logger, _method, event: {**always, **event},
             structlog.processors.add_log_level,
             Repeats(),
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),

@@ -176,6 +176,11 @@ VALUES = [
         "gateway.yaml:4: limits.connections: is not a whole number; digits only, without quotes",
     ),
     Case(
+        "a wrong number of workers",
+        config(rest="workers: many"),
+        "gateway.yaml:4: workers: is not a number of processes; 1 to 64 without quotes, or auto",
+    ),
+    Case(
         "a value out of bounds",
         config(rest="deadlines: {idle: 2h}"),
         "gateway.yaml:4: deadlines.idle: is out of bounds; from 1s to 1h",

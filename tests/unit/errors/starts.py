@@ -15,7 +15,7 @@ import pytest
 import trio
 
 from gateway.__main__ import main
-from gateway.front import server
+from gateway.front import binding
 from tests.unit.errors.case import config
 
 Fail = Callable[[pytest.MonkeyPatch], str]
@@ -60,7 +60,7 @@ def refused(error: OSError) -> Fail:
         raise error
 
     def fail(monkeypatch: pytest.MonkeyPatch) -> str:
-        monkeypatch.setattr(server, "_listening", refuse)
+        monkeypatch.setattr(binding, "_listening", refuse)
         return run(config(bind="gateway.example:443"))
 
     return fail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,7 +13,7 @@ import trio
 
 from gateway.figures import ListenerFigures
 from gateway.front.jobs import Jobs
-from gateway.front.server import Server, ServerSettings
+from gateway.front.server import ACCEPTS_AT_ONCE, Server, ServerSettings
 from gateway.front.tracing import Tracing
 from gateway.plane.reactor import PlaneSettings, Reactor
 from gateway.wire.contract import (
@@ -261,13 +261,21 @@ async def serving(
     handshake: float = 10.0,
     handshake_frame: int = 64 * 1024,
     socket_buffer: int | None = None,
+    accepts_at_once: int = ACCEPTS_AT_ONCE,
+    inherited: Iterable[socket.socket] = (),
     tracing: Tracing | None = None,
     wall_clock: Callable[[], float] = lambda: 0.0,
     wrap: Callable[[socket.socket], socket.socket] = lambda listener: listener,
 ) -> AsyncIterator[Serving]:
     """A server with its reactor. At the end nothing of it is left."""
     settings = ServerSettings(
-        "clients", bind, handshake, handshake_frame, connections, socket_buffer
+        "clients",
+        bind,
+        handshake,
+        handshake_frame,
+        connections,
+        socket_buffer,
+        accepts_at_once,
     )
     entry, dialler, figures, jobs = FakeEntry(), FakeDialler(), ListenerFigures(), Jobs()
     if opener is not None:
@@ -292,7 +300,7 @@ async def serving(
         served.set()
 
     jobs.reactor = reactor
-    addresses = server.listen()
+    addresses = server.listen(inherited)
     server._sockets[:] = map(wrap, server._sockets)
     async with trio.open_nursery() as plane:
         jobs.nursery = plane

@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 
 from gateway.errors import ConfigurationError
 from gateway.front import server
+from gateway.front.binding import addresses, listening
 from gateway.front.server import ACCEPTS_AT_ONCE, NO_DESCRIPTOR_PAUSE
 from gateway.front.tracing import Tracing
 from gateway.wire.contract import (
@@ -31,7 +32,7 @@ from gateway.wire.contract import (
 )
 from tests.plane.protocol import FakeSession, crash, passing, stop
 
-from .fakes import NO_BROKER, greeting, hello, serving, until, welcome
+from .fakes import LOOPBACK, NO_BROKER, greeting, hello, serving, until, welcome
 
 # -- opening ---------------------------------------------------------------------------------
 
@@ -446,6 +447,63 @@ async def test_a_client_that_left_before_it_was_accepted_is_nothing() -> None:
         async with serving(wrap=failing(error)) as running:
             await running.open()
     assert "accept_failed" not in [line["event"] for line in lines]
+
+
+# -- several processes -----------------------------------------------------------------------
+
+
+async def test_a_server_listens_on_what_another_process_has_bound() -> None:
+    bound = listening(LOOPBACK)
+    async with serving(inherited=bound) as running:
+        assert running.address == addresses(bound)[0]
+        await running.open()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        bound[0].getsockname()
+
+
+@pytest.mark.parametrize(("at_once", "most"), [(1, 5), (64, 9)])
+async def test_of_a_burst_a_server_leaves_others_their_part(at_once: int, most: int) -> None:
+    """The other one here is a process that accepts whenever it can, after each of ours."""
+    (shared,) = listening(LOOPBACK)
+    other = Other(shared)
+    async with serving(
+        inherited=[shared],
+        accepts_at_once=at_once,
+        wrap=lambda sock: other,  # type: ignore[return-value, arg-type]
+    ) as running:
+        for _ in range(9):
+            running.connect()
+        await until(lambda: running.figures.accepted + len(other.accepted) == 9)
+        assert running.figures.accepted == most
+    other.end()
+
+
+class Other:
+    """A listening socket, of which another process takes one whenever we wait for the next."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self.close = sock.close
+        self.accepted: list[socket.socket] = []
+        self._taken = 0
+
+    def fileno(self) -> int:
+        """Asked for before each wait, and never within a row."""
+        if self._taken:
+            self._taken = 0
+            with suppress(BlockingIOError):
+                self.accepted.append(self._sock.accept()[0])
+        return self._sock.fileno()
+
+    def accept(self) -> tuple[socket.socket, tuple[str, int]]:
+        """See `socket.socket`."""
+        self._taken += 1
+        return self._sock.accept()
+
+    def end(self) -> None:
+        """Close what it took."""
+        for sock in self.accepted:
+            sock.close()
 
 
 # -- listening and stopping ------------------------------------------------------------------

@@ -1,0 +1,116 @@
+"""Furnishes rooms: their parts, made of what the configuration says.
+
+Here is what a part is made of; who gets it is the affair of `app`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
+from gateway.brokers.seal import SealKey
+from gateway.figures import ReloadFigures
+from gateway.plane.reactor import PlaneSettings
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Mapping, Sequence
+
+    from gateway.config import model
+    from gateway.gate import Verifier
+    from gateway.plane.reactor import Reactor
+    from gateway.reload.reloader import Reloader
+    from gateway.shaper import Shaper
+    from gateway.wire.contract import Address
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What there is where there are rules."""
+
+    shaper: Shaper
+    reloader: Reloader
+    figures: ReloadFigures
+
+
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """What a worker has of its parent: sockets that listen, by listener; by cluster the secrets
+    that seal names, where no keys are configured: all workers open what one has sealed.
+    """
+
+    sockets: Mapping[str, Sequence[socket.socket]]
+    seals: Mapping[str, bytes]
+
+
+def plane_settings(configuration: model.Configuration) -> PlaneSettings:
+    return PlaneSettings(
+        buffer=configuration.data_plane.buffer,
+        turn=configuration.data_plane.turn,
+        idle=configuration.deadlines.idle,
+        silent=configuration.deadlines.silent,
+        stalled=configuration.deadlines.stalled,
+        memory=configuration.limits.buffered,
+        held=configuration.limits.held,
+        held_for=configuration.deadlines.held,
+    )
+
+
+def rules(configuration: model.Configuration, reactor: Reactor) -> Rules | None:
+    """Imported only where there are rules."""
+    paths = configuration.rules
+    if not paths:
+        return None
+    from gateway.config import rules
+    from gateway.policy.matching import RuleSet
+    from gateway.reload.files import signs
+    from gateway.reload.reloader import Reloader
+    from gateway.shaper import Shaper
+
+    seen = frozenset(signs(paths))  # before they are read: what changes from here on is read again
+    found = rules.rules_of(rules.load(paths))
+    compiled = RuleSet.compile(found)
+    shaper, figures = Shaper(compiled, reactor), ReloadFigures(time.time())
+    return Rules(shaper, Reloader(paths, compiled, shaper.adopt, figures, seen), figures)
+
+
+def names(name: str, cluster: model.Cluster, secret: bytes | None = None) -> Names:
+    """How brokers are named. `secret`: what seals where no keys are configured, else a new one."""
+    names = cluster.names
+    if names.template is not None:
+        return TemplateNames(names.template.advertise, names.template.broker)
+    keys = names.sealed.keys if names.sealed is not None else ()
+    sealing = [SealKey.from_file(key.file) for key in keys]
+    sealing = sealing or [SealKey(secret) if secret else SealKey.random()]
+    if cluster.brokers_are == "gateways":
+        # Under one key, too, our names and theirs must not be taken for each other.
+        return HandedOnNames(SealedNames(f"{name} of gateways", sealing))
+    return SealedNames(name, sealing)
+
+
+def migrations(cluster: model.Cluster) -> dict[Address, Address]:
+    """Gateways of other clusters, by the brokers there."""
+    return {broker: to.gateway for to in cluster.migrations for broker in to.brokers}
+
+
+def verifiers(identity: model.Identity) -> dict[str, Verifier]:
+    """By authentication method. Imported only where tokens are verified: 12 MB, 40 ms."""
+    token = identity.token
+    if identity.mode == "pass-through" or token is None:
+        return {}
+    from gateway.identity.keys import public_key, secret_key
+    from gateway.identity.token import TokenVerifier
+
+    secrets = [secret_key(path) for path in [token.secret_file] if path]
+    keys = [public_key(path) for path in [token.public_key_file] if path]
+    verifier = TokenVerifier(
+        [*secrets, *keys],
+        token.algorithms,
+        principal_claim=token.principal_claim,
+        clock_skew=token.clock_skew,
+        audience=token.audience,
+        issuer=token.issuer,
+    )
+    return {"token": verifier}
