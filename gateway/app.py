@@ -150,14 +150,13 @@ class Application:
         store: Store | None = None,
         inherited: Inherited | None = None,
     ) -> None:
-        self.store = store
         self._configuration = configuration
         self._inherited = inherited
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._jobs = Jobs()
         self._reactor = Reactor(self._jobs, furnishing.plane_settings(configuration))
         self._jobs.reactor = self._reactor
-        self._rules = furnishing.rules(configuration, self._reactor)
+        self._rules = furnishing.rules(configuration, self._reactor, store)
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
         }
@@ -273,6 +272,8 @@ class Application:
             plane.start_soon(self._reactor.run)
             for cluster in self._clusters.values():
                 plane.start_soon(cluster.brokers.watch)
+            if self._rules is not None and self._rules.sharing is not None:
+                plane.start_soon(self._rules.sharing.run)
             async with trio.open_nursery() as front:
                 if self._rules is not None:
                     await front.start(self._rules.reloader.run)
@@ -341,6 +342,7 @@ class Application:
         from gateway.telemetry.exposition import TopicExposition
         from gateway.telemetry.process import ProcessMetrics, Sources
 
+        sharing = None if self._rules is None else self._rules.sharing
         sources = Sources(
             version=__version__,
             listeners=self._listeners,
@@ -350,6 +352,7 @@ class Application:
             failures=self._failures,
             rules=tuple if self._rules is None else self._rules.shaper.figures,
             reloads=None if self._rules is None else self._rules.figures,
+            store=None if sharing is None else sharing.supplier.figures,
         )
         process = ProcessMetrics(sources)
         books = {name: cluster.accounts for name, cluster in self._clusters.items()}

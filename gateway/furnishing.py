@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import trio
+
 from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.figures import ReloadFigures
@@ -19,11 +21,19 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gateway.config import model
+    from gateway.fleet.store import Store
+    from gateway.fleet.supplier import Supplier
     from gateway.gate import Verifier
     from gateway.plane.reactor import Reactor
+    from gateway.policy.supply import Supply
     from gateway.reload.reloader import Reloader
     from gateway.shaper import Shaper
     from gateway.wire.contract import Address
+
+
+PARENT_TIMEOUT = 1.0
+"""Seconds for an answer of the parent of workers, which may wait for its turn on a busy machine. It
+has nothing else to do: one that does not answer has died, and its workers with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +43,21 @@ class Rules:
     shaper: Shaper
     reloader: Reloader
     figures: ReloadFigures
+    sharing: Sharing | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """What there is where limits are shared with other processes."""
+
+    store: Store
+    supplier: Supplier
+
+    async def run(self) -> None:
+        """Share until cancelled."""
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.store.run)
+            nursery.start_soon(self.supplier.run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +83,17 @@ def plane_settings(configuration: model.Configuration) -> PlaneSettings:
     )
 
 
-def rules(configuration: model.Configuration, reactor: Reactor) -> Rules | None:
-    """Imported only where there are rules."""
+def rules(
+    configuration: model.Configuration, reactor: Reactor, store: Store | None
+) -> Rules | None:
+    """Imported only where there are rules. `store`: what limits are shared by, if not by the one
+    that is configured."""
     paths = configuration.rules
     if not paths:
         return None
     from gateway.config import rules
     from gateway.policy.matching import RuleSet
+    from gateway.policy.supply import Supply
     from gateway.reload.files import signs
     from gateway.reload.reloader import Reloader
     from gateway.shaper import Shaper
@@ -72,8 +101,29 @@ def rules(configuration: model.Configuration, reactor: Reactor) -> Rules | None:
     seen = frozenset(signs(paths))  # before they are read: what changes from here on is read again
     found = rules.rules_of(rules.load(paths))
     compiled = RuleSet.compile(found)
-    shaper, figures = Shaper(compiled, reactor), ReloadFigures(time.time())
-    return Rules(shaper, Reloader(paths, compiled, shaper.adopt, figures, seen), figures)
+    store = store or _store(configuration)
+    supply = Supply() if store is not None else None
+    shaper, figures = Shaper(compiled, reactor, supply), ReloadFigures(time.time())
+    reloader = Reloader(paths, compiled, shaper.adopt, figures, seen)
+    sharing = _sharing(configuration, store, supply, shaper) if store and supply else None
+    return Rules(shaper, reloader, figures, sharing)
+
+
+def _store(configuration: model.Configuration) -> Store | None:
+    if configuration.store is None:
+        return None
+    from gateway.fleet.stores import store_of
+
+    return store_of(configuration.store)
+
+
+def _sharing(
+    configuration: model.Configuration, store: Store, supply: Supply, shaper: Shaper
+) -> Sharing:
+    from gateway.fleet.supplier import Supplier
+
+    timeout = PARENT_TIMEOUT if configuration.store is None else configuration.store.timeout
+    return Sharing(store, Supplier(store, supply, shaper.supplied, timeout))
 
 
 def names(name: str, cluster: model.Cluster, secret: bytes | None = None) -> Names:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gateway.config import units
 from gateway.config.mistakes import Mistake, Place, nearest, written
 from gateway.config.model import PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS
+from gateway.config.store import address
 
 if TYPE_CHECKING:
     from gateway.wire.contract import Address
@@ -32,6 +33,8 @@ def checked(data: object) -> Iterator[Mistake]:
     yield from _clusters_exist(listeners, data.get("clusters"))
     for place, listener in listeners:
         yield from _identity_fits(listener, place)
+    for place, store in _mapping(data, "store"):
+        yield from _store_is_secured(store, place)
     for place, cluster in clusters:
         yield from _names_are_of_one_kind(cluster, place)
         yield from _targets_have_effect(cluster, place)
@@ -155,3 +158,22 @@ def _names_are_of_one_kind(cluster: Part, place: Place) -> Iterator[Mistake]:
     for where, names in _mapping(cluster, "names", place):
         if len(names.keys() & {"sealed", "template"}) != 1:
             yield Mistake(where, "is not of one kind; either sealed or template")
+
+
+# -- the store -------------------------------------------------------------------------------
+
+
+def _store_is_secured(store: Part, place: Place) -> Iterator[Mistake]:
+    if store.get("username") is not None and store.get("password_file") is None:
+        yield Mistake((*place, "password_file"), "is missing; a user needs a password")
+    if store.get("ca_file") is not None and not _has_tls(store.get("url")):
+        text = "has no effect: the way to the store has no TLS; rediss://host:port, or leave it out"
+        yield Mistake((*place, "ca_file"), text)
+
+
+def _has_tls(url: object) -> bool:
+    """Of what is no address, the model complains."""
+    try:
+        return address(url).tls
+    except ValueError:
+        return True

@@ -68,8 +68,10 @@ def _inside(place: Place, other: Place) -> bool:
 def check(path: Path, environment: Mapping[str, str] | None = None) -> str:
     """Answer what `gateway check` prints of a good file. Raises as `load` does."""
     found = load(path, environment)
-    listeners = counted(len(found.listeners), "listener")
-    return f"{path}: ok ({listeners}, {counted(len(found.clusters), 'cluster')})"
+    parts = [counted(len(found.listeners), "listener"), counted(len(found.clusters), "cluster")]
+    if found.store is not None:
+        parts.append(f"store {found.store.url}")
+    return f"{path}: ok ({', '.join(parts)})"
 
 
 def build(data: object, folder: Path) -> tuple[Configuration | None, tuple[Mistake, ...]]:

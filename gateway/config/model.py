@@ -21,7 +21,8 @@ from pydantic import (
     model_validator,
 )
 
-from gateway.config import units
+from gateway.config import store, units
+from gateway.config.store import StoreAddress
 from gateway.config.units import KIB, MIB, Network
 from gateway.wire.contract import Address
 
@@ -321,6 +322,24 @@ class DataPlane(Part):
     socket_buffer: Annotated[int, _within(units.size, "4KiB", "64MiB")] | None = None
 
 
+class Store(Part):
+    """A Redis or Valkey, by which replicas share limits."""
+
+    url: Annotated[
+        StoreAddress, PlainValidator(store.address), Field(examples=["redis://127.0.0.1:6379"])
+    ]
+    # Without a name and a password: whoever reaches the store may do all.
+    username: Text | None = None
+    password_file: File | None = None
+    # None: the authorities that this machine trusts.
+    ca_file: File | None = None
+    # Other gateways may have the same store, and other limits by the same names.
+    prefix: Annotated[str, PlainValidator(store.prefix)] = "gateway:"
+    # A store nearby answers in less than 1 ms. What is reserved lasts for 100 ms: who has waited
+    # for half of that does better without.
+    timeout: Annotated[float, _within(units.seconds, "1ms", "5s")] = 0.05
+
+
 class Log(Part):
     """What goes to standard error."""
 
@@ -350,5 +369,7 @@ class Configuration(Part):
     limits: Limits = Limits()
     data_plane: DataPlane = DataPlane()
     log: Log = Log()
+    # Without one each replica has limits of its own.
+    store: Store | None = None
     # Without any nothing is limited.
     rules: Annotated[tuple[FileOrFolder, ...], _ENTRIES] = ()

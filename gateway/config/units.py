@@ -117,7 +117,7 @@ def name(value: object) -> str:
 
 def bind(value: object) -> Address:
     """Read where to listen. Host "" is all addresses, port 0 any free one."""
-    host, port = _endpoint(value, _BIND_HELP)
+    host, port = endpoint(value, _BIND_HELP)
     if port is None:
         raise ValueError(f"has no port; {_BIND_HELP}")
     return Address(host, port)
@@ -136,7 +136,7 @@ def broker(value: object) -> Address:
 
 
 def _broker_endpoint(value: str) -> Address:
-    host, port = _endpoint(value, _BROKER_HELP) if value else ("", None)
+    host, port = endpoint(value, _BROKER_HELP) if value else ("", None)
     if not host or port == 0:
         raise ValueError(f"has no host, or port 0; {_BROKER_HELP}")
     return Address(host, _PULSAR_PORT if port is None else port)
@@ -202,7 +202,8 @@ def network(value: object) -> Network:
     return found
 
 
-def _endpoint(value: object, help_text: str) -> tuple[str, int | None]:
+def endpoint(value: object, help_text: str) -> tuple[str, int | None]:
+    """Read a host, which may be "", and a port, which may be missing."""
     match = _ENDPOINT.fullmatch(text(value).strip())
     if match is None or int(match["port"] or 0) > _LAST_PORT:
         raise ValueError(f"is not an address with a port; {help_text}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+import trio
+
 from gateway.errors import UpstreamError
 
 if TYPE_CHECKING:
@@ -13,11 +15,20 @@ if TYPE_CHECKING:
 
 
 class StoreError(UpstreamError):
-    """The store did not answer, or not what it should. The text says what happened, for a log."""
+    """The store did not answer, or not what it should. The text goes on after "the store", for a
+    log: "refuses connections"."""
 
 
 class Store(Protocol):
-    """Asked by one task at a time. What takes too long is cancelled, and may be asked again."""
+    """Asked by one task at a time. What takes too long is cancelled, and may be asked again.
+
+    A call that failed or was cancelled counts as one that never was: whoever asks again says again
+    what is owed, and gives back again. What it may have reserved is taken back by itself.
+    """
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Keep what the others need, until `close`; to be started before them."""
+        ...
 
     async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved]:
         """See `policy.reservations`; one answer for each, in their order. Raises `StoreError`."""

@@ -108,7 +108,7 @@ class Supplier:
     async def _called(self, call: Awaitable[T]) -> T | None:
         """Answer what the store does; None: nothing in time."""
         self.figures.calls += 1
-        self._reason = f"no answer within {self._timeout:g} s"
+        self._reason = f"does not answer within {self._timeout * 1000:.0f} ms"
         with trio.move_on_after(self._timeout):
             try:
                 return await call

@@ -31,8 +31,8 @@ ACTIVE = 1.0
 class Ask(NamedTuple):
     """One question about one limit, `burst` in units, `rate` in units per second.
 
-    `units`: so many are wanted, at least one is given; 0: none. `owed`: used beyond what was
-    reserved; below zero: reserved, and not used.
+    `units`: so many are wanted, at least one is given; 0: none, and others need not share with this
+    process. `owed`: used beyond what was reserved; below zero: reserved, and not used.
     """
 
     key: str
@@ -59,13 +59,17 @@ class _Book:
         self.asked: dict[str, float] = {}
         self.kept = False
 
-    def active(self, process: str, now: float) -> int:
+    def share(self, process: str, now: float) -> int:
         """How many share it, the one that asks now among them."""
-        self.asked.pop(process, None)
+        self.leave(process)
         self.asked[process] = now
         while (first := next(iter(self.asked.items())))[1] <= now - ACTIVE:
             del self.asked[first[0]]
         return len(self.asked)
+
+    def leave(self, process: str) -> None:
+        """Others need not share with this process."""
+        self.asked.pop(process, None)
 
     def settle(self, ask: Ask, now: float) -> None:
         """Charge what is owed, up to the bound of debt, or give back."""
@@ -73,16 +77,18 @@ class _Book:
         latest = now + ask.burst / ask.rate + MOST_DEBT
         self.arrival = arrival if ask.owed < 0 else max(self.arrival, min(arrival, latest))
 
-    def reserve(self, ask: Ask, active: int, now: float) -> Reserved:
+    def take(self, ask: Ask, active: int, now: float) -> float:
         """Hand out an equal part of what comes in `LEASE`, or of what is saved up, if that is
         more."""
-        units = 0.0
-        if ask.units > 0:
-            room = ask.burst - (max(self.arrival, now) - now) * ask.rate
-            most = max(1.0, max(ask.rate * LEASE, room) / active)
-            units = min(max(1.0, ask.units), most)
-            self.arrival = max(self.arrival, now) + units / ask.rate
-        return Reserved(units, max(0.0, self.arrival - ask.burst / ask.rate - now))
+        room = ask.burst - (max(self.arrival, now) - now) * ask.rate
+        most = max(1.0, max(ask.rate * LEASE, room) / active)
+        units = min(max(1.0, ask.units), most)
+        self.arrival = max(self.arrival, now) + units / ask.rate
+        return units
+
+    def delay(self, ask: Ask, now: float) -> float:
+        """Seconds until all that was handed out is earned, but for what may be saved up."""
+        return max(0.0, self.arrival - ask.burst / ask.rate - now)
 
 
 class Reservations:
@@ -104,11 +110,14 @@ class Reservations:
         book = self._books.get(ask.key)
         if book is None:
             book = self._books[ask.key] = _Book()
-        active = book.active(process, now)
         book.settle(ask, now)
-        answer = book.reserve(ask, active, now)
+        units = 0.0
+        if ask.units > 0:
+            units = book.take(ask, book.share(process, now), now)
+        else:
+            book.leave(process)
         self._keep(book, ask.key, now)
-        return answer
+        return Reserved(units, book.delay(ask, now))
 
     def _keep(self, book: _Book, key: str, now: float) -> None:
         if not book.kept:

@@ -216,9 +216,10 @@ class SharedMeter:
         if self._stock < 0:
             self.want()
 
-    def unanswered(self) -> None:
-        """Nobody knows whether it was heard."""
+    def unanswered(self, ask: Ask) -> None:
+        """It was never heard: nothing is charged, and nothing given back."""
         self.asking = False
+        self._stock -= min(0.0, ask.owed)
 
     def idle_since(self, now: float) -> float | None:
         """Since when what is here was not used; None: nothing is here."""
@@ -330,8 +331,8 @@ class Supply:
 
     def unanswered(self, asked: Iterable[Asked]) -> None:
         """Nobody answered."""
-        for meter, _ in asked:
-            meter.unanswered()
+        for meter, ask in asked:
+            meter.unanswered(ask)
 
     def lose(self) -> None:
         """Nobody can be asked."""

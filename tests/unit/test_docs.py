@@ -29,11 +29,13 @@ from gateway.figures import (
     PlaneFigures,
     ReloadFigures,
     RuleFigures,
+    StoreFigures,
 )
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.exposition import TopicExposition
 from gateway.telemetry.process import ProcessMetrics, Sources
 from gateway.wire.contract import Action, EndReason
+from tests.support.certificates import self_signed
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGURATION = ROOT / "docs" / "configuration.md"
@@ -116,12 +118,13 @@ def _is_of_rules(text: str) -> bool:
 
 @pytest.fixture(scope="module")
 def keys() -> Mapping[str, bytes]:
-    """What a public key file holds, by the family of the algorithm."""
+    """What a public key file holds, by the family of the algorithm; `CA`: an authority's."""
     form = (Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     rsa, curve = generate_rsa(65537, 2048), generate_private_key(SECP256R1())
     return {
         "R": rsa.public_key().public_bytes(*form),
         "E": curve.public_key().public_bytes(*form),
+        "CA": self_signed("authority.example").certificate,
     }
 
 
@@ -157,6 +160,10 @@ def _files(part: object, keys: Mapping[str, bytes]) -> Iterator[tuple[str, bytes
             yield value, keys[part.get("algorithms", ["RS256"])[0][0]]
         elif key == "token_file":
             yield value, b"a.token.here\n"
+        elif key == "password_file":
+            yield value, b"a password\n"
+        elif key == "ca_file":
+            yield value, keys["CA"]
         elif key in ("secret_file", "file"):
             yield value, os.urandom(64)
         elif key == "rules":
@@ -280,6 +287,7 @@ def _exposition() -> str:
         failures=lambda: [BrokerFailures("b", "silent", 0)],
         rules=lambda: [RuleFigures("r", "publish.bytes", "shadow")],
         reloads=ReloadFigures(loaded_at=0),
+        store=StoreFigures(),
     )
     chunks = [ProcessMetrics(sources).render(), *TopicExposition({"b": book}).chunks()]
     return b"".join(chunks).decode()

@@ -17,8 +17,7 @@ from gateway.brokers.names import TemplateNames
 from gateway.brokers.targets import TargetList
 from gateway.config import units
 from tests.unit.errors import limits
-from tests.unit.errors.starts import STARTS
-from tests.unit.errors.test_errors import CASES
+from tests.unit.errors.test_errors import CASES, STARTS
 from tests.unit.errors.texts import ROOT, Text, texts
 
 PAGE = ROOT / "docs" / "errors.md"
@@ -65,7 +64,7 @@ def test_a_case_brings_each_text_forth(text: Text) -> None:
 
 def test_texts_are_found_in_all_places() -> None:
     rooms = {Path(text.where).parts[1] for text in TEXTS}
-    assert rooms == {"config", "identity", "brokers", "front", "admin", "policy"}
+    assert rooms == {"config", "identity", "brokers", "front", "admin", "policy", "fleet"}
 
 
 ANY = st.text("ab0.-_:*%[]/{n} ", max_size=20)

@@ -12,11 +12,12 @@ import structlog
 from gateway.app import check
 from gateway.config import rules
 from gateway.errors import ConfigurationError
-from tests.unit.errors import documents, keyfiles, limits, parts
+from tests.unit.errors import documents, keyfiles, limits, parts, starts, stores
 from tests.unit.errors.case import Case, config
-from tests.unit.errors.starts import STARTS, Start
+from tests.unit.errors.starts import Start
 
-CASES = [*documents.CASES, *parts.CASES, *keyfiles.CASES]
+CASES = [*documents.CASES, *parts.CASES, *keyfiles.CASES, *stores.CASES]
+STARTS = [*starts.STARTS, *stores.STARTS]
 
 
 @pytest.fixture(autouse=True)

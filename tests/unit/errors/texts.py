@@ -17,7 +17,7 @@ GATEWAY = ROOT / "gateway"
 
 PLACES = (
     *("config", "identity", "brokers", "policy"),
-    *("front/binding.py", "admin/server.py", "app.py"),
+    *("front/binding.py", "admin/server.py", "app.py", "fleet/stores.py"),
 )
 """Where mistakes of a person are found. `__main__` finds none itself: argparse does."""
 

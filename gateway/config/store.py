@@ -1,0 +1,81 @@
+"""Where the store is by which replicas share limits: a URL, as clients of Redis take it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from gateway.config import units
+from gateway.wire.contract import Address
+
+PORT = 6379
+"""What Redis and Valkey listen on unless told otherwise."""
+
+_PLAIN = ("redis", "valkey")
+_TLS = ("rediss", "valkeys")
+_HELP = "redis://host:port, rediss://host:port with TLS, or unix:///path"
+_DATABASE = re.compile(r"/?|/(\d{1,5})")
+_PREFIX = re.compile(r"[A-Za-z0-9._:/-]{1,64}")
+
+
+class StoreAddress(NamedTuple):
+    """`path` of a Unix socket, or `host` and `port`."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+    tls: bool = False
+    database: int = 0
+
+    def __str__(self) -> str:
+        if self.path:
+            return f"unix://{self.path}"
+        database = f"/{self.database}" if self.database else ""
+        return f"{_TLS[0] if self.tls else _PLAIN[0]}://{Address(self.host, self.port)}{database}"
+
+
+def address(value: object) -> StoreAddress:
+    """Read a URL. Raises `ValueError` as the readers of `units` do."""
+    text = units.text(value)
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise ValueError(f"is not a URL; {_HELP}") from None
+    if parts.username or parts.password:
+        raise ValueError("has a user or password in it; `username`, and `password_file` beside it")
+    if parts.query or parts.fragment:
+        raise ValueError(f"has options in it, which are not known here; {_HELP}")
+    if parts.scheme == "unix":
+        return _socket(parts)
+    if parts.scheme not in (*_PLAIN, *_TLS):
+        raise ValueError(f"has a scheme that is not known; {_HELP}")
+    return _server(parts)
+
+
+def _socket(parts: SplitResult) -> StoreAddress:
+    if parts.netloc or not parts.path.startswith("/"):
+        raise ValueError("has no absolute path; unix:///run/valkey/valkey.sock")
+    return StoreAddress(path=parts.path)
+
+
+def _server(parts: SplitResult) -> StoreAddress:
+    database = _DATABASE.fullmatch(parts.path)
+    if database is None:
+        raise ValueError("has a path that is no number of a database; redis://host:port/0")
+    host, port = units.endpoint(parts.netloc, _HELP) if parts.netloc else ("", None)
+    if not host or port == 0:
+        raise ValueError(f"has no host, or port 0; {_HELP}")
+    return StoreAddress(
+        host=host,
+        port=port or PORT,
+        tls=parts.scheme in _TLS,
+        database=int(database[1] or 0),
+    )
+
+
+def prefix(value: object) -> str:
+    """Read what the names of all keys begin with."""
+    if _PREFIX.fullmatch(units.text(value)):
+        return units.text(value)
+    raise ValueError("is not a prefix; letters, digits, and . _ : / - , 64 at most")

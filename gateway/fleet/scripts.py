@@ -1,0 +1,122 @@
+"""What the store itself does, in its own language (Lua 5.1).
+
+`RESERVE` is `policy.reservations` for one question. It keeps how far a limit is behind (seconds
+until all that was reserved is earned), and when that was, in place of one moment in time: so
+nothing is lost to rounding, and a clock that is set back, or another server's, stops nobody.
+
+Times are whole microseconds of the server's clock, which doubles hold exactly. Numbers are written
+as text with all their digits: Redis would cut them to integers.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha1
+from typing import NamedTuple
+
+from gateway.policy.gcra import MOST_DEBT
+from gateway.policy.reservations import ACTIVE, LEASE
+
+PRESENT = 3.0
+"""Seconds after its last beat that a process counts: two beats may be lost."""
+
+
+class Script(NamedTuple):
+    """`digest` is its name at a server that has seen it."""
+
+    text: str
+    digest: str
+
+
+def _script(text: str) -> Script:
+    named = f"""
+local ACTIVE, LEASE, MOST_DEBT = {ACTIVE * 1e6:.0f}, {LEASE!r}, {MOST_DEBT!r}
+local PRESENT = {PRESENT * 1e6:.0f}
+"""
+    text = named + _COMMON + text
+    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+_COMMON = """
+local function clock(given)
+    if given ~= '' then return tonumber(given) end
+    local time = redis.call('TIME')
+    return time[1] * 1000000 + time[2]
+end
+
+local function whole(number) return string.format('%.0f', number) end
+local function exact(number) return string.format('%.17g', number) end
+
+-- Milliseconds, rounded up; not where the time is given, which then has nothing to do with them.
+local function expire(key, seconds, given)
+    if given == '' then redis.call('PEXPIRE', key, whole(math.ceil(seconds * 1000))) end
+end
+
+-- How many of a set were there lately, this one among them. A time to come is of another clock.
+local function count(key, process, now, lately, given)
+    redis.call('ZREMRANGEBYSCORE', key, '-inf', whole(now - lately))
+    redis.call('ZREMRANGEBYSCORE', key, '(' .. whole(now), '+inf')
+    redis.call('ZADD', key, whole(now), process)
+    expire(key, lately / 1000000, given)
+    return redis.call('ZCARD', key)
+end
+"""
+
+RESERVE = _script("""
+local process, given = ARGV[1], ARGV[2]
+local rate, burst = tonumber(ARGV[3]), tonumber(ARGV[4])
+local wanted, owed = tonumber(ARGV[5]), tonumber(ARGV[6])
+local call, heard = tonumber(ARGV[7]), tonumber(ARGV[8])
+
+local now = clock(given)
+local kept = redis.call('HMGET', KEYS[1], 'at', 'behind', 'since')
+local behind, since = 0, now
+if kept[1] then
+    behind = math.max(0, tonumber(kept[2]) - math.max(0, now - tonumber(kept[1])) / 1000000)
+    -- From when on it has not been at rest.
+    if behind > 0 then since = math.min(now, tonumber(kept[3])) end
+end
+
+-- What an earlier call took, whose answer was not heard, is taken back. It has cost nobody
+-- anything, if the limit has been at rest since.
+local last = redis.call('GET', KEYS[3])
+if last then
+    local called, heard_then, took, at = string.match(last, '(%S+) (%S+) (%S+) (%S+)')
+    called = tonumber(called)
+    if called > call then return {'0', '0'} end  -- it was given up; nobody hears this
+    if called > heard and tonumber(heard_then) == heard and tonumber(at) >= since then
+        behind = math.max(0, behind - tonumber(took))
+    end
+end
+
+local before = behind
+if owed < 0 then
+    behind = math.max(0, behind + owed / rate)
+elseif owed > 0 then
+    behind = math.max(behind, math.min(behind + owed / rate, burst / rate + MOST_DEBT))
+end
+
+local units = 0
+if wanted > 0 then
+    local active = count(KEYS[2], process, now, ACTIVE, given)
+    local room = burst - behind * rate
+    local most = math.max(1, math.max(rate * LEASE, room) / active)
+    units = math.min(math.max(1, wanted), most)
+    behind = behind + units / rate
+else
+    redis.call('ZREM', KEYS[2], process)
+end
+
+redis.call('HSET', KEYS[1], 'at', whole(now), 'behind', exact(behind), 'since', whole(since))
+expire(KEYS[1], behind + 1, given)
+local note = ARGV[7] .. ' ' .. ARGV[8] .. ' ' .. exact(behind - before) .. ' ' .. whole(now)
+redis.call('SET', KEYS[3], note)
+expire(KEYS[3], behind + 1, given)
+return {exact(units), exact(math.max(0, behind - burst / rate))}
+""")
+"""Keys: the meter, who asked when, this process's last call. Arguments: the process, the time (''
+is the server's), rate, burst, units, what is owed, this call's number, the last heard one's."""
+
+BEAT = _script("""
+return count(KEYS[1], ARGV[1], clock(ARGV[2]), PRESENT, ARGV[2])
+""")
+"""Key: who is there. Arguments: the process, the time. Answers how many."""

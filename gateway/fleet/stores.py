@@ -1,0 +1,73 @@
+"""The store that a configuration names. coredis is loaded here, and not before."""
+
+from __future__ import annotations
+
+import ssl
+from typing import TYPE_CHECKING
+
+from gateway.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gateway.config import model
+    from gateway.fleet.valkey import ValkeyStore
+
+LARGEST_PASSWORD = 4096
+"""Bytes; a larger file is not a password. Tokens that clouds give out in place of one fit."""
+
+_INSTALL = (
+    "The store needs the package coredis, which is not installed. "
+    "Install it with: pip install 'broker-gateway[valkey]'"
+)
+
+
+def store_of(configured: model.Store) -> ValkeyStore:
+    """A store that nobody has connected to yet. Its `run` is to be started, see `Store`.
+
+    Raises `ConfigurationError` where a file is wrong, or the package is missing.
+    """
+    try:
+        from gateway.fleet.link import Access
+        from gateway.fleet.valkey import ValkeyStore
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("gateway"):
+            raise
+        raise ConfigurationError(_INSTALL) from None
+    access = Access(
+        address=configured.url,
+        username=configured.username,
+        password=_password(configured.password_file),
+        tls=_trust(configured.ca_file) if configured.url.tls else None,
+    )
+    return ValkeyStore(access, prefix=configured.prefix, timeout=configured.timeout)
+
+
+def _password(path: Path | None) -> str | None:
+    """What stands in a file, without the end of its line."""
+    if path is None:
+        return None
+    what = f"The password file {path} of the store"
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_PASSWORD + 1)
+        password = content.decode().rstrip("\r\n")
+    except OSError as error:
+        raise ConfigurationError(f"{what} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{what} is not UTF-8 text. It must hold the password") from None
+    if not password or len(content) > LARGEST_PASSWORD:
+        wrong = "is empty" if not password else f"is larger than {LARGEST_PASSWORD} bytes"
+        raise ConfigurationError(f"{what} {wrong}. It must hold the password, and nothing else")
+    return password
+
+
+def _trust(path: Path | None) -> ssl.SSLContext:
+    """Whose certificates are believed; the name in them is looked at, too."""
+    try:
+        return ssl.create_default_context(cafile=path)
+    except OSError:  # ssl's own errors among them
+        raise ConfigurationError(
+            f"The file {path} of the store's authorities holds no certificate in PEM form. "
+            "It must hold those that signed the store's own"
+        ) from None

@@ -1,0 +1,140 @@
+"""Limits that some processes share, by each kind of store, at a time that a test chooses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from itertools import count
+
+import trio
+
+from gateway.config.store import address
+from gateway.fleet.link import Access
+from gateway.fleet.store import Store
+from gateway.fleet.valkey import ValkeyStore
+from gateway.policy.reservations import Ask, Reservations, Reserved
+from tests.support.store import StoreServer
+
+PATIENCE = 10.0
+"""Seconds for a call where a test is not about it: machines of tests are slow at times."""
+
+_numbers = count()
+
+
+@dataclass
+class Clock:
+    """Whole microseconds, as the server's."""
+
+    now: float = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_by(self, seconds: float) -> None:
+        self.now = round(self.now + seconds, 6)
+
+
+@dataclass
+class Fleet:
+    """Processes, each with its own way to the same limits."""
+
+    clock: Clock
+    stores: Sequence[Store]
+
+    async def ask(self, process: int, units: float, **how: float) -> Reserved:
+        """About the one limit of a test."""
+        (answer,) = await self.stores[process].reserve([an_ask(units, **how)])
+        return answer
+
+
+def an_ask(units: float, *, rate: float = 100, burst: float = 10, owed: float = 0) -> Ask:
+    return Ask("limit", rate, burst, units, owed)
+
+
+OpenFleet = Callable[[int], AbstractAsyncContextManager[Fleet]]
+"""With so many processes."""
+
+
+@dataclass
+class _BookStore:
+    """The book behind the interface of stores."""
+
+    book: Reservations
+    clock: Clock
+    process: str = field(default_factory=lambda: str(next(_numbers)))
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        raise NotImplementedError
+
+    async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved]:
+        return self.book.reserve(self.process, asks, self.clock())
+
+    async def beat(self) -> int:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        raise NotImplementedError
+
+
+@asynccontextmanager
+async def book_fleet(processes: int) -> AsyncIterator[Fleet]:
+    """In this process's memory."""
+    clock, book = Clock(), Reservations()
+    yield Fleet(clock, [_BookStore(book, clock) for _ in range(processes)])
+
+
+@asynccontextmanager
+async def valkey_fleet(server: StoreServer, processes: int) -> AsyncIterator[Fleet]:
+    """In a real server."""
+    clock, prefix = Clock(), f"{next(_numbers)}:"
+    async with AsyncExitStack() as stack:
+        opening = [
+            stack.enter_async_context(opened(server, prefix=prefix, clock=clock))
+            for _ in range(processes)
+        ]
+        yield Fleet(clock, [await store for store in opening])
+
+
+@asynccontextmanager
+async def opened(
+    server: StoreServer,
+    *,
+    prefix: str = "test:",
+    patience: float = PATIENCE,
+    clock: Callable[[], float] | None = None,
+    password: str | None = None,
+) -> AsyncIterator[ValkeyStore]:
+    """One store, as the gateway would have it."""
+    access = Access(address=address(server.url), password=password)
+    store = ValkeyStore(access, prefix=prefix, timeout=patience, clock=clock)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(store.run)
+        yield store
+        await store.close()
+
+
+@dataclass(frozen=True, order=True)
+class Share:
+    """From `due` on these units may be used; in seconds from the beginning."""
+
+    due: float
+    process: int
+    units: float
+
+
+async def saturated(fleet: Fleet, seconds: float, **how: float) -> list[Share]:
+    """What processes get that want all they can get, and ask again as soon as they have it."""
+    began = fleet.clock.now
+    turns = [(began, process) for process in range(len(fleet.stores))]
+    heapify(turns)
+    shares = []
+    while (turn := heappop(turns))[0] < began + seconds:
+        at, process = turn
+        fleet.clock.now = max(fleet.clock.now, round(at, 6))
+        answer = await fleet.ask(process, 1e12, **how)
+        due = fleet.clock.now + answer.delay
+        shares.append(Share(due - began, process, answer.units))
+        heappush(turns, (due, process))
+    return sorted(shares)
