@@ -24,14 +24,24 @@ from tests.real.brokers.jars import FetchError, MissingToolError, pulsar_jars
 from tests.real.brokers.standalone import Standalone, StartError
 from tests.support.results import append
 
-from . import cost, many, picture, table, transactions
+from . import cost, many, picture, replicas, table, transactions
 from .parts import PARTS, Act
 from .play import Setting, play
 from .results import Trial, read
 from .scenarios import Scenario
 
 BUILD = Path(__file__).resolve().parents[2] / "build" / "shaping"
-ORDER = ("accuracy", "low", "neighbour", "fairness", "cost", "limits", "calm", "transactions")
+ORDER = (
+    "accuracy",
+    "low",
+    "neighbour",
+    "fairness",
+    "cost",
+    "limits",
+    "calm",
+    "transactions",
+    "replicas",
+)
 EXTRA = {"topicLevelPoliciesEnabled": "false"}
 """A topic of a new namespace need not wait for its policies' own topic."""
 
@@ -159,7 +169,12 @@ def _summary(trial: Trial) -> str:
 
 # -- with loads of their own ---------------------------------------------------------------------
 
-OTHERS = {"cost": cost.measure, "limits": many.measure, "transactions": transactions.measure}
+OTHERS = {
+    "cost": cost.measure,
+    "limits": many.measure,
+    "transactions": transactions.measure,
+    "replicas": replicas.measure,
+}
 
 
 def _measure(part: str, options: argparse.Namespace, artifacts: Artifacts) -> None:

@@ -266,6 +266,30 @@ def transactions(trials: Trials) -> str:
     return table(["client", "limit", *names[:-1], "longest, s"], rows)
 
 
+def replicas(trials: Trials) -> str:
+    head = [
+        *("client", "limit", "offered", "store", "all together", "off by", "each", "most apart"),
+        *("calls a second", "longest wait without a limit"),
+    ]
+    return table(head, (row for trial in trials for row in _replicas(trial)))
+
+
+def _replicas(trial: Trial) -> Iterator[list[str]]:
+    calls = f"{sum(trial.facts['calls']) / len(trial.facts['calls']):.1f} each"
+    for number, phase in enumerate(trial.facts["phases"]):
+        shares = phase["shares"]
+        mean = sum(shares) / len(shares)
+        apart = max(abs(share - mean) for share in shares) / mean if mean else 0.0
+        yield [
+            *(trial.client, amount(trial.limit, trial.unit), trial.name, phase["name"]),
+            *(amount(sum(shares), trial.unit), f"{100 * phase['off']:+.2f} %"),
+            " ".join(f"{share:,.0f}" for share in shares),
+            f"{100 * apart:.1f} %",
+            NOTHING if number else calls,
+            f"{1000 * phase['longest']:.0f} ms",
+        ]
+
+
 TABLES: Mapping[str, Callable[[Trials], str]] = {
     "accuracy": accuracy,
     "low": low,
@@ -275,6 +299,7 @@ TABLES: Mapping[str, Callable[[Trials], str]] = {
     "limits": limits,
     "calm": calm,
     "transactions": transactions,
+    "replicas": replicas,
 }
 
 

@@ -18,11 +18,15 @@ READY_SECONDS = 10
 STOP_SECONDS = 5
 
 
+def installed() -> str | None:
+    """Where one is."""
+    return next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
 def program() -> str:
     """Where there is none the test is skipped; where `GATEWAY_REQUIRE` names one, it fails."""
-    for name in PROGRAMS:
-        if found := shutil.which(name):
-            return found
+    if found := installed():
+        return found
     reason = "needs valkey-server or redis-server on the PATH"
     if set(PROGRAMS) & set(os.environ.get("GATEWAY_REQUIRE", "").split()):
         pytest.fail(f"{reason}, and GATEWAY_REQUIRE names one", pytrace=False)

@@ -1,0 +1,87 @@
+"""Gateways that share a limit, in a few seconds, with Python clients and a real store."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.loads import Offer, python_load
+from tests.real.artifacts import Artifacts
+from tests.real.clients import wait_until
+from tests.real.gateways import Gateway
+from tests.real.metrics import scrape, total
+from tests.support.sandbox import Sandbox
+from tests.support.store import StoreServer
+
+from .replicas import Phase, Run, played, replicas
+from .scenarios import Limit
+
+pytestmark = [pytest.mark.long, pytest.mark.gateway_only]
+
+LIMIT = Limit(300)
+OFFER = Offer(pending=50, patience=20)
+
+
+@pytest.fixture
+def folder(artifacts: Artifacts) -> Path:
+    return artifacts.directory("replicas")
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[StoreServer]:
+    server = StoreServer(folder)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def gateways(sandbox: Sandbox, server: StoreServer, folder: Path) -> Iterator[list[Gateway]]:
+    with replicas(sandbox, LIMIT, server, folder, count=2) as gateways:
+        yield gateways
+
+
+def up(gateway: Gateway) -> float:
+    return total(scrape(gateway.metrics_url), "gateway_store_up")
+
+
+def test_replicas_have_one_limit_together(
+    gateways: list[Gateway], server: StoreServer, folder: Path
+) -> None:
+    run = Run("short", "python", LIMIT, (Phase("all", 3.0),), OFFER)
+    facts = played(run, python_load(print), server, gateways, folder)
+    print(facts)
+    (phase,) = facts["phases"]
+    # What each has reserved, and a tenth of a second that was saved up, may come on top.
+    assert sum(phase["shares"]) * 3.0 <= LIMIT.rate * (3.0 + 0.1 + 0.1) + len(gateways)
+    assert min(phase["shares"]) > 0
+    assert all(up(gateway) == 1 for gateway in gateways)
+    assert all(total(scrape(it.metrics_url), "gateway_store_processes") == 2 for it in gateways)
+
+
+def test_each_has_its_part_while_the_store_is_gone_and_all_is_shared_when_it_is_back(
+    gateways: list[Gateway], server: StoreServer, folder: Path
+) -> None:
+    phases = (Phase("gone", 2.0, StoreServer.stop), Phase("back", 2.0, StoreServer.start))
+    run = Run("short", "python", LIMIT, phases, OFFER)
+    facts = played(run, python_load(print), server, gateways, folder)
+    print(facts)
+    for phase in facts["phases"]:
+        assert sum(phase["shares"]) * 2.0 <= LIMIT.rate * (2.0 + 0.1 + 0.1) + len(gateways)
+        assert min(phase["shares"]) > 0
+    wait_until(lambda: all(up(gateway) == 1 for gateway in gateways))
+    for gateway in gateways:
+        log = gateway.log.read_text()
+        assert log.index("store_lost") < log.index("store_back")
+        assert total(scrape(gateway.metrics_url), "gateway_store_failures_total") > 0
+
+
+def test_a_frozen_store_stops_nobody(
+    gateways: list[Gateway], server: StoreServer, folder: Path
+) -> None:
+    phases = (Phase("frozen", 2.0, StoreServer.freeze), Phase("thawed", 1.0, StoreServer.thaw))
+    run = Run("short", "python", LIMIT, phases, OFFER)
+    facts = played(run, python_load(print), server, gateways, folder)
+    print(facts)
+    assert all(min(phase["shares"]) > 0 for phase in facts["phases"])
+    wait_until(lambda: all(up(gateway) == 1 for gateway in gateways))
