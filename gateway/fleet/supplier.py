@@ -34,6 +34,13 @@ BEAT = 1.0
 AGAIN = 0.5
 """Seconds after which a store that is lost is tried again."""
 
+GATHERING = 1.0
+"""Seconds for all others to find a store that is back. Whoever shares before them would have all of
+the rate, and they their parts besides."""
+
+SOON = 0.05
+"""Seconds after which it is asked again whether all are there."""
+
 
 class Supplier:
     """One for a process. `supplied` is told whose limits have answers; None: all are concerned.
@@ -56,6 +63,7 @@ class Supplier:
         self._timeout = timeout
         self._clock = clock
         self._beat_at = -math.inf
+        self._back_at = math.inf  # when a store that was lost answered first
         self._reason = ""  # of the last failure
         self._wanted = trio.Event()
         supply.wake = self._wake
@@ -98,12 +106,22 @@ class Supplier:
 
     async def _beat(self) -> None:
         processes = await self._called(self._store.beat())
-        self._beat_at = self._clock() + (AGAIN if processes is None else BEAT)
+        now = self._clock()
         if processes is None:
+            self._beat_at = now + AGAIN
             self._lose()
-            return
-        self._supply.processes = self.figures.processes = max(1, processes)
-        self._regain()
+        elif self._are_all_there(processes, now):
+            self._beat_at = now + BEAT
+            self._supply.processes = self.figures.processes = max(1, processes)
+            self._regain()
+        else:
+            self._beat_at = now + SOON
+
+    def _are_all_there(self, processes: int, now: float) -> bool:
+        """Those that were before a store was lost, or so many as came in time."""
+        self._back_at = min(self._back_at, now)
+        late = now >= self._back_at + GATHERING
+        return not self._supply.lost or late or processes >= self._supply.processes
 
     async def _called(self, call: Awaitable[T]) -> T | None:
         """Answer what the store does; None: nothing in time."""
@@ -118,6 +136,7 @@ class Supplier:
         return None
 
     def _lose(self) -> None:
+        self._back_at = math.inf
         if self._supply.lost:
             return
         self._supply.lose()

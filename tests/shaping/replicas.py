@@ -95,8 +95,10 @@ FAULTS = (
 )
 
 RUNS = (
+    Run("single", "python", Limit(10)),
     Run("single", "python", Limit(100)),
     Run("single", "python", Limit(1000)),
+    Run("single", "java", Limit(1000)),
     Run("batches of 100", "go", Limit(20_000), offer=Offer(pending=2000, batch=100)),
     Run("1 KB each", "go", Limit(1_000_000, Unit.BYTES), offer=Offer(pending=500, size=1000)),
     Run("the store is gone", "python", Limit(1000), FAULTS),
@@ -207,21 +209,29 @@ def _stream(file: Path, topic: str) -> Stream:
     return found
 
 
-def _phase(
-    phase: Phase, window: Window, loads: Sequence[Mapping[str, Stream]], size: float, limit: Limit
-) -> dict[str, Any]:
-    """`passed`: units a second of each replica; `off`: by how much all together are beyond the
-    limit; `longest`: seconds that one message without a limit took, settling included."""
-    shares = [
+def _shares(window: Window, loads: Sequence[Mapping[str, Stream]], size: float) -> list[float]:
+    return [
         window.count(when for _, when in load[LIMITED].receipts) * size / window.seconds
         for load in loads
     ]
-    early = Window(window.start - int(SETTLING * SECOND), window.seconds + SETTLING)
-    free = Waits.of(pair for load in loads for pair in load[FREE].receipts if early.holds(pair[1]))
+
+
+def _phase(
+    phase: Phase, window: Window, loads: Sequence[Mapping[str, Stream]], size: float, limit: Limit
+) -> dict[str, Any]:
+    """`shares`: units a second of each replica; `off`: by how much all together are beyond the
+    limit, `settling`: in the time before; `longest`: seconds that one message without a limit took,
+    in both."""
+    start = window.start - int(SETTLING * SECOND)
+    shares = _shares(window, loads, size)
+    before = _shares(Window(start, SETTLING), loads, size)
+    both = Window(start, window.seconds + SETTLING)
+    free = Waits.of(pair for load in loads for pair in load[FREE].receipts if both.holds(pair[1]))
     return {
         "name": phase.name,
         "shares": shares,
         "off": sum(shares) / limit.rate - 1,
+        "settling": sum(before) / limit.rate - 1,
         "most": free.most,
         "longest": free.longest,
     }

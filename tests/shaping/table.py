@@ -267,11 +267,11 @@ def transactions(trials: Trials) -> str:
 
 
 def replicas(trials: Trials) -> str:
-    head = [
-        *("client", "limit", "offered", "store", "all together", "off by", "each", "most apart"),
-        *("calls a second", "longest wait without a limit"),
-    ]
-    return table(head, (row for trial in trials for row in _replicas(trial)))
+    names = (
+        "client, limit, offered, store, all together, off by, before, each, most apart, "
+        "calls a second, longest wait without a limit"
+    )
+    return table(names.split(", "), (row for trial in trials for row in _replicas(trial)))
 
 
 def _replicas(trial: Trial) -> Iterator[list[str]]:
@@ -283,6 +283,7 @@ def _replicas(trial: Trial) -> Iterator[list[str]]:
         yield [
             *(trial.client, amount(trial.limit, trial.unit), trial.name, phase["name"]),
             *(amount(sum(shares), trial.unit), f"{100 * phase['off']:+.2f} %"),
+            f"{100 * phase['settling']:+.1f} %",
             " ".join(f"{share:,.0f}" for share in shares),
             f"{100 * apart:.1f} %",
             NOTHING if number else calls,

@@ -152,6 +152,34 @@ async def test_a_lost_store_is_tried_until_it_is_back(
         assert lines[0]["reason"] == "connection refused"
 
 
+async def test_a_store_that_is_back_is_shared_by_all_from_the_same_time_on(
+    scene: Scene, autojump_clock: MockClock
+) -> None:
+    async with scene.runs():
+        scene.store.fails = "refuses connections"
+        scene.meter("a")
+        await trio.sleep(1)
+        scene.store.fails, scene.store.processes = "", 1
+        await trio.sleep(0.9)
+        assert scene.supply.lost
+        scene.store.processes = 3
+        await trio.sleep(0.1)
+        assert not scene.supply.lost
+
+
+async def test_one_that_does_not_come_back_is_not_waited_for(
+    scene: Scene, autojump_clock: MockClock
+) -> None:
+    async with scene.runs():
+        scene.store.fails = "refuses connections"
+        scene.meter("a")
+        await trio.sleep(1)
+        scene.store.fails, scene.store.processes = "", 2
+        await trio.sleep(2)
+        assert not scene.supply.lost
+        assert scene.supply.processes == 2
+
+
 async def test_a_store_that_is_not_there_at_the_start_is_lost_at_once(
     scene: Scene, autojump_clock: MockClock
 ) -> None:
