@@ -24,7 +24,7 @@ from tests.real.brokers.jars import FetchError, MissingToolError, pulsar_jars
 from tests.real.brokers.standalone import Standalone, StartError
 from tests.support.results import append
 
-from . import cost, many, picture, replicas, table, transactions
+from . import cost, dispatch, many, picture, replicas, table, transactions
 from .parts import PARTS, Act
 from .play import Setting, play
 from .results import Trial, read
@@ -40,7 +40,7 @@ ORDER = (
     "limits",
     "calm",
     "transactions",
-    "replicas",
+    *("dispatch", "replicas"),
 )
 EXTRA = {"topicLevelPoliciesEnabled": "false"}
 """A topic of a new namespace need not wait for its policies' own topic."""
@@ -173,6 +173,7 @@ OTHERS = {
     "cost": cost.measure,
     "limits": many.measure,
     "transactions": transactions.measure,
+    "dispatch": dispatch.measure,
     "replicas": replicas.measure,
 }
 

@@ -50,7 +50,15 @@ def replicas(
     broker: Upstream, limit: Limit, server: StoreServer, folder: Path, count: int = COUNT
 ) -> Iterator[list[Gateway]]:
     """So many, each a process with a port of its own."""
-    rules = ruled(folder, limit).rules
+    with sharing(broker, ruled(folder, limit).rules, server, folder, count) as gateways:
+        yield gateways
+
+
+@contextmanager
+def sharing(
+    broker: Upstream, rules: Path, server: StoreServer, folder: Path, count: int
+) -> Iterator[list[Gateway]]:
+    """The same with any rules."""
     with ExitStack() as running:
         gateways = []
         for number in range(count):

@@ -266,6 +266,21 @@ def transactions(trials: Trials) -> str:
     return table(["client", "limit", *names[:-1], "longest, s"], rows)
 
 
+def dispatch(trials: Trials) -> str:
+    head = ["limit", "sent", "how", "received", "off by", "the other one", "its p99"]
+    return table(head, map(_dispatch, trials))
+
+
+def _dispatch(trial: Trial) -> list[str]:
+    facts = trial.facts
+    return [
+        *(amount(trial.limit, trial.unit), f"{facts['times']:g} times", trial.name),
+        *(f"{facts['passed']:,.1f}/s", f"{100 * facts['off']:+.2f} %"),
+        f"{facts['free']:,.0f}/s" if "free" in facts else NOTHING,
+        f"{1000 * facts['free most']:.1f} ms" if "free" in facts else NOTHING,
+    ]
+
+
 def replicas(trials: Trials) -> str:
     names = (
         "client, limit, offered, store, all together, off by, before, each, most apart, "
@@ -300,6 +315,7 @@ TABLES: Mapping[str, Callable[[Trials], str]] = {
     "limits": limits,
     "calm": calm,
     "transactions": transactions,
+    "dispatch": dispatch,
     "replicas": replicas,
 }
 

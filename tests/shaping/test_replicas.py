@@ -1,19 +1,29 @@
 """Gateways that share a limit, in a few seconds, with Python clients and a real store."""
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.clients.loads import Offer, python_load
 from tests.real.artifacts import Artifacts
-from tests.real.clients import wait_until
+from tests.real.clients import (
+    Client,
+    Producer,
+    close_client,
+    fresh_topic,
+    open_client,
+    wait_until,
+)
 from tests.real.gateways import Gateway
 from tests.real.metrics import scrape, total
 from tests.support.sandbox import Sandbox
 from tests.support.store import StoreServer
 
-from .replicas import Phase, Run, played, replicas
+from .replicas import Phase, Run, played, replicas, sharing
 from .scenarios import Limit
 
 pytestmark = [pytest.mark.long, pytest.mark.gateway_only]
@@ -38,6 +48,16 @@ def server(folder: Path) -> Iterator[StoreServer]:
 @pytest.fixture
 def gateways(sandbox: Sandbox, server: StoreServer, folder: Path) -> Iterator[list[Gateway]]:
     with replicas(sandbox, LIMIT, server, folder, count=2) as gateways:
+        yield gateways
+
+
+@pytest.fixture
+def opening(sandbox: Sandbox, server: StoreServer, folder: Path) -> Iterator[list[Gateway]]:
+    """Gateways by which twenty producers a second may be opened."""
+    rule = {"id": "opens", "limit": {"producer_creations": "20/s"}, "burst": 2}
+    file = folder / "opens.yaml"
+    file.write_text(yaml.safe_dump({"version": 1, "rules": [rule]}))
+    with sharing(sandbox, file, server, folder, count=2) as gateways:
         yield gateways
 
 
@@ -85,3 +105,24 @@ def test_a_frozen_store_stops_nobody(
     print(facts)
     assert all(min(phase["shares"]) > 0 for phase in facts["phases"])
     wait_until(lambda: all(up(gateway) == 1 for gateway in gateways))
+
+
+def test_what_is_opened_waits_for_what_others_open(opening: list[Gateway]) -> None:
+    """Thirty producers are opened at each of two gateways: all are, and none by overtaking."""
+    clients = [open_client(it.untapped_url) for it in opening]
+    began = time.monotonic()
+    with ThreadPoolExecutor(len(clients)) as pool:
+        made = list(pool.map(lambda client: [_open(client) for _ in range(30)], clients))
+    seconds = time.monotonic() - began
+    assert [len(each) for each in made] == [30, 30]
+    # Earlier than that sixty may not be open, however fast the machine is.
+    assert seconds > (60 - 2 - 2) / 20
+    figures = [scrape(it.metrics_url) for it in opening]
+    assert all(total(it, "gateway_rule_waits_total", rule="opens") > 0 for it in figures)
+    assert all(total(it, "gateway_rule_refused_total", rule="opens") == 0 for it in figures)
+    for client in clients:
+        close_client(client)
+
+
+def _open(client: Client) -> Producer:
+    return client.create_producer(fresh_topic())
