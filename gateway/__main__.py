@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 from gateway import __version__
 from gateway.errors import ConfigurationError
@@ -42,9 +43,22 @@ def _run(options: Options) -> int:
     from gateway.config.load import load
 
     configuration = load(options.configuration)
+    size = _workers(configuration.workers)
+    if size > 1:
+        from gateway.workers import parent
+
+        return parent.run(configuration, size, trace=options.trace)
     from gateway.app import run
 
     return run(configuration, trace=options.trace)
+
+
+def _workers(wanted: int | Literal["auto"]) -> int:
+    if wanted != "auto":
+        return wanted
+    from gateway.workers.number import available
+
+    return available()
 
 
 def _check(options: Options) -> int:

@@ -63,6 +63,15 @@ class ReloadFigures:
     refused: int = 0
 
 
+class CrewFigures(NamedTuple):
+    """Processes that serve: `running` right now, and how often one was started in the place of one
+    that had ended.
+    """
+
+    running: int
+    restarts: int
+
+
 class PlaneFigures(NamedTuple):
     """`buffered`: bytes that wait right now, and of these `held`: for allowance. Since the start
     `turns`: of the reactor; `resets`: of producers whose frames waited for too long.

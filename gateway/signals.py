@@ -15,9 +15,11 @@ _LATE = 0.01
 async def received(*numbers: int) -> AsyncIterator[AsyncIterator[int]]:
     """Have these signals come out of an iterator; at the end those that nobody took are gone."""
     with trio.open_signal_receiver(*numbers) as signals:
-        yield signals
-        # One that nobody took is delivered anew when the receiver closes, and would end the
-        # process by itself.
-        with trio.move_on_after(_LATE):
-            async for _ in signals:
-                pass
+        try:
+            yield signals
+        finally:
+            # One that nobody took is delivered anew when the receiver closes, and would end the
+            # process by itself.
+            with trio.move_on_after(_LATE, shield=True):
+                async for _ in signals:
+                    pass

@@ -25,12 +25,14 @@ from gateway.figures import (
     BrokerFailures,
     BrokerHealth,
     ClusterFigures,
+    CrewFigures,
     ListenerFigures,
     PlaneFigures,
     ReloadFigures,
     RuleFigures,
 )
 from gateway.policy.accounts import AccountBook
+from gateway.telemetry.crew import CrewMetrics
 from gateway.telemetry.exposition import TopicExposition
 from gateway.telemetry.process import ProcessMetrics, Sources
 from gateway.wire.contract import Action, EndReason
@@ -281,7 +283,12 @@ def _exposition() -> str:
         rules=lambda: [RuleFigures("r", "publish.bytes", "shadow")],
         reloads=ReloadFigures(loaded_at=0),
     )
-    chunks = [ProcessMetrics(sources).render(), *TopicExposition({"b": book}).chunks()]
+    crew = CrewMetrics(lambda: CrewFigures(1, 0))
+    chunks = [
+        ProcessMetrics(sources).render(),
+        crew.render(),
+        *TopicExposition({"b": book}).chunks(),
+    ]
     return b"".join(chunks).decode()
 
 
