@@ -21,7 +21,7 @@ from gateway.app import Application, mistakes_told, start_log
 from gateway.config import model
 from gateway.front.binding import listening
 from gateway.policy.reservations import Ask, Reservations
-from gateway.signals import received
+from gateway.signals import AT_ONCE, STOP, received
 from gateway.workers import briefing
 from gateway.workers.briefing import Briefing
 from gateway.workers.channel import Handler
@@ -71,7 +71,7 @@ class Parent:
     async def serve(self) -> None:
         """Serve until SIGTERM or SIGINT."""
         async with (
-            received(signal.SIGTERM, signal.SIGINT) as signals,
+            received(*STOP) as signals,
             trio.open_nursery() as outer,
         ):
             for listener in self._configuration.listeners:
@@ -110,14 +110,12 @@ class Parent:
         with trio.move_on_after(self._configuration.deadlines.grace + MARGIN):
             while True:
                 await self._told(signals)
-                self._crew.signal(signal.SIGINT)
+                self._crew.signal(AT_ONCE)
         self._log.warning("workers_killed", workers=self._crew.running)
         self._crew.signal(signal.SIGKILL)
 
     async def _told(self, signals: AsyncIterator[int]) -> None:
-        async for number in signals:
-            self._log.info("stopping", signal=signal.Signals(number).name)
-            return
+        self._log.info("stopping", signal=signal.Signals(await anext(signals)).name)
 
     # -- what workers are told, and ask ------------------------------------------------------
 

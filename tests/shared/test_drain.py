@@ -122,7 +122,7 @@ def test_clients_of_several_workers_move(
 ) -> None:
     """All workers of a gateway drain at once: none moves its clients to another that stops too."""
     with in_front_of(brokers, gateway, tapped, tmp_path, workers=2) as them:
-        loads = [Load(connect(them.url), fresh_topic()) for _ in range(4)]
+        loads = [Load(connect(them.url), fresh_topic()) for _ in range(2)]
         them.roll()
         for load in loads:
             load.finish()
