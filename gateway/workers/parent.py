@@ -6,6 +6,7 @@ allow to all workers together.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -42,6 +43,8 @@ def run(configuration: model.Configuration, size: int, *, trace: bool = False) -
     start_log(configuration, trace=trace)
     with mistakes_told():
         Application(configuration)  # all that is wrong in files is told before anything is begun
+        gc.collect()
+        gc.freeze()  # what is there now stays: no collection need walk through it again
         trio.run(Parent(configuration, size, trace=trace).serve)
     return 0
 
