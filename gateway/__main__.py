@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
 
 from gateway import __version__
 from gateway.errors import ConfigurationError
@@ -41,9 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: Options) -> int:
     from gateway.config.load import load
+    from gateway.machine import processes
 
     configuration = load(options.configuration)
-    size = _workers(configuration.workers)
+    size = processes(configuration.workers)
     if size > 1:
         from gateway.workers import parent
 
@@ -51,14 +51,6 @@ def _run(options: Options) -> int:
     from gateway.app import run
 
     return run(configuration, trace=options.trace)
-
-
-def _workers(wanted: int | Literal["auto"]) -> int:
-    if wanted != "auto":
-        return wanted
-    from gateway.workers.number import available
-
-    return available()
 
 
 def _check(options: Options) -> int:

@@ -1,6 +1,5 @@
 """Several processes serve the clients of one gateway: a parent, and workers.
 
-- `number`: how many, where that is left to the machine
 - `parent`: binds, starts the workers, answers the admin listener, stops all
 - `crew`: the workers as the parent sees them: started, asked, started again
 - `backoff`: how soon

@@ -1,4 +1,4 @@
-"""How many workers `auto` means."""
+"""How many CPUs a process may use."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from gateway.config.model import MOST_WORKERS
-from gateway.workers.number import available, cpus
+from gateway.machine import cpus, processes, quota
 
 
 @pytest.mark.parametrize(
-    ("quota", "allowed"),
+    ("text", "allowed"),
     [
         ("max 100000\n", None),
         ("200000 100000\n", 2.0),
@@ -22,8 +22,8 @@ from gateway.workers.number import available, cpus
         ("nonsense", None),
     ],
 )
-def test_a_quota_is_cpus_or_all_there_are(quota: str, allowed: float | None) -> None:
-    assert cpus(quota) == allowed
+def test_a_quota_is_cpus_or_all_there_are(text: str, allowed: float | None) -> None:
+    assert quota(text) == allowed
 
 
 class Machine:
@@ -45,7 +45,7 @@ class Machine:
         (folder / "cpu.max").write_text(quota)
 
     def available(self) -> int:
-        return available(self.membership, self.groups)
+        return cpus(self.groups, self.membership)
 
 
 @pytest.fixture
@@ -57,9 +57,14 @@ def test_without_control_groups_affinity_counts(machine: Machine) -> None:
     assert machine.available() == 8
 
 
-def test_a_machine_beyond_measure_is_bounded(machine: Machine) -> None:
-    machine.has(4 * MOST_WORKERS)
-    assert machine.available() == MOST_WORKERS
+def test_as_many_processes_as_cpus_where_that_is_left_to_the_machine() -> None:
+    assert processes(3) == 3
+    assert processes("auto") == min(MOST_WORKERS, cpus())
+
+
+def test_more_processes_than_may_be_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(1000)))
+    assert processes("auto") <= MOST_WORKERS
 
 
 @pytest.mark.parametrize(
