@@ -120,9 +120,10 @@ class Crew:
         with theirs:
             try:
                 worker.process = await self._process(theirs.fileno())
-            except OSError as error:
+            except (OSError, subprocess.SubprocessError) as error:
                 ours.close()
-                worker.mistake = f"cannot be started: {(error.strerror or str(error)).lower()}"
+                reason = error.strerror if isinstance(error, OSError) else None
+                worker.mistake = f"cannot be started: {(reason or str(error)).lower()}"
                 return None
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
         worker.channel = Channel(stream, self._handlers(worker))

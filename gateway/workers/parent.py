@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 import structlog
@@ -61,7 +61,15 @@ def command() -> list[str]:
 class Parent:
     """One for a gateway of several workers."""
 
-    def __init__(self, configuration: model.Configuration, size: int, *, trace: bool) -> None:
+    def __init__(
+        self,
+        configuration: model.Configuration,
+        size: int,
+        *,
+        trace: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         self._configuration = configuration
         self._size = size
         self._trace = trace
@@ -139,7 +147,7 @@ class Parent:
         return Briefing(worker, self._configuration, self._trace, descriptors, self._seals)
 
     def _reserved(self, worker: int, asks: Any) -> Iterator[Any]:
-        yield self._limits.reserve(str(worker), [Ask(*it) for it in asks], time.monotonic())
+        yield self._limits.reserve(str(worker), [Ask(*it) for it in asks], self._clock())
 
     # -- the admin listener ------------------------------------------------------------------
 
