@@ -40,8 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: Options) -> int:
     from gateway.config.load import load
+    from gateway.machine import processes
 
     configuration = load(options.configuration)
+    size = processes(configuration.workers)
+    if size > 1:
+        from gateway.workers import parent
+
+        return parent.run(configuration, size, trace=options.trace)
     from gateway.app import run
 
     return run(configuration, trace=options.trace)

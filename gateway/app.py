@@ -44,7 +44,7 @@ from gateway.gate import ClusterParts, ListenerGate
 from gateway.identity.credential import NoCredential, TokenFile
 from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
-from gateway.signals import received
+from gateway.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
 from gateway.wire.contract import Entry
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
@@ -246,7 +246,7 @@ class Application:
     async def serve(self, *, task_status: Status = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until SIGTERM or SIGINT. Starts when it listens."""
         async with (
-            received(signal.SIGTERM, signal.SIGINT) as signals,
+            received(*STOP, *([AT_ONCE] if self._inherited else [])) as signals,
             trio.open_nursery() as outer,
         ):
             await self._start_admin(outer)
@@ -282,8 +282,7 @@ class Application:
                 # What is there now stays: no collection need walk through it again.
                 gc.freeze()
                 gc.set_threshold(*_COLLECTIONS)
-                await self._stop_signal(signals)
-                await self._drain(signals)
+                await self._drain(signals, await self._stop_signal(signals))
                 front.cancel_scope.cancel()
             plane.cancel_scope.cancel()
 
@@ -294,12 +293,12 @@ class Application:
             nursery.start_soon(server.serve)
             self._log.info("listening", listener=server.settings.name, addresses=addresses)
 
-    async def _stop_signal(self, signals: AsyncIterator[int]) -> None:
-        async for number in signals:
-            self._log.info("stopping", signal=signal.Signals(number).name)
-            return
+    async def _stop_signal(self, signals: AsyncIterator[int]) -> int:
+        number = await anext(signals)
+        self._log.info("stopping", signal=signal.Signals(number).name)
+        return number
 
-    async def _drain(self, signals: AsyncIterator[int]) -> None:
+    async def _drain(self, signals: AsyncIterator[int], first: int) -> None:
         """Not ready, no new connections; then clients are moved to other gateways.
 
         A second signal ends at once.
@@ -311,7 +310,7 @@ class Application:
             figures.stopped = True
         for gate in self._gates:
             gate.leave(self._generation)
-        grace = self._configuration.deadlines.grace
+        grace = 0.0 if first == AT_ONCE else self._configuration.deadlines.grace
         with trio.move_on_after(grace):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._second_signal, signals, nursery.cancel_scope)
@@ -319,12 +318,10 @@ class Application:
                 nursery.cancel_scope.cancel()
 
     async def _second_signal(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
-        # A manager of services may tell a worker to stop, and so does its parent: that is one word.
-        hurry = (signal.SIGINT,) if self._inherited else (signal.SIGTERM, signal.SIGINT)
-        async for number in signals:
-            if number in hurry:
-                self._log.info("stopping", signal=signal.Signals(number).name)
-                scope.cancel()
+        hurry = (AT_ONCE,) if self._inherited else STOP
+        while await self._stop_signal(signals) not in hurry:
+            pass
+        scope.cancel()
 
     # -- what the admin listener shows -------------------------------------------------------
 

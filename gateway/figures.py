@@ -77,6 +77,15 @@ class StoreFigures:
     lost: bool = False
 
 
+class CrewFigures(NamedTuple):
+    """Processes that serve: `running` right now, and how often one was started in the place of one
+    that had ended.
+    """
+
+    running: int
+    restarts: int
+
+
 class PlaneFigures(NamedTuple):
     """`buffered`: bytes that wait right now, and of these `held`: for allowance. Since the start
     `turns`: of the reactor; `resets`: of producers whose frames waited for too long.

@@ -86,8 +86,8 @@ def plane_settings(configuration: model.Configuration) -> PlaneSettings:
 def rules(
     configuration: model.Configuration, reactor: Reactor, store: Store | None
 ) -> Rules | None:
-    """Imported only where there are rules. `store`: what limits are shared by, if not by the one
-    that is configured."""
+    """Imported only where there are rules. `store`: what limits are shared by where none is
+    configured, by which workers share with those of other gateways, too."""
     paths = configuration.rules
     if not paths:
         return None
@@ -101,7 +101,7 @@ def rules(
     seen = frozenset(signs(paths))  # before they are read: what changes from here on is read again
     found = rules.rules_of(rules.load(paths))
     compiled = RuleSet.compile(found)
-    store = store or _store(configuration)
+    store = _store(configuration) or store
     supply = Supply() if store is not None else None
     shaper, figures = Shaper(compiled, reactor, supply), ReloadFigures(time.time())
     reloader = Reloader(paths, compiled, shaper.adopt, figures, seen)

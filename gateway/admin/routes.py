@@ -24,13 +24,24 @@ def routes(
     `unready` gives the reasons why no new client should come here, a line each; none: ready.
     """
     return {
-        "/livez": lambda: Answer(200, [b"alive\n"]),
-        "/readyz": lambda: _readiness(unready()),
-        "/metrics": lambda: Answer(200, metrics(), METRICS_TYPE, large=True),
+        "/livez": alive,
+        "/readyz": lambda: readiness(unready()),
+        "/metrics": lambda: exposed(metrics()),
     }
 
 
-def _readiness(reasons: Sequence[str]) -> Answer:
+def alive() -> Answer:
+    """Whoever can answer lives."""
+    return Answer(200, [b"alive\n"])
+
+
+def exposed(metrics: Iterable[bytes]) -> Answer:
+    """Metrics, in chunks."""
+    return Answer(200, metrics, METRICS_TYPE, large=True)
+
+
+def readiness(reasons: Sequence[str]) -> Answer:
+    """Whether new clients should come here, or why not."""
     if not reasons:
         return Answer(200, [b"ready\n"])
     return Answer(503, [f"{reason}\n".encode() for reason in reasons])

@@ -12,7 +12,7 @@ h11 knows the protocol; here is what it does not do: sockets, deadlines, bounds.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
@@ -70,7 +70,9 @@ class Answer:
 
 Header = tuple[str, str]
 Route = Callable[[], Answer]
-Routes = Mapping[str, Route]
+LateRoute = Callable[[], Awaitable[Answer]]
+"""One that has to ask somebody first."""
+Routes = Mapping[str, Route | LateRoute]
 
 Action = Callable[[Mapping[str, str]], Answer]
 """Does what a POST asks for; the parameters of its query (the last of each name) say what."""
@@ -189,7 +191,9 @@ class _Visitor:
             return False
         if request is None:
             return False
-        answer, headers = _prepared(request, _answer(request, site))
+        found = _answer(request, site)
+        answer = await found if isinstance(found, Awaitable) else found
+        answer, headers = _prepared(request, answer)
         await self._send(answer, headers if ends else (*headers, _CLOSE))
         return self._is_renewed()
 
@@ -226,7 +230,7 @@ class _Visitor:
                     return
 
 
-def _answer(request: h11.Request, site: _Site) -> Answer:
+def _answer(request: h11.Request, site: _Site) -> Answer | Awaitable[Answer]:
     target, _, query = request.target.decode("latin-1").partition("?")
     route, action = site.routes.get(target), site.actions.get(target)
     if action is not None and request.method == b"POST":

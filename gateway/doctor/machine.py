@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gateway.config import model
 from gateway.doctor.finding import Finding, ok, warn
+from gateway.machine import CONTROL_GROUPS, OWN_GROUP, around, processes
 
 MIB = 1024 * 1024
 
@@ -22,20 +23,18 @@ OWN_MEMORY = 64 * MIB
 IDLE_CONNECTION = 5632
 """Bytes of one idle connection; measured."""
 
-CONTROL_GROUPS = Path("/sys/fs/cgroup")
-OWN_GROUP = Path("/proc/self/cgroup")
-
-_UNIFIED = "0::"
-"""How the line of version 2 begins in a list of a process's control groups."""
-
 
 def examine(configuration: model.Configuration) -> Iterator[Finding]:
     """Compare what the limits of a configuration may need with what there is."""
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     connections = configuration.limits.connections * len(configuration.listeners)
     yield descriptors(connections, None if soft == resource.RLIM_INFINITY else soft)
-    needed = OWN_MEMORY + configuration.limits.buffered + connections * IDLE_CONNECTION
-    yield memory(needed, *available(CONTROL_GROUPS, OWN_GROUP, _physical()))
+    each = OWN_MEMORY + configuration.limits.buffered + connections * IDLE_CONNECTION
+    workers = processes(configuration.workers)
+    yield memory(
+        each * workers + OWN_MEMORY * (workers > 1),
+        *available(CONTROL_GROUPS, OWN_GROUP, _physical()),
+    )
 
 
 def descriptors(connections: int, there: int | None) -> Finding:
@@ -67,22 +66,10 @@ def memory(needed: int, there: int, bound: str) -> Finding:
 
 def available(groups: Path, own: Path, physical: int) -> tuple[int, str]:
     """Bytes that the process may have, and what says so: its container, or the machine."""
-    limits = [limit for limit in map(_limit, _around(groups, own)) if limit is not None]
+    limits = [limit for limit in map(_limit, around(groups, own)) if limit is not None]
     if limits and min(limits) < physical:
         return min(limits), "the container's limit"
     return physical, "the machine"
-
-
-def _around(groups: Path, own: Path) -> Iterator[Path]:
-    """The control group of the process and those around it."""
-    try:
-        lines = own.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    path = next((line.removeprefix(_UNIFIED) for line in lines if line.startswith(_UNIFIED)), "/")
-    group = groups / path.lstrip("/")
-    yield group
-    yield from (outer for outer in group.parents if outer.is_relative_to(groups))
 
 
 def _limit(group: Path) -> int | None:

@@ -49,6 +49,7 @@ class Plan:
     `deadlines`: where the usual ones are too long for a test;
     `migrations`: gateways in front of other clusters, by the URLs of their brokers; `targets`: who
     may be dialled, if not just the brokers. `rules`: files of limits; `limits`: other bounds.
+    `workers`: processes that serve.
     """
 
     identity: Mapping[str, Any] = field(default_factory=lambda: {"mode": "pass-through"})
@@ -62,6 +63,7 @@ class Plan:
     targets: Mapping[str, Any] | None = None
     rules: Path | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
+    workers: int = 1
 
     def settings(self, broker: Upstream, port: int, admin_port: int) -> Settings:
         """The whole content of the gateway's file."""
@@ -72,6 +74,7 @@ class Plan:
             "listeners": [listener],
             "clusters": {CLUSTER: self._cluster(broker)},
             "admin": {"bind": f"{HOST}:{admin_port}"},
+            "workers": self.workers,
             "deadlines": dict(self.deadlines),
             "limits": dict(self.limits),
             "rules": [str(self.rules)] if self.rules else [],

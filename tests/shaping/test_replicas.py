@@ -25,6 +25,7 @@ from tests.support.store import StoreServer
 
 from .replicas import Phase, Run, played, replicas, sharing
 from .scenarios import Limit
+from .ways import Ruled, ruled
 
 pytestmark = [pytest.mark.long, pytest.mark.gateway_only]
 
@@ -49,6 +50,16 @@ def server(folder: Path) -> Iterator[StoreServer]:
 def gateways(sandbox: Sandbox, server: StoreServer, folder: Path) -> Iterator[list[Gateway]]:
     with replicas(sandbox, LIMIT, server, folder, count=2) as gateways:
         yield gateways
+
+
+@pytest.fixture
+def several(sandbox: Sandbox, folder: Path) -> Iterator[Gateway]:
+    """One gateway of two workers."""
+    rules = ruled(folder, LIMIT).rules
+    gateway = Gateway(sandbox, Ruled(workers=2, rules=rules), folder / "gateway")
+    gateway.start()
+    yield gateway
+    gateway.stop()
 
 
 @pytest.fixture
@@ -77,6 +88,20 @@ def test_replicas_have_one_limit_together(
     assert min(phase["shares"]) > 0
     assert all(up(gateway) == 1 for gateway in gateways)
     assert all(total(scrape(it.metrics_url), "gateway_store_processes") == 2 for it in gateways)
+
+
+def test_workers_have_one_limit_together(
+    several: Gateway, server: StoreServer, folder: Path
+) -> None:
+    run = Run("short", "python", LIMIT, (Phase("all", 3.0),), OFFER)
+    facts = played(run, python_load(print), server, [several] * 4, folder)
+    print(facts)
+    (phase,) = facts["phases"]
+    assert sum(phase["shares"]) * 3.0 <= LIMIT.rate * (3.0 + 0.1 + 0.1) + 2
+    assert min(phase["shares"]) > 0
+    text = scrape(several.metrics_url)
+    told = {"workers": 2, "store_up": 1, "store_processes": 2, "store_failures_total": 0}
+    assert {it: total(text, f"gateway_{it}") for it in told} == told
 
 
 def test_each_has_its_part_while_the_store_is_gone_and_all_is_shared_when_it_is_back(

@@ -59,11 +59,13 @@ def in_front_of(
     *,
     chained: bool = False,
     rules: Path | None = None,
+    workers: int = 1,
 ) -> Iterator[Rolled]:
     """Two gateways that seal names with one key, and hold clients to the same rules."""
     key = folder / "seal.key"
     key.write_bytes(bytes(range(32)))
-    gateways = [gateway(brokers, Plan(key=key, chained=chained, rules=rules)) for _ in range(2)]
+    plan = Plan(key=key, chained=chained, rules=rules, workers=workers)
+    gateways = [gateway(brokers, plan) for _ in range(2)]
     balancer = Balancer([it.port for it in gateways])
     url = balancer.untapped_url
     yield Rolled(gateways, url, tapped(url, brokers.traces).url if tapped else "")

@@ -117,6 +117,21 @@ def test_python_producers_and_consumers_move(rolled: Rolled, connect: Connect) -
     assert list(dict.fromkeys(load.received)) == list(range(load.sent))
 
 
+def test_clients_of_several_workers_move(
+    brokers: Brokers, gateway: StartGateway, tapped: Tapped, connect: Connect, tmp_path: Path
+) -> None:
+    """All workers of a gateway drain at once: none moves its clients to another that stops too."""
+    with in_front_of(brokers, gateway, tapped, tmp_path, workers=2) as them:
+        loads = [Load(connect(them.url), fresh_topic()) for _ in range(2)]
+        them.roll()
+        for load in loads:
+            load.finish()
+    for load in loads:
+        load.assert_exact()
+        assert load.acknowledged == list(range(load.sent))
+    assert them.ended() <= {"client_closed", "broker_closed", "drained"}
+
+
 @pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])
 @pytest.mark.parametrize(
     "kind",

@@ -39,6 +39,7 @@ clusters:
     names: {{sealed: {{keys: [{{file: seal.key}}]}}}}
 admin: {{bind: "127.0.0.1:{admin}"}}
 deadlines: {{grace: 10m}}
+workers: {workers}
 log: {{format: json}}
 """
 
@@ -66,8 +67,8 @@ class Writer:
         path.write_text(text)
         return str(path)
 
-    def whole(self, *, port: int = 0, broker: int = 6650, admin: int = 0) -> str:
-        return self.text(WHOLE.format(port=port, broker=broker, admin=admin))
+    def whole(self, *, port: int = 0, broker: int = 6650, admin: int = 0, workers: int = 1) -> str:
+        return self.text(WHOLE.format(port=port, broker=broker, admin=admin, workers=workers))
 
 
 @pytest.fixture
@@ -169,12 +170,13 @@ def test_a_key_file_that_holds_none_is_a_mistake(
 # -- run -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("server", ["port", "admin"])
-def test_a_port_in_use_is_one_clear_line(server: str, write: Writer) -> None:
+def test_a_port_in_use_is_one_clear_line(server: str, workers: int, write: Writer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ports = {server: port}
-        done = completed("run", write.whole(**ports))
+        done = completed("run", write.whole(**ports, workers=workers))
     assert (done.returncode, done.stdout) == (2, "")
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"cannot listen on 127.0.0.1:{port}: address already in use; ")
@@ -197,6 +199,11 @@ class Running:
             if told["event"] == event:
                 return told
         raise AssertionError(f"no {event!r} in {self.events}")
+
+    async def all_listen(self, workers: int) -> None:
+        """Read the log until so many have said so."""
+        while [it["event"] for it in self.events].count("listening") < workers:
+            assert await self._event() is not None
 
     async def ended(self) -> int:
         """Read the log to its end; answers the exit status."""
@@ -275,12 +282,12 @@ async def broker(stream: trio.SocketStream) -> None:
 
 
 @asynccontextmanager
-async def running(write: Writer, *options: str) -> AsyncIterator[Running]:
+async def running(write: Writer, *options: str, workers: int = 1) -> AsyncIterator[Running]:
     """A gateway that is ready; killed if it still runs at the end."""
     async with trio.open_nursery() as nursery:
         serve = partial(trio.serve_tcp, host="127.0.0.1")
         (listener,) = await nursery.start(serve, broker, 0)
-        path = write.whole(broker=listener.socket.getsockname()[1])
+        path = write.whole(broker=listener.socket.getsockname()[1], workers=workers)
         command = [sys.executable, "-m", "gateway", "run", *options, path]
         process = await trio.lowlevel.open_process(command, cwd=ROOT, stderr=subprocess.PIPE)
         gateway = Running(process)
@@ -305,13 +312,22 @@ def _port(event: dict[str, Any]) -> int:
     return int(address.rpartition(":")[2])
 
 
+each_size = pytest.mark.parametrize("workers", [1, 2])
+"""One process, and a parent with several."""
+
+
+@each_size
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_stops_it_in_good_order(number: signal.Signals, write: Writer) -> None:
-    async with running(write) as gateway:
+async def test_a_signal_stops_it_in_good_order(
+    number: signal.Signals, workers: int, write: Writer
+) -> None:
+    async with running(write, workers=workers) as gateway:
         assert await gateway.readiness() == ("HTTP/1.1 200 ", "ready\n")
         gateway.process.send_signal(number)
         assert await gateway.ended() == 0
-    assert [it["event"] for it in gateway.events][-2:] == ["stopping", "stopped"]
+    own = [it["event"] for it in gateway.events if "worker" not in it]
+    assert own[-2:] == ["stopping", "stopped"]
+    assert gateway.events[-1]["event"] == "stopped"
 
 
 async def asks_what_is_never_answered(client: trio.SocketStream) -> None:
@@ -320,8 +336,19 @@ async def asks_what_is_never_answered(client: trio.SocketStream) -> None:
     assert await received(client) == LOOKUP
 
 
-async def test_connections_that_nobody_uses_end_at_once(write: Writer) -> None:
-    async with running(write) as gateway, await gateway.connect() as client:
+async def nobody_listens(gateway: Running) -> None:
+    """Return as soon as it is so; each worker closes for itself."""
+    while True:
+        try:
+            stream = await trio.open_tcp_stream("127.0.0.1", gateway.port)
+        except OSError:
+            return
+        await stream.aclose()
+
+
+@each_size
+async def test_connections_that_nobody_uses_end_at_once(workers: int, write: Writer) -> None:
+    async with running(write, workers=workers) as gateway, await gateway.connect() as client:
         gateway.process.send_signal(signal.SIGTERM)
         assert await client.receive_some() == b""
         assert await gateway.ended() == 0
@@ -329,24 +356,31 @@ async def test_connections_that_nobody_uses_end_at_once(write: Writer) -> None:
     assert end["reason"] == "drained"
 
 
-async def test_open_connections_have_a_grace_in_which_it_is_not_ready(write: Writer) -> None:
-    async with running(write) as gateway:
+@each_size
+async def test_open_connections_have_a_grace_in_which_it_is_not_ready(
+    workers: int, write: Writer
+) -> None:
+    async with running(write, workers=workers) as gateway:
         async with await gateway.connect() as client:
             await asks_what_is_never_answered(client)
             gateway.process.send_signal(signal.SIGTERM)
             await gateway.until("stopping")
             assert await gateway.readiness() == ("HTTP/1.1 503 ", "draining\n")
-            with pytest.raises(OSError, match="connect"):
-                await trio.open_tcp_stream("127.0.0.1", gateway.port)
+            await nobody_listens(gateway)
             await client.send_all(PING)
             assert await received(client) == PING
         assert await gateway.ended() == 0
-    (end,) = [it for it in gateway.events if it["event"] == "connection_ended"]
-    assert end["reason"] == "client_closed"
+    assert reasons(gateway)[-1] == "client_closed"
 
 
-async def test_a_second_signal_ends_the_grace(write: Writer) -> None:
-    async with running(write) as gateway, await gateway.connect() as client:
+def reasons(gateway: Running) -> list[str]:
+    """Why connections ended, in their order."""
+    return [it["reason"] for it in gateway.events if it["event"] == "connection_ended"]
+
+
+@each_size
+async def test_a_second_signal_ends_the_grace(workers: int, write: Writer) -> None:
+    async with running(write, workers=workers) as gateway, await gateway.connect() as client:
         await asks_what_is_never_answered(client)
         gateway.process.send_signal(signal.SIGTERM)
         await gateway.until("stopping")
@@ -357,13 +391,41 @@ async def test_a_second_signal_ends_the_grace(write: Writer) -> None:
     assert end["reason"] == "drained"
 
 
-async def test_two_signals_at_once_are_no_other_end_than_one(write: Writer) -> None:
+@each_size
+async def test_two_signals_at_once_are_no_other_end_than_one(workers: int, write: Writer) -> None:
     """As some senders do. The second may come when there is nothing left to be ended by it."""
-    async with running(write) as gateway:
+    async with running(write, workers=workers) as gateway:
         for number in (signal.SIGSTOP, signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
             gateway.process.send_signal(number)
         assert await gateway.ended() == 0
     assert gateway.events[-1]["event"] == "stopped"
+
+
+async def test_a_word_to_each_process_is_one_word(write: Writer) -> None:
+    """As managers of services say it: systemd tells all processes of a service at once."""
+    async with running(write, workers=2) as gateway:
+        await gateway.all_listen(2)
+        async with await gateway.connect() as client:
+            await asks_what_is_never_answered(client)
+            workers = [it["process"] for it in gateway.events if it["event"] == "worker_started"]
+            for process in (*workers, gateway.process.pid):
+                os.kill(process, signal.SIGTERM)
+            await gateway.until("stopping")
+            assert await gateway.readiness() == ("HTTP/1.1 503 ", "draining\n")
+            await client.send_all(PING)
+            assert await received(client) == PING
+        assert await gateway.ended() == 0
+    (end,) = [it for it in gateway.events if it["event"] == "connection_ended"]
+    assert end["reason"] == "client_closed"
+
+
+async def test_workers_say_which_they_are(write: Writer) -> None:
+    async with running(write, workers=2) as gateway:
+        await gateway.all_listen(2)
+        gateway.process.send_signal(signal.SIGTERM)
+        assert await gateway.ended() == 0
+    stopped = [it.get("worker") for it in gateway.events if it["event"] == "stopped"]
+    assert stopped in ([1, 2, None], [2, 1, None])
 
 
 async def test_a_trace_has_the_frames_and_no_secret(write: Writer) -> None:

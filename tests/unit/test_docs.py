@@ -25,6 +25,7 @@ from gateway.figures import (
     BrokerFailures,
     BrokerHealth,
     ClusterFigures,
+    CrewFigures,
     ListenerFigures,
     PlaneFigures,
     ReloadFigures,
@@ -32,6 +33,7 @@ from gateway.figures import (
     StoreFigures,
 )
 from gateway.policy.accounts import AccountBook
+from gateway.telemetry.crew import CrewMetrics
 from gateway.telemetry.exposition import TopicExposition
 from gateway.telemetry.process import ProcessMetrics, Sources
 from gateway.wire.contract import Action, EndReason
@@ -289,7 +291,12 @@ def _exposition() -> str:
         reloads=ReloadFigures(loaded_at=0),
         store=StoreFigures(),
     )
-    chunks = [ProcessMetrics(sources).render(), *TopicExposition({"b": book}).chunks()]
+    crew = CrewMetrics(lambda: CrewFigures(1, 0))
+    chunks = [
+        ProcessMetrics(sources).render(),
+        crew.render(),
+        *TopicExposition({"b": book}).chunks(),
+    ]
     return b"".join(chunks).decode()
 
 

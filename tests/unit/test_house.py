@@ -67,13 +67,19 @@ def test_import_contracts_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert " 0 broken" in said
 
 
-def test_what_only_rules_need_is_imported_where_there_are_rules() -> None:
+def test_what_rules_and_workers_need_is_imported_where_there_are_some() -> None:
     """Memory and time of a gateway without any."""
     command = [sys.executable, "-c", "import sys, gateway.app; print(*sys.modules)"]
     ended = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     loaded = ended.stdout.split()
     assert "gateway.app" in loaded
-    rooms = ("gateway.shaper", "gateway.reload", "gateway.policy.rules")
+    rooms = (
+        "gateway.shaper",
+        "gateway.reload",
+        "gateway.policy.rules",
+        "gateway.workers",
+        "gateway.fleet",
+    )
     assert not [name for name in loaded if name.startswith(rooms)]
 
 

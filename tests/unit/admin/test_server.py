@@ -100,6 +100,14 @@ async def test_readyz_tells_the_reasons_against_it(gateway: Gateway) -> None:
     assert (status, body) == (503, b"no healthy broker in cluster main\ndraining\n")
 
 
+async def test_a_route_may_have_to_wait_for_its_answer() -> None:
+    async def late() -> server.Answer:
+        await trio.lowlevel.checkpoint()
+        return server.Answer(200, [b"late\n"])
+
+    assert (await asked(GET % (b"/late", b""), {"/late": late}))[2] == b"late\n"
+
+
 async def test_metrics_are_sent_chunk_by_chunk(gateway: Gateway) -> None:
     status, headers, body = await asked(GET % (b"/metrics?x=y", b""), gateway.routes())
     assert (status, body) == (200, b"one 1\ntwo 2\n")

@@ -80,5 +80,10 @@ def test_the_connections_of_all_listeners_count(monkeypatch: pytest.MonkeyPatch)
     assert configuration is not None
     found = {it.what: it for it in examine(configuration)}
     assert found["descriptors"].example == f"ulimit -n {2 * 1000 + OWN_DESCRIPTORS}"
-    needed = (OWN_MEMORY + 8 * 2**20 + 1000 * IDLE_CONNECTION) >> 20
-    assert f"{needed} MiB" in found["memory"].detail
+    needed = OWN_MEMORY + 8 * 2**20 + 1000 * IDLE_CONNECTION
+    assert f"{needed >> 20} MiB" in found["memory"].detail
+    # Three workers need three times as much, and have a parent.
+    of_three = configuration.model_copy(update={"workers": 3})
+    found = {it.what: it for it in examine(of_three)}
+    assert f"{(3 * needed + OWN_MEMORY) >> 20} MiB" in found["memory"].detail
+    assert found["descriptors"].example == f"ulimit -n {2 * 1000 + OWN_DESCRIPTORS}"

@@ -43,6 +43,15 @@ def test_json_is_one_object_per_line() -> None:
     assert second["text"] == "two\nlines"
 
 
+def test_what_holds_for_a_process_stands_in_all_its_lines() -> None:
+    stream = io.StringIO()
+    log.configure("json", "info", stream, {"worker": 3})
+    structlog.get_logger().info("one")
+    structlog.get_logger().warning("two", worker=4)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [it["worker"] for it in lines] == [3, 4]
+
+
 def test_lines_below_the_level_are_not_written() -> None:
     out, stream = logger(level="warning")
     out.info("quiet")

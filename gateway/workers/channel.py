@@ -1,0 +1,164 @@
+"""What parent and worker say to each other: questions and answers, both ways over one stream.
+
+A message is JSON behind its length. An answer may have parts, between which others are sent: a long
+one holds up nobody. The other side is our own program, and believed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import structlog
+import trio
+
+from gateway.errors import InternalError
+
+LARGEST = 4 * 1024 * 1024
+"""Bytes of one message: a configuration, which has thousands, or a part of an answer."""
+
+_HEAD = 4
+"""Bytes that tell the length of a message."""
+
+Handler = Callable[[Any], Iterable[Any]]
+"""Answers a question, in one part or more; other tasks run in between."""
+
+_GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
+
+
+class AnswerError(InternalError):
+    """The other side failed to answer; its log has the traceback."""
+
+
+class _Question:
+    """One that was asked, until it is answered."""
+
+    __slots__ = ("answered", "failure", "parts")
+
+    def __init__(self) -> None:
+        self.parts: list[Any] = []
+        self.answered = trio.Event()
+        self.failure: Exception | None = None
+
+    def fail(self, failure: Exception) -> None:
+        self.failure = failure
+        self.answered.set()
+
+
+class Channel:
+    """One end. `handlers` answer what the other end asks, by subject."""
+
+    def __init__(self, stream: trio.abc.Stream, handlers: Mapping[str, Handler]) -> None:
+        self._stream = stream
+        self._handlers = handlers
+        self._numbers = count(1)
+        self._open: dict[int, _Question] = {}
+        # Of no size: who speaks waits until the stream takes it, and may be cancelled until then.
+        self._outbox, self._unsent = trio.open_memory_channel[bytes](0)
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    async def run(self) -> None:
+        """Carry messages until the other side is gone."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, nursery.cancel_scope)
+                with suppress(*_GONE):
+                    await self._read(nursery)
+                nursery.cancel_scope.cancel()
+        finally:
+            self._unsent.close()
+            for question in self._open.values():
+                question.fail(trio.BrokenResourceError("the other process is gone"))
+            await trio.aclose_forcefully(self._stream)
+
+    async def ask(self, subject: str, value: Any = None) -> list[Any]:
+        """Answers all parts of the answer.
+
+        Raises `trio.BrokenResourceError` where the other side is gone, `AnswerError` where it
+        failed.
+        """
+        number, question = next(self._numbers), _Question()
+        self._open[number] = question
+        try:
+            await self._say({"ask": subject, "number": number, "value": value})
+            await question.answered.wait()
+        finally:
+            del self._open[number]
+        if question.failure is not None:
+            raise question.failure
+        return question.parts
+
+    # -- messages ----------------------------------------------------------------------------
+
+    async def _say(self, message: Mapping[str, Any]) -> None:
+        await self._outbox.send(encoded(message))
+
+    async def _write(self, scope: trio.CancelScope) -> None:
+        with suppress(*_GONE):
+            async for message in self._unsent:
+                await self._stream.send_all(message)
+        scope.cancel()
+
+    async def _read(self, nursery: trio.Nursery) -> None:
+        received = bytearray()
+        while more := await self._stream.receive_some():
+            received += more
+            for message in decoded(received):
+                if "ask" in message:
+                    nursery.start_soon(self._answer, message)
+                else:
+                    self._answered(message)
+
+    async def _answer(self, question: Mapping[str, Any]) -> None:
+        with suppress(*_GONE):
+            try:
+                await self._answer_in_parts(question)
+            except _GONE:
+                raise
+            except Exception as failure:  # noqa: BLE001 - a bug of ours fails one question
+                self._log.exception("question_failed", subject=question["ask"])
+                await self._say({"number": question["number"], "failure": repr(failure)})
+
+    async def _answer_in_parts(self, question: Mapping[str, Any]) -> None:
+        parts = iter(self._handlers[question["ask"]](question["value"]))
+        part = next(parts)
+        for following in parts:
+            await self._say({"number": question["number"], "part": part, "more": True})
+            part = following
+        await self._say({"number": question["number"], "part": part})
+
+    def _answered(self, message: Mapping[str, Any]) -> None:
+        question = self._open.get(message["number"])
+        if question is None:
+            return  # who asked has given up
+        if "failure" in message:
+            question.fail(AnswerError(message["failure"]))
+            return
+        question.parts.append(message["part"])
+        if "more" not in message:
+            question.answered.set()
+
+
+def encoded(message: Mapping[str, Any]) -> bytes:
+    """Write a message. Raises `InternalError` where it is too large."""
+    text = json.dumps(message).encode()
+    if len(text) > LARGEST:
+        raise InternalError(f"a message of {len(text)} bytes; at most {LARGEST}")
+    return len(text).to_bytes(_HEAD) + text
+
+
+def decoded(received: bytearray) -> Iterator[Mapping[str, Any]]:
+    """Take the whole messages away from what was received."""
+    while len(received) >= _HEAD:
+        size = int.from_bytes(received[:_HEAD])
+        if size > LARGEST:
+            raise InternalError(f"a message of {size} bytes; at most {LARGEST}")
+        end = _HEAD + size
+        if len(received) < end:
+            return
+        text = bytes(received[_HEAD:end])
+        del received[:end]
+        yield json.loads(text)

@@ -1,0 +1,168 @@
+"""The parent of workers: it binds, keeps them running, and speaks for all of them.
+
+No client's byte passes through it. It is asked for metrics and readiness, and hands out what limits
+allow to all workers together.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import Any
+
+import structlog
+import trio
+
+from gateway.app import Application, mistakes_told, start_log
+from gateway.config import model
+from gateway.front.binding import listening
+from gateway.policy.reservations import Ask, Reservations
+from gateway.signals import AT_ONCE, STOP, received
+from gateway.workers import briefing
+from gateway.workers.briefing import Briefing
+from gateway.workers.channel import Handler
+from gateway.workers.crew import Crew, Start
+
+MARGIN = 5.0
+"""Seconds beyond the grace until a worker is killed that does not end by itself."""
+
+_SECRET = 32
+"""Bytes, as in a file of a sealing key."""
+
+
+def run(configuration: model.Configuration, size: int, *, trace: bool = False) -> int:
+    """Serve by so many workers until a signal says to stop; answers the exit status.
+
+    Raises `ConfigurationError` where the configuration cannot be put in force.
+    """
+    start_log(configuration, trace=trace)
+    with mistakes_told():
+        Application(configuration)  # all that is wrong in files is told before anything is begun
+        gc.collect()
+        gc.freeze()  # what is there now stays: no collection need walk through it again
+        trio.run(Parent(configuration, size, trace=trace).serve)
+    return 0
+
+
+def command() -> list[str]:
+    """What runs a worker, by our own interpreter.
+
+    Where we do not look for modules in the working folder, it does not either.
+    """
+    safe = [] if os.getcwd() in sys.path else ["-P"]  # noqa: PTH109 - as Python itself writes it
+    return [sys.executable, *safe, "-m", "gateway.workers.worker"]
+
+
+class Parent:
+    """One for a gateway of several workers."""
+
+    def __init__(
+        self,
+        configuration: model.Configuration,
+        size: int,
+        *,
+        trace: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._configuration = configuration
+        self._size = size
+        self._trace = trace
+        self._sockets: dict[str, list[socket.socket]] = {}
+        self._seals = _seals(configuration)
+        self._limits = Reservations()
+        self._draining = False
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    async def serve(self) -> None:
+        """Serve until SIGTERM or SIGINT."""
+        async with (
+            received(*STOP) as signals,
+            trio.open_nursery() as outer,
+        ):
+            for listener in self._configuration.listeners:
+                self._sockets[listener.name] = listening(listener.bind)
+            self._crew = Crew(self._size, Start(command(), self._descriptors(), self._handlers))
+            await self._start_admin(outer)
+            await self._live(signals)
+            outer.cancel_scope.cancel()
+        self._log.info("stopped")
+
+    async def _live(self, signals: AsyncIterator[int]) -> None:
+        async with trio.open_nursery() as nursery:
+            if self._configuration.rules:
+                await nursery.start(self._pass_on_hang_ups)
+            nursery.start_soon(self._crew.run)
+            nursery.start_soon(self._stop, signals)
+            await self._crew.ended.wait()
+            nursery.cancel_scope.cancel()
+
+    async def _pass_on_hang_ups(
+        self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Each worker has rules of its own. Without rules the signal ends us, as ever."""
+        async with received(signal.SIGHUP) as hang_ups:
+            task_status.started()
+            async for _ in hang_ups:
+                self._crew.signal(signal.SIGHUP, listening=True)
+
+    async def _stop(self, signals: AsyncIterator[int]) -> None:
+        """One drain for all: at the first signal, and at once at the second."""
+        await self._told(signals)
+        self._draining = True
+        for sock in (sock for sockets in self._sockets.values() for sock in sockets):
+            sock.close()
+        self._crew.stop()
+        with trio.move_on_after(self._configuration.deadlines.grace + MARGIN):
+            while True:
+                await self._told(signals)
+                self._crew.signal(AT_ONCE)
+        self._log.warning("workers_killed", workers=self._crew.running)
+        self._crew.signal(signal.SIGKILL)
+
+    async def _told(self, signals: AsyncIterator[int]) -> None:
+        self._log.info("stopping", signal=signal.Signals(await anext(signals)).name)
+
+    # -- what workers are told, and ask ------------------------------------------------------
+
+    def _descriptors(self) -> list[int]:
+        return [sock.fileno() for sockets in self._sockets.values() for sock in sockets]
+
+    def _handlers(self, worker: int) -> Mapping[str, Handler]:
+        return {
+            "briefing": lambda _: [briefing.written(self._briefing(worker))],
+            "reserve": lambda asks: self._reserved(worker, asks),
+            "beat": lambda _: [self._crew.running],
+        }
+
+    def _briefing(self, worker: int) -> Briefing:
+        descriptors = {
+            name: [sock.fileno() for sock in sockets] for name, sockets in self._sockets.items()
+        }
+        return Briefing(worker, self._configuration, self._trace, descriptors, self._seals)
+
+    def _reserved(self, worker: int, asks: Any) -> Iterator[Any]:
+        yield self._limits.reserve(str(worker), [Ask(*it) for it in asks], self._clock())
+
+    # -- the admin listener ------------------------------------------------------------------
+
+    async def _start_admin(self, nursery: trio.Nursery) -> None:
+        admin = self._configuration.admin
+        if admin is None:
+            return
+        from gateway.admin.server import serve
+        from gateway.workers.answers import Answers
+
+        answers = Answers(self._crew, lambda: self._draining)
+        addresses = await nursery.start(serve, admin.bind, answers.routes())
+        self._log.info("admin_listening", addresses=[str(address) for address in addresses])
+
+
+def _seals(configuration: model.Configuration) -> dict[str, bytes]:
+    """For clusters without keys, one each: all workers open what one has sealed."""
+    return {name: os.urandom(_SECRET) for name in configuration.clusters}

@@ -1,0 +1,83 @@
+"""A worker shares limits through its parent, over a real pair of sockets."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from gateway.fleet.parent import ParentStore
+from gateway.fleet.store import Store, StoreError
+from gateway.policy.reservations import Ask, Reservations, Reserved
+from gateway.workers.channel import Channel, Handler
+
+ASKS = [Ask("a", 100.0, 10.0, 10.0), Ask("b", 5.0, 1.0, 0.0, 0.5)]
+
+
+class Book:
+    """What a parent has; its clock stands."""
+
+    def __init__(self) -> None:
+        self.limits = Reservations()
+
+    def reserve(self, asks: Any) -> Iterator[Any]:
+        yield self.limits.reserve("1", [Ask(*it) for it in asks], 0.0)
+
+
+@asynccontextmanager
+async def store(**handlers: Handler) -> AsyncIterator[tuple[Store, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    ends = [trio.SocketStream(trio.socket.from_stdlib_socket(it)) for it in (ours, theirs)]
+    worker, parent = Channel(ends[0], {}), Channel(ends[1], handlers)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.run)
+        nursery.start_soon(parent.run)
+        yield ParentStore(worker), theirs
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_the_book_says_comes_back() -> None:
+    async with store(reserve=Book().reserve) as (shared, _):
+        found = await shared.reserve(ASKS)
+    assert found == Reservations().reserve("1", ASKS, 0.0)
+    assert [type(it) for it in found] == [Reserved, Reserved]
+
+
+async def test_what_was_reserved_is_taken_by_nobody_else() -> None:
+    async with store(reserve=Book().reserve) as (shared, _):
+        asks = [Ask("a", 100.0, 10.0, 10.0)] * 3
+        delays = [it.delay for it in await shared.reserve(asks)]
+    assert delays == pytest.approx([0.0, 0.1, 0.2])
+
+
+async def test_a_beat_answers_how_many_there_are() -> None:
+    async with store(beat=lambda _: [3]) as (shared, _):
+        assert await shared.beat() == 3
+        await shared.close()
+
+
+async def test_without_a_parent_there_is_no_store() -> None:
+    async with store() as (shared, theirs):
+        theirs.shutdown(socket.SHUT_RDWR)
+        for ask in (shared.beat, lambda: shared.reserve(ASKS)):
+            with pytest.raises(StoreError, match="is gone"):
+                await ask()
+
+
+async def test_a_parent_that_fails_is_no_store() -> None:
+    async with store(reserve=lambda asks: [1 / 0 for _ in asks]) as (shared, _):
+        with pytest.raises(StoreError, match="ZeroDivisionError"):
+            await shared.reserve(ASKS)
+
+
+async def test_a_question_that_takes_too_long_is_cancelled_and_asked_again() -> None:
+    async with store(reserve=Book().reserve) as (shared, _):
+        with trio.move_on_after(0) as scope:
+            await shared.reserve(ASKS)
+        assert scope.cancelled_caught
+        assert len(await shared.reserve(ASKS)) == 2

@@ -1,0 +1,95 @@
+"""How many CPUs a process may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gateway.config.model import MOST_WORKERS
+from gateway.machine import cpus, processes, quota
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("max 100000\n", None),
+        ("200000 100000\n", 2.0),
+        ("150000 100000\n", 1.5),
+        ("50000 100000\n", 0.5),
+        ("", None),
+        ("nonsense", None),
+    ],
+)
+def test_a_quota_is_cpus_or_all_there_are(text: str, allowed: float | None) -> None:
+    assert quota(text) == allowed
+
+
+class Machine:
+    """So many CPUs by affinity, and control groups that allow a part of them."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.membership = folder / "cgroup"
+        self.groups = folder / "groups"
+        self.groups.mkdir()
+        self._monkeypatch = monkeypatch
+        self.has(8)
+
+    def has(self, cpus: int) -> None:
+        self._monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cpus)))
+
+    def allows(self, group: str, quota: str) -> None:
+        folder = self.groups / group
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "cpu.max").write_text(quota)
+
+    def available(self) -> int:
+        return cpus(self.groups, self.membership)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)
+
+
+def test_without_control_groups_affinity_counts(machine: Machine) -> None:
+    assert machine.available() == 8
+
+
+def test_as_many_processes_as_cpus_where_that_is_left_to_the_machine() -> None:
+    assert processes(3) == 3
+    assert processes("auto") == min(MOST_WORKERS, cpus())
+
+
+def test_more_processes_than_may_be_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(1000)))
+    assert processes("auto") <= MOST_WORKERS
+
+
+@pytest.mark.parametrize(
+    ("quota", "number"), [("300000 100000", 3), ("390000 100000", 3), ("50000 100000", 1)]
+)
+def test_a_quota_is_rounded_down_to_one_at_least(machine: Machine, quota: str, number: int) -> None:
+    machine.membership.write_text("1:cpu:/old\n0::/pod/container\n")
+    machine.allows("pod/container", quota)
+    assert machine.available() == number
+
+
+def test_a_group_above_ours_bounds_us_too(machine: Machine) -> None:
+    machine.membership.write_text("0::/pod/container\n")
+    machine.allows("pod/container", "max 100000")
+    machine.allows("pod", "200000 100000")
+    assert machine.available() == 2
+
+
+def test_in_a_container_our_group_is_the_root(machine: Machine) -> None:
+    machine.membership.write_text("0::/\n")
+    machine.allows("", "400000 100000")
+    assert machine.available() == 4
+
+
+def test_a_quota_above_the_affinity_is_none(machine: Machine) -> None:
+    machine.membership.write_text("0::/\n")
+    machine.allows("", "1600000 100000")
+    assert machine.available() == 8

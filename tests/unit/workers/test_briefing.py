@@ -1,0 +1,68 @@
+"""What a worker is told first."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gateway.config.load import build, load
+from gateway.config.model import Configuration
+from gateway.furnishing import names
+from gateway.wire.contract import Address
+from gateway.workers.briefing import Briefing, read, written
+
+ROOT = Path(__file__).resolve().parents[3]
+SMALLEST = {
+    "version": 1,
+    "listeners": [{"name": "clients", "bind": "127.0.0.1:0", "cluster": "main"}],
+    "clusters": {"main": {"brokers": "pulsar://127.0.0.1:16650"}},
+}
+
+
+def configuration() -> Configuration:
+    found, mistakes = build(SMALLEST, Path())
+    assert found is not None
+    assert not mistakes
+    return found
+
+
+def test_it_arrives_as_it_was_given() -> None:
+    briefing = Briefing(3, configuration(), True, {"clients": [7, 8]}, {"main": os.urandom(32)})
+    assert read(written(briefing)) == briefing
+
+
+@pytest.mark.parametrize("use", ["sidecar", "edge", "shaper"])
+def test_any_configuration_passes(use: str, tmp_path: Path) -> None:
+    from gateway.config.init import write
+
+    path = tmp_path / "gateway.yaml"
+    write(use, path)
+    loaded = load(path, {})
+    assert yaml.safe_load(path.read_text())["version"] == loaded.version
+    passed = read(written(Briefing(1, loaded, False, {}, {}))).configuration
+    assert passed == loaded
+
+
+def test_the_descriptors_become_sockets_that_no_child_inherits() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        inherited = os.dup(listening.fileno())
+        os.set_inheritable(inherited, True)
+        briefing = Briefing(1, configuration(), False, {"clients": [inherited]}, {})
+        (taken,) = briefing.inherited().sockets["clients"]
+        with taken:
+            assert taken.getsockname() == listening.getsockname()
+            assert (taken.get_inheritable(), taken.getblocking()) == (False, False)
+
+
+def test_all_who_have_the_secret_open_what_one_has_sealed() -> None:
+    cluster = configuration().clusters["main"]
+    broker, secret = Address("127.0.0.1", 16650), os.urandom(32)
+    one, other = names("main", cluster, secret), names("main", cluster, secret)
+    name = one.advertise(broker)
+    assert isinstance(name, str)
+    assert other.open(name) == broker
+    assert names("main", cluster).open(name) != broker
