@@ -18,6 +18,7 @@ from tests.real.clients import (
     open_client,
     wait_until,
 )
+from tests.real.fixtures import Reach
 from tests.real.gateways import Gateway
 from tests.real.metrics import scrape, total
 from tests.support.sandbox import Sandbox
@@ -132,9 +133,11 @@ def test_a_frozen_store_stops_nobody(
     wait_until(lambda: all(up(gateway) == 1 for gateway in gateways))
 
 
-def test_what_is_opened_waits_for_what_others_open(opening: list[Gateway]) -> None:
+def test_what_is_opened_waits_for_what_others_open(
+    sandbox: Sandbox, opening: list[Gateway], reach: Reach
+) -> None:
     """Thirty producers are opened at each of two gateways: all are, and none by overtaking."""
-    clients = [open_client(it.untapped_url) for it in opening]
+    clients = [open_client(reach(sandbox, through=it).url) for it in opening]
     began = time.monotonic()
     with ThreadPoolExecutor(len(clients)) as pool:
         made = list(pool.map(lambda client: [_open(client) for _ in range(30)], clients))
