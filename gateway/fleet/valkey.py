@@ -1,8 +1,8 @@
 """Limits that replicas share, in a Valkey or Redis: the same as `policy.reservations`.
 
 All questions of a call go together, each as one script at the server (`scripts`), which is atomic.
-A call that failed may have been carried out or not: what it took is taken back with the next
-question about the same limit, so asking again counts nothing twice.
+A call that failed may have been carried out or not: the next question about the same limit undoes
+what it did, so a store that is slow does not get ever more behind by answers that nobody heard.
 
 This module loads coredis (18 MB, 0.2 s): import it only where a store is configured.
 """
@@ -75,6 +75,8 @@ class ValkeyStore:
 
     async def reserve(self, asks: Sequence[Ask]) -> list[Reserved]:
         """See `Store`. Each key once in a call."""
+        if not asks:
+            return []
         self._call += 1
         questions = [self._about(ask) for ask in asks]
         with self._hearing([ask.key for ask in asks]):

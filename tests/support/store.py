@@ -44,7 +44,7 @@ class StoreServer:
 
     def start(self) -> None:
         """Where it was before, if it was; returns when it answers."""
-        self.port = self.port or _free_port()
+        self.port = self.port or free_port()
         command = [program(), "--bind", HOST, "--port", str(self.port), "--save", ""]
         self._process = spawn([*command, "--appendonly", "no", *self._options], self.log)
         deadline = time.monotonic() + READY_SECONDS
@@ -70,9 +70,18 @@ class StoreServer:
 
     def ask(self, *words: str) -> str:
         """The first line of its answer to a command."""
+        return self._answer(*words).partition("\r\n")[0]
+
+    def keys(self, pattern: str) -> list[str]:
+        """The names of all keys like this one."""
+        lines = self._answer("KEYS", pattern).splitlines()
+        return [line for line in lines if line[0] not in "*$+"]
+
+    def _answer(self, *words: str) -> str:
+        """To a command, as the protocol has it."""
         with socket.create_connection((HOST, self.port), timeout=READY_SECONDS) as connection:
-            connection.sendall(f"{' '.join(words)}\r\n".encode())
-            return connection.makefile("rb").readline().decode().strip()
+            connection.sendall(f"{' '.join(words)}\r\nQUIT\r\n".encode())
+            return connection.makefile("rb").read().decode()
 
     def _answers(self) -> bool:
         """That it wants a password is an answer, too."""
@@ -82,7 +91,7 @@ class StoreServer:
             return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as listening:
         listening.bind((HOST, 0))
         port: int = listening.getsockname()[1]
