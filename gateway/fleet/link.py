@@ -18,7 +18,7 @@ from coredis.exceptions import RedisError
 from coredis.retry import NoRetryPolicy
 
 from gateway.fleet.store import StoreError
-from gateway.fleet.troubles import told
+from gateway.fleet.troubles import is_lost, told
 
 if TYPE_CHECKING:
     import ssl
@@ -31,6 +31,10 @@ PATIENCE = 3.0
 
 PAUSE = 0.1
 """Seconds from one attempt that failed to the next. Who asks meanwhile is told at once."""
+
+
+class LostError(StoreError):
+    """The connection had ended before: another one may be had at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +69,16 @@ class Link:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Redis[bytes]]:
-        """One that is connected. Raises `StoreError` where there is none, or what it does fails."""
+        """One that is connected. Raises `StoreError` where there is none, or what it does fails;
+        `LostError` where it was connected no more."""
         attempt = self._latest()
         client = await attempt.outcome()
         whole = False
         try:
             yield client
             whole = True
-        except (RedisError, OSError) as error:
-            raise StoreError(told(error)) from None
+        except Exception as error:  # noqa: BLE001 - of whatever the library raises
+            raise (LostError if is_lost(error) else StoreError)(told(error)) from None
         finally:
             if not whole:
                 attempt.over.set()

@@ -1,4 +1,4 @@
-"""What went wrong with the store, in words for a log: without addresses of keys, and secrets."""
+"""What went wrong with the store, in words for a log, without secrets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Iterator
 
 import trio
+from coredis import exceptions
 from coredis.exceptions import (
     AuthenticationFailureError,
     AuthenticationRequiredError,
@@ -45,6 +46,12 @@ def told(error: BaseException) -> str:
         if isinstance(cause, OSError) and cause.errno:
             return f"cannot be reached: {os.strerror(cause.errno).lower()}"
     return str(error).partition("\n")[0][:_LONGEST] or type(error).__name__
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether a connection ended; not that the store said something."""
+    ended = isinstance(error, exceptions.ConnectionError | OSError)
+    return ended and not isinstance(error, BusyLoadingError | TimeoutError)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import trio
 from coredis.exceptions import NoScriptError
 
-from gateway.fleet.link import Access, Link
+from gateway.fleet.link import Access, Link, LostError
 from gateway.fleet.scripts import BEAT, RESERVE, Script
 from gateway.fleet.store import StoreError
 from gateway.policy.reservations import Reserved
@@ -121,10 +121,16 @@ class ValkeyStore:
     async def _asked(self, script: Script, questions: Sequence[Question]) -> list[Any]:
         try:
             with trio.fail_after(self._timeout):
-                async with self._link.client() as client:
-                    return await _answered(client, script, questions)
+                try:
+                    return await self._once(script, questions)
+                except LostError:  # as after a restart; what it did, if anything, is undone
+                    return await self._once(script, questions)
         except trio.TooSlowError:
             raise StoreError(f"does not answer within {self._timeout * 1000:.0f} ms") from None
+
+    async def _once(self, script: Script, questions: Sequence[Question]) -> list[Any]:
+        async with self._link.client() as client:
+            return await _answered(client, script, questions)
 
 
 async def _answered(

@@ -73,7 +73,7 @@ def test_what_only_rules_need_is_imported_where_there_are_rules() -> None:
     ended = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     loaded = ended.stdout.split()
     assert "gateway.app" in loaded
-    rooms = ("gateway.shaper", "gateway.reload", "gateway.policy.rules")
+    rooms = ("gateway.shaper", "gateway.reload", "gateway.policy.rules", "coredis")
     assert not [name for name in loaded if name.startswith(rooms)]
 
 
