@@ -14,6 +14,7 @@ from coredis.exceptions import (
     AuthenticationRequiredError,
     AuthorizationError,
     BusyLoadingError,
+    MovedError,
     ReadOnlyError,
     UnknownCommandError,
 )
@@ -26,6 +27,7 @@ _KNOWN: tuple[tuple[type[BaseException], str], ...] = (
     (AuthenticationFailureError, "does not take this username and password"),
     (AuthorizationError, "does not allow this user what the gateway needs"),
     (ReadOnlyError, "takes no writes: it is a replica"),
+    (MovedError, "is a cluster, and only one server is understood"),
     (BusyLoadingError, "is loading its data"),
     (UnknownCommandError, "is too old: Redis 6 at least, or Valkey"),
     (trio.TooSlowError, "does not answer"),
