@@ -22,7 +22,7 @@ from gateway.fleet.troubles import is_lost, told
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from gateway.config.store import StoreAddress
 
@@ -39,15 +39,12 @@ class LostError(StoreError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where the store is, and as whom to come."""
+    """Where the store is, and as whom to come. The password is asked for by each connection."""
 
     address: StoreAddress
     username: str | None = None
-    password: str | None = None
+    password: Callable[[], str | None] = lambda: None
     tls: ssl.SSLContext | None = None
-
-    def __repr__(self) -> str:
-        return f"Access({self.address})"  # nothing of the password
 
 
 class Link:
@@ -146,7 +143,7 @@ def _client(access: Access) -> Redis[bytes]:
         unix_socket_path=at.path or None,
         db=at.database,
         username=access.username,
-        password=access.password,
+        password=access.password(),
         ssl_context=access.tls,
         connect_timeout=PATIENCE,
         # One call at a time; the other is for what was broken in between.

@@ -120,7 +120,7 @@ async def opened(
     password: str | None = None,
 ) -> AsyncIterator[Deaf]:
     """One store, as the gateway would have it."""
-    access = Access(address=address(server.url), password=password)
+    access = Access(address=address(server.url), password=lambda: password)
     store = Deaf(access, prefix=prefix, timeout=patience, clock=clock)
     async with trio.open_nursery() as nursery:
         await nursery.start(store.run)

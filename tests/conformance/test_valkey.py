@@ -167,6 +167,35 @@ async def test_with_the_right_password_everybody_is(start: StartServer) -> None:
         assert await _ask(store) == (10, 0)
 
 
+async def test_a_password_that_changes_is_read_again(start: StartServer, tmp_path: Path) -> None:
+    server = start("--requirepass", "older")
+    path = tmp_path / "password"
+    path.write_text("older\n")
+    async with _configured(url=server.url, password_file=path) as store:
+        assert await _ask(store) == (10, 0)
+        server.stop()
+        server.options = ("--requirepass", "newer")
+        server.start()
+        with pytest.raises(StoreError, match=r"^does not take this username and password$"):
+            await _ask(store)
+        path.write_text("")
+        with pytest.raises(StoreError, match=r"^The password file .* is empty"):
+            await _until_told_anew(store)
+        path.write_text("newer\n")
+        assert await _until_answered(store) == (10, 0)
+
+
+async def _until_told_anew(store: Store) -> None:
+    """What went wrong with the next connection; until that is tried, it is what did before."""
+    while True:
+        try:
+            await _ask(store)
+        except StoreError as error:
+            if "password file" in str(error):
+                raise
+        await trio.sleep(0.01)
+
+
 async def test_a_user_with_the_rights_that_the_page_names_can_do_all(
     start: StartServer, tmp_path: Path
 ) -> None:

@@ -30,12 +30,12 @@ def program() -> str:
 
 
 class StoreServer:
-    """`options` are those of the server's own command line."""
+    """`options` are those of the server's own command line; other ones take a start."""
 
     def __init__(self, directory: Path, *options: str) -> None:
         self.log = directory / "store.log"
         self.port = 0
-        self._options = options
+        self.options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -46,7 +46,7 @@ class StoreServer:
         """Where it was before, if it was; returns when it answers."""
         self.port = self.port or free_port()
         command = [program(), "--bind", HOST, "--port", str(self.port), "--save", ""]
-        self._process = spawn([*command, "--appendonly", "no", *self._options], self.log)
+        self._process = spawn([*command, "--appendonly", "no", *self.options], self.log)
         deadline = time.monotonic() + READY_SECONDS
         while not self._answers():
             assert self._process.poll() is None, f"the store ended:\n{tail(self.log)}"
