@@ -14,7 +14,7 @@ import trio
 from gateway.brokers.names import TemplateNames
 from gateway.config import model
 from gateway.config.load import load
-from gateway.doctor import brokers, files, machine, ports
+from gateway.doctor import brokers, files, machine, ports, store
 from gateway.doctor.brokers import Plan
 from gateway.doctor.finding import Section, works
 from gateway.doctor.reach import LONGEST_PATIENCE, Network, together
@@ -51,19 +51,24 @@ async def examine(
 ) -> list[Section]:
     """Everything that can be tried; `folder` is the configuration's own."""
     listening = partial(_ports, configuration, network)
+    stores = [partial(_store, configuration.store, network)] if configuration.store else []
     clusters = [
         partial(brokers.examine, _plan(configuration, name, network))
         for name in configuration.clusters
     ]
     return [
         Section("files", tuple(files.examine(configuration, folder, time.time()))),
-        *await together([listening, *clusters]),
+        *await together([listening, *stores, *clusters]),
         Section("machine", tuple(machine.examine(configuration))),
     ]
 
 
 async def _ports(configuration: model.Configuration, network: Network) -> Section:
     return Section("ports", tuple(await ports.examine(configuration, network)))
+
+
+async def _store(configured: model.Store, network: Network) -> Section:
+    return Section("store", (await store.examine(configured, network),))
 
 
 def _plan(configuration: model.Configuration, name: str, network: Network) -> Plan:

@@ -54,6 +54,9 @@ def examine(configuration: model.Configuration, folder: Path, now: float) -> Ite
         if cluster.credential is not None:
             used = uses_credential(configuration, name)
             yield from _credential(cluster.credential.token_file, folder, now, used=used)
+    if configuration.store is not None and configuration.store.password_file is not None:
+        path = configuration.store.password_file
+        yield _guarded(shown(path, folder), path, "the password of the store", _SECRET)
 
 
 def uses_credential(configuration: model.Configuration, cluster: str) -> bool:
@@ -74,7 +77,7 @@ def _verifying(token: model.Token, listener: str, folder: Path) -> Iterator[Find
             key = read(path)
             TokenVerifier([key], token.algorithms)
         except ConfigurationError as error:
-            yield _mistaken(what, error)
+            yield mistaken(what, error)
             continue
         used = f"{_described(key)}; verifies {', '.join(token.algorithms)} for {listener}"
         yield _guarded(what, path, used, _SECRET if isinstance(key, OctKey) else _PUBLIC)
@@ -108,7 +111,7 @@ def _sealing(cluster: str, sealed: model.Sealed | None, folder: Path) -> Iterato
         try:
             made = SealKey.from_file(key.file)
         except ConfigurationError as error:
-            yield _mistaken(what, error)
+            yield mistaken(what, error)
             continue
         does = "opens names" if number else "seals and opens names"
         yield _guarded(what, key.file, f"sealing key {made.key_id}; {does} of {cluster}", _SECRET)
@@ -122,7 +125,7 @@ def _credential(path: Path, folder: Path, now: float, *, used: bool) -> Iterator
     try:
         data = TokenFile(path).current().data
     except ConfigurationError as error:
-        yield _mistaken(what, error)
+        yield mistaken(what, error)
         return
     yield _dated(what, path, claims(data), now)
     if not used:
@@ -199,7 +202,7 @@ def shown(path: Path, folder: Path) -> str:
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 
-def _mistaken(what: str, error: ConfigurationError) -> Finding:
+def mistaken(what: str, error: ConfigurationError) -> Finding:
     """The text of the error is "what is wrong. What would be right"."""
     wrong, _, right = str(error).partition(". ")
     return fail(what, wrong, right or "Name another file, or other algorithms.")

@@ -18,11 +18,11 @@ from coredis.exceptions import RedisError
 from coredis.retry import NoRetryPolicy
 
 from gateway.fleet.store import StoreError
-from gateway.fleet.troubles import told
+from gateway.fleet.troubles import is_lost, told
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from gateway.config.store import StoreAddress
 
@@ -33,17 +33,18 @@ PAUSE = 0.1
 """Seconds from one attempt that failed to the next. Who asks meanwhile is told at once."""
 
 
+class LostError(StoreError):
+    """The connection had ended before: another one may be had at once."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where the store is, and as whom to come."""
+    """Where the store is, and as whom to come. The password is asked for by each connection."""
 
     address: StoreAddress
     username: str | None = None
-    password: str | None = None
+    password: Callable[[], str | None] = lambda: None
     tls: ssl.SSLContext | None = None
-
-    def __repr__(self) -> str:
-        return f"Access({self.address})"  # nothing of the password
 
 
 class Link:
@@ -65,15 +66,16 @@ class Link:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Redis[bytes]]:
-        """One that is connected. Raises `StoreError` where there is none, or what it does fails."""
+        """One that is connected. Raises `StoreError` where there is none, or what it does fails;
+        `LostError` where it was connected no more."""
         attempt = self._latest()
         client = await attempt.outcome()
         whole = False
         try:
             yield client
             whole = True
-        except (RedisError, OSError) as error:
-            raise StoreError(told(error)) from None
+        except Exception as error:  # noqa: BLE001 - of whatever the library raises
+            raise (LostError if is_lost(error) else StoreError)(told(error)) from None
         finally:
             if not whole:
                 attempt.over.set()
@@ -141,7 +143,7 @@ def _client(access: Access) -> Redis[bytes]:
         unix_socket_path=at.path or None,
         db=at.database,
         username=access.username,
-        password=access.password,
+        password=access.password(),
         ssl_context=access.tls,
         connect_timeout=PATIENCE,
         # One call at a time; the other is for what was broken in between.

@@ -68,23 +68,22 @@ local wanted, owed = tonumber(ARGV[5]), tonumber(ARGV[6])
 local call, heard = tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local now = clock(given)
-local kept = redis.call('HMGET', KEYS[1], 'at', 'behind', 'since')
-local behind, since = 0, now
-if kept[1] then
-    behind = math.max(0, tonumber(kept[2]) - math.max(0, now - tonumber(kept[1])) / 1000000)
-    -- From when on it has not been at rest.
-    if behind > 0 then since = math.min(now, tonumber(kept[3])) end
-end
+local function passed(since) return math.max(0, now - tonumber(since)) / 1000000 end
 
--- What an earlier call took, whose answer was not heard, is taken back. It has cost nobody
--- anything, if the limit has been at rest since.
+local kept = redis.call('HMGET', KEYS[1], 'at', 'behind')
+local behind = kept[1] and math.max(0, tonumber(kept[2]) - passed(kept[1])) or 0
+
+-- What an earlier call took, whose answer was not heard, is taken back, but for the time that has
+-- passed: in that the limit may have been at rest without it, and saves up no more than its burst.
 local last = redis.call('GET', KEYS[3])
 if last then
     local called, heard_then, took, at = string.match(last, '(%S+) (%S+) (%S+) (%S+)')
     called = tonumber(called)
     if called > call then return {'0', '0'} end  -- it was given up; nobody hears this
-    if called > heard and tonumber(heard_then) == heard and tonumber(at) >= since then
-        behind = math.max(0, behind - tonumber(took))
+    took = tonumber(took)
+    if took > 0 then took = math.max(0, took - passed(at)) end
+    if called > heard and tonumber(heard_then) == heard then
+        behind = math.max(0, behind - took)
     end
 end
 
@@ -106,7 +105,7 @@ else
     redis.call('ZREM', KEYS[2], process)
 end
 
-redis.call('HSET', KEYS[1], 'at', whole(now), 'behind', exact(behind), 'since', whole(since))
+redis.call('HSET', KEYS[1], 'at', whole(now), 'behind', exact(behind))
 expire(KEYS[1], behind + 1, given)
 local note = ARGV[7] .. ' ' .. ARGV[8] .. ' ' .. exact(behind - before) .. ' ' .. whole(now)
 redis.call('SET', KEYS[3], note)

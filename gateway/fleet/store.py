@@ -22,8 +22,8 @@ class StoreError(UpstreamError):
 class Store(Protocol):
     """Asked by one task at a time. What takes too long is cancelled, and may be asked again.
 
-    A call that failed or was cancelled counts as one that never was: whoever asks again says again
-    what is owed, and gives back again. What it may have reserved is taken back by itself.
+    A call that failed or was cancelled may have been carried out, and is undone by the next one
+    about the same limits. So whoever asks again says again what is owed, and gives back again.
     """
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

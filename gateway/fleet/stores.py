@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ssl
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from gateway.config import model
@@ -37,16 +39,22 @@ def store_of(configured: model.Store) -> ValkeyStore:
     access = Access(
         address=configured.url,
         username=configured.username,
-        password=_password(configured.password_file),
+        password=_password_of(configured.password_file),
         tls=_trust(configured.ca_file) if configured.url.tls else None,
     )
     return ValkeyStore(access, prefix=configured.prefix, timeout=configured.timeout)
 
 
-def _password(path: Path | None) -> str | None:
-    """What stands in a file, without the end of its line."""
+def _password_of(path: Path | None) -> Callable[[], str | None]:
+    """Reads the file at once, for it may be wrong, and whenever it is asked."""
     if path is None:
-        return None
+        return lambda: None
+    _password(path)
+    return partial(_password, path)
+
+
+def _password(path: Path) -> str:
+    """What stands in a file, without the end of its line."""
     what = f"The password file {path} of the store"
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""What went wrong with the store, in words for a log: without addresses of keys, and secrets."""
+"""What went wrong with the store, in words for a log, without secrets."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import ssl
 from collections.abc import Iterator
 
 import trio
+from coredis import exceptions
 from coredis.exceptions import (
     AuthenticationFailureError,
     AuthenticationRequiredError,
     AuthorizationError,
     BusyLoadingError,
+    MovedError,
     ReadOnlyError,
     UnknownCommandError,
 )
@@ -25,6 +27,7 @@ _KNOWN: tuple[tuple[type[BaseException], str], ...] = (
     (AuthenticationFailureError, "does not take this username and password"),
     (AuthorizationError, "does not allow this user what the gateway needs"),
     (ReadOnlyError, "takes no writes: it is a replica"),
+    (MovedError, "is a cluster, and only one server is understood"),
     (BusyLoadingError, "is loading its data"),
     (UnknownCommandError, "is too old: Redis 6 at least, or Valkey"),
     (trio.TooSlowError, "does not answer"),
@@ -45,6 +48,12 @@ def told(error: BaseException) -> str:
         if isinstance(cause, OSError) and cause.errno:
             return f"cannot be reached: {os.strerror(cause.errno).lower()}"
     return str(error).partition("\n")[0][:_LONGEST] or type(error).__name__
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether a connection ended; not that the store said something."""
+    ended = isinstance(error, exceptions.ConnectionError | OSError)
+    return ended and not isinstance(error, BusyLoadingError | TimeoutError)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

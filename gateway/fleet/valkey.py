@@ -1,8 +1,8 @@
 """Limits that replicas share, in a Valkey or Redis: the same as `policy.reservations`.
 
 All questions of a call go together, each as one script at the server (`scripts`), which is atomic.
-A call that failed may have been carried out or not: what it took is taken back with the next
-question about the same limit, so asking again counts nothing twice.
+A call that failed may have been carried out or not: the next question about the same limit undoes
+what it did, so a store that is slow does not get ever more behind by answers that nobody heard.
 
 This module loads coredis (18 MB, 0.2 s): import it only where a store is configured.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import trio
 from coredis.exceptions import NoScriptError
 
-from gateway.fleet.link import Access, Link
+from gateway.fleet.link import Access, Link, LostError
 from gateway.fleet.scripts import BEAT, RESERVE, Script
 from gateway.fleet.store import StoreError
 from gateway.policy.reservations import Reserved
@@ -75,6 +75,8 @@ class ValkeyStore:
 
     async def reserve(self, asks: Sequence[Ask]) -> list[Reserved]:
         """See `Store`. Each key once in a call."""
+        if not asks:
+            return []
         self._call += 1
         questions = [self._about(ask) for ask in asks]
         with self._hearing([ask.key for ask in asks]):
@@ -119,10 +121,16 @@ class ValkeyStore:
     async def _asked(self, script: Script, questions: Sequence[Question]) -> list[Any]:
         try:
             with trio.fail_after(self._timeout):
-                async with self._link.client() as client:
-                    return await _answered(client, script, questions)
+                try:
+                    return await self._once(script, questions)
+                except LostError:  # as after a restart; what it did, if anything, is undone
+                    return await self._once(script, questions)
         except trio.TooSlowError:
             raise StoreError(f"does not answer within {self._timeout * 1000:.0f} ms") from None
+
+    async def _once(self, script: Script, questions: Sequence[Question]) -> list[Any]:
+        async with self._link.client() as client:
+            return await _answered(client, script, questions)
 
 
 async def _answered(

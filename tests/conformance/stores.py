@@ -7,18 +7,22 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import count
+from typing import Any
 
 import trio
 
 from gateway.config.store import address
 from gateway.fleet.link import Access
-from gateway.fleet.store import Store
-from gateway.fleet.valkey import ValkeyStore
+from gateway.fleet.scripts import Script
+from gateway.fleet.store import Store, StoreError
+from gateway.fleet.valkey import Question, ValkeyStore
 from gateway.policy.reservations import Ask, Reservations, Reserved
 from tests.support.store import StoreServer
 
 PATIENCE = 10.0
 """Seconds for a call where a test is not about it: machines of tests are slow at times."""
+
+MOST_SHARES = 10_000
 
 _numbers = count()
 
@@ -55,6 +59,18 @@ def an_ask(units: float, *, rate: float = 100, burst: float = 10, owed: float = 
 
 OpenFleet = Callable[[int], AbstractAsyncContextManager[Fleet]]
 """With so many processes."""
+
+
+class Deaf(ValkeyStore):
+    """Answers can be lost on their way to it."""
+
+    deaf = False
+
+    async def _asked(self, script: Script, questions: Sequence[Question]) -> list[Any]:
+        answers = await super()._asked(script, questions)
+        if self.deaf:
+            raise StoreError("says what nobody hears")
+        return answers
 
 
 @dataclass
@@ -105,10 +121,10 @@ async def opened(
     patience: float = PATIENCE,
     clock: Callable[[], float] | None = None,
     password: str | None = None,
-) -> AsyncIterator[ValkeyStore]:
+) -> AsyncIterator[Deaf]:
     """One store, as the gateway would have it."""
-    access = Access(address=address(server.url), password=password)
-    store = ValkeyStore(access, prefix=prefix, timeout=patience, clock=clock)
+    access = Access(address=address(server.url), password=lambda: password)
+    store = Deaf(access, prefix=prefix, timeout=patience, clock=clock)
     async with trio.open_nursery() as nursery:
         await nursery.start(store.run)
         yield store
@@ -137,4 +153,5 @@ async def saturated(fleet: Fleet, seconds: float, **how: float) -> list[Share]:
         due = fleet.clock.now + answer.delay
         shares.append(Share(due - began, process, answer.units))
         heappush(turns, (due, process))
+        assert len(shares) < MOST_SHARES, "there is no end to what they get"
     return sorted(shares)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from itertools import accumulate
 
@@ -18,14 +17,6 @@ from .stores import Fleet, OpenFleet, book_fleet, saturated, valkey_fleet
 
 ROUNDING = 1e-6
 """Of what is compared; a time is exact to a microsecond."""
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
-    server = StoreServer(tmp_path_factory.mktemp("store"))
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.fixture(scope="session", params=["book", "valkey"])

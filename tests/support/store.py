@@ -34,12 +34,12 @@ def program() -> str:
 
 
 class StoreServer:
-    """`options` are those of the server's own command line."""
+    """`options` are those of the server's own command line; other ones take a start."""
 
     def __init__(self, directory: Path, *options: str) -> None:
         self.log = directory / "store.log"
         self.port = 0
-        self._options = options
+        self.options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -48,9 +48,9 @@ class StoreServer:
 
     def start(self) -> None:
         """Where it was before, if it was; returns when it answers."""
-        self.port = self.port or _free_port()
+        self.port = self.port or free_port()
         command = [program(), "--bind", HOST, "--port", str(self.port), "--save", ""]
-        self._process = spawn([*command, "--appendonly", "no", *self._options], self.log)
+        self._process = spawn([*command, "--appendonly", "no", *self.options], self.log)
         deadline = time.monotonic() + READY_SECONDS
         while not self._answers():
             assert self._process.poll() is None, f"the store ended:\n{tail(self.log)}"
@@ -74,9 +74,18 @@ class StoreServer:
 
     def ask(self, *words: str) -> str:
         """The first line of its answer to a command."""
+        return self._answer(*words).partition("\r\n")[0]
+
+    def keys(self, pattern: str) -> list[str]:
+        """The names of all keys like this one."""
+        lines = self._answer("KEYS", pattern).splitlines()
+        return [line for line in lines if line[0] not in "*$+"]
+
+    def _answer(self, *words: str) -> str:
+        """To a command, as the protocol has it."""
         with socket.create_connection((HOST, self.port), timeout=READY_SECONDS) as connection:
-            connection.sendall(f"{' '.join(words)}\r\n".encode())
-            return connection.makefile("rb").readline().decode().strip()
+            connection.sendall(f"{' '.join(words)}\r\nQUIT\r\n".encode())
+            return connection.makefile("rb").read().decode()
 
     def _answers(self) -> bool:
         """That it wants a password is an answer, too."""
@@ -86,7 +95,7 @@ class StoreServer:
             return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as listening:
         listening.bind((HOST, 0))
         port: int = listening.getsockname()[1]

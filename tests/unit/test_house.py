@@ -79,6 +79,7 @@ def test_what_rules_and_workers_need_is_imported_where_there_are_some() -> None:
         "gateway.policy.rules",
         "gateway.workers",
         "gateway.fleet",
+        "coredis",
     )
     assert not [name for name in loaded if name.startswith(rooms)]
 

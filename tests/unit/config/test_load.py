@@ -179,6 +179,12 @@ def test_check_counts_listeners_and_clusters(write: Write) -> None:
     assert check(write(WHOLE)) == "gateway.yaml: ok (1 listener, 2 clusters)"
 
 
+def test_check_names_the_store(write: Write) -> None:
+    text = SMALLEST + "\nstore: {url: valkey://store.example}\n"
+    told = "gateway.yaml: ok (1 listener, 1 cluster, store redis://store.example:6379)"
+    assert check(write(text)) == told
+
+
 # -- one mistake -----------------------------------------------------------------------------
 
 ONE_MISTAKE = [

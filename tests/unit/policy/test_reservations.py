@@ -1,0 +1,148 @@
+"""The book of reservations by itself; what any store does is in tests/conformance."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.policy.gcra import MOST_DEBT
+from gateway.policy.reservations import ACTIVE, LEASE, Ask, Reservations, Reserved
+
+ROUNDING = 1e-6
+
+
+def _ask(units: float = 1e12, *, rate: float = 100, burst: float = 10, owed: float = 0) -> Ask:
+    return Ask("limit", rate, burst, units, owed)
+
+
+def _one(book: Reservations, process: str, ask: Ask, now: float) -> Reserved:
+    (answer,) = book.reserve(process, [ask], now)
+    return answer
+
+
+# -- what is remembered ------------------------------------------------------------------------
+
+
+def test_a_limit_at_rest_is_forgotten() -> None:
+    book = Reservations()
+    _one(book, "a", _ask(1), 0)
+    book.reserve("a", [], ACTIVE - 0.01)
+    assert len(book) == 1
+    book.reserve("a", [], ACTIVE)
+    assert len(book) == 0
+
+
+def test_a_limit_is_remembered_until_all_is_earned() -> None:
+    book = Reservations()
+    _one(book, "a", _ask(0, owed=300), 0)
+    book.reserve("a", [], 2.99)
+    assert len(book) == 1
+    book.reserve("a", [], 3)
+    assert len(book) == 0
+
+
+def test_a_limit_that_is_used_is_remembered_once() -> None:
+    book = Reservations()
+    for step in range(1000):
+        _one(book, "a", _ask(1), step * LEASE)
+    assert len(book) == len(book._resting) == 1
+
+
+def test_processes_that_ended_are_forgotten_while_others_go_on() -> None:
+    book = Reservations()
+    for process in range(1000):
+        _one(book, str(process), _ask(1), process * 0.1)
+    assert len(book._books["limit"].asked) <= 1 + ACTIVE / 0.1
+
+
+times = st.lists(st.floats(0, 3), max_size=40).map(lambda pauses: list(accumulate(pauses)))
+keys = st.sampled_from("abc")
+questions = st.tuples(keys, st.sampled_from("pq"), st.floats(0, 50), st.floats(-50, 50))
+
+
+@given(data=st.data(), at=times)
+def test_what_is_forgotten_makes_no_difference(data: st.DataObject, at: list[float]) -> None:
+    """One book forgets at each question, the other one never."""
+    forgetting, keeping = Reservations(), Reservations()
+    for now in at:
+        key, process, units, owed = data.draw(questions)
+        ask = Ask(key, 10, 5, units, owed)
+        keeping._resting.clear()
+        expected = _one(keeping, process, ask, now)
+        assert _one(forgetting, process, ask, now) == pytest.approx(expected)
+
+
+# -- what is promised --------------------------------------------------------------------------
+
+moves = st.lists(
+    st.tuples(st.integers(0, 4), st.floats(0, 0.3), st.floats(0.1, 100), st.floats(0, 1)),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(rate=st.floats(0.1, 1e6), burst=st.floats(1, 1e5), began=st.floats(0, 1e7), moves=moves)
+def test_what_is_used_never_exceeds_rate_and_burst(
+    rate: float, burst: float, began: float, moves: list[tuple[int, float, float, float]]
+) -> None:
+    """Whatever part of it is given back later."""
+    book, now = Reservations(), began
+    used: list[tuple[float, float]] = []
+    unused = [0.0] * 5
+    for process, pause, units, part in moves:
+        now += pause
+        ask = _ask(units, rate=rate, burst=burst, owed=-unused[process])
+        answer = _one(book, str(process), ask, now)
+        used.append((now - began + answer.delay, answer.units * part))
+        unused[process] = answer.units * (1 - part)
+    used.sort()
+    # What is given back was reserved, and may be used late: it is there besides.
+    late = max(rate * LEASE, burst) + 5
+    for (due, _), total in zip(used, accumulate(units for _, units in used), strict=True):
+        assert total <= (rate * due + burst + late) * (1 + ROUNDING)
+
+
+@given(moves=moves)
+def test_who_asks_later_does_not_come_first(moves: list[tuple[int, float, float, float]]) -> None:
+    book, now, last = Reservations(), 0.0, 0.0
+    for process, pause, units, _ in moves:
+        now += pause
+        due = now + _one(book, str(process), _ask(units), now).delay
+        assert due >= last - ROUNDING
+        last = due
+
+
+@given(moves=moves)
+def test_nobody_gets_less_than_one_or_more_than_was_wanted(
+    moves: list[tuple[int, float, float, float]],
+) -> None:
+    book, now = Reservations(), 0.0
+    for process, pause, units, _ in moves:
+        now += pause
+        answer = _one(book, str(process), _ask(units), now)
+        assert 1 <= answer.units <= max(1, units)
+
+
+@given(owed=st.lists(st.floats(0, 1e9), min_size=1, max_size=20))
+def test_a_debt_is_never_longer_than_its_bound(owed: list[float]) -> None:
+    book = Reservations()
+    for amount in owed:
+        assert _one(book, "a", _ask(0, owed=amount), 0).delay <= MOST_DEBT + ROUNDING
+
+
+def test_one_that_wants_more_than_its_part_has_what_others_leave() -> None:
+    """Four use 40 of 100 in a second. The fifth asks more often for it, five times in a lease."""
+    book, got, asked = Reservations(), 0.0, 0
+    for turn in range(100):
+        now = turn * LEASE
+        for process in range(4):
+            _one(book, str(process), _ask(1), now)
+        answer = Reserved(0, 0)
+        while not answer.delay:
+            answer = _one(book, "greedy", _ask(), now)
+            asked, got = asked + 1, got + answer.units
+    assert got >= 0.95 * 60 * 10
+    assert asked <= 5 * 100
