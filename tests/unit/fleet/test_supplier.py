@@ -15,7 +15,7 @@ from trio.testing import MockClock
 from gateway.fleet.store import StoreError
 from gateway.fleet.supplier import Supplier
 from gateway.policy.reservations import Ask, Reserved
-from gateway.policy.supply import OnLoss, SharedMeter, Supply
+from gateway.policy.supply import AT_ONCE, OnLoss, SharedMeter, Supply
 
 Lines = Sequence[MutableMapping[str, Any]]
 
@@ -96,6 +96,16 @@ async def test_what_is_wanted_together_is_asked_in_one_call(
         assert scene.told == [["a", "b"]]
         assert all(meter.available(trio.current_time()) >= 1 for meter in meters)
         assert scene.supplier.figures.asked == 2
+
+
+async def test_many_limits_are_asked_for_in_several_calls(
+    scene: Scene, autojump_clock: MockClock
+) -> None:
+    async with scene.runs():
+        meters = [scene.meter(str(number)) for number in range(AT_ONCE * 2 + 1)]
+        await trio.sleep(0.1)
+        assert [len(call) for call in scene.store.calls] == [AT_ONCE, AT_ONCE, 1]
+        assert all(meter.available(trio.current_time()) >= 1 for meter in meters)
 
 
 async def test_nothing_is_asked_while_nobody_wants_anything(
