@@ -66,8 +66,10 @@ class Link:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Redis[bytes]]:
-        """One that is connected. Raises `StoreError` where there is none, or what it does fails;
-        `LostError` where it was connected no more."""
+        """One that is connected. Raises `StoreError` where there is none, or what it does fails.
+
+        `LostError`: it was connected no more.
+        """
         attempt = self._latest()
         client = await attempt.outcome()
         whole = False

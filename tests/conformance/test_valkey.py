@@ -63,11 +63,11 @@ async def test_a_store_that_is_not_there_is_told_and_found_when_it_is(start: Sta
         assert await _until_answered(store) == (10, 0)
 
 
-async def _until_answered(store: Store) -> Reserved:
+async def _until_answered(store: Store, units: float = 1e6, **how: float) -> Reserved:
     """Ask as a gateway does that was told no: now and then."""
     while True:
         try:
-            return await _ask(store)
+            return await _ask(store, units, **how)
         except StoreError:
             await trio.sleep(0.01)
 
@@ -87,7 +87,7 @@ async def test_a_store_that_is_frozen_is_not_waited_for_and_answers_afterwards(
 ) -> None:
     server = start()
     async with opened(server, patience=SOON) as store:
-        await _ask(store)
+        await _until_answered(store)
         server.freeze()
         for _ in range(3):
             with pytest.raises(StoreError, match=r"^does not answer within 200 ms$"):
@@ -112,13 +112,13 @@ async def test_what_a_frozen_store_was_asked_is_not_owed_afterwards(start: Start
     """Each of these reserves ten seconds of the limit, where the store carries it out."""
     server = start()
     async with opened(server, patience=SOON) as store:
-        await _ask(store, 1, rate=0.1, burst=1)
+        await _until_answered(store, 1, rate=0.1, burst=1)
         server.freeze()
         for _ in range(5):
             with pytest.raises(StoreError):
                 await _ask(store, 1, rate=0.1, burst=1)
         server.thaw()
-        _, delay = await _ask(store, 1, rate=0.1, burst=1)
+        _, delay = await _until_answered(store, 1, rate=0.1, burst=1)
     assert delay <= 10
 
 
