@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from gateway.config.load import build
 from gateway.policy.reservations import Ask
 from gateway.workers import briefing
 from gateway.workers.crew import Crew, Start
-from gateway.workers.parent import Parent, command
+from gateway.workers.parent import Parent
 
 from .test_briefing import SMALLEST
 
@@ -48,13 +47,3 @@ def test_workers_share_one_book_of_reservations(parent: Parent) -> None:
 def test_a_beat_is_answered_by_how_many_run(parent: Parent) -> None:
     parent._crew = Crew(2, Start([], [], parent._handlers))
     assert asked(parent, 1, "beat") == 0
-
-
-def test_modules_are_not_sought_in_a_folder_that_is_not_ours(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert command()[1] == "-P"
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert "-P" not in command()
-    assert command()[0] == sys.executable
