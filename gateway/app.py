@@ -38,7 +38,7 @@ from gateway.figures import (
 )
 from gateway.front.drain import drain
 from gateway.front.jobs import Jobs
-from gateway.front.server import ACCEPTS_AT_ONCE, Server, ServerSettings
+from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
 from gateway.gate import ClusterParts, ListenerGate
 from gateway.identity.credential import NoCredential, TokenFile
@@ -205,7 +205,7 @@ class Application:
             handshake_frame=limits.handshake_frame,
             connections=limits.connections,
             socket_buffer=self._configuration.data_plane.socket_buffer,
-            accepts_at_once=1 if self._inherited else ACCEPTS_AT_ONCE,
+            shared=self._inherited is not None,
         )
         return Server(
             settings,

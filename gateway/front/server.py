@@ -38,8 +38,11 @@ from gateway.wire.contract import (
 )
 
 ACCEPTS_AT_ONCE = 64
-"""Accepted in a row before others run. Where processes share a listener the others are to have
-their part of a burst: one."""
+"""Accepted in a row before others run."""
+
+SHARED_PAUSE = 0.001
+"""Seconds without accepting after each connection, where processes share a listener. Who runs would
+have most of a burst otherwise, for as long as it lasts; to open a connection takes half as long."""
 
 PARTING_AT_ONCE = 1000
 """Refused clients of one listener that may read why at a time. Each keeps a descriptor meanwhile,
@@ -77,7 +80,9 @@ class Dialler(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Seconds and bytes. `connections`: at most so many of one listener at a time."""
+    """Seconds and bytes. `connections`: at most so many of one listener at a time. `shared`: other
+    processes accept there too, and are to have their part.
+    """
 
     name: str
     bind: Address
@@ -85,7 +90,7 @@ class ServerSettings:
     handshake_frame: int = 64 * 1024
     connections: int = 10_000
     socket_buffer: int | None = None
-    accepts_at_once: int = ACCEPTS_AT_ONCE
+    shared: bool = False
 
 
 class Server:
@@ -141,6 +146,8 @@ class Server:
             try:
                 await trio.lowlevel.wait_readable(listener)
                 self._accept_some(listener, nursery)
+                if self.settings.shared:
+                    await trio.sleep(SHARED_PAUSE)
             except trio.ClosedResourceError:
                 return
             except OSError as error:
@@ -151,7 +158,7 @@ class Server:
                 await trio.sleep(NO_DESCRIPTOR_PAUSE if error.errno in _EXHAUSTED else 0)
 
     def _accept_some(self, listener: socket.socket, nursery: trio.Nursery) -> None:
-        for _ in range(self.settings.accepts_at_once):
+        for _ in range(1 if self.settings.shared else ACCEPTS_AT_ONCE):
             try:
                 sock, peer = listener.accept()
             except (BlockingIOError, ConnectionAbortedError):

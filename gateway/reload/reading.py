@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
+from gateway import interpreter
 from gateway.reload.reader import MISTAKEN
 
 if TYPE_CHECKING:
@@ -44,12 +43,8 @@ async def read(
 
 
 def command(paths: Iterable[Path]) -> list[str]:
-    """What reads, by our own interpreter.
-
-    Where we do not look for modules in the working folder, it does not either.
-    """
-    safe = [] if os.getcwd() in sys.path else ["-P"]  # noqa: PTH109 - as Python itself writes it
-    return [sys.executable, *safe, "-m", "gateway.reload.reader", *map(str, paths)]
+    """What reads."""
+    return interpreter.command("gateway.reload.reader", *map(str, paths))
 
 
 async def _said(command: Sequence[str], largest: int) -> tuple[int, bytes]:

@@ -115,17 +115,13 @@ class Crew:
 
     async def _live(self, worker: Worker) -> int | None:
         """One process in this place, from its start to its end; answers its status."""
-        ours, theirs = socket.socketpair()
         worker.mistake = ""
-        with theirs:
-            try:
-                worker.process = await self._process(theirs.fileno())
-            except (OSError, subprocess.SubprocessError) as error:
-                ours.close()
-                reason = error.strerror if isinstance(error, OSError) else None
-                worker.mistake = f"cannot be started: {(reason or str(error)).lower()}"
-                return None
-        stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
+        try:
+            worker.process, stream = await self._begun()
+        except (OSError, subprocess.SubprocessError) as error:
+            reason = error.strerror if isinstance(error, OSError) else None
+            worker.mistake = f"cannot be started: {(reason or str(error)).lower()}"
+            return None
         worker.channel = Channel(stream, self._handlers(worker))
         self._log.info("worker_started", worker=worker.number, process=worker.process.pid)
         if self._stopping.is_set():
@@ -136,14 +132,23 @@ class Crew:
             worker.process, worker.channel, worker.listens = None, None, False
             worker.life += 1
 
-    async def _process(self, descriptor: int) -> trio.Process:
-        return await trio.lowlevel.open_process(
-            [*self._start.command, str(descriptor)],
-            stdin=subprocess.DEVNULL,
-            pass_fds=[descriptor, *self._start.descriptors],
-            # Ctrl-C is for the parent, which then tells all.
-            process_group=0,
-        )
+    async def _begun(self) -> tuple[trio.Process, trio.SocketStream]:
+        """A new process, and our end of its channel."""
+        ours, theirs = socket.socketpair()
+        try:
+            process = await trio.lowlevel.open_process(
+                [*self._start.command, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno(), *self._start.descriptors],
+                # Ctrl-C is for the parent, which then tells all.
+                process_group=0,
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return process, trio.SocketStream(trio.socket.from_stdlib_socket(ours))
 
     async def _watched(self, process: trio.Process, channel: Channel) -> int:
         async with trio.open_nursery() as nursery:

@@ -10,7 +10,6 @@ import gc
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
@@ -21,6 +20,7 @@ import trio
 from gateway.app import Application, mistakes_told, start_log
 from gateway.config import model
 from gateway.front.binding import listening
+from gateway.interpreter import command
 from gateway.policy.reservations import Ask, Reservations
 from gateway.signals import AT_ONCE, STOP, received
 from gateway.workers import briefing
@@ -30,6 +30,8 @@ from gateway.workers.crew import Crew, Start
 
 MARGIN = 5.0
 """Seconds beyond the grace until a worker is killed that does not end by itself."""
+
+WORKER = "gateway.workers.worker"
 
 _SECRET = 32
 """Bytes, as in a file of a sealing key."""
@@ -47,15 +49,6 @@ def run(configuration: model.Configuration, size: int, *, trace: bool = False) -
         gc.freeze()  # what is there now stays: no collection need walk through it again
         trio.run(Parent(configuration, size, trace=trace).serve)
     return 0
-
-
-def command() -> list[str]:
-    """What runs a worker, by our own interpreter.
-
-    Where we do not look for modules in the working folder, it does not either.
-    """
-    safe = [] if os.getcwd() in sys.path else ["-P"]  # noqa: PTH109 - as Python itself writes it
-    return [sys.executable, *safe, "-m", "gateway.workers.worker"]
 
 
 class Parent:
@@ -87,7 +80,9 @@ class Parent:
         ):
             for listener in self._configuration.listeners:
                 self._sockets[listener.name] = listening(listener.bind)
-            self._crew = Crew(self._size, Start(command(), self._descriptors(), self._handlers))
+            self._crew = Crew(
+                self._size, Start(command(WORKER), self._descriptors(), self._handlers)
+            )
             await self._start_admin(outer)
             await self._live(signals)
             outer.cancel_scope.cancel()

@@ -214,7 +214,22 @@ def test_a_worker_that_is_told_to_stop_by_itself_is_replaced(several: StartSever
     assert them.processes().keys() == before.keys()
 
 
-def test_a_worker_that_hangs_counts_as_it_did(
+def test_a_worker_that_hangs_leaves_new_connections_to_the_others(
+    sandbox: Sandbox, several: StartSeveral, reach: Reach
+) -> None:
+    them = several()
+    url = reach(sandbox, through=them.gateway).url
+    hanging = them.processes()[1]
+    os.kill(hanging, signal.SIGSTOP)
+    for _ in range(20):
+        with Connection(url) as connection:
+            assert connection.connect(TOKEN) is not None
+    assert them.have_served() == {2}
+    assert them.gateway.ask("readyz") == (200, "ready\n")
+    os.kill(hanging, signal.SIGCONT)
+
+
+def test_a_worker_that_does_not_answer_counts_as_it_did(
     sandbox: Sandbox, several: StartSeveral, reach: Reach, connect: Connect
 ) -> None:
     them = several()

@@ -22,6 +22,7 @@ import trio
 
 from gateway import __version__
 from gateway.__main__ import main
+from gateway.signals import AT_ONCE
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import encode
 
@@ -419,6 +420,23 @@ async def test_a_word_to_each_process_is_one_word(write: Writer) -> None:
     assert end["reason"] == "client_closed"
 
 
+async def test_a_worker_that_is_to_end_at_once_moves_nobody(write: Writer) -> None:
+    """The word by which a parent passes on the second signal. Here nobody else was told."""
+    async with running(write, workers=2) as gateway:
+        await gateway.all_listen(2)
+        async with await gateway.connect() as client:
+            await asks_what_is_never_answered(client)
+            workers = [it["process"] for it in gateway.events if it["event"] == "worker_started"]
+            for process in workers:
+                os.kill(process, AT_ONCE)
+            assert await client.receive_some() == b""
+        await gateway.until("worker_ended")
+        await gateway.all_listen(4)
+        gateway.process.send_signal(signal.SIGTERM)
+        assert await gateway.ended() == 0
+    assert reasons(gateway) == ["drained"]
+
+
 async def test_workers_say_which_they_are(write: Writer) -> None:
     async with running(write, workers=2) as gateway:
         await gateway.all_listen(2)
@@ -428,8 +446,9 @@ async def test_workers_say_which_they_are(write: Writer) -> None:
     assert stopped in ([1, 2, None], [2, 1, None])
 
 
-async def test_a_trace_has_the_frames_and_no_secret(write: Writer) -> None:
-    async with running(write, "--trace") as gateway:
+@each_size
+async def test_a_trace_has_the_frames_and_no_secret(workers: int, write: Writer) -> None:
+    async with running(write, "--trace", workers=workers) as gateway:
         async with await gateway.connect() as client:
             await client.send_all(PING)
             assert await received(client) == PING

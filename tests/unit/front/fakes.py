@@ -13,7 +13,7 @@ import trio
 
 from gateway.figures import ListenerFigures
 from gateway.front.jobs import Jobs
-from gateway.front.server import ACCEPTS_AT_ONCE, Server, ServerSettings
+from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
 from gateway.plane.reactor import PlaneSettings, Reactor
 from gateway.wire.contract import (
@@ -261,7 +261,7 @@ async def serving(
     handshake: float = 10.0,
     handshake_frame: int = 64 * 1024,
     socket_buffer: int | None = None,
-    accepts_at_once: int = ACCEPTS_AT_ONCE,
+    shared: bool = False,
     inherited: Iterable[socket.socket] = (),
     tracing: Tracing | None = None,
     wall_clock: Callable[[], float] = lambda: 0.0,
@@ -275,7 +275,7 @@ async def serving(
         handshake_frame,
         connections,
         socket_buffer,
-        accepts_at_once,
+        shared,
     )
     entry, dialler, figures, jobs = FakeEntry(), FakeDialler(), ListenerFigures(), Jobs()
     if opener is not None:

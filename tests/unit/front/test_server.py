@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
+from unittest.mock import Mock
 
 import pytest
 import trio
@@ -15,7 +18,7 @@ from structlog.testing import capture_logs
 from gateway.errors import ConfigurationError
 from gateway.front import server
 from gateway.front.binding import addresses, listening
-from gateway.front.server import ACCEPTS_AT_ONCE, NO_DESCRIPTOR_PAUSE
+from gateway.front.server import ACCEPTS_AT_ONCE, NO_DESCRIPTOR_PAUSE, SHARED_PAUSE
 from gateway.front.tracing import Tracing
 from gateway.wire.contract import (
     Address,
@@ -461,49 +464,31 @@ async def test_a_server_listens_on_what_another_process_has_bound() -> None:
         bound[0].getsockname()
 
 
-@pytest.mark.parametrize(("at_once", "most"), [(1, 5), (64, 9)])
-async def test_of_a_burst_a_server_leaves_others_their_part(at_once: int, most: int) -> None:
-    """The other one here is a process that accepts whenever it can, after each of ours."""
-    (shared,) = listening(LOOPBACK)
-    other = Other(shared)
-    async with serving(
-        inherited=[shared],
-        accepts_at_once=at_once,
-        wrap=lambda sock: other,  # type: ignore[return-value, arg-type]
-    ) as running:
-        for _ in range(9):
+@pytest.mark.parametrize(("shared", "rows"), [(True, [1, 1, 1]), (False, [3])])
+async def test_where_others_accept_too_they_have_a_turn_after_each(
+    shared: bool, rows: list[int], autojump_clock: trio.testing.MockClock
+) -> None:
+    """How many are accepted in a row, by a clock that stands while anybody has something to do."""
+    times: list[float] = []
+    async with serving(shared=shared, wrap=lambda sock: timed(sock, times)) as running:
+        for _ in range(3):
             running.connect()
-        await until(lambda: running.figures.accepted + len(other.accepted) == 9)
-        assert running.figures.accepted == most
-    other.end()
+        await until(lambda: running.figures.accepted == 3)
+    assert list(Counter(times).values()) == rows
+    assert all(later - time >= SHARED_PAUSE for time, later in pairwise(sorted(set(times))))
 
 
-class Other:
-    """A listening socket, of which another process takes one whenever we wait for the next."""
+def timed(sock: socket.socket, times: list[float]) -> socket.socket:
+    """Have it be noted when one is accepted."""
+    noting = Mock(wraps=sock)
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self.close = sock.close
-        self.accepted: list[socket.socket] = []
-        self._taken = 0
+    def accept() -> tuple[socket.socket, tuple[str, int]]:
+        accepted = sock.accept()
+        times.append(trio.current_time())
+        return accepted
 
-    def fileno(self) -> int:
-        """Asked for before each wait, and never within a row."""
-        if self._taken:
-            self._taken = 0
-            with suppress(BlockingIOError):
-                self.accepted.append(self._sock.accept()[0])
-        return self._sock.fileno()
-
-    def accept(self) -> tuple[socket.socket, tuple[str, int]]:
-        """See `socket.socket`."""
-        self._taken += 1
-        return self._sock.accept()
-
-    def end(self) -> None:
-        """Close what it took."""
-        for sock in self.accepted:
-            sock.close()
+    noting.accept = accept
+    return noting
 
 
 # -- listening and stopping ------------------------------------------------------------------

@@ -24,6 +24,8 @@ async def act(part: str, end: socket.socket) -> None:
             os._exit(2)
         if part == "stopped":
             signal.signal(signal.SIGUSR1, lambda *_: os.kill(os.getpid(), signal.SIGSTOP))
+        if part == "deaf":
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
         await channel.ask("ready")
         await trio.sleep_forever()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import trio
@@ -105,6 +107,21 @@ async def test_one_that_cannot_be_started_is_tried_again(lines: Lines) -> None:
         await until(lambda: crew.restarts == 2)
     reason = "cannot be started: no such file or directory"
     assert ends(lines)[0] == {"worker": 1, "status": None, "reason": reason}
+
+
+async def test_without_a_descriptor_it_is_tried_again(
+    lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> NoReturn:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as few:
+        few.setattr(socket, "socketpair", refuse)
+        async with running(crew_of(1, *ACTING, "ready")) as crew:
+            await until(lambda: ends(lines))
+            few.undo()
+            await pids(crew, 1)
+    assert ends(lines)[0]["reason"] == "cannot be started: too many open files"
 
 
 @pytest.mark.parametrize(

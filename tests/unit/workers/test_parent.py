@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import sys
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
+from structlog.testing import capture_logs
 
 from gateway.config.load import build
 from gateway.policy.reservations import Ask
 from gateway.workers import briefing
+from gateway.workers import parent as module
 from gateway.workers.crew import Crew, Start
-from gateway.workers.parent import Parent, command
+from gateway.workers.parent import Parent
 
 from .test_briefing import SMALLEST
+from .test_crew import ACTING, PATIENCE, pids, until
 
 
 @pytest.fixture
@@ -50,11 +54,17 @@ def test_a_beat_is_answered_by_how_many_run(parent: Parent) -> None:
     assert asked(parent, 1, "beat") == 0
 
 
-def test_modules_are_not_sought_in_a_folder_that_is_not_ours(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert command()[1] == "-P"
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert "-P" not in command()
-    assert command()[0] == sys.executable
+async def test_workers_that_do_not_stop_are_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "command", lambda _: [*ACTING, "deaf"])
+    monkeypatch.setattr(module, "MARGIN", 0.1)
+    configuration, _ = build(SMALLEST | {"deadlines": {"grace": 0}}, Path())
+    assert configuration is not None
+    parent = Parent(configuration, 2)
+    with capture_logs() as lines, trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(parent.serve)
+            await until(lambda: [it["event"] for it in lines].count("worker_started") == 2)
+            await pids(parent._crew, 2)
+            signal.raise_signal(signal.SIGTERM)
+    events = [(it["event"], it.get("workers")) for it in lines[2:]]
+    assert events == [("stopping", None), ("workers_killed", 2), ("stopped", None)]
