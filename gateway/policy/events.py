@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from gateway.figures import RuleFigures
     from gateway.policy.matching import AppliedLimit
-    from gateway.policy.supply import Metered, Supply
+    from gateway.policy.stock import Metered
+    from gateway.policy.supply import Supply
 
 PATIENCE: Mapping[Dimension, float] = {
     Dimension.CONNECTS: 2.5,

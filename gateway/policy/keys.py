@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.rules import Dimension
-from gateway.policy.supply import OnLoss
+from gateway.policy.stock import OnLoss
 
 if TYPE_CHECKING:
     from gateway.policy.matching import AppliedLimit

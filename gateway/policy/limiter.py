@@ -22,7 +22,7 @@ from gateway.policy.members import Grant, Member, endless
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
-    from gateway.policy.supply import Metered
+    from gateway.policy.stock import Metered
     from gateway.wire.contract import Account
 
     Identity = tuple[Hashable, Dimension, bool]

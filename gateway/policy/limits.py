@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
     from gateway.policy.members import Member
-    from gateway.policy.supply import Metered, OnLoss
+    from gateway.policy.stock import Metered, OnLoss
 
 LEASE = 0.05
 """Seconds of the rate that are out on lease, shared by all who are active. Others miss what is not

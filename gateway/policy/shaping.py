@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from gateway.policy.limits import Limit
     from gateway.policy.matching import AppliedLimit, RuleSet, Subject
-    from gateway.policy.supply import Metered, Supply
+    from gateway.policy.stock import Metered
+    from gateway.policy.supply import Supply
     from gateway.wire.contract import Account
 
 METERED = {

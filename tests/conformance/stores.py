@@ -7,14 +7,14 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import trio
 
 from gateway.config.store import address
 from gateway.fleet.link import Access
 from gateway.fleet.scripts import Script
-from gateway.fleet.store import Store, StoreError
+from gateway.fleet.store import StoreError
 from gateway.fleet.valkey import Question, ValkeyStore
 from gateway.policy.reservations import Ask, Reservations, Reserved
 from tests.support.store import StoreServer
@@ -40,12 +40,18 @@ class Clock:
         self.now = round(self.now + seconds, 6)
 
 
+class Reserves(Protocol):
+    """What the battery asks: of a store this part."""
+
+    async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved]: ...
+
+
 @dataclass
 class Fleet:
     """Processes, each with its own way to the same limits."""
 
     clock: Clock
-    stores: Sequence[Store]
+    stores: Sequence[Reserves]
 
     async def ask(self, process: int, units: float, **how: float) -> Reserved:
         """About the one limit of a test."""
@@ -75,23 +81,14 @@ class Deaf(ValkeyStore):
 
 @dataclass
 class _BookStore:
-    """The book behind the interface of stores."""
+    """The book, asked as a store is."""
 
     book: Reservations
     clock: Clock
     process: str = field(default_factory=lambda: str(next(_numbers)))
 
-    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        raise NotImplementedError
-
     async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved]:
         return self.book.reserve(self.process, asks, self.clock())
-
-    async def beat(self) -> int:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        raise NotImplementedError
 
 
 @asynccontextmanager

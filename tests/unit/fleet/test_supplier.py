@@ -15,7 +15,8 @@ from trio.testing import MockClock
 from gateway.fleet.store import StoreError
 from gateway.fleet.supplier import Supplier
 from gateway.policy.reservations import Ask, Reserved
-from gateway.policy.supply import AT_ONCE, OnLoss, SharedMeter, Supply
+from gateway.policy.stock import OnLoss, SharedMeter
+from gateway.policy.supply import AT_ONCE, Supply
 
 Lines = Sequence[MutableMapping[str, Any]]
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.policy.limits import Applied
-from gateway.policy.supply import KEPT, OnLoss
+from gateway.policy.stock import KEPT, OnLoss
 from tests.unit.policy.fleet import Fleet, Process, shared
 from tests.unit.policy.world import Frame, Producer, jain, messages, size
 
@@ -163,6 +163,33 @@ def test_where_the_rule_says_open_nobody_is_held() -> None:
     producer = process.world.opens(shared(messages(10), OnLoss.OPEN))
     process.loses()
     assert all(process.world.sends(producer, 1000) for _ in range(10))
+
+
+def test_nothing_is_owed_for_a_time_without_limit() -> None:
+    fleet = Fleet(1)
+    (process,) = fleet.processes
+    producer = process.world.opens(shared(messages(10), OnLoss.OPEN))
+    process.loses()
+    assert all(process.world.sends(producer, 10) for _ in range(1000))
+    process.regains()
+    before = process.passed
+    process.world.floods(ONE, producer)
+    fleet.runs(5)
+    # The last frame may be charged still: it is seen only now.
+    assert process.passed - before >= 35
+
+
+def test_other_figures_hold_while_nobody_can_be_asked() -> None:
+    fleet = Fleet(2)
+    flooding(fleet, shared(messages(1000)))
+    fleet.runs(2)
+    for process in fleet.processes:
+        process.loses()
+    fleet.runs(1)
+    for process in fleet.processes:
+        for producer in process.world.producers:
+            process.world.reloads(producer, shared(messages(200)))
+    assert sum(steady(fleet)) == pytest.approx(2000, rel=0.02)
 
 
 def test_one_that_lost_the_others_does_not_harm_them() -> None:
