@@ -46,6 +46,7 @@ class EndReason(StrEnum):
     FRAME_TOO_LARGE = "frame_too_large"  # a frame that we must hold whole, beyond its bound
     HANDSHAKE_TIMEOUT = "handshake_timeout"
     DIAL_TIMEOUT = "dial_timeout"
+    MISCOUNTED = "miscounted"  # a client said another number of messages than it sent
     IDLE = "idle"  # nobody says anything
     CLIENT_SILENT = "client_silent"  # half-open: the broker goes on speaking to it
     BROKER_SILENT = "broker_silent"
@@ -221,6 +222,11 @@ class Account:
     def outstanding(self) -> int:
         """Frames that passed to the broker and have no receipt yet."""
         return self.frames - self.receipts
+
+    def count(self, messages: int) -> None:
+        """Count one frame of so many messages."""
+        self.messages += messages
+        self.surplus += messages - 1
 
     def hold(self) -> None:
         """Take the whole allowance away. Debt stays."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from gateway.errors import PeerError
 from gateway.wire.contract import (
     DROP,
+    ENDLESS,
     FORWARD,
     Account,
     Action,
@@ -38,12 +39,14 @@ from gateway.wire.pulsar.commands import (
     kind_of,
 )
 from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.delays import Delays
 from gateway.wire.pulsar.events import EVENTS
 from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
 from gateway.wire.pulsar.incarnations import Incarnations
 from gateway.wire.pulsar.late import FIRST_TOKEN
 from gateway.wire.pulsar.lookups import Lookups
+from gateway.wire.pulsar.metadata import metadata_of
 from gateway.wire.pulsar.naming import improper, unnamed
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.tables import ACTIONS, LIMITED
@@ -56,6 +59,7 @@ class PulsarSession:
     """See `contract.Session`."""
 
     __slots__ = (
+        "_checks",
         "_client",
         "_delays",
         "_ending",
@@ -78,8 +82,10 @@ class PulsarSession:
         self.collected_bound = max(listener.bounds.collected, max_message_size + FRAME_PADDING)
         unknown = listener.unknown_pass
         to_broker = LIMITED if listener.limited else ACTIONS
+        who = client.principal.name or client.origin.host
+        self._checks = CountChecks(listener.suspects, who) if listener.limited else None
         self._to_broker = ToBrokerScanner(
-            to_broker[Direction.TO_BROKER, unknown], listener.bounds.command
+            to_broker[Direction.TO_BROKER, unknown], listener.bounds.command, self._checks
         )
         self._to_client = ToClientScanner(ACTIONS[Direction.TO_CLIENT, unknown], _STRAY)
         self.incarnations = Incarnations(listener, client, broker, self.scanners)
@@ -115,7 +121,9 @@ class PulsarSession:
         denial = improper(command, kind, self._listener.bounds.names)
         if denial is not None:
             return unnamed(command, kind, denial, self._listener.gate)
-        if self._listener.gate.paced or self._delays:
+        if kind == Kind.SEND:
+            self._check_count(command, frame)
+        elif self._listener.gate.paced or self._delays:
             delayed = self._delayed(command, frame, now)
             if delayed is not None:
                 return delayed
@@ -135,6 +143,16 @@ class PulsarSession:
             to_broker = direction is Direction.TO_BROKER
             return FORWARD if to_broker else self._listener.veil.hidden(command, frame)
         return self._unknown(direction, kind)
+
+    def _check_count(self, command: BaseCommand, frame: bytes) -> None:
+        """Compare the counts of a SEND that stopped, where a rule limits its messages."""
+        send = command.send
+        if send.num_messages < 1:
+            raise PeerError(f"a SEND of {send.num_messages} messages")
+        handle = self.incarnations.handles.producers.get(send.producer_id)
+        limited = handle is not None and handle.account.messages_ceiling < ENDLESS
+        if handle is not None and limited and self._checks is not None:
+            self._checks.compare(handle.account, send.num_messages, metadata_of(frame))
 
     def _unknown(self, direction: Direction, kind: int) -> Effects:
         if self._listener.unknown_pass:
