@@ -171,7 +171,8 @@ class Account:
     puts them at the counters, and an account that nothing limits has ceilings it never reaches.
 
     `messages` counts what batches hold, `surplus` those beyond the first of each frame.
-    `queued`: bytes that wait for allowance. Counts are written by the scanner, ceilings by policy,
+    `queued`: bytes that wait for allowance. `damaged`: frames whose checksum was wrong, where it is
+    verified. Counts are written by the scanner, ceilings by policy,
     `queued` by the plane; telemetry reads them.
     `generation` is that of the rules which admitted it. `patience`: None where nothing is refused.
     """
@@ -180,6 +181,7 @@ class Account:
         "action",
         "bytes",
         "bytes_ceiling",
+        "damaged",
         "generation",
         "messages",
         "messages_ceiling",
@@ -195,6 +197,7 @@ class Account:
         self.action = action
         self.generation = generation
         self.messages = self.surplus = self.bytes = self.receipts = self.queued = 0
+        self.damaged = 0
         self.messages_ceiling = self.bytes_ceiling = ENDLESS
         self.patience: Patience | None = None
 

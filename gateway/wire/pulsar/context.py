@@ -59,6 +59,7 @@ class Listener:
     `limited`: rules may limit what its clients do.
     `own_requests`: where the ids of our own requests begin. Another gateway takes none of its own
     range from us, so there we begin somewhere below it, where no client counts to.
+    `checksums`: those of messages are verified; see `checksums`.
     `suspects`: clients that have lied about their counts; see `counts`.
     """
 
@@ -72,6 +73,7 @@ class Listener:
     scheme: str = "pulsar"
     version: str = "broker-gateway"
     bounds: Bounds = Bounds()
+    checksums: bool = False
     suspects: Suspects = field(default_factory=Suspects)
 
     @property

@@ -195,6 +195,10 @@ class ToBrokerScanner(_FrameScanner):
             self._account = _NOBODY
             self._seen = {}
 
+    def is_damaged(self, frame: bytes) -> bool:
+        """Return whether the checksum of a whole SEND is wrong, where it is verified."""
+        return False
+
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Scanner`."""
         self.stop = 0
@@ -457,7 +461,7 @@ class ToClientScanner(_FrameScanner):
                     begin, metadata_end = found
                     first = 0
                 (ids,) = _size(chunk, pos + 10)  # the whole command is here
-                consumer = ids & 127 if ids & _ID == _MESSAGE_ID else _id(chunk, pos + 8, at)
+                consumer = ids & 127 if ids & _ID == _MESSAGE_ID else id_of(chunk, pos + 8, at)
                 account = consumers.get(consumer, unknown)
                 if metadata_end > end:
                     if metadata_end - pos > _CARRY_BOUND:
@@ -505,13 +509,13 @@ class ToClientScanner(_FrameScanner):
 
     def _receipt(self, chunk: bytearray, command: int, end: int) -> None:
         ids = _size(chunk, command + 2)[0] if end - command > 5 else 0
-        producer = ids & 127 if ids & _ID == _RECEIPT_ID else _id(chunk, command, end)
+        producer = ids & 127 if ids & _ID == _RECEIPT_ID else id_of(chunk, command, end)
         account = self.producers.get(producer)
         if account is not None:
             account.receipts += 1
 
 
-def _id(chunk: bytearray, command: int, end: int) -> int:
-    """The id of a whole command: its field 1; -1 where there is none."""
+def id_of(chunk: bytearray, command: int, end: int) -> int:
+    """Return the id of a whole command, which is its field 1; -1 where there is none."""
     body = find_body(chunk, command, end, end)
     return walk_fields(chunk, body, end, 0x08, -1)[1] if body else -1
