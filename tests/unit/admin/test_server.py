@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import gzip
+import socket
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -519,19 +521,27 @@ async def test_without_descriptors_those_that_wait_make_room(
     small: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     idle = [await trio.open_tcp_stream(*small) for _ in range(2)]
-    accept, failures = trio.SocketListener.accept, [OSError(errno.EMFILE, "Too many open files")]
-
-    async def scarce(listener: trio.SocketListener) -> trio.SocketStream:
-        if failures:
-            raise failures.pop()
-        return await accept(listener)
-
-    monkeypatch.setattr(trio.SocketListener, "accept", scarce)
+    scarce(monkeypatch, failures=1)
     for _ in range(2):
         assert b"alive" in await fetched(small)
     assert [await ended(it) for it in idle] == [True, False]
     for client in idle:
         await client.aclose()
+
+
+def scarce(monkeypatch: pytest.MonkeyPatch, failures: int) -> list[float]:
+    """So often no descriptor is left. Answers the list of the times when one was wanted."""
+    accept = server._accept_some
+    tries: list[float] = []
+
+    def accepting(listener: socket.socket, arrived: deque[socket.socket], most: int) -> None:
+        tries.append(trio.current_time())
+        if len(tries) <= failures:
+            raise OSError(errno.EMFILE, "Too many open files")
+        accept(listener, arrived, most)
+
+    monkeypatch.setattr(server, "_accept_some", accepting)
+    return tries
 
 
 async def test_it_goes_on_when_descriptors_ran_out(
@@ -547,16 +557,7 @@ async def test_it_goes_on_when_descriptors_ran_out(
             failures.append((event, fields["reason"]))
 
     monkeypatch.setattr(server, "_log", Log)
-    accept = trio.SocketListener.accept
-    tries: list[float] = []
-
-    async def scarce(listener: trio.SocketListener) -> trio.SocketStream:
-        tries.append(trio.current_time())
-        if len(tries) < 4:
-            raise OSError(errno.EMFILE, "Too many open files")
-        return await accept(listener)
-
-    monkeypatch.setattr(trio.SocketListener, "accept", scarce)
+    tries = scarce(monkeypatch, failures=3)
     (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
     assert b"alive" in await fetched(address)
     assert failures == [("admin_accept_failed", "Too many open files")] * 3
