@@ -179,7 +179,7 @@ class Application:
             log_at(event, cluster=name, **values)
 
         targets = TargetList.of(cluster.brokers, cluster.targets)
-        learned = LearnedHosts(is_target=targets.names)
+        learned = LearnedHosts(targets=targets.among)
         deadlines = self._configuration.deadlines
         timing = Timing(dial_timeout=deadlines.dial, attempt_timeout=min(3.0, deadlines.dial))
         buffer = self._configuration.data_plane.socket_buffer
@@ -227,6 +227,7 @@ class Application:
         )
         self._gates.append(gate)
         chained = self._configuration.clusters[listener.cluster].brokers_are == "gateways"
+        limits = self._configuration.limits
         return PulsarEntry(
             Listener(
                 gate=gate,
@@ -237,7 +238,7 @@ class Application:
                 own_requests=_OWN_REQUESTS if chained else FIRST_OWN_REQUEST,
                 unknown_pass=listener.unknown == "pass",
                 version=VERSION,
-                bounds=Bounds(collected=self._configuration.limits.collected_frame),
+                bounds=Bounds(collected=limits.collected_frame, text=limits.text),
             )
         )
 

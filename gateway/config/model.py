@@ -295,6 +295,10 @@ class Limits(Part):
     handshake_frame: Annotated[int, _within(units.size, "1KiB", "5MiB")] = 64 * KIB
     # A broker's own bound is 5 MiB of payload; metadata come on top.
     collected_frame: Annotated[int, _within(units.size, "64KiB", "64MiB")] = 6 * MIB
+    # Characters of a broker's error text, longer ones are cut. Brokers' own words are hundreds, the
+    # rest is topic names and stack traces, on which no client decides. Looking for addresses in
+    # what clients make a broker say takes up to half a microsecond for each.
+    text: Annotated[int, _within(units.size, "256B", "64KiB")] = 4 * KIB
     # Of these: what waits for allowance. One producer has half of it at most, which is a client's
     # thousand messages on the way, of 32 KB each; who is above a limit stops nobody else.
     # None: a quarter of them.

@@ -31,10 +31,12 @@ class Bounds:
     Java client allows itself 5,000. `lookup_bytes`: of their frames, which are kept in case of a
     redirect; 5,000 have less than a megabyte. `delayed`, `delayed_bytes`: frames that wait for
     their time, where rules limit how often they come; as many as lookups. `rounds`: frames of a
-    broker until CONNECTED; SASL needs a handful.
+    broker until CONNECTED; SASL needs a handful. `text`: characters of a broker's text that a
+    client gets; see `config.model.Limits`.
     """
 
     collected: int = 6 * 1024 * 1024
+    text: int = 4096
     handles: int = 20_000
     lookups: int = 5_000
     lookup_bytes: int = 4 * 1024 * 1024
@@ -67,7 +69,7 @@ class Listener:
 
     @property
     def veil(self) -> Veil:
-        return Veil(self.gate, self.scheme)
+        return Veil(self.gate, self.scheme, self.bounds.text)
 
 
 class Client:
