@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.rules import Dimension
@@ -10,6 +11,11 @@ from gateway.policy.stock import OnLoss
 
 if TYPE_CHECKING:
     from gateway.policy.matching import AppliedLimit
+
+
+LONGEST_SHARED = 200
+"""Bytes of a name by which processes share a limit. Rules, tenants and usual topics are shorter;
+what clients write is as long as they like, and goes into messages and keys of a store."""
 
 
 class Key(NamedTuple):
@@ -21,8 +27,13 @@ class Key(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The same in every process, and of no other limit."""
-        return json.dumps([self.rule, self.what, *self.values], separators=(",", ":"))
+        """The same in every process, and of no other limit: all of it, or of a long one a digest
+        (no whole one begins as that does)."""
+        whole = json.dumps([self.rule, self.what, *self.values], separators=(",", ":"))
+        if len(whole) <= LONGEST_SHARED:
+            return whole
+        digest = blake2b(whole.encode(), digest_size=32).hexdigest()
+        return f"{self.rule}:{self.what}:{digest}"
 
 
 Identity = tuple[Key, bool]

@@ -29,7 +29,6 @@ _PATTERN = re.compile(
 )
 
 
-
 def clean(text: str, hosts: Collection[str]) -> str:
     """The text with `broker` in place of each of these hosts (IPv6 without brackets)."""
     known = frozenset(map(_canonical, hosts))
