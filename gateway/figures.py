@@ -66,8 +66,8 @@ class ReloadFigures:
 @dataclass(slots=True)
 class StoreFigures:
     """Of the store by which processes share limits. Since the start: `calls`, of which `failures`,
-    how many limits were `asked` for in them, and how many of these were `refused` alone. Right now: `processes` that share, and whether it
-    is `lost`.
+    how many limits were `asked` for in them, and how many of these were `refused` alone. Right now:
+    `processes` that share, and whether it is `lost`.
     """
 
     calls: int = 0

@@ -11,7 +11,8 @@ shape of an address. The shapes, all of them seen in brokers' texts:
     pulsar://host:6650   http://host:8080   host:6650   host.example   10.0.0.1   [fd00::1]:6650
     host/10.0.0.1:6650   /10.0.0.1:6650   host/<unresolved>:6650   (Java's InetSocketAddress)
 
-Topics are matched first, whole, and stay as they are. Only ASCII letters are the same in both cases.
+Topics are matched first, whole, and stay as they are. Hosts are compared without regard to the case
+of ASCII letters.
 """
 
 from __future__ import annotations
@@ -117,9 +118,11 @@ class LearnedHosts:
         names.update(_V4_BEHIND_NAMES.findall(lower))
         found = set(_V6_ANYWHERE.findall(lower))
         long = set(filter(_is_long, (*found, *map(_without_port, found))))
-        brokers = (self._named.keys() & names) | (self._reached.keys() & names)
-        brokers |= self._targets(names | long)
-        return brokers | {it for it in long if self._holds(_packed(it))}
+        brokers = {*self._targets(names | long)}
+        brokers.update(it for it in long if self._holds(_packed(it)))
+        for known in (self._named, self._reached):
+            brokers.update(it for it in known.keys() & names if isinstance(it, str))
+        return brokers
 
     def _holds(self, host: bytes | None) -> bool:
         return host in self._named or host in self._reached

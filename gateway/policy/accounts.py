@@ -106,8 +106,8 @@ class _Topic:
 
 
 class AccountBook:
-    """All accounts of one cluster. `topics_kept` bounds the topics known, and `names_kept` the bytes
-    of their names, open ones apart."""
+    """All accounts of one cluster. `topics_kept` bounds the topics known, `names_kept` the bytes of
+    their names; open ones are all kept."""
 
     def __init__(self, topics_kept: int = TOPICS_KEPT, names_kept: int = NAMES_KEPT) -> None:
         self._topics_kept = topics_kept

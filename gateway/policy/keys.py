@@ -36,7 +36,6 @@ class Key(NamedTuple):
         digest = blake2b(whole.encode(), digest_size=32).hexdigest()
         return f"{self.rule}:{self.what}:{digest}"
 
-
     @property
     def size(self) -> int:
         """Bytes that a limit takes in memory."""

@@ -71,7 +71,7 @@ class Supply:
 
     def questions(self, now: float, most: int = AT_ONCE) -> list[Asked]:
         """What is to be asked now, who waits for longest first; each is then answered, or not."""
-        asked = []
+        asked: list[Asked] = []
         while self._wanting and len(asked) < most:
             meter, _ = self._wanting.popitem(last=False)
             asked.append(Asked(meter, meter.ask(now)))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import sys
 from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -177,8 +178,9 @@ def test_text_without_learned_hosts_is_untouched(text: str) -> None:
 HOSTS = (FQDN, "10.0.0.1", "fd00::1", "pulsar", "broker-1.svc")
 PIECES = [
     *HOSTS, FQDN.upper(), "fd00:0:0:0:0:0:0:1", "[fd00::1%eth0]", "10.0.0.12", "fd00::2",
-    "persistent://", "pulsar+ssl://", "HTTP://", "topic://", "non-", "<unresolved>", "é", "x", "ffff",
-    ":", "::", "/", ".", "-", "--", "_", " ", ",", "'", "(", "[", "]", "%", "6650", "1", "\n", "K",
+    "persistent://", "pulsar+ssl://", "HTTP://", "topic://", "non-", "<unresolved>", "é", "x",
+    "ffff", ":", "::", "/", ".", "-", "--", "_", " ", ",", "'", "(", "[", "]", "%", "6650", "1",
+    "\n", "K",
 ]  # fmt: skip
 
 
@@ -210,9 +212,9 @@ def test_texts_made_of_separators_are_no_exception(text: str) -> None:
 
 
 HOSTILE = [
-    "a", "a ", "a-", "a.", "a:", "1:", ":", "/", "f:", "[::", "[::1]", "::1 ", "persistent://", "1.",
-    "a.a ", "a:22 ", "1:2:3 ", "1:2:3:4:5:6:7:8 ", "1.1.1.1 ", "a/1.1.1.1:80 ", "_", "- ", "a--",
-    "http://a ", "/<unresolved>", "1:2.", "10.0.0.1 ", f"{FQDN}:6650 ", "fd00::1 ",
+    "a", "a ", "a-", "a.", "a:", "1:", ":", "/", "f:", "[::", "[::1]", "::1 ", "persistent://",
+    "1.", "a.a ", "a:22 ", "1:2:3 ", "1:2:3:4:5:6:7:8 ", "1.1.1.1 ", "a/1.1.1.1:80 ", "_", "- ",
+    "a--", "http://a ", "/<unresolved>", "1:2.", "10.0.0.1 ", f"{FQDN}:6650 ", "fd00::1 ",
 ]  # fmt: skip
 
 
@@ -244,7 +246,7 @@ def steps(learned: LearnedHosts, text: str) -> int:
     """Lines of the gateway's code that run for a text."""
     count = 0
 
-    def trace(frame: FrameType, event: str, _arg: object) -> object:
+    def trace(frame: FrameType, event: str, _arg: object) -> Any:
         nonlocal count
         count += event == "line" and "gateway" in frame.f_code.co_filename
         return trace

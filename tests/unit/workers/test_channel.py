@@ -6,7 +6,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import trio
@@ -156,11 +156,11 @@ async def test_an_answer_that_cannot_be_sent_is_an_error_of_its_question(bad: ob
 
 
 async def test_of_a_failure_not_more_is_told_than_fits() -> None:
-    def fails(_: Any) -> Iterator[Any]:
-        yield {}["x" * channel.LARGEST]
+    def fails(_: Any) -> NoReturn:
+        raise KeyError("x" * channel.LARGEST)
 
     async with pair(other={"fails": fails}) as ends:
-        with capture_logs(), pytest.raises(AnswerError, match="^KeyError") as caught:
+        with capture_logs(), pytest.raises(AnswerError, match=r"^KeyError") as caught:
             await ends.one.ask("fails")
     assert len(str(caught.value)) == channel.LONGEST_FAILURE
 
