@@ -235,7 +235,7 @@ def test_the_work_grows_as_the_text_does(piece: str) -> None:
 @pytest.mark.parametrize("piece", [it for it in HOSTILE if it.strip(":650 ") not in HOSTS])
 def test_a_word_that_is_no_broker_costs_no_step_of_ours(piece: str) -> None:
     """But where it could be an IPv6 address: these are written in several ways."""
-    learned = LearnedHosts(targets=TargetList(["*.svc"], [], [6650]).among)
+    learned = LearnedHosts()
     learned.learn(*HOSTS)
     text = hostile(piece, 1_000)
     could_be = {it for it in re.split(r"[^0-9a-f:]", text) if it.count(":") > 1}

@@ -13,7 +13,9 @@ import trio.testing
 
 from gateway.fleet.parent import ParentStore
 from gateway.fleet.store import Store, StoreError
+from gateway.policy.keys import Key
 from gateway.policy.reservations import Ask, Reservations, Reserved
+from gateway.policy.rules import Dimension
 from gateway.workers.channel import LARGEST, Channel, Handler
 
 ASKS = [Ask("a", 100.0, 10.0, 10.0), Ask("b", 5.0, 1.0, 0.0, 0.5)]
@@ -53,6 +55,14 @@ async def test_what_was_reserved_is_taken_by_nobody_else() -> None:
         asks = [Ask("a", 100.0, 10.0, 10.0)] * 3
         delays = [it.delay for it in await shared.reserve(asks) if isinstance(it, Reserved)]
     assert delays == pytest.approx([0.0, 0.1, 0.2])
+
+
+async def test_a_limit_by_a_long_name_is_shared_as_others_are() -> None:
+    """A client chose the name, longer than any message may be."""
+    key = Key("topics", Dimension.PUBLISH_MESSAGES, ("persistent://a/b/" + "x" * LARGEST,))
+    async with store(reserve=Book().reserve) as (shared, _):
+        found = await shared.reserve([ASKS[0], Ask(key.text, 100.0, 10.0, 10.0)])
+    assert found == [Reserved(10.0, 0.0), Reserved(10.0, 0.0)]
 
 
 async def test_a_beat_answers_how_many_there_are() -> None:
