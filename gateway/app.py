@@ -48,7 +48,7 @@ from gateway.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
 from gateway.wire.contract import Entry
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
-from gateway.wire.pulsar.context import Bounds, Listener, Mode
+from gateway.wire.pulsar.context import Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 
 if TYPE_CHECKING:
@@ -227,7 +227,6 @@ class Application:
         )
         self._gates.append(gate)
         chained = self._configuration.clusters[listener.cluster].brokers_are == "gateways"
-        limits = self._configuration.limits
         return PulsarEntry(
             Listener(
                 gate=gate,
@@ -238,7 +237,7 @@ class Application:
                 own_requests=_OWN_REQUESTS if chained else FIRST_OWN_REQUEST,
                 unknown_pass=listener.unknown == "pass",
                 version=VERSION,
-                bounds=Bounds(collected=limits.collected_frame, text=limits.text),
+                bounds=furnishing.bounds(self._configuration.limits),
             )
         )
 
