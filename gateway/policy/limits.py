@@ -192,10 +192,13 @@ class Limit:
         self.turns = 0
 
     def _ahead(self, until: float) -> int:
-        """How many wait whose tags are not beyond this, of the first `MOST_TURNS` that are seen.
+        """How many wait whose tags are not beyond this; of a long queue, of the first `MOST_TURNS`
+        that are seen.
 
         A queue is a heap: behind an entry are none with lesser tags, and most are never looked at.
         """
+        if len(self._queue) <= MOST_TURNS:
+            return sum(it[0] <= until for it in self._queue if it[2].ticket == it[1])
         found, places = 0, [0]
         for _ in range(MOST_TURNS):
             if not places:
