@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from gateway.errors import PeerError
+from gateway.plane.collection import Collection
 from gateway.plane.deadlines import Cancellable
 from gateway.plane.pump import Pump
 from gateway.plane.waiting import Waiting
@@ -112,6 +113,11 @@ class Pair:
         if self.over or not isinstance(last, Hold) or last.account.patience is not None:
             return None
         return last.account
+
+    def collect(self, length: int) -> Collection:
+        """Begin to keep a stop frame that is not all here."""
+        reactor = self._reactor
+        return Collection(length, reactor.memory, reactor.deadlines, reactor.settings.frame)
 
     def resume(self, token: int, result: bytes | Denial, now: float) -> None:
         """Go on with a job's result; nothing happens if the pair is over meanwhile."""
@@ -278,7 +284,7 @@ class Pair:
 
     @property
     def kept(self) -> int:
-        """Bytes that the plane's memory holds for this pair."""
+        """Bytes that the plane's memory holds for this pair, without those that are collected."""
         parts = (*self.pumps, self.client, self.broker)
         return sum(part.kept for part in parts) + (self._waiting.size if self._waiting else 0)
 

@@ -69,7 +69,11 @@ class PlaneSettings:
     patient one: it gives a silent broker 90 s.
     `stalled`: how long a peer may take for what could not be sent at once, one chunk at the most.
     Most clients, and brokers, give the other side 60 s to say a word.
-    `memory`: bound on all bytes that are kept, see `Memory`.
+    `frame`: how long a stop frame may take to become whole. Brokers give a client 30 to 60 s for a
+    frame, as they close a connection that answers no PING: a slower one does not pass directly.
+    `memory`: bound on the bytes that wait for peers and allowance, see `Memory`.
+    `collected`, `opening`: the shares of memory of frames that are not all here, of open connections
+    and of those that are being opened; None: a quarter and an eighth of `memory`, and not part of it.
     `held`: of these, what may wait for allowance; None: a quarter. Far less than all, so that who
     is above a limit stops nobody else; enough for a client's thousand messages of 32 KB.
     `held_for`: how long they may. Clients give a SEND 30 s.
@@ -81,7 +85,10 @@ class PlaneSettings:
     idle: float = 120.0
     silent: float = 90.0
     stalled: float = 60.0
+    frame: float = 60.0
     memory: int = 256 * 1024 * 1024
+    collected: int | None = None
+    opening: int | None = None
     held: int | None = None
     held_for: float = 20.0
     linger: float = 1.0
@@ -111,7 +118,8 @@ class Reactor:
     ) -> None:
         self.hooks = hooks
         self.settings = settings or PlaneSettings()
-        self.memory = Memory(self.settings.buffer, self.settings.memory, self.settings.held)
+        it = self.settings
+        self.memory = Memory(it.buffer, it.memory, it.held, it.collected, it.opening)
         self.deadlines = Deadlines(self._rearm)
         self.pairs: set[Pair] = set()
         self.holding: dict[Account, Pair] = {}  # in which pair an account has frames that wait
@@ -271,11 +279,12 @@ class Reactor:
             self.deadlines.add(now + RELIEF, partial(self._relieve, now))
 
     def _relieve(self, since: float, now: float) -> None:
-        """End the pairs that keep the most, if memory was full all the time."""
+        """End the pairs that keep the most, if memory was full all the time. So many that a quarter
+        is free: if only the excess went, the next bytes of those who stay would stop all again."""
         if self.memory.full_since != since:
             return
         self.memory.full_since = None
-        excess = self.memory.used - self.memory.bound
+        excess = self.memory.used - self.memory.bound * 3 // 4
         by_size = sorted(((pair.kept, id(pair), pair) for pair in self.pairs), reverse=True)
         for kept, _, pair in by_size:
             if excess <= 0:

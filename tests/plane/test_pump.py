@@ -112,14 +112,14 @@ def test_a_stop_frame_is_collected_across_chunks(
     for at in range(0, 90, 30):
         speaker.say(said[at : at + 30])
         plane.turn()
-        assert plane.memory.used == at + 30
+        assert (plane.memory.used, plane.memory.collected) == (0, at + 30)
         assert pair.session.decided == []
         assert hearer.hear() == b""
     speaker.say(said[90:] + passing(b"behind"))
     plane.turn()
     assert pair.session.decided == [(direction, said)]
     assert hearer.hear() == said + passing(b"behind")
-    assert plane.memory.used == 0
+    assert plane.memory.kept == 0
 
 
 def test_a_stop_frame_may_be_larger_than_the_buffer(plane: Plane, pair: Opened) -> None:
