@@ -49,8 +49,8 @@ class Collection:
         """Bytes that have not come."""
         return self.length - len(self._data)
 
-    def __len__(self) -> int:
-        return len(self._data)
+    def __str__(self) -> str:
+        return f"{len(self._data)} bytes of a stop frame of {self.length} came in time"
 
     def add(self, data: memoryview) -> int:
         """Keep what belongs to the frame; answers how much that was."""

@@ -8,6 +8,17 @@ CARRY_ROOM = 128 * 1024
 """Room for the bytes of a cut header before those received. A scanner lets none grow beyond
 64 KiB and a little; Pulsar's have some tens of bytes."""
 
+SMALLEST_READ = 16 * 1024
+"""Below this a blocked pump does not halve its reads: system calls would cost more than memory."""
+
+SPARING_READ = 4 * 1024
+"""One read while the plane's memory is more than half full. With the default bound the other half
+is enough for 20,000 pumps whose peers do not read, and those whose peers do go on."""
+
+UNHEARD_BOUND = 64 * 1024
+"""Bytes of our own frames that may wait for a peer before it is not read any more. Some hundred
+answers: more than a client asks for before it listens, and far below what a buffer holds."""
+
 
 class Memory:
     """The shared receive buffer, and what is kept beside it.
@@ -77,6 +88,11 @@ class Memory:
         """So many bytes more are of frames that wait for their claim, or less."""
         self.unclaimed += size
         self.ample = self._half if self.unclaimed <= self._unclaimed_bound else -1
+
+    @property
+    def unheard_bound(self) -> int:
+        """See `UNHEARD_BOUND`; less where many such peers would fill the memory."""
+        return UNHEARD_BOUND if self.used <= self.ample else SPARING_READ
 
     @property
     def full(self) -> bool:

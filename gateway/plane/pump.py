@@ -21,10 +21,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.errors import PeerError
 from gateway.plane.collection import Collection
+from gateway.plane.memory import SMALLEST_READ, SPARING_READ
 from gateway.wire.contract import Direction, EndReason
 
 if TYPE_CHECKING:
@@ -33,22 +35,9 @@ if TYPE_CHECKING:
     from gateway.plane.pair import Pair
     from gateway.wire.contract import Account, Scanner
 
-SMALLEST_READ = 16 * 1024
-"""Below this a blocked pump does not halve its reads: system calls would cost more than memory."""
-
-SPARING_READ = 4 * 1024
-"""One read while the plane's memory is more than half full. With the default bound the other half
-is enough for 30,000 pumps whose peers do not read, and those whose peers do go on."""
-
 BREATH = 0.05
 """Seconds that a pump does not read while the plane's memory is full: a few round trips, in which
 the peers that caused it may take what is pending."""
-
-
-UNHEARD_BOUND = 64 * 1024
-"""Bytes of our own frames that may wait for a peer before it is not read any more. Some hundred
-answers: more than a client asks for before it listens, and far below what a buffer holds. While the
-plane's memory is more than half full it is `SPARING_READ`, so that they do not fill it."""
 
 DECISIONS_AT_ONCE = 64
 """Stop frames of one chunk that are decided in a row. One costs 10 to 20 µs, so this is about a
@@ -262,27 +251,20 @@ class Pump:
         collection = self.pair.collect(length)
         self._collection = collection
         collection.add(first)
-        if not collection.claim(self.source.address, self._claim_granted):
+        if not collection.claim(self.source.address, partial(self.pair.soon, self.unpause)):
             self.pause()
         elif self.listens:
             collection.go_on(now, self._overdue)
 
-    def _claim_granted(self) -> None:
-        """Called from within somebody else's turn."""
-        self.pair.soon(self.unpause)
-
     def _overdue(self, now: float) -> None:
-        collection = self._collection
-        assert collection is not None
-        detail = f"{len(collection)} bytes of a stop frame of {collection.length} came in time"
-        self.pair.end(EndReason.FRAME_TIMEOUT, detail=f"{self.source.peer.name.lower()}: {detail}")
+        detail = f"{self.source.peer.name.lower()}: {self._collection}"
+        self.pair.end(EndReason.FRAME_TIMEOUT, detail=detail)
 
     def _collect(self, collection: Collection, now: float) -> None:
         """Receive more of a stop frame, never beyond it."""
         memory = self._memory
         try:
-            most = min(collection.missing, memory.size)
-            count = self.source.receive_into(memory.buffer, most)
+            count = self.source.receive_into(memory.buffer, min(collection.missing, memory.size))
         except BlockingIOError:
             return
         except OSError as error:
@@ -323,15 +305,12 @@ class Pump:
         """Send in place of the stop frame that is being decided: at a border by its nature."""
         self._emit(frame)
 
-    def release(self, frames: bytes) -> int:
+    def release(self, frames: bytearray) -> int:
         """Scan and send whole frames that were held, at a border. Answers how many bytes passed;
-        what comes behind them is a stop frame.
-
-        Not by way of the shared buffer, which may be in use, and not behind what is carried,
-        which came later.
-        """
-        cleared = self._scan(bytearray(frames), 0, len(frames))
-        self._emit(frames[:cleared])
+        what comes behind them is a stop frame. Not by way of the shared buffer, which may be in
+        use, and not behind what is carried, which came later."""
+        cleared = self._scan(frames, 0, len(frames))
+        self._emit(bytes(frames[:cleared]))
         return cleared
 
     def inject(self, frames: bytes) -> None:
@@ -344,9 +323,7 @@ class Pump:
             if self.pair.over or not self.sink.pending:
                 return
         self._unheard += len(frames)
-        memory = self._memory
-        bound = UNHEARD_BOUND if memory.used <= memory.ample else SPARING_READ
-        if self._unheard > bound and not self._silences:
+        if self._unheard > self._memory.unheard_bound and not self._silences:
             self._silences = True
             self._other.pause()
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.plane.pump import BREATH, SPARING_READ
+from gateway.plane.memory import SPARING_READ
+from gateway.plane.pump import BREATH
 from gateway.plane.reactor import RELIEF, PlaneSettings
 from gateway.plane.share import UNCLAIMED
 from gateway.wire.contract import DROP, Direction, EndReason, Inject
@@ -207,12 +208,12 @@ def test_large_frames_that_arrive_whole_need_no_room(plane: Plane) -> None:
 def test_one_address_leaves_room_to_others(plane: Plane) -> None:
     hostile = [plane.open(sockets=coming_from("127.0.0.1")) for _ in range(20)]
     for pair in hostile:
-        pair.client.say(LARGE[: UNCLAIMED])
+        pair.client.say(LARGE[:UNCLAIMED])
     plane.until(lambda: plane.memory.collected == 20 * UNCLAIMED)
     honest = plane.open(sockets=coming_from("127.0.0.2"))
-    honest.client.say(LARGE[: UNCLAIMED])
+    honest.client.say(LARGE[:UNCLAIMED])
     plane.until(lambda: plane.memory.collected == 21 * UNCLAIMED)
-    honest.client.say(LARGE[UNCLAIMED :])
+    honest.client.say(LARGE[UNCLAIMED:])
     plane.until(lambda: honest.session.decided)
     assert plane.memory.collecting.waiting == 18
 

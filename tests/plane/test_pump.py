@@ -8,7 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from gateway.plane.pump import DECISIONS_AT_ONCE, SMALLEST_READ, UNHEARD_BOUND
+from gateway.plane.memory import SMALLEST_READ, UNHEARD_BOUND
+from gateway.plane.pump import DECISIONS_AT_ONCE
 from gateway.wire.contract import DROP, Direction, EndReason, Inject, Peer
 
 from .harness import BUFFER, KIB, Opened, Plane, Reception, Transmission, both, tcp_sockets
