@@ -39,10 +39,6 @@ BREATH = 0.05
 """Seconds that a pump does not read while the plane's memory is full: a few round trips, in which
 the peers that caused it may take what is pending."""
 
-DECISIONS_AT_ONCE = 64
-"""Stop frames of one chunk that are decided in a row. One costs 10 to 20 µs, so this is about a
-turn; a chunk may hold 25,000."""
-
 
 class Pump:
     """Moves one direction of a pair. Plain calls, no waiting."""
@@ -178,7 +174,7 @@ class Pump:
 
     def _move(self, at: int, end: int, now: float) -> None:
         """Scan and send `buffer[at:end]`, and do at the first border what waits for it."""
-        memory, decisions = self._memory, 0
+        memory = self._memory
         if self._at_border is not None:
             at = self._to_border(at, end)
         while at < end and not self.pair.over:
@@ -193,10 +189,6 @@ class Pump:
                 self._keep(memory.view[cleared:end])
                 return
             at = self._stop_frame(cleared, end, now)
-            decisions += 1
-            if decisions == DECISIONS_AT_ONCE and not self.pair.over:
-                self.pause()
-                self.pair.soon(self.unpause)
 
     def _stopped(self, at: int, end: int, now: float) -> None:
         """The scan of the usual way halted at a stop frame."""
@@ -214,7 +206,12 @@ class Pump:
             return end
         behind = at + length
         holder = self.pair.decide(self.direction, bytes(memory.view[at:behind]), now)
-        return behind if holder is None else self._hold_on(holder, behind, end, now)
+        if holder is not None:
+            behind = self._hold_on(holder, behind, end, now)
+        if behind < end and not self.pair.over and self.pair.decided_enough():
+            self.pause()
+            self.pair.soon(self.unpause)
+        return behind
 
     def _hold_on(self, account: Account, at: int, end: int, now: float) -> int:
         """Behind a frame that waits there are often more of its producer."""

@@ -43,10 +43,6 @@ EVENTS_AT_ONCE = 256
 """Events taken from the kernel by one call: enough to make it cheap, few enough to be fresh."""
 
 
-DEADLINES_AT_ONCE = 16
-"""Deadlines kept in a row before the rest of the process has a chance: each may be a chunk that was
-carried, which costs up to a turn."""
-
 RELIEF = 2.0
 """Seconds that memory may be full all the time: those who should take what is kept do not, and
 nobody is read. Longer than a lane lingers, and a short break for all others."""
@@ -126,6 +122,7 @@ class Reactor:
         self.holding: dict[Account, Pair] = {}  # in which pair an account has frames that wait
         self._parted: list[Pair] = []  # over, and to be taken apart
         self.turns = self.resets = 0
+        self.decisions = 0  # in a row, in this turn or by this deadline
         self.clock = clock
         self._epoll = select.epoll()
         self._lanes: dict[int, Lane] = {}
@@ -223,6 +220,7 @@ class Reactor:
     def turn(self) -> None:
         """Handle what the lanes have, for a bounded time. Flat: once for each wake-up."""
         self.turns += 1
+        self.decisions = 0
         clock, poll, lanes = self.clock, self._epoll.poll, self._lanes
         until = clock() + self.settings.turn
         events = self._rest or poll(0, EVENTS_AT_ONCE)
@@ -313,7 +311,17 @@ class Reactor:
                 await trio.sleep_forever() if head is None else await trio.sleep(
                     max(0.0, head - self.clock())
                 )
-            self.deadlines.expire(self.clock(), DEADLINES_AT_ONCE)
+            self.keep_deadlines()
+
+    def keep_deadlines(self) -> None:
+        """Keep what is due, for as long as a turn. Each may be a chunk that was carried: those of
+        peers that ask for much at once would keep all others waiting."""
+        now = self.clock()
+        until = now + self.settings.turn
+        while (head := self.deadlines.head) is not None and head <= now <= until:
+            self.decisions = 0
+            self.deadlines.expire(now, 1)
+            now = self.clock()
 
     def _rearm(self) -> None:
         if self._timer is not None:

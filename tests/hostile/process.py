@@ -92,7 +92,7 @@ class Metrics:
 
 class Gateway:
     """A process with one listener of each kind, in front of some brokers. `wrapper`: the command
-    that starts it.
+    that starts it. `other`: parts of the configuration in place of ours.
     """
 
     def __init__(
@@ -101,6 +101,7 @@ class Gateway:
         directory: Path,
         deadlines: dict[str, str],
         wrapper: Sequence[str] = (),
+        other: dict[str, Any] | None = None,
     ) -> None:
         names = (*LISTENERS, "serving")
         *ports, admin = free_ports(len(names) + 1)
@@ -110,7 +111,7 @@ class Gateway:
         file = directory / "gateway.yaml"
         secret = directory / "secret"
         secret.write_bytes(secrets.token_bytes(32))
-        settings = self._settings(brokers, admin, secret, deadlines)
+        settings = self._settings(brokers, admin, secret, deadlines) | (other or {})
         file.write_text(yaml.safe_dump(settings))
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

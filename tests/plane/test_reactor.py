@@ -194,6 +194,19 @@ def test_turns_are_counted(plane: Plane) -> None:
     assert plane.reactor.turns == 2
 
 
+def test_deadlines_are_kept_for_as_long_as_a_turn(plane: Plane) -> None:
+    """Then the lanes have their turn: what is done later may be as much as what is done at once."""
+    kept: list[int] = []
+    for number in range(20):
+        plane.reactor.deadlines.add(plane.clock.now, lambda _now, n=number: kept.append(n))  # type: ignore[misc]
+    plane.clock.step = plane.settings.turn / 4
+    plane.reactor.keep_deadlines()
+    assert 0 < len(kept) < 8
+    for _ in range(20):
+        plane.reactor.keep_deadlines()
+    assert kept == list(range(20))
+
+
 # -- memory ----------------------------------------------------------------------------------
 
 
