@@ -83,6 +83,12 @@ class Hostile:
         while not self._stopped.wait(0.2):
             sock.send(b"x")
 
+    def has_said_all(self) -> bool:
+        """Whether nobody takes more of it."""
+        before = self.said
+        time.sleep(0.5)
+        return 0 < before == self.said
+
     def stop(self) -> None:
         """Be gone."""
         self._stopped.set()
@@ -95,7 +101,7 @@ def besieged(gateway: Gateway, number: int, frame: bytes) -> Iterator[Hostile]:
     """So many hostile clients are at it, and have said as much as they can."""
     hostile = Hostile(gateway.ports["passing"], number, frame)
     try:
-        until(lambda: hostile.said > min(number, 7) * len(frame) * 0.9)
+        until(hostile.has_said_all)
         yield hostile
     finally:
         hostile.stop()
