@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gateway.plane.memory import Memory
 
 LEAST = 64 * 1024
-"""Bytes that each account may have waiting, however much others have."""
+"""Bytes that each account may have waiting though others have all of `held_bound`."""
 
 
 class _Entry(NamedTuple):
@@ -98,9 +98,14 @@ class HeldFrames:
             self._grow(account, queue, len(entry.data))
 
     def _is_full(self, queue: _Queue, more: int) -> bool:
-        if not queue.frames:
-            return False  # one frame of any size is let wait
-        return queue.size + more > max(LEAST, self._memory.held_bound - self._memory.held)
+        """One frame of any size may wait, and a little of each account; of thousands of accounts
+        that would be too much."""
+        memory = self._memory
+        if memory.held and memory.held + more > memory.held_most:
+            return True
+        return bool(queue.frames) and queue.size + more > max(
+            LEAST, memory.held_bound - memory.held
+        )
 
     def first(self, account: Account) -> bytearray | None:
         """The frames that came first, if the account may pass one now. Not to be changed, nor used

@@ -27,8 +27,8 @@ class Memory:
     on until it falls: what is kept was already received, so it can only shrink.
     Above `ample` each read is a small one: peers that do not read fill the first half, and would
     stop everybody else too if the other half did not go far.
-    `held`: those that wait for allowance, `held_bound` what they may be: a tenant above its limit
-    stops nobody else.
+    `held`: those that wait for allowance, `held_bound` what they may be, with a little for each
+    account beyond it up to `held_most`: a tenant above its limit stops nobody else.
     `full_since`: when a pump first found it so, and none found it otherwise since.
 
     Not in `used`, so that they stop nobody: `collected`, the bytes of stop frames that are not all
@@ -52,6 +52,7 @@ class Memory:
         "full_since",
         "held",
         "held_bound",
+        "held_most",
         "opening",
         "size",
         "unclaimed",
@@ -73,6 +74,7 @@ class Memory:
         self.bound = bound
         self.ample = self._half = bound // 2
         self.held_bound = bound // 4 if held_bound is None else held_bound
+        self.held_most = max(self.held_bound, bound * 3 // 4)
         self.collecting = Share(bound // 4 if collected_bound is None else collected_bound)
         self.opening = Share(bound // 8 if opening_bound is None else opening_bound)
         self.used = self.held = self.collected = self.unclaimed = 0

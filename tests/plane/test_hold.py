@@ -162,6 +162,18 @@ def test_when_all_have_too_much_waiting_each_has_little(
     assert held.is_spent(account)
 
 
+def test_thousands_of_accounts_do_not_have_a_little_each(memory: Memory) -> None:
+    """A client may open so many producers; what waits of them must not stop everybody."""
+    held = HeldFrames(memory)
+    accounts = [producing() for _ in range(1000)]
+    for account in accounts:
+        held.put(account, b"a" * LEAST, 0.0)
+    assert memory.held <= memory.held_most < memory.bound
+    assert held.is_spent(accounts[-1])  # its next grant has the client send it again
+    held.clear()
+    assert memory.used == 0
+
+
 def test_two_queues_have_a_third_each(held: HeldFrames, memory: Memory) -> None:
     accounts = [producing(), producing()]
     for _ in range(2 * BOUND // 1024):
