@@ -52,4 +52,4 @@ def test_the_parts_and_room_for_deciding_are_no_more_than_the_whole(buffered: st
 def test_the_parts_may_be_chosen() -> None:
     found = settings(collected="10MiB", handshakes="1MiB", held="2MiB", collected_frame="1MiB")
     assert (found.collected, found.opening, found.held) == (10 * MIB, MIB, 2 * MIB)
-    assert found.memory == (256 - 10 - 1 - 2) * MIB
+    assert found.memory == (256 - 10 - 1 - 5) * MIB  # a frame and four commands are decided
