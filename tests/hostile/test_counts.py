@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -72,6 +71,6 @@ def test_an_honest_client_goes_on(limiting: Gateway) -> None:
     ):
         client.produce()
         for number_ in range(200):
-            batch = {"num_messages": 50} if number_ % 2 else {}
-            client.say(send(1, number_, **batch))
+            several = send(1, number_, num_messages=50)
+            client.say(several if number_ % 2 else send(1, number_))
             assert client.hear().type == BaseCommand.SEND_RECEIPT

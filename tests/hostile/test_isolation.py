@@ -40,8 +40,9 @@ def bounded(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """A gateway with little memory, and little patience for frames. Its kernel keeps little too, so
     that clients which do not read are soon the gateway's affair."""
     deadlines = {"idle": "1h", "frame": "3s", "handshake": "1m"}
-    other = {"limits": {"buffered": "32MiB"}, "data_plane": {"socket_buffer": "64KiB"}}
-    gateway = Gateway([broker], tmp_path_factory.mktemp("bounded"), deadlines, more=other)
+    limits = {"buffered": "32MiB", "collected_frame": "6MiB"}
+    more = {"limits": limits, "data_plane": {"socket_buffer": "64KiB"}}
+    gateway = Gateway([broker], tmp_path_factory.mktemp("bounded"), deadlines, more=more)
     yield gateway
     gateway.serves()
     gateway.stop()
