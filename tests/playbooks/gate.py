@@ -47,6 +47,7 @@ class FakeGate:
     def __init__(self) -> None:
         self.own: Credential | Denial = OWN
         self.names = {BROKER_1: NAME_1, BROKER_2: NAME_2}
+        self.forbids = False  # whatever it is asked
         self.paced: set[Action] = set()
         self.delay: float | Again | Denial = 0.0  # for what is paced
         self.again: list[Again | None] = []  # what was said before to those that are counted
@@ -82,7 +83,7 @@ class FakeGate:
 
     def admit(self, ask: Ask) -> Account | Denial:
         self.asked.append(ask)
-        if ask.name.endswith("forbidden"):
+        if self.forbids or ask.name.endswith("forbidden"):
             return FORBIDDEN
         account = Account(ask.name, ask.action)
         if ask.action is not Action.LOOKUP:

@@ -7,6 +7,7 @@ import pytest
 from gateway.errors import PeerError
 from gateway.wire.contract import Action, Direction, Drop, Forward, Hold, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
+from gateway.wire.pulsar.commands import IN_USE
 from gateway.wire.pulsar.ids import State
 
 from .frames import (
@@ -25,6 +26,8 @@ from .frames import (
 )
 from .gate import FORBIDDEN
 from .script import FEW, Play
+
+OTHER = "persistent://public/default/other"
 
 
 @pytest.fixture
@@ -64,7 +67,8 @@ def test_a_refused_re_creation_ends_the_incarnation_before(play: Play) -> None:
     over = opened(play).over
     answer = error(2, ServerError.AuthorizationError, FORBIDDEN.text)
     refused = Inject(Direction.TO_CLIENT, answer)
-    play.client(producer(1, request=2, topic="forbidden")).gives(over, Drop(), refused)
+    play.gate.forbids = True
+    play.client(producer(1, request=2)).gives(over, Drop(), refused)
     play.client(send(1)).drops()
 
 
@@ -319,7 +323,35 @@ def test_a_producer_given_up_before_its_answer_may_never_get_one(play: Play) -> 
     play.client(producer(1, request=1)).forwards()
     play.client(close_producer(1, request=2)).forwards()
     play.broker(success(2)).gives(Forward(), play.over)
-    assert play.session.incarnations.handles._awaited == {}
+    assert play.gate.live == []
+
+
+def test_a_producer_given_up_before_its_answer_may_be_opened_after_all(play: Play) -> None:
+    """4.2.4 answers a close in one write with PRODUCER first, and then opens the producer."""
+    play.client(producer(1, request=1)).forwards()
+    play.client(close_producer(1, request=2)).forwards()
+    play.broker(success(2)).gives(Forward(), play.over)
+    play.broker(producer_success(1)).forwards()
+    assert state(play) is State.ABANDONED
+    refused = error(3, ServerError.ServiceNotReady, IN_USE.text)
+    play.client(producer(1, request=3, topic=OTHER)).refuses(refused)
+    play.client(producer(1, request=4)).happens()
+    play.broker(producer_success(4)).forwards()
+    play.client(send(1)).passes()
+
+
+def test_an_id_is_of_one_topic_as_long_as_it_is_in_use(play: Play) -> None:
+    """The broker would say yes, and go on with the producer that it has: what is sent to one topic
+    would count for another one."""
+    opened(play)
+    account = play.account
+    refused = error(2, ServerError.ServiceNotReady, IN_USE.text)
+    play.client(producer(1, request=2, topic=OTHER)).refuses(refused)
+    play.client(send(1)).passes()
+    assert (play.account, play.account.messages) == (account, 1)
+    play.client(close_producer(1, request=3)).forwards()
+    play.broker(success(3)).gives(Forward(), play.over)
+    play.client(producer(1, request=4, topic=OTHER)).forwards()
 
 
 def test_a_queued_producer_given_up_does_not_open(play: Play) -> None:

@@ -142,7 +142,7 @@ PRODUCER_STATES: dict[str, Said] = {
     "reopening": many(by_client(producer(1, request=1)), OPEN_PRODUCER),
     "queued": many(OPEN_PRODUCER, by_broker(queued(OPENING))),
     "open": many(OPEN_PRODUCER, PRODUCER_READY),
-    "closing": many(OPEN_PRODUCER, CLOSE_PRODUCER),
+    "closing": many(OPEN_PRODUCER, PRODUCER_READY, CLOSE_PRODUCER),
     "closed": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), by_broker(close_producer(1))),
     "abandoned": many(by_client(producer(1, request=1)), OPEN_PRODUCER, by_broker(error(OPENING))),
     "resetting": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), reset),
@@ -168,6 +168,7 @@ PRODUCER_EVENTS: dict[str, Said] = {
 }
 
 SUBSCRIBE = by_client(subscribe(1, request=OPENING))
+SUBSCRIBED = by_broker(success(OPENING))
 UNSUBSCRIBE = by_client(unsubscribe(1, request=LEAVING))
 CLOSE_CONSUMER = by_client(close_consumer(1, request=CLOSING))
 
@@ -175,18 +176,18 @@ CONSUMER_STATES: dict[str, Said] = {
     "none": many(),
     "opening": SUBSCRIBE,
     "reopening": many(by_client(subscribe(1, request=1)), SUBSCRIBE),
-    "open": many(SUBSCRIBE, by_broker(success(OPENING))),
-    "unsubscribing": many(SUBSCRIBE, UNSUBSCRIBE),
-    "closing": many(SUBSCRIBE, UNSUBSCRIBE, CLOSE_CONSUMER),
+    "open": many(SUBSCRIBE, SUBSCRIBED),
+    "unsubscribing": many(SUBSCRIBE, SUBSCRIBED, UNSUBSCRIBE),
+    "closing": many(SUBSCRIBE, SUBSCRIBED, UNSUBSCRIBE, CLOSE_CONSUMER),
     "abandoned": many(by_client(subscribe(1, request=1)), SUBSCRIBE, by_broker(error(OPENING))),
-    "moving": many(SUBSCRIBE, by_broker(success(OPENING)), leave),
+    "moving": many(SUBSCRIBE, SUBSCRIBED, leave),
 }
 
 CONSUMER_EVENTS: dict[str, Said] = {
     "client: SUBSCRIBE": by_client(subscribe(1, request=99)),
     "client: UNSUBSCRIBE": UNSUBSCRIBE,
     "client: CLOSE_CONSUMER": CLOSE_CONSUMER,
-    "broker: SUCCESS to SUBSCRIBE": by_broker(success(OPENING)),
+    "broker: SUCCESS to SUBSCRIBE": SUBSCRIBED,
     "broker: ERROR to SUBSCRIBE": by_broker(error(OPENING)),
     "broker: SUCCESS to UNSUBSCRIBE": by_broker(success(LEAVING)),
     "broker: ERROR to UNSUBSCRIBE": by_broker(error(LEAVING)),
