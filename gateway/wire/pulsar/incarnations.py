@@ -481,9 +481,14 @@ class Incarnations:
         """The broker's answer to a close of ours: the client is told, unless all is over."""
         leaving = self._leaving
         handle = None if leaving is None else leaving.answered(request_id)
-        if leaving is None or handle is None or handle.state is not State.MOVING:
+        if leaving is None or handle is None:
             return DROP
-        if self.handles.table(handle.action).get(handle.id) is not handle:
+        now = self.handles.table(handle.action).get(handle.id)
+        if now is not handle:
+            if now is not None and now.state is State.REOPENING:
+                now.state = State.OPENING  # the one before is closed: the next close is of this one
+            return DROP
+        if handle.state is not State.MOVING:
             return DROP
         told = Inject(Direction.TO_CLIENT, leaving.told(handle))
         return (Drop(), told, *self._ended(handle))

@@ -52,6 +52,7 @@ func consume(ctx context.Context, client pulsar.Client, asked options) (any, err
 		SubscriptionName:            asked.subscription,
 		Type:                        kind,
 		SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest,
+		EnableZeroQueueConsumer:     asked.noQueue,
 	})
 	if err != nil {
 		return nil, err
@@ -85,6 +86,7 @@ func receiveAll(ctx context.Context, consumer pulsar.Consumer, asked options, re
 			report.Errors = noted(report.Errors, err)
 			return
 		}
+		time.Sleep(asked.work)
 		if !isComplete && asked.count > 0 && report.Received.size() >= asked.count {
 			isComplete = true
 			time.AfterFunc(asked.quiet, finish)
