@@ -9,7 +9,7 @@ from enum import Enum, auto
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.frames import Kind
 from tests.playbooks import frames
-from tests.playbooks.frames import read
+from tests.playbooks.frames import Fields, read
 
 from .broker import SHARED_TYPE, SUBSCRIPTION, send
 from .links import Direct
@@ -237,7 +237,7 @@ class Client:
 
 
 def _subscribe(consumer: Consumer) -> bytes:
-    fields = {"topic": consumer.topic, "subscription": SUBSCRIPTION, "subType": SHARED_TYPE}
+    fields: Fields = {"topic": consumer.topic, "subscription": SUBSCRIPTION, "subType": SHARED_TYPE}
     return frames.frame(
         Kind.SUBSCRIBE, consumer_id=consumer.id, request_id=consumer.request, **fields
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Callable
 
 from tests.model.broker import Closed, Connection, Connections, Topic
 from tests.model.links import Direct
@@ -15,15 +16,23 @@ ENOUGH = 1000
 
 
 class Modelled:
-    """One run of a script. `opens_after_close`: see `Connection`."""
+    """One run of a script. `opens_after_close`: see `Connection`. `between`: what lies between
+    client and broker.
+    """
 
-    def __init__(self, script: Script, *, opens_after_close: bool) -> None:
+    def __init__(
+        self,
+        script: Script,
+        *,
+        opens_after_close: bool,
+        between: Callable[[], Direct] = Direct,
+    ) -> None:
         self._script = script
         self._topics = {name: Topic(name) for name in (TOPIC, TOPIC + "b")}
         self._places: Places = {}
         self._connections = {
             name: Connection(
-                Direct(),
+                between(),
                 self._topics,
                 Counter(),
                 Connections(),
@@ -40,13 +49,18 @@ class Modelled:
     def _play(self, step: Step) -> dict[str, Said]:
         if step.connection and step.connection not in self._over:
             connection = self._connections[step.connection]
-            frames = [frame_of(words, TOPIC, self._places) for words in step.words]
-            connection.link.to_broker.extend(frames)
+            for words in step.words:
+                connection.link.client_says(frame_of(words, TOPIC, self._places))
+            self._move(connection)
             self._read(step.connection, connection)
         elif not step.connection:
             self._administer(step.words[0])
         self._settle()
         return {name: self._heard(name) for name in self._script.connections}
+
+    def _move(self, connection: Connection) -> None:
+        while connection.link.moves:
+            connection.link.moves[0]()
 
     def _read(self, name: str, connection: Connection) -> None:
         try:
@@ -78,14 +92,26 @@ class Modelled:
 
     def _settle(self) -> None:
         """All that the broker does by itself, until it has nothing more to do."""
-        for connection in self._connections.values():
-            while connection.openings:
-                connection.openings[0]()
-            for id in tuple(connection.producers):
-                connection.acknowledge(id, ENOUGH)
-            for id in tuple(connection.consumers):
-                while connection.dispatch(id):
-                    pass
+        for _ in range(ENOUGH):
+            moved = [self._act(name, it) for name, it in self._connections.items()]
+            if not any(moved):
+                return
+        raise AssertionError("it never settles")
+
+    def _act(self, name: str, connection: Connection) -> bool:
+        """What one connection's broker does next; whether there was anything."""
+        self._move(connection)
+        if connection.link.to_broker and name not in self._over:
+            self._read(name, connection)
+            return True
+        if connection.openings:
+            connection.openings[0]()
+            return True
+        writing = [id for id, it in connection.producers.items() if it.writing]
+        for id in writing:
+            connection.acknowledge(id, ENOUGH)
+        dispatched = [connection.dispatch(id) for id in tuple(connection.consumers)]
+        return bool(writing) or any(dispatched)
 
     def _heard(self, name: str) -> Said:
         frames: deque[bytes] = self._connections[name].link.to_client

@@ -6,7 +6,8 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from urllib.parse import urlsplit
 
@@ -19,6 +20,9 @@ from .words import Places, frame_of, words_of
 
 PATIENCE = 8.0
 """Seconds for an answer that the record has."""
+
+UNDECIDED = 0.5
+"""Seconds for the longer one of two answers that may come."""
 
 SILENCE = 0.15
 """Seconds without a frame after which no more is expected, beyond what a PING tells: what a broker
@@ -37,7 +41,7 @@ class Listening:
         self.heard = threading.Condition()
         self.last = time.monotonic()
         self._pongs = self._found = 0
-        self._connected = False
+        self._connected = self.over = False
         threading.Thread(target=self._listen, daemon=True).start()
         self.say(frames.connect(auth_method_name="none", feature_flags={}))
         self.wait(lambda: self._connected, PATIENCE)
@@ -50,13 +54,17 @@ class Listening:
         """Returns when the broker has read all that was said before, or is gone."""
         before = self._pongs
         self.say(frames.frame(Kind.PING))
-        self.wait(lambda: self._pongs > before or self.said[-1:] == ["CLOSED"], PATIENCE)
+        self.wait(lambda: self._pongs > before or self.over, PATIENCE)
 
     def look_up(self, *topics: str) -> None:
         """Returns when the broker owns these topics: before that it opens nothing."""
         for number, topic in enumerate(topics, 1000):
             self.say(frames.lookup(number, topic))
         self.wait(lambda: self._found == len(topics), PATIENCE)
+
+    def expect(self, frames: int, seconds: float) -> None:
+        """Returns when so many frames have come, or nothing more will."""
+        self.wait(lambda: len(self.said) >= frames or self.over, seconds)
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
         with self.heard:
@@ -73,6 +81,7 @@ class Listening:
             while len(size := stream.read(4)) == 4:
                 self._hear(size + stream.read(int.from_bytes(size)))
         with self.heard:
+            self.over = True
             self.said.append("CLOSED")
             self.heard.notify_all()
 
@@ -87,6 +96,17 @@ class Listening:
                 self.said.append(words)
                 self.last = time.monotonic()
             self.heard.notify_all()
+
+
+AT_ONCE = 6
+"""Scripts that are played at a time: each has topics and connections of its own, and mostly
+waits."""
+
+
+def play_all(url: str, admin: Admin, scripts: Iterable[Script]) -> list[list[dict[str, Said]]]:
+    """What was heard in each of these scripts."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda script: Played(url, admin, script).run(), scripts))
 
 
 class Played:
@@ -116,13 +136,9 @@ class Played:
             speaker.ping()
         else:
             administer(self._admin, step.words[0], self._topic)
-        until = time.monotonic() + PATIENCE
         for name, connection in self._open.items():
-            wanted = step.expected(name).length
-            connection.wait(
-                lambda c=connection, n=wanted: len(c.said) >= n,  # type: ignore[misc]
-                until - time.monotonic(),
-            )
+            connection.expect(step.expected(name).shortest, PATIENCE)
+            connection.expect(step.expected(name).longest, UNDECIDED)
         return {name: self._take(connection) for name, connection in self._open.items()}
 
     def _take(self, connection: Listening) -> Said:
@@ -132,8 +148,6 @@ class Played:
             time.sleep(SILENCE / 5)
         with connection.heard:
             said, connection.said = connection.said, []
-        if "CLOSED" in said:
-            connection.say(b"")
         return said
 
 

@@ -37,9 +37,13 @@ class Expected:
     in_order: bool = True
 
     @property
-    def length(self) -> int:
+    def shortest(self) -> int:
         """How many frames come, at the least."""
         return min(len(answer) for answer in self.answers)
+
+    @property
+    def longest(self) -> int:
+        return max(len(answer) for answer in self.answers)
 
     def allows(self, said: Said) -> bool:
         if self.in_order:

@@ -18,6 +18,7 @@ from gateway.wire.contract import (
     Replace,
 )
 from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.trickle import LARGEST_BATCH, MOST_PERMITS, Trickle, flow
 
 from .frames import close_consumer, error, frame, subscribe, success, unsubscribe
@@ -297,12 +298,22 @@ def test_permits_die_when_the_consumer_was_closed_before_it_is_subscribed_again(
 
 
 def test_a_refused_second_subscribe_leaves_no_way_around_the_limit(play: Play) -> None:
-    """Two SUBSCRIBEs in a row: the broker refuses the second one, and opens the first one."""
-    play = opening()
+    """The broker may have the consumer open, of which the client was told that it is not."""
     play.client(subscribe(1, request=2)).happens()
     play.broker(error(2)).happens()
-    play.broker(success(1)).forwards()
+    assert play.state(Action.CONSUME) is State.ABANDONED
     asks(play, 1000).drops()
+
+
+def test_a_second_subscribe_that_is_refused_leaves_the_first_one() -> None:
+    """Two in a row: the broker refuses the second one, and opens the consumer by the first one."""
+    play = opening()
+    account = play.account
+    play.client(subscribe(1, request=2)).forwards()
+    play.broker(error(2)).forwards()
+    play.broker(success(1)).forwards()
+    asks(play, 1000).happens()
+    assert (play.state(Action.CONSUME), play.gate.live) == (State.OPEN, [account])
 
 
 # ----------------------------------------------------------------------------------------------

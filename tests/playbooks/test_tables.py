@@ -17,6 +17,7 @@ from gateway.wire.pulsar.context import Bounds, Mode
 from gateway.wire.pulsar.events import EVENTS
 from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
 from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.incarnations import UNANSWERED
 from gateway.wire.pulsar.session import FRAME_PADDING, HANDLERS
 from gateway.wire.pulsar.tables import COUNTED, LIMITS, STOPS
 
@@ -132,6 +133,7 @@ def reset(play: Play) -> str:
     return "nothing" if step.effects is None else step.words or "wait"
 
 
+OPENED_BEFORE = many(by_client(producer(1, request=1)), by_broker(producer_success(1)))
 OPEN_PRODUCER = by_client(producer(1, request=OPENING))
 CLOSE_PRODUCER = by_client(close_producer(1, request=CLOSING))
 PRODUCER_READY = by_broker(producer_success(OPENING))
@@ -139,12 +141,12 @@ PRODUCER_READY = by_broker(producer_success(OPENING))
 PRODUCER_STATES: dict[str, Said] = {
     "none": many(),
     "opening": OPEN_PRODUCER,
-    "reopening": many(by_client(producer(1, request=1)), OPEN_PRODUCER),
+    "reopening": many(OPENED_BEFORE, OPEN_PRODUCER),
     "queued": many(OPEN_PRODUCER, by_broker(queued(OPENING))),
     "open": many(OPEN_PRODUCER, PRODUCER_READY),
     "closing": many(OPEN_PRODUCER, PRODUCER_READY, CLOSE_PRODUCER),
     "closed": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), by_broker(close_producer(1))),
-    "abandoned": many(by_client(producer(1, request=1)), OPEN_PRODUCER, by_broker(error(OPENING))),
+    "abandoned": many(OPENED_BEFORE, OPEN_PRODUCER, by_broker(error(OPENING))),
     "resetting": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), reset),
     "leaving": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), leave),
     "moving": many(OPEN_PRODUCER, PRODUCER_READY, leave),
@@ -167,6 +169,7 @@ PRODUCER_EVENTS: dict[str, Said] = {
     "gateway: reset": reset,
 }
 
+SUBSCRIBED_BEFORE = many(by_client(subscribe(1, request=1)), by_broker(success(1)))
 SUBSCRIBE = by_client(subscribe(1, request=OPENING))
 SUBSCRIBED = by_broker(success(OPENING))
 UNSUBSCRIBE = by_client(unsubscribe(1, request=LEAVING))
@@ -175,11 +178,11 @@ CLOSE_CONSUMER = by_client(close_consumer(1, request=CLOSING))
 CONSUMER_STATES: dict[str, Said] = {
     "none": many(),
     "opening": SUBSCRIBE,
-    "reopening": many(by_client(subscribe(1, request=1)), SUBSCRIBE),
+    "reopening": many(SUBSCRIBED_BEFORE, SUBSCRIBE),
     "open": many(SUBSCRIBE, SUBSCRIBED),
     "unsubscribing": many(SUBSCRIBE, SUBSCRIBED, UNSUBSCRIBE),
     "closing": many(SUBSCRIBE, SUBSCRIBED, UNSUBSCRIBE, CLOSE_CONSUMER),
-    "abandoned": many(by_client(subscribe(1, request=1)), SUBSCRIBE, by_broker(error(OPENING))),
+    "abandoned": many(SUBSCRIBED_BEFORE, SUBSCRIBE, by_broker(error(OPENING))),
     "moving": many(SUBSCRIBE, SUBSCRIBED, leave),
 }
 
@@ -296,7 +299,7 @@ def test_the_broker_is_told_what_the_page_says() -> None:
 def test_the_page_has_the_bounds_as_they_are() -> None:
     defaults = " ".join(row[1] for row in table("Bounds"))
     bounds = Bounds()
-    for number in (bounds.handles, bounds.lookups, bounds.rounds, HOPS):
+    for number in (UNANSWERED, bounds.handles, bounds.lookups, bounds.rounds, HOPS):
         assert f"{number:,}" in defaults
     for size in (bounds.collected, bounds.lookup_bytes):
         assert f"{size >> 20} MiB" in defaults

@@ -16,8 +16,9 @@ from tests.clients.builders import go_client
 from tests.clients.programs import Program
 
 from .brokers.jars import Say
+from .brokers.standalone import Standalone
 from .clients import Client, fresh_topic, send_all, wait_until
-from .fixtures import Reach, Route, Standalone, or_skip
+from .fixtures import Reach, Route, or_skip
 from .gateways import Plan
 
 pytestmark = pytest.mark.long

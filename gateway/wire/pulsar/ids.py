@@ -142,10 +142,10 @@ class Handles:
         self._awaited[request_id] = Awaited(handle, asked)
         handle.requests.append(request_id)
 
-    def asks(self, request_id: int) -> Asked | None:
-        """What a request whose answer is awaited wants."""
-        awaited = self._awaited.get(request_id)
-        return None if awaited is None else awaited.asked
+    def openings(self, handle: Handle) -> list[int]:
+        """The requests that may open it yet."""
+        wanted = Awaited(handle, Asked.OPEN)
+        return [it for it in handle.requests if self._awaited.get(it) == wanted]
 
     def answered(self, request_id: int) -> Awaited | None:
         """What this answer is about, if its incarnation is not over."""

@@ -51,6 +51,10 @@ from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.topics import is_brokers_own
 from gateway.wire.pulsar.trickle import Trickle, Trickles
 
+UNANSWERED = 16
+"""Of one producer or consumer without an answer: each is kept until that comes. A client asks again
+when one has taken 30 s."""
+
 
 class Incarnations:
     """All of one pair. `broker`: whose connection it is; None: of whichever a gateway chose."""
@@ -109,6 +113,8 @@ class Incarnations:
         before = self.handles.table(action).get(id)
         if before is not None and before.state is not State.CLOSED and before.about != about:
             return (Drop(), Inject(Direction.TO_CLIENT, error(request_id, IN_USE)))
+        if before is not None and before.state in _PENDING:
+            return self._ask_again(before, request_id)
         permits = self._permits_of(before)
         ended = self._ended(before)
         account = self._admitted(ask if before is None else replace(ask, again=True))
@@ -122,6 +128,14 @@ class Incarnations:
         if permits is not None and self._trickles is not None:
             self._trickles.park(permits, account)
         return (*ended, Forward())
+
+    def _ask_again(self, handle: Handle, request_id: int) -> Effects:
+        """The broker goes on with what it is opening, and refuses this request, or it is done with
+        that before this one comes."""
+        if len(handle.requests) >= UNANSWERED:
+            return (Drop(), Inject(Direction.TO_CLIENT, error(request_id, BUSY)))
+        self.handles.awaits(handle, request_id, Asked.OPEN)
+        return FORWARD
 
     def _permits_of(self, before: Handle | None) -> Trickle | None:
         """Those that a consumer has which is subscribed again while the broker has it open."""
@@ -167,7 +181,7 @@ class Incarnations:
 
     def _opened(self, handle: Handle, action: Action, state: State) -> None:
         """By the answer that suits its action, unless the client gave up meanwhile."""
-        if handle.action is not action or handle.state not in _UNANSWERED:
+        if handle.action is not action or handle.state not in _PENDING:
             return
         handle.state = state
         if state is State.OPEN and action is Action.PRODUCE:
@@ -183,6 +197,8 @@ class Incarnations:
         awaited = self.handles.answered(request_id)
         if awaited is None:
             return hidden
+        if awaited.asked is Asked.OPEN and self._is_asked_again(awaited.handle):
+            return hidden
         if awaited.handle.state is State.REOPENING:
             return (*hidden, *self._abandoned(awaited.handle))
         if awaited.asked is Asked.OPEN:
@@ -193,6 +209,13 @@ class Incarnations:
             # The broker keeps what it does not unsubscribe, and may not have opened it yet.
             awaited.handle.state = State.OPEN if awaited.handle.confirmed else State.OPENING
         return hidden
+
+    def _is_asked_again(self, handle: Handle) -> bool:
+        """Whether a no to one request changes nothing: it is open, or another request may open it.
+
+        A broker refuses to open what it is opening already.
+        """
+        return handle.state is State.OPEN or bool(self.handles.openings(handle))
 
     # -- closing, by the client --------------------------------------------------------------
 
@@ -236,7 +259,8 @@ class Incarnations:
 
     def producer_closed(self, command: BaseCommand, frame: bytes) -> Effects:
         handle = self.handles.producers.get(command.close_producer.producer_id)
-        if handle is not None and handle.state is State.OPEN and handle.unanswered:
+        is_open = handle is not None and handle.state is State.OPEN
+        if handle is not None and is_open and handle.unanswered and not handle.requests:
             return self._await_receipts(handle, self._listener.veil.shown(command, frame))
         return self._closed(handle, command, frame)
 
@@ -274,16 +298,31 @@ class Incarnations:
     def _closed(self, handle: Handle | None, command: BaseCommand, frame: bytes) -> Effects:
         """The incarnation is over, and the client is told where to go on."""
         hidden = self._listener.veil.hidden(command, frame)
-        if handle is not None and handle.state is State.REOPENING:
-            handle.state = State.OPENING  # it was the one before that is closed
-            if self._trickles is not None:
-                self._trickles.forget(handle.account)
-            return hidden
+        if handle is not None and self._opens_yet(handle):
+            return (*hidden, *self._opens_anew(handle))
         if handle is not None and handle.awaits_opening:
             return hidden
         if handle is not None and handle.state is State.CLOSED:
             return (*self._tell(handle), *hidden)
         return (*hidden, *self._ended(handle))
+
+    def _opens_yet(self, handle: Handle) -> bool:
+        """Whether the broker has closed the one before, and opens this one by a request that it
+        has not answered."""
+        if handle.state is State.REOPENING:
+            return True
+        asked = len(self.handles.openings(handle))
+        return asked > 1 if handle.state in _PENDING else handle.state is State.OPEN and asked > 0
+
+    def _opens_anew(self, handle: Handle) -> Effects:
+        handle.confirmed = False
+        if self._trickles is not None:
+            self._trickles.forget(handle.account)
+        if handle.state in _PENDING:
+            handle.state = State.OPENING
+            return ()
+        self._stop(handle, State.OPENING)
+        return (Discard(handle.account),)
 
     def migrated(self, command: BaseCommand, frame: bytes) -> Effects:
         """Its topic has gone where a gateway is, of which the client is told."""
@@ -301,12 +340,13 @@ class Incarnations:
         This may be all that answers PRODUCER or SUBSCRIBE: then our no does, or it would wait.
         """
         handle = self._migrating(command)
-        if handle is None or handle.state not in _UNANSWERED or not handle.requests:
+        if handle is None or handle.state not in _PENDING or not handle.requests:
             return DROP
-        told = Inject(Direction.TO_CLIENT, error(handle.requests[0], MIGRATED))
+        noes = (Inject(Direction.TO_CLIENT, error(it, MIGRATED)) for it in handle.requests)
+        told: Effects = (Drop(), *noes)
         # Meant for the incarnation before, if there is one: then the broker opens this one yet.
         opens = handle.requests if handle.state is State.REOPENING else ()
-        return (Drop(), told, *self._abandoned(handle, *opens))
+        return (*told, *self._abandoned(handle, *opens))
 
     # -- SENDs and their answers -------------------------------------------------------------
 
@@ -370,7 +410,7 @@ class Incarnations:
         """The broker has closed it, for the client. One that was closed while it was being opened
         may be opened after all: 4.2.4 answers the close first, and then opens it.
         """
-        opening = [it for it in handle.requests if self.handles.asks(it) is Asked.OPEN]
+        opening = self.handles.openings(handle)
         is_gone = handle.confirmed or not opening
         return self._ended(handle) if is_gone else self._abandoned(handle, *opening)
 
@@ -494,7 +534,7 @@ class Incarnations:
         return (Drop(), told, *self._ended(handle))
 
 
-_UNANSWERED = frozenset({State.OPENING, State.REOPENING, State.QUEUED})
+_PENDING = frozenset({State.OPENING, State.REOPENING, State.QUEUED})
 _GOES_ON = frozenset({State.OPEN, State.REOPENING})
 _GIVEN_UP = frozenset({State.UNSUBSCRIBING, State.CLOSING})
 _RESETTABLE = frozenset({State.OPEN, State.RESETTING})
