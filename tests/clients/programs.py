@@ -202,17 +202,17 @@ class Program:
         *,
         kind: str = "exclusive",
         no_queue: bool = False,
-        work_ms: int = 0,
+        poll_ms: int = 0,
         token: str | None = None,
     ) -> Iterator[Running]:
         """Receives `count` different messages (0: until it is told to stop), and what comes for a
         moment after that. `kind`: exclusive, shared, failover or key_shared. A new subscription
         begins with the oldest message. `no_queue`: it asks for one message at a time;
-        `work_ms`: it pauses behind each (Go alone has these two).
+        `poll_ms`: it waits so long, and then asks again (Go alone has these two).
         """
         words = ["consume", topic, subscription, str(count), "--type", kind]
         words += ["--quiet-ms", str(QUIET_MS), *["--no-queue"] * no_queue]
-        words += ["--work-ms", str(work_ms)] if work_ms else []
+        words += ["--poll-ms", str(poll_ms)] if poll_ms else []
         with self.running(url, words, log, token) as running:
             yield running
 

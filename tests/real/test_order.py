@@ -6,7 +6,6 @@ With `ROUNDS=60` they measure how often each goes wrong, and with `--direct` as 
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from tests.clients.programs import Program
 
 from .brokers.jars import Say
 from .brokers.standalone import Standalone
-from .clients import Client, fresh_topic, send_all, wait_until
+from .clients import Client, fresh_topic, wait_until
 from .fixtures import Reach, Route, or_skip
 from .gateways import Plan
 
@@ -35,9 +34,6 @@ rules:
 
 ROUNDS = int(os.environ.get("ROUNDS", "0"))
 UNLOADS = ROUNDS or 12
-MESSAGES = 20
-"""Of each unload."""
-WORK_MS = 20
 TERMINATIONS = ROUNDS or 6
 
 
@@ -54,25 +50,26 @@ def counted(pulsar: Standalone, reach: Reach, tmp_path: Path) -> Route:
     return reach(pulsar, Plan(rules=rules))
 
 
+@pytest.mark.parametrize("poll_ms", [0, 3])
 def test_a_consumer_that_asks_for_one_message_at_a_time_goes_on_through_unloads(
-    pulsar: Standalone, go: Program, counted: Route, client: Client, logs: Path
+    pulsar: Standalone, go: Program, counted: Route, client: Client, logs: Path, poll_ms: int
 ) -> None:
-    """It works on a message while its topic is unloaded, so that it asks for the next one before
-    SUCCESS, and once more behind it. Topics are unloaded until it has everything."""
+    """An application that asks again and again does so between SUBSCRIBE and SUCCESS, too."""
     topic = fresh_topic("one-at-a-time")
-    count = UNLOADS * MESSAGES
-    send_all(client.create_producer(topic), numbered_only(count))
-    settings: dict[str, Any] = {"no_queue": True, "work_ms": WORK_MS}
-    with go.consuming(counted.url, topic, "s", count, logs / "go", **settings) as running:
+    producer = client.create_producer(topic)
+    settings: dict[str, Any] = {"no_queue": True, "poll_ms": poll_ms}
+    with go.consuming(counted.url, topic, "s", UNLOADS, logs / "go", **settings) as running:
         running.await_ready()
-        for _ in range(UNLOADS):
-            time.sleep(MESSAGES * WORK_MS / 2000)
+        for number in range(UNLOADS):
             pulsar.admin.unload(topic)
-        assert running.received().received == frozenset(range(count))
+            producer.send(b"%d" % number)
+            wait_until(lambda: _is_acknowledged(pulsar, topic))
+        assert running.received().received == frozenset(range(UNLOADS))
 
 
-def numbered_only(count: int) -> list[bytes]:
-    return [b"%d" % number for number in range(count)]
+def _is_acknowledged(pulsar: Standalone, topic: str) -> bool:
+    subscription = pulsar.admin.stats(topic)["subscriptions"].get("s")
+    return subscription is not None and subscription["msgBacklog"] == 0
 
 
 def test_a_producer_hears_that_its_topic_is_terminated(

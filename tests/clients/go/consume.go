@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -72,9 +73,12 @@ func receiveAll(ctx context.Context, consumer pulsar.Consumer, asked options, re
 	defer finish()
 	isComplete := false
 	for {
-		message, err := consumer.Receive(ctx)
+		message, err := receive(ctx, consumer, asked.poll)
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			continue
 		}
 		if err == nil {
 			err = report.note(message)
@@ -86,12 +90,21 @@ func receiveAll(ctx context.Context, consumer pulsar.Consumer, asked options, re
 			report.Errors = noted(report.Errors, err)
 			return
 		}
-		time.Sleep(asked.work)
 		if !isComplete && asked.count > 0 && report.Received.size() >= asked.count {
 			isComplete = true
 			time.AfterFunc(asked.quiet, finish)
 		}
 	}
+}
+
+// receive waits for a message, for so long at the most where that is asked for.
+func receive(ctx context.Context, consumer pulsar.Consumer, poll time.Duration) (pulsar.Message, error) {
+	if poll > 0 {
+		limited, cancel := context.WithTimeout(ctx, poll)
+		defer cancel()
+		ctx = limited
+	}
+	return consumer.Receive(ctx)
 }
 
 func (report *received) note(message pulsar.Message) error {
