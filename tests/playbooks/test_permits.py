@@ -17,6 +17,8 @@ from gateway.wire.contract import (
     Inject,
     Replace,
 )
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
+from gateway.wire.pulsar.commands import IN_USE
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.trickle import LARGEST_BATCH, MOST_PERMITS, Trickle, flow
@@ -269,6 +271,16 @@ def test_no_number_of_subscribes_raises_what_the_broker_has(play: Play) -> None:
         asks(play, 1).drops()
         play.broker(success(request)).gives(Forward(), Attend())
         assert delivered(play) == []
+
+
+def test_a_refused_unsubscribe_raises_it_no_more(play: Play) -> None:
+    """The broker keeps the consumer with its permits, which nobody knows before its answer."""
+    asks(play, 1).forwards()
+    play.client(unsubscribe(1, request=2)).forwards()
+    refused = error(3, ServerError.ServiceNotReady, IN_USE.text)
+    play.client(subscribe(1, request=3)).refuses(refused)
+    play.broker(error(2)).forwards()
+    asks(play, 1).gives(Drop(), Attend())
 
 
 def test_permits_between_subscribe_and_success_wait_where_the_broker_counts_them(

@@ -43,7 +43,7 @@ from gateway.wire.pulsar.commands import (
     text,
 )
 from gateway.wire.pulsar.context import Client, Listener
-from gateway.wire.pulsar.ids import Asked, Handle, Handles, State
+from gateway.wire.pulsar.ids import About, Asked, Handle, Handles, State
 from gateway.wire.pulsar.late import LateReceipts
 from gateway.wire.pulsar.leaving import Leaving, closing, is_ours
 from gateway.wire.pulsar.refusing import is_refused, refusal
@@ -111,7 +111,7 @@ class Incarnations:
         check_request(request_id)
         action, about = ask.action, (ask.name, ask.subscription)
         before = self.handles.table(action).get(id)
-        if before is not None and before.state is not State.CLOSED and before.about != about:
+        if before is not None and _is_taken(before, about):
             return (Drop(), Inject(Direction.TO_CLIENT, error(request_id, IN_USE)))
         if before is not None and before.state in _PENDING:
             return self._ask_again(before, request_id)
@@ -532,6 +532,14 @@ class Incarnations:
             return DROP
         told = Inject(Direction.TO_CLIENT, leaving.told(handle))
         return (Drop(), told, *self._ended(handle))
+
+
+def _is_taken(before: Handle, about: About) -> bool:
+    """Whether an id cannot be opened now: for another topic, or while it is not known whether the
+    broker has the consumer still, with its permits."""
+    if before.state is State.UNSUBSCRIBING:
+        return True
+    return before.state is not State.CLOSED and before.about != about
 
 
 _PENDING = frozenset({State.OPENING, State.REOPENING, State.QUEUED})
