@@ -87,6 +87,8 @@ class Listening:
 
     def _hear(self, frame: bytes) -> None:
         kind = int(frames.read(frame).type)
+        if kind == Kind.PING:  # a broker that would refuse others for our sake asks if we live
+            self.say(frames.frame(Kind.PONG))
         with self.heard:
             self._pongs += kind == Kind.PONG
             self._found += kind == Kind.LOOKUP_RESPONSE

@@ -9,14 +9,13 @@ import pytest
 
 from tests.orders.real import play_all
 from tests.orders.script import RECORDED, Script, differences, read_scripts
-from tests.orders.through import UNDER_LIMITS
-
-from .artifacts import Artifacts
-from .brokers.jars import PULSAR_VERSION, Say, pulsar_jars
-from .brokers.standalone import Standalone
-from .fixtures import StartGateway, or_skip
-from .gateways import Plan
-from .test_order import RULES
+from tests.orders.through import SOMETIMES, UNDER_LIMITS
+from tests.real.artifacts import Artifacts
+from tests.real.brokers.jars import PULSAR_VERSION, Say, pulsar_jars
+from tests.real.brokers.standalone import Standalone
+from tests.real.fixtures import StartGateway, or_skip
+from tests.real.gateways import Plan
+from tests.real.test_order import RULES
 
 pytestmark = pytest.mark.long
 
@@ -54,7 +53,8 @@ def test_through_a_gateway_it_answers_the_same(
     started = gateway(broker, Plan(rules=rules))
     scripts = read_scripts(RECORDED / name)
     found = played(broker, started.untapped_url, scripts)
-    surprises = [text for script, text in found.items() if script not in UNDER_LIMITS]
+    named = UNDER_LIMITS | SOMETIMES
+    surprises = [text for script, text in found.items() if script not in named]
     assert not surprises, "\n".join(surprises)
 
 
