@@ -140,7 +140,7 @@ class Pair:
             blocked.unpause(now)
 
     def _due(self, token: int, now: float) -> None:
-        """It is as late as the session asked for."""
+        """It is as late as the session asked for. What waited is a frame of the client."""
         try:
             self.resume(token, b"", now)
         except PeerError as error:

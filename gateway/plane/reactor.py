@@ -37,7 +37,7 @@ from gateway.plane.linger import Lingering
 from gateway.plane.memory import Memory
 from gateway.plane.pair import Pair
 from gateway.plane.pump import Pump
-from gateway.wire.contract import Account, Denial, EndReason, Job, Peer, Session
+from gateway.wire.contract import Account, Denial, Direction, EndReason, Job, Peer, Session
 
 EVENTS_AT_ONCE = 256
 """Events taken from the kernel by one call: enough to make it cheap, few enough to be fresh."""
@@ -167,6 +167,8 @@ class Reactor:
         """Hand a job's result to the pair that asked for it; dropped if that is over."""
         try:
             pair.resume(token, result, self.clock())
+        except PeerError as error:
+            pair.violated(Direction.TO_CLIENT, error)  # a job's result is a broker's word
         except Exception as error:
             self.crash(pair, error)
 

@@ -535,7 +535,8 @@ class Session(Protocol):
 
     def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
         """Go on with the result of a job that a `Start` asked for; or now that it is later, as a
-        `Later` asked for. Raises `PeerError` as `decide` does."""
+        `Later` asked for. Raises `PeerError` as `decide` does: of a job's result a broker is at
+        fault, of what waited until now the client."""
         ...
 
     def delivered(self) -> Effects | None:

@@ -176,13 +176,18 @@ class Program:
         batch: bool = False,
         key: bool = False,
         interval_ms: int = 0,
+        each: bool = False,
+        patience: int = 0,
         token: str | None = None,
     ) -> Iterator[Running]:
         """Sends `count` messages (0: until it is told to stop), one each `interval_ms`, in batches,
-        and with one of ten keys in turn, where asked for.
+        and with one of ten keys in turn, where asked for. `each`: one at a time, until one fails;
+        `patience`: after so many seconds (Go alone has these two).
         """
         words = ["produce", topic, str(count), "--interval-ms", str(interval_ms)]
         words += ["--batch"] * batch + ["--key"] * key
+        words += ["--each"] * each
+        words += ["--patience-s", str(patience)] if patience else []
         with self.running(url, words, log, token) as running:
             yield running
 
@@ -196,14 +201,18 @@ class Program:
         log: Path,
         *,
         kind: str = "exclusive",
+        no_queue: bool = False,
+        poll_ms: int = 0,
         token: str | None = None,
     ) -> Iterator[Running]:
         """Receives `count` different messages (0: until it is told to stop), and what comes for a
         moment after that. `kind`: exclusive, shared, failover or key_shared. A new subscription
-        begins with the oldest message.
+        begins with the oldest message. `no_queue`: it asks for one message at a time;
+        `poll_ms`: it waits so long, and then asks again (Go alone has these two).
         """
         words = ["consume", topic, subscription, str(count), "--type", kind]
-        words += ["--quiet-ms", str(QUIET_MS)]
+        words += ["--quiet-ms", str(QUIET_MS), *["--no-queue"] * no_queue]
+        words += ["--poll-ms", str(poll_ms)] if poll_ms else []
         with self.running(url, words, log, token) as running:
             yield running
 

@@ -1,16 +1,19 @@
 """A broker as far as producers and consumers go: what it stores, answers, and takes amiss.
 
-It behaves as Pulsar's `ServerCnx`: a SEND of a producer that it closed itself is ignored, a SEND of
-any other producer that is not open ends the connection.
+It behaves as Pulsar's `ServerCnx` does, which `tests/orders` holds it to: the same orders of events
+are played against it and against real brokers. What opens takes a while, and until then the id is
+taken, permits are lost, and a SEND ends the connection.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
-from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.frames import Kind
 from tests.playbooks import frames
@@ -18,44 +21,99 @@ from tests.playbooks.frames import read
 
 from .links import Direct
 
+SHARED_ACCESS, EXCLUSIVE, WAIT, FENCING = range(4)
+"""Access modes of producers."""
+
+EXCLUSIVE_TYPE, SHARED_TYPE, FAILOVER_TYPE = range(3)
+"""Types of subscriptions."""
+
+SUBSCRIPTION = "s"
+"""The one of the model client."""
+
+MOST_PERMITS = 2**31
+"""From here on a broker reads a FLOW as less than nothing."""
+
+
+class Closed(Exception):  # noqa: N818 - not an error: brokers do this
+    """The broker ends the connection."""
+
 
 class Stored(NamedTuple):
-    """One message of a topic: who sent it, and its number there."""
+    """One message of a topic: who sent it, its number there, and what follows its command."""
 
     producer: str
     sequence: int
+    tail: bytes
 
 
 @dataclass
+class Subscription:
+    """`taken`: what a consumer has and has not acknowledged, by index."""
+
+    kind: int
+    acknowledged: set[int] = field(default_factory=set)
+    taken: dict[int, Consumer] = field(default_factory=dict)
+    consumers: list[Consumer] = field(default_factory=list)
+
+    def release(self, consumer: Consumer) -> None:
+        """What this consumer has somebody gets again."""
+        self.taken = {index: who for index, who in self.taken.items() if who is not consumer}
+
+
+@dataclass(eq=False)
 class Topic:
-    """`acknowledged`: of the one subscription there is, by index."""
+    """`owner`: the one that has exclusive access, for which others wait."""
 
     name: str
     log: list[Stored] = field(default_factory=list)
-    acknowledged: set[int] = field(default_factory=set)
+    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    producers: list[Producer] = field(default_factory=list)
+    owner: Producer | None = None
+    waiting: list[Producer] = field(default_factory=list)
+    terminated: bool = False
+
+    @property
+    def acknowledged(self) -> set[int]:
+        """Of the model client's subscription."""
+        found = self.subscriptions.get(SUBSCRIPTION)
+        return set() if found is None else found.acknowledged
 
 
-@dataclass
+@dataclass(eq=False)
 class Producer:
     """`opened_by`: the request; every SEND says which one it belongs to. `got`: SENDs of it.
 
-    `writing`: stored, without a receipt so far; if it is closed meanwhile they never get one.
+    `writing`: stored, without a receipt so far. `closing`: the request that closes it, which is
+    answered behind all receipts. `given_up`: closed before it was open, and open nevertheless.
     """
 
+    connection: Connection
+    id: int
     topic: Topic
     opened_by: int
+    name: str = ""
+    access: int = SHARED_ACCESS
     got: int = 0
     writing: deque[int] = field(default_factory=deque)
+    closing: int = 0
+    given_up: bool = False
+
+
+@dataclass(eq=False)
+class Consumer:
+    connection: Connection
+    id: int
+    topic: Topic
+    subscription: Subscription
+    permits: int = 0
 
 
 @dataclass
-class Consumer:
-    """`next`: what is dispatched next."""
+class Late:
+    """SENDs of a producer that the broker has closed: their answers may still come."""
 
-    topic: Topic
-    permits: int = 0
-    next: int = 0
-    sent: set[int] = field(default_factory=set)
+    id: int
+    writing: deque[int]
 
 
 class Connections(list["Connection"]):
@@ -66,19 +124,37 @@ class Connections(list["Connection"]):
     crossed = False
 
 
+Opening = Callable[[], None]
+
+
 class Connection:
-    """One connection as the broker has it."""
+    """One connection as the broker has it.
+
+    `opens_after_close`: a producer that is closed while it is opened is opened all the same, as
+    4.2.4 may do; otherwise nobody hears of it any more, as of 4.0.8.
+    """
 
     def __init__(
-        self, link: Direct, topics: dict[str, Topic], said: Counter[int], others: Connections
+        self,
+        link: Direct,
+        topics: dict[str, Topic],
+        said: Counter[int],
+        others: Connections,
+        *,
+        opens_after_close: bool = False,
     ) -> None:
         self.link = link
         self.topics = topics
         self.said = said
         self.others = others
+        self.opens_after_close = opens_after_close
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, Consumer] = {}
+        self.late: list[Late] = []
         self._closed: set[int] = set()  # producers that we closed
+        self._given_up: set[int] = set()  # producers that were closed while we open them
+        self._opening: dict[tuple[str, int], Opening] = {}
+        self._soon: deque[Callable[[], None]] = deque()  # answers that are not given at once
         self._asked: dict[tuple[str, int], int] = {}  # the latest request about each id
         self.refuse_next = False
         self.elsewhere = ""  # where the topic of the next one to be opened has migrated to
@@ -86,7 +162,7 @@ class Connection:
     # -- what comes ----------------------------------------------------------------------------
 
     def read(self) -> None:
-        """Handle the next frame."""
+        """Handle the next frame. Raises `Closed`."""
         frame = self.link.to_broker.popleft()
         command = read(frame)
         self._check_order(command)
@@ -103,9 +179,14 @@ class Connection:
                 self._flow(command.flow)
             case Kind.ACK:
                 self._ack(command.ack)
+            case Kind.SEEK:
+                self._seek(command.seek)
+            case Kind.REDELIVER_UNACKNOWLEDGED_MESSAGES:
+                self._redeliver(command.redeliverUnacknowledgedMessages)
+            case Kind.UNSUBSCRIBE:
+                self._unsubscribe(command.unsubscribe)
             case Kind.CLOSE_CONSUMER:
-                self.consumers.pop(command.close_consumer.consumer_id, None)
-                self._say(frames.success(command.close_consumer.request_id))
+                self._close_consumer(command.close_consumer)
             case other:
                 raise AssertionError(f"the model broker knows no command {other}")
 
@@ -126,10 +207,32 @@ class Connection:
     def _say(self, frame: bytes) -> None:
         self.link.broker_says(frame)
 
+    def _no(self, request: int, code: ServerError.ValueType) -> None:
+        self._say(frames.error(request, code))
+
+    # -- opening -------------------------------------------------------------------------------
+
+    @property
+    def openings(self) -> list[Opening]:
+        """What takes a while and may be done now."""
+        answers = [self._answer] if self._soon else []
+        ready = [which for which in self._opening if not self._is_closing(which)]
+        return [partial(self._open, which) for which in ready] + answers
+
+    def _is_closing(self, which: tuple[str, int]) -> bool:
+        """Whether the one before is not closed yet. A real broker says yes, and closes it."""
+        return which[0] == "producer" and which[1] in self.producers
+
+    def _open(self, which: tuple[str, int]) -> None:
+        self._opening.pop(which)()
+
+    def _answer(self) -> None:
+        self._soon.popleft()()
+
     def _refuses(self, request: int) -> bool:
         refused, self.refuse_next = self.refuse_next, False
         if refused:
-            self._say(frames.error(request))
+            self._no(request, ServerError.UnknownError)
         return refused
 
     def _is_gone(self, id: int, *, produces: bool) -> bool:
@@ -141,84 +244,264 @@ class Connection:
         return bool(url)
 
     def _producer(self, asked: Any) -> None:
+        which = ("producer", asked.producer_id)
         known = self.producers.get(asked.producer_id)
-        if known is None and self._is_gone(asked.producer_id, produces=True):
+        if which in self._opening or self._waits(asked.producer_id):
+            self._no(asked.request_id, ServerError.ServiceNotReady)
+        elif known is not None and not known.closing:  # whatever its topic is
+            if not self._refuses(asked.request_id):
+                known.opened_by, known.got, known.given_up = asked.request_id, 0, False
+                self._say(frames.producer_success(asked.request_id))
+        else:
+            self._opening[which] = lambda: self._open_producer(asked)
+
+    def _waits(self, id: int) -> bool:
+        """Whether this producer waits for exclusive access."""
+        waiting = (it for topic in self.topics.values() for it in topic.waiting)
+        return any((it.connection, it.id) == (self, id) for it in waiting)
+
+    def _open_producer(self, asked: Any) -> None:
+        id, request = asked.producer_id, asked.request_id
+        if self._is_gone(id, produces=True) or self._refuses(request):
             return
-        if self._refuses(asked.request_id):
-            return
-        assert self.others.crossed or not self._is_open_elsewhere(asked.producer_id), (
-            f"producer {asked.producer_id} is opened here before it is closed there"
+        assert self.others.crossed or not self._is_open_elsewhere(id, asked.topic), (
+            f"producer {id} is opened here before it is closed there"
         )
         topic = self.topics[asked.topic]
-        if known is None or known.topic is not topic:
-            known = self.producers[asked.producer_id] = Producer(topic, asked.request_id)
-        known.opened_by, known.got = asked.request_id, 0
-        self._say(frames.producer_success(asked.request_id))
+        opened = Producer(self, id, topic, request, asked.producer_name, asked.producer_access_mode)
+        opened.given_up = id in self._given_up
+        self._given_up.discard(id)
+        refusal = _refusal(topic, opened)
+        if refusal is not None:
+            self._no(request, refusal)
+        elif opened.access == WAIT and topic.producers:
+            topic.waiting.append(opened)
+            self._say(frames.queued(request))
+        else:
+            self._admit(opened)
 
-    def _is_open_elsewhere(self, id: int) -> bool:
-        return any(id in other.producers for other in self.others if other is not self)
+    def _admit(self, opened: Producer) -> None:
+        topic = opened.topic
+        if opened.access == FENCING:  # nobody is told
+            for other in tuple(topic.producers):
+                other.connection.forget_producer(other)
+        topic.producers.append(opened)
+        if opened.access != SHARED_ACCESS:
+            topic.owner = opened
+        self.producers[opened.id] = opened
+        self._say(frames.producer_success(opened.opened_by))
+
+    def forget_producer(self, producer: Producer) -> None:
+        """It is not open any more; who waited for its access may have it."""
+        self.producers.pop(producer.id, None)
+        topic = producer.topic
+        if producer in topic.producers:
+            topic.producers.remove(producer)
+        if topic.owner is producer:
+            topic.owner = None
+
+    def _let_in(self, topic: Topic) -> None:
+        if topic.waiting and not topic.producers:
+            waited = topic.waiting.pop(0)
+            waited.connection._admit(waited)
+
+    def _is_open_elsewhere(self, id: int, topic: str) -> bool:
+        """A client numbers its producers: the same number on the same topic is the same one."""
+        found = (other.producers.get(id) for other in self.others if other is not self)
+        return any(it is not None and it.topic.name == topic and not it.given_up for it in found)
+
+    def _subscribe(self, asked: Any) -> None:
+        which = ("consumer", asked.consumer_id)
+        if which in self._opening:
+            self._no(asked.request_id, ServerError.ServiceNotReady)
+        elif asked.consumer_id in self.consumers:  # it goes on, with all its permits
+            if not self._refuses(asked.request_id):
+                self._say(frames.success(asked.request_id))
+        else:
+            self._opening[which] = lambda: self._open_consumer(asked)
+
+    def _open_consumer(self, asked: Any) -> None:
+        id, request = asked.consumer_id, asked.request_id
+        if self._is_gone(id, produces=False) or self._refuses(request):
+            return
+        topic = self.topics[asked.topic]
+        subscription = topic.subscriptions.get(asked.subscription)
+        if subscription is None:
+            subscription = topic.subscriptions[asked.subscription] = Subscription(asked.subType)
+        if subscription.kind == EXCLUSIVE_TYPE and subscription.consumers:
+            self._no(request, ServerError.ConsumerBusy)
+            return
+        subscription.kind = asked.subType
+        consumer = Consumer(self, id, topic, subscription)
+        subscription.consumers.append(consumer)
+        self.consumers[id] = consumer
+        self._say(frames.success(request))
+
+    # -- producers -----------------------------------------------------------------------------
 
     def _send(self, sent: Any, frame: bytes) -> None:
         producer = self.producers.get(sent.producer_id)
-        name, request, sequence = payload_of(frame)
-        if producer is None:
-            assert sent.producer_id in self._closed, (
-                f"the broker cuts the connection: SEND {name} {sequence}, and it is not open"
-            )
+        name, request, sequence, tail = payload_of(frame, sent.sequence_id)
+        if producer is None or producer.closing:
+            if sent.producer_id not in self._closed:
+                raise Closed(f"SEND {name} {sequence}, and its producer is not open")
             return
-        assert producer.opened_by == request, (
+        assert request in (0, producer.opened_by), (
             f"SEND {name} {sequence} was meant for the incarnation before, {request}"
         )
         producer.got += 1
-        producer.topic.log.append(Stored(name, sequence))
+        producer.topic.log.append(Stored(name, sequence, tail))
         producer.writing.append(sequence)
 
     def _close_producer(self, close: Any) -> None:
-        producer = self.producers.pop(close.producer_id, None)
+        id, request = close.producer_id, close.request_id
+        producer = self.producers.get(id)
+        if producer is None:
+            self._close_unopened(id, request)
+            return
         # A gateway that stops, or resets, keeps SENDs back: their client has no receipt.
         kept_back = self.link.stops or self.link.resets
-        if producer is not None and not kept_back and not self.others.crossed:
-            said = self.said[producer.opened_by]
+        if not kept_back and not self.others.crossed:
+            said = self.said.get(producer.opened_by, producer.got)
             assert producer.got == said, f"a close overtakes {said - producer.got} SENDs"
-        self._say(frames.success(close.request_id))
+        producer.closing = request
+        self._finish_closing(producer)
 
-    def _subscribe(self, asked: Any) -> None:
-        known = asked.consumer_id in self.consumers
-        if not known and self._is_gone(asked.consumer_id, produces=False):
-            return
-        if self._refuses(asked.request_id):
-            return
-        self.consumers[asked.consumer_id] = Consumer(self.topics[asked.topic])
-        self._say(frames.success(asked.request_id))
+    def _close_unopened(self, id: int, request: int) -> None:
+        if ("producer", id) in self._opening:
+            if self.opens_after_close:
+                self._given_up.add(id)
+            else:
+                del self._opening["producer", id]
+        for topic in self.topics.values():
+            topic.waiting = [it for it in topic.waiting if (it.connection, it.id) != (self, id)]
+        self._say(frames.success(request))
+
+    def _finish_closing(self, producer: Producer) -> None:
+        if producer.closing and not producer.writing:
+            self.forget_producer(producer)
+            self._say(frames.success(producer.closing))
+            self._let_in(producer.topic)
+
+    # -- consumers -----------------------------------------------------------------------------
 
     def _flow(self, flow: Any) -> None:
         consumer = self.consumers.get(flow.consumer_id)
-        if consumer is not None:
-            consumer.permits += flow.messagePermits
+        if consumer is None:
+            return
+        if not 0 < flow.messagePermits < MOST_PERMITS:
+            raise Closed("a FLOW of nothing")
+        consumer.permits += flow.messagePermits
+        self._end_of_topic(consumer)
 
     def _ack(self, ack: Any) -> None:
         consumer = self.consumers.get(ack.consumer_id)
         if consumer is not None:
-            consumer.topic.acknowledged.update(id.entryId for id in ack.message_id)
+            indexes = {id.entryId for id in ack.message_id}
+            consumer.subscription.acknowledged |= indexes
+            for index in indexes:
+                consumer.subscription.taken.pop(index, None)
+            self._end_of_topic(consumer)
+
+    def _end_of_topic(self, consumer: Consumer) -> None:
+        topic, acknowledged = consumer.topic, consumer.subscription.acknowledged
+        if topic.terminated and acknowledged >= set(range(len(topic.log))):
+            self._say(frames.frame(Kind.REACHED_END_OF_TOPIC, consumer_id=consumer.id))
+
+    def _redeliver(self, asked: Any) -> None:
+        consumer = self.consumers.get(asked.consumer_id)
+        if consumer is not None:
+            consumer.subscription.release(consumer)
+
+    def _seek(self, asked: Any) -> None:
+        """To the beginning: all consumers are closed, and the answer comes after that."""
+        consumer = self.consumers.get(asked.consumer_id)
+        if consumer is None:
+            self._no(asked.request_id, ServerError.MetadataError)
+            return
+        subscription = consumer.subscription
+        for each in tuple(subscription.consumers):
+            each.connection.close_consumer(each.id)
+        subscription.acknowledged.clear()
+        self._soon.append(lambda: self._say(frames.success(asked.request_id)))
+
+    def _unsubscribe(self, asked: Any) -> None:
+        consumer = self.consumers.get(asked.consumer_id)
+        if consumer is None or len(consumer.subscription.consumers) > 1:
+            self._no(asked.request_id, ServerError.MetadataError)
+            return
+        self._forget_consumer(consumer)
+        subscriptions = consumer.topic.subscriptions
+        for name in [name for name, it in subscriptions.items() if it is consumer.subscription]:
+            del subscriptions[name]
+        self._soon.append(lambda: self._say(frames.success(asked.request_id)))
+
+    def _close_consumer(self, close: Any) -> None:
+        consumer = self.consumers.get(close.consumer_id)
+        if consumer is not None:
+            self._forget_consumer(consumer)
+        elif not self.opens_after_close:
+            self._opening.pop(("consumer", close.consumer_id), None)
+        self._say(frames.success(close.request_id))
+
+    def _forget_consumer(self, consumer: Consumer) -> None:
+        del self.consumers[consumer.id]
+        consumer.subscription.consumers.remove(consumer)
+        consumer.subscription.release(consumer)
 
     # -- what the broker does by itself --------------------------------------------------------
 
     def acknowledge(self, id: int, most: int) -> None:
         """Some of its messages are on disk."""
-        writing = self.producers[id].writing
-        for _ in range(min(most, len(writing))):
-            self._say(frames.receipt(id, writing.popleft()))
+        producer = self.producers[id]
+        for _ in range(min(most, len(producer.writing))):
+            self._say(frames.receipt(id, producer.writing.popleft()))
+        self._finish_closing(producer)
+
+    def answer_late(self, late: Late, most: int, code: ServerError.ValueType | None) -> None:
+        """Some messages of a producer that is closed get their answer after all. `code`: no."""
+        for _ in range(min(most, len(late.writing))):
+            sequence = late.writing.popleft()
+            if code is None:
+                self._say(frames.receipt(late.id, sequence))
+            else:
+                self._say(send_error(late.id, sequence, code))
 
     def close_producer(self, id: int, **where: Any) -> None:
         """Its topic goes elsewhere; the client may be told where that is."""
-        del self.producers[id]
+        producer = self.producers[id]
+        self.forget_producer(producer)
         self._closed.add(id)
         self._say(frames.close_producer(id, **where))
+        if producer.writing:
+            self.late.append(Late(id, producer.writing))
+        if producer.closing:
+            self._say(frames.success(producer.closing))
 
     def close_consumer(self, id: int, **where: Any) -> None:
         """Its topic goes elsewhere; the client may be told where that is."""
-        del self.consumers[id]
+        self._forget_consumer(self.consumers[id])
         self._say(frames.close_consumer(id, **where))
+
+    def unload(self, topic: Topic, **where: Any) -> None:
+        """All of a topic on this connection is closed."""
+        for producer in [it for it in self.producers.values() if it.topic is topic]:
+            self.close_producer(producer.id, **where)
+        for waited in [it for it in topic.waiting if it.connection is self]:
+            topic.waiting.remove(waited)
+            self._no(waited.opened_by, ServerError.ServiceNotReady)
+        for consumer in [it for it in self.consumers.values() if it.topic is topic]:
+            self.close_consumer(consumer.id, **where)
+
+    def terminate(self, topic: Topic) -> None:
+        """Nothing is written to a topic any more: its producers are closed, and what they have on
+        its way is refused behind that."""
+        topic.terminated = True
+        for producer in [it for it in self.producers.values() if it.topic is topic]:
+            self.close_producer(producer.id)
+        for late in self.late:
+            self.answer_late(late, len(late.writing), ServerError.TopicTerminatedError)
+        self.late.clear()
 
     def migrate(self, topic: Topic, url: str) -> None:
         """All of a topic goes to another cluster."""
@@ -232,15 +515,46 @@ class Connection:
     def dispatch(self, id: int) -> bool:
         """Send a consumer its next message; False where there is none, or no permit."""
         consumer = self.consumers[id]
-        topic = consumer.topic
-        left = (n for n in range(consumer.next, len(topic.log)) if n not in topic.acknowledged)
-        index = next(left, None)
+        index = next(_left(consumer), None)
         if index is None or not consumer.permits:
             return False
         consumer.permits -= 1
-        consumer.next = index + 1
-        self._say(message(id, index))
+        consumer.subscription.taken[index] = consumer
+        self._say(message(id, index, consumer.topic.log[index].tail))
         return True
+
+    def end(self) -> None:
+        """The connection is over."""
+        for producer in tuple(self.producers.values()):
+            self.forget_producer(producer)
+        for consumer in tuple(self.consumers.values()):
+            self._forget_consumer(consumer)
+        self._opening.clear()
+        self._soon.clear()
+
+
+def _left(consumer: Consumer) -> Iterator[int]:
+    """What its subscription has to give, by index. Of several the first one is at work, where only
+    one may be."""
+    subscription = consumer.subscription
+    if subscription.kind == FAILOVER_TYPE and subscription.consumers[0] is not consumer:
+        return
+    for index in range(len(consumer.topic.log)):
+        if index not in subscription.acknowledged and index not in subscription.taken:
+            yield index
+
+
+def _refusal(topic: Topic, asked: Producer) -> ServerError.ValueType | None:
+    """Why a topic does not have this producer; None: it has."""
+    if topic.terminated:
+        return ServerError.TopicTerminatedError
+    if asked.name and any(it.name == asked.name for it in topic.producers):
+        return ServerError.ProducerBusy
+    if asked.access == SHARED_ACCESS and topic.owner is not None:
+        return ServerError.ProducerBusy
+    if asked.access == EXCLUSIVE and topic.producers:
+        return ServerError.ProducerFenced
+    return None
 
 
 # -- payloads ----------------------------------------------------------------------------------
@@ -254,17 +568,26 @@ def send(id: int, name: str, request: int, sequence: int) -> bytes:
     )
 
 
-def payload_of(frame: bytes) -> tuple[str, int, int]:
-    """Producer, request and sequence id of a SEND."""
+def payload_of(frame: bytes, sequence: int) -> tuple[str, int, int, bytes]:
+    """Producer, request and sequence id of a SEND, and what follows its command. The first two are
+    empty where it does not say to which incarnation it belongs."""
     command = int.from_bytes(frame[4:8])
-    name, request, sequence = frame[8 + command + 4 :].decode().split()
-    return name, int(request), int(sequence)
+    tail = frame[8 + command :]
+    words = tail[4:].split()
+    if len(words) != 3:
+        return "", 0, sequence, tail
+    name, request, sequence = words[0].decode(), int(words[1]), int(words[2])
+    return name, request, sequence, tail
 
 
-def message(id: int, index: int) -> bytes:
-    """A MESSAGE with the entry of an index."""
+def send_error(id: int, sequence: int, code: ServerError.ValueType) -> bytes:
+    return frames.frame(
+        Kind.SEND_ERROR, producer_id=id, sequence_id=sequence, error=code, message="no"
+    )
+
+
+def message(id: int, index: int, tail: bytes) -> bytes:
+    """A MESSAGE with the entry of an index. `tail`: metadata and payload."""
     body = frames.number_field(1, id) + b"\x12\x04\x08\x01\x10" + frames.varint(index)
     assert index < 128
-    return frames.raw(
-        Kind.MESSAGE, body, b"\x0e\x01\x00\x00\x00\x00\x00\x00\x00\x07\x0a\x01p\x10\x00\x18\x01"
-    )
+    return frames.raw(Kind.MESSAGE, body, b"\x0e\x01\x00\x00\x00\x00" + tail)

@@ -6,11 +6,12 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.frames import Kind
 from tests.playbooks import frames
-from tests.playbooks.frames import read
+from tests.playbooks.frames import Fields, read
 
-from .broker import send
+from .broker import SHARED_TYPE, SUBSCRIPTION, send
 from .links import Direct
 
 
@@ -39,10 +40,12 @@ class Producer:
 
 @dataclass
 class Consumer:
-    """`received`: indexes of the topic's log."""
+    """`received`: indexes of the topic's log. `queue`: messages it asks for at a time; with a queue
+    of one the application waits for each, and asks before SUCCESS, too, as Go does."""
 
     id: int
     topic: str
+    queue: int = 1000
     state: State = State.CLOSED
     request: int = 0
     link: Direct | None = None
@@ -89,8 +92,18 @@ class Client:
         """Open, or open again."""
         party.state, party.request = State.OPENING, self._request()
         party.link = party.link or self.link
-        ask = frames.producer if isinstance(party, Producer) else frames.subscribe
-        party.link.client_says(ask(party.id, request=party.request, topic=party.topic))
+        if isinstance(party, Producer):
+            asked = frames.producer(party.id, request=party.request, topic=party.topic)
+            party.link.client_says(asked)
+            return
+        party.link.client_says(_subscribe(party))
+        if party.queue == 1:
+            self._ask(party)
+
+    def _ask(self, consumer: Consumer) -> None:
+        assert consumer.link is not None
+        flow = frames.frame(Kind.FLOW, consumer_id=consumer.id, messagePermits=consumer.queue)
+        consumer.link.client_says(flow)
 
     def submit(self, producer: Producer) -> None:
         """One more message."""
@@ -116,17 +129,18 @@ class Client:
 
     # -- what comes ----------------------------------------------------------------------------
 
-    def read(self, link: Direct) -> None:
+    def read(self, link: Direct) -> None:  # noqa: C901 - an arm for each command
         """Handle the next frame of a connection."""
-        frame = link.to_client.popleft()
-        command = read(frame)
+        command = read(link.to_client.popleft())
         match command.type:
             case Kind.PRODUCER_SUCCESS:
                 self._answered(command.producer_success.request_id)
             case Kind.SUCCESS:
                 self._answered(command.success.request_id)
             case Kind.ERROR:
-                self._refused(command.error.request_id)
+                self._refused(command.error.request_id, command.error.error)
+            case Kind.SEND_ERROR:
+                self._failed(self.producers[command.send_error.producer_id], link)
             case Kind.SEND_RECEIPT:
                 receipt = command.send_receipt
                 producer = self.producers[receipt.producer_id]
@@ -149,6 +163,8 @@ class Client:
                 consumer = self.consumers[got.consumer_id]
                 if consumer.link is link:
                     self._message(consumer, got.message_id.entryId)
+            case Kind.REACHED_END_OF_TOPIC:
+                pass
             case other:
                 raise AssertionError(f"the model client knows no command {other}")
 
@@ -167,17 +183,24 @@ class Client:
     def _opened(self, party: Party) -> None:
         party.state = State.OPEN
         if isinstance(party, Consumer):
-            flow = frames.frame(Kind.FLOW, consumer_id=party.id, messagePermits=1000)
-            assert party.link is not None
-            party.link.client_says(flow)
+            self._ask(party)
             return
         for sequence in party.pending:
             self._send(party, sequence)
 
-    def _refused(self, request: int) -> None:
+    def _refused(self, request: int, code: ServerError.ValueType) -> None:
         party = self._asked(request)
         if party is not None and party.state is State.OPENING:
             party.state = State.CLOSED
+            if code == ServerError.TopicTerminatedError and isinstance(party, Producer):
+                party.state = State.GONE
+                party.pending.clear()
+
+    def _failed(self, producer: Producer, link: Direct) -> None:
+        """Its topic is terminated. Go drops the producer by this alone, and opens none again that
+        it has dropped; a client that was told of the close opens it again, and is refused."""
+        if producer.link is link:
+            assert producer.state is not State.OPEN, "a SEND_ERROR overtakes the close before it"
 
     def _closed(self, link: Direct, party: Party, elsewhere: str) -> None:
         """Libraries differ in what they make of it while they open; both must do."""
@@ -209,3 +232,12 @@ class Client:
         ack = frames.frame(Kind.ACK, consumer_id=consumer.id, ack_type=0, message_id=[entry])
         assert consumer.link is not None
         consumer.link.client_says(ack)
+        if consumer.queue == 1:
+            self._ask(consumer)
+
+
+def _subscribe(consumer: Consumer) -> bytes:
+    fields: Fields = {"topic": consumer.topic, "subscription": SUBSCRIPTION, "subType": SHARED_TYPE}
+    return frames.frame(
+        Kind.SUBSCRIBE, consumer_id=consumer.id, request_id=consumer.request, **fields
+    )

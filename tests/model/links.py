@@ -61,6 +61,9 @@ class Direct:
         """Whom a limit may hold."""
         return []
 
+    def limit(self, messages: int) -> None:
+        """Whoever is opened from now on may pass so many messages."""
+
     def hold(self, account: Account) -> None:
         """The account has no allowance any more."""
 
@@ -85,6 +88,9 @@ class Direct:
     def is_resetting(self) -> bool:
         """Whether there is one of whom that is not over."""
         return False
+
+    is_holding = False
+    """Whether frames wait for allowance."""
 
     def go_on(self) -> None:
         """One more step of what was begun so."""
@@ -189,6 +195,9 @@ class Gateway(Direct):
     def accounts(self) -> list[Account]:
         return self.gate.live
 
+    def limit(self, messages: int) -> None:
+        self.gate.lease = messages
+
     def hold(self, account: Account) -> None:
         account.hold()
 
@@ -211,6 +220,10 @@ class Gateway(Direct):
     @property
     def is_resetting(self) -> bool:
         return bool(self._resetting)
+
+    @property
+    def is_holding(self) -> bool:  # type: ignore[override]
+        return bool(self.held.size)
 
     def go_on(self) -> None:
         self._resetting = [account for account in self._resetting if self._reset(account)]

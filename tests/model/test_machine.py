@@ -23,7 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gateway.wire.contract import Account, Denial, Refusal
+from gateway.wire.contract import ENDLESS, Account, Denial, Refusal
 from tests.playbooks.gate import OTHER_CLUSTER, URL_2
 
 from .broker import Connection, Connections, Topic
@@ -35,6 +35,9 @@ MOST = 4  # producers, and consumers
 MOST_MESSAGES = 60  # of a topic
 MOST_GATEWAYS = 3  # that live or stop at a time
 MOST_LOSSES = 2  # more, and little else happens
+
+LEASES = (0, 2, 100_000, ENDLESS)
+"""What limits let pass at first: nothing, little, more than there is, all."""
 
 NOT_NOW = Denial(Refusal.TOO_OFTEN, "not now")
 
@@ -51,6 +54,8 @@ class World(RuleBasedStateMachine):
         super().__init__()
         self.topics = {name: Topic(name) for name in TOPICS}
         self.connections = Connections()
+        self.opens_after_close = False
+        self.lease = ENDLESS
         self.client = Client(self.between())
         self._accept(self.client.link)
         self.now = 0.0
@@ -60,12 +65,22 @@ class World(RuleBasedStateMachine):
 
     def _accept(self, link: Direct) -> None:
         others = self.connections
-        others.append(Connection(link, self.topics, self.client.said, others))
+        connection = Connection(link, self.topics, self.client.said, others)
+        connection.opens_after_close = self.opens_after_close
+        link.limit(self.lease)
+        others.append(connection)
 
-    @initialize(patient=st.booleans())
-    def begins(self, patient: bool) -> None:
+    @initialize(
+        patient=st.booleans(), opens_after_close=st.booleans(), lease=st.sampled_from(LEASES)
+    )
+    def begins(self, patient: bool, opens_after_close: bool = False, lease: int = ENDLESS) -> None:
         """With some open: a drawn run would spend most of its steps on that."""
         self.client.patient = patient
+        self.opens_after_close = opens_after_close
+        self.lease = lease
+        for connection in self.connections:
+            connection.opens_after_close = opens_after_close
+            connection.link.limit(lease)
         for topic in TOPICS:
             self.opens(topic, produces=True)
         self.opens(TOPICS[0], produces=False)
@@ -74,15 +89,15 @@ class World(RuleBasedStateMachine):
     # -- the application -----------------------------------------------------------------------
 
     @precondition(lambda self: self.ids < 2 * MOST)
-    @rule(topic=st.sampled_from(TOPICS), produces=st.booleans())
-    def opens(self, topic: str, produces: bool) -> None:
+    @rule(topic=st.sampled_from(TOPICS), produces=st.booleans(), queue=st.sampled_from([1, 1000]))
+    def opens(self, topic: str, produces: bool, queue: int = 1000) -> None:
         self.ids += 1
         if produces:
             producer = Producer(f"p{self.ids}", self.ids, topic)
             self.client.producers[self.ids] = producer
             self.client.open(producer)
         else:
-            consumer = Consumer(self.ids, topic)
+            consumer = Consumer(self.ids, topic, queue)
             self.client.consumers[self.ids] = consumer
             self.client.open(consumer)
 
@@ -138,10 +153,13 @@ class World(RuleBasedStateMachine):
         topic = self.topics[TOPICS[pick % len(TOPICS)]]
         self.disturbed = True
         for broker in self.connections:
-            for id in [id for id, it in broker.producers.items() if it.topic is topic]:
-                broker.close_producer(id, **told)
-            for id in [id for id, it in broker.consumers.items() if it.topic is topic]:
-                broker.close_consumer(id, **told)
+            broker.unload(topic, **told)
+
+    @rule(pick=SOME)
+    def terminates(self, pick: int) -> None:
+        """Nothing is written to one topic any more."""
+        for broker in self.connections:
+            broker.terminate(self.topics[TOPICS[pick % len(TOPICS)]])
 
     @rule(pick=SOME, url=ELSEWHERE)
     def migrates(self, pick: int, url: str) -> None:
@@ -172,6 +190,14 @@ class World(RuleBasedStateMachine):
         if producers:
             broker, id = producers[pick % len(producers)]
             broker.acknowledge(id, most)
+
+    @rule(pick=SOME, most=st.integers(1, 5))
+    def writes_late(self, pick: int, most: int) -> None:
+        """Of a producer that is closed."""
+        late = [(broker, it) for broker in self.connections for it in broker.late]
+        if late:
+            broker, it = late[pick % len(late)]
+            broker.answer_late(it, most, None)
 
     def _consumers(self) -> list[tuple[Connection, int]]:
         return [(broker, id) for broker in self.connections for id in broker.consumers]
@@ -239,6 +265,7 @@ class World(RuleBasedStateMachine):
     def _end(self, connection: Connection) -> None:
         link = connection.link
         link.close()
+        connection.end()
         self.connections.remove(connection)
         self.client.lose(link)
         if self.client.link is link:
@@ -284,7 +311,7 @@ class World(RuleBasedStateMachine):
 
     def _moves_of(self, connection: Connection) -> list[Callable[[], None]]:
         link = connection.link
-        moves = list(link.moves)
+        moves = [*link.moves, *connection.openings]
         if link.to_broker:
             moves.append(connection.read)
         if link.to_client:
@@ -313,7 +340,7 @@ class World(RuleBasedStateMachine):
                 connection.link.grant_all()
             self._move_all()
             for broker in self.connections:
-                for id in broker.producers:
+                for id in tuple(broker.producers):
                     broker.acknowledge(id, MOST_MESSAGES)
             self._move_all()
             self.it_moves_its_clients(0.01)
@@ -327,7 +354,7 @@ class World(RuleBasedStateMachine):
     def _is_busy(self) -> bool:
         """Something that was begun is not at its end."""
         links = [connection.link for connection in self.connections]
-        return any(link.stops or link.is_resetting for link in links)
+        return any(link.stops or link.is_resetting or link.is_holding for link in links)
 
     def _check_producer(self, producer: Producer) -> None:
         assert producer.state in (State.OPEN, State.GONE), f"it stays {producer.state.name}"
@@ -354,6 +381,16 @@ class Through(World):
     between = Gateway
 
 
+def small(between: type[Direct]) -> World:
+    """A world in which a test says what happens."""
+
+    class Small(World):
+        pass
+
+    Small.between = between
+    return Small()
+
+
 SETTINGS = settings(
     max_examples=300,
     stateful_step_count=60,
@@ -376,11 +413,7 @@ def test_the_gateway_loses_doubles_and_reorders_nothing() -> None:
 def test_a_reopening_is_refused_and_then_the_broker_closes(between: type[Direct]) -> None:
     """Found by a longer search: the close is meant for the incarnation before."""
 
-    class Small(World):
-        pass
-
-    Small.between = between
-    world = Small()
+    world = small(between)
     world.begins(patient=True)
     world.refuses()
     world.sees_an_error_and_opens_in_place(0)
@@ -396,11 +429,7 @@ def test_a_migration_that_is_withheld_meets_a_reopening(between: type[Direct]) -
     """Found by a longer search: the news are of the incarnation before, and the broker opens the
     one that its client was told had failed."""
 
-    class Small(World):
-        pass
-
-    Small.between = between
-    world = Small()
+    world = small(between)
     world.begins(patient=True)
     world.the_gateway_stops()
     world.sees_an_error_and_opens_in_place(1)
@@ -415,11 +444,7 @@ def test_a_migration_that_is_withheld_meets_a_reopening(between: type[Direct]) -
 def test_a_topic_migrates_twice_before_the_gateway_stops(between: type[Direct]) -> None:
     """Found by a longer search: nobody waits for an answer that was given by the news."""
 
-    class Small(World):
-        pass
-
-    Small.between = between
-    world = Small()
+    world = small(between)
     world.begins(patient=False)
     world.loses_a_connection(0)
     world.opens_again()
@@ -429,4 +454,39 @@ def test_a_topic_migrates_twice_before_the_gateway_stops(between: type[Direct]) 
     world.has_migrated("pulsar://blue.internal:6650")
     world.everything_moves()
     world.the_gateway_stops()
+    world.teardown()
+
+
+@pytest.mark.parametrize("between", [Direct, Gateway])
+def test_a_consumer_asks_before_success_and_again_behind_it(between: type[Direct]) -> None:
+    """The broker ignores the first permit; the limit is far above the traffic."""
+    world = small(between)
+    world.begins(patient=True, lease=100_000)
+    world.opens(TOPICS[0], produces=False, queue=1)
+    world.everything_moves()
+    world.closes(0)
+    world.unloads(0)
+    world.everything_moves()
+    world.opens_again()
+    world.everything_moves()
+    world.opens(TOPICS[0], produces=True)
+    world.everything_moves()
+    world.sends(0, 3)
+    world.teardown()
+
+
+@pytest.mark.parametrize("between", [Direct, Gateway])
+def test_a_topic_is_terminated_with_messages_on_their_way(between: type[Direct]) -> None:
+    """The close comes first, and then the errors: who hears these first opens nothing again."""
+    world = small(between)
+    world.begins(patient=True)
+    world.sends(0, 2)
+    world.everything_moves()
+    world.terminates(0)
+    world.everything_moves()
+    assert not any(
+        party.state is State.OPEN
+        for party in world.client.producers.values()
+        if party.topic == TOPICS[0]
+    )
     world.teardown()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.errors import PeerError
 from gateway.wire.contract import (
     DROP,
     Block,
     Denial,
     Direction,
     Drop,
+    Effects,
     End,
     EndReason,
     Forward,
@@ -369,6 +371,24 @@ def test_a_denial_is_a_result(plane: Plane, pair: Opened) -> None:
     denial = Denial(Refusal.TIMEOUT, "too slow")
     resume(pair, plane, 7, denial)
     assert pair.session.resumed == [(7, denial)]
+
+
+def test_a_result_that_is_not_of_the_protocol_is_the_brokers_fault(
+    plane: Plane, pair: Opened
+) -> None:
+    answers(pair, (b"x", (Drop(), Start(FakeJob(), 7))))
+
+    def violation(token: int, result: bytes | Denial) -> Effects:
+        raise PeerError("not of the protocol")
+
+    pair.session.resumption = violation
+    pair.client.say(stop(b"x"))
+    plane.turn()
+    resume(pair, plane, 7)
+    assert [(end.reason, end.detail) for end in plane.hooks.ends] == [
+        (EndReason.BROKER_VIOLATION, "not of the protocol")
+    ]
+    assert plane.hooks.crashes == []
 
 
 def test_a_result_for_a_pair_that_is_over_is_dropped(plane: Plane, pair: Opened) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from gateway.wire.contract import (
+    ENDLESS,
     Account,
     Action,
     Address,
@@ -47,6 +48,8 @@ class FakeGate:
     def __init__(self) -> None:
         self.own: Credential | Denial = OWN
         self.names = {BROKER_1: NAME_1, BROKER_2: NAME_2}
+        self.forbids = False  # whatever it is asked
+        self.lease = ENDLESS  # messages that those who are admitted may pass
         self.paced: set[Action] = set()
         self.delay: float | Again | Denial = 0.0  # for what is paced
         self.again: list[Again | None] = []  # what was said before to those that are counted
@@ -82,9 +85,10 @@ class FakeGate:
 
     def admit(self, ask: Ask) -> Account | Denial:
         self.asked.append(ask)
-        if ask.name.endswith("forbidden"):
+        if self.forbids or ask.name.endswith("forbidden"):
             return FORBIDDEN
         account = Account(ask.name, ask.action)
+        account.messages_ceiling = self.lease
         if ask.action is not Action.LOOKUP:
             self.admitted.append(account)
         return account

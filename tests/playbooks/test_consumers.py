@@ -7,10 +7,12 @@ import pytest
 from gateway.errors import PeerError
 from gateway.wire.contract import Action, Drop, Forward
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
+from gateway.wire.pulsar.commands import IN_USE
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import State
 
 from .frames import (
+    TOPIC,
     close_consumer,
     close_producer,
     error,
@@ -207,3 +209,33 @@ def test_a_subscription_is_not_a_producer(play: Play) -> None:
 def test_a_client_that_uses_request_ids_of_ours_is_at_fault(play: Play, said: bytes) -> None:
     with pytest.raises(PeerError, match="beyond 2\\^63"):
         play.client(said)
+
+
+def test_an_id_is_of_one_subscription_as_long_as_it_is_in_use(play: Play) -> None:
+    """The broker would say yes, and go on with the consumer that it has."""
+    opened(play)
+    refused = error(2, ServerError.ServiceNotReady, IN_USE.text)
+    play.client(subscribe(1, request=2, topic="persistent://a/b/c")).refuses(refused)
+    play.client(
+        frame(
+            Kind.SUBSCRIBE,
+            consumer_id=1,
+            request_id=2,
+            topic=TOPIC,
+            subscription="other",
+            subType=0,
+        )
+    ).refuses(refused)
+    play.broker(message(1)).passes()
+    assert play.account.messages == 1
+    play.broker(close_consumer(1)).gives(Forward(), play.over)
+    play.client(subscribe(1, request=3, topic="persistent://a/b/c")).forwards()
+
+
+def test_an_unsubscribe_that_comes_before_its_consumer_is_open_is_refused(play: Play) -> None:
+    play.client(subscribe(1, request=1)).forwards()
+    play.client(unsubscribe(1, request=2)).forwards()
+    play.broker(error(2)).forwards()
+    assert state(play) is State.OPENING
+    play.broker(success(1)).forwards()
+    assert state(play) is State.OPEN

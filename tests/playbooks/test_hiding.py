@@ -342,6 +342,7 @@ def test_a_broker_that_opens_it_all_the_same_may_close_it_behind_the_next_reques
 ) -> None:
     """The news were of the incarnation before; its client was told that this one failed."""
     play.client(producer(1, request=6)).happens()
+    play.broker(producer_success(6)).happens()
     play.client(producer(1, request=7)).happens()
     play.broker(migrated(1, 0)).happens()
     play.broker(close_producer(1)).forwards()

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from gateway.wire.contract import Action, Effects, Forward, Inject, Later, Replace
 from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.incarnations import UNANSWERED
 from gateway.wire.pulsar.late import FIRST_TOKEN
 
 from .frames import (
@@ -61,7 +62,8 @@ class Chaos:
     # -- the client ----------------------------------------------------------------------------
 
     def opens(self, id: int, number: int) -> None:
-        assert self._ask(producer, id).endswith("forward")
+        if self._ask(producer, id) == "drop + inject":
+            return  # too often without an answer
         self.given_up.discard(id)
         self.may_send.discard(id)
 
@@ -77,7 +79,8 @@ class Chaos:
             self.may_send.discard(id)
 
     def asks_for_a_consumer(self, id: int, number: int) -> None:
-        assert self._ask(CONSUMER_REQUESTS[number % 4], id).endswith("forward")
+        words = self._ask(CONSUMER_REQUESTS[number % 4], id)
+        assert words.endswith("forward") or words == "drop + inject"
 
     def _ask(self, ask: Asking, id: int) -> str:
         request = next(self.requests)
@@ -97,8 +100,7 @@ class Chaos:
     def is_opened(self, id: int, number: int) -> None:
         request = self._asked(producer, id, number)
         self.play.broker(producer_success(request)).forwards()
-        latest = request == self._asked(producer, id, 0) != 0
-        if latest and id not in self.given_up:
+        if request and id not in self.given_up:
             self.may_send.add(id)
 
     def is_queued(self, id: int, number: int) -> None:
@@ -129,7 +131,7 @@ class Chaos:
     def hears(self, id: int, number: int) -> None:
         self.play.broker(receipt(id)).passes()
         self.play.broker(message(id)).passes()
-        self.play.broker(send_error(id)).forwards()
+        assert self.play.broker(send_error(id)).words.endswith("forward")
 
     def _asked(self, ask: Asking, id: int, number: int) -> int:
         """The latest request of a kind, or now and then an older one; 0: never made."""
@@ -141,7 +143,7 @@ class Chaos:
     def check(self) -> None:
         handles, live = self.play.session.incarnations.handles, set(self.play.gate.live)
         assert {handle.account for handle in handles if not handle.released} == live
-        assert len(handles._awaited) <= 3 * len(handles)
+        assert len(handles._awaited) <= (UNANSWERED + 2) * len(handles)
         to_broker, to_client = self.play.session.scanners
         for table in (to_broker._producers, to_client.producers, to_client.consumers):
             assert set(table.values()) <= live
@@ -386,6 +388,7 @@ def test_the_gate_is_told_what_was_open_before() -> None:
     """It is no news to a rule that rejects."""
     play = Play()
     play.client(producer(1, request=1)).happens()
+    play.broker(producer_success(1)).happens()
     play.client(producer(1, request=2)).happens()
     play.broker(producer_success(2)).happens()
     while play.reset().effects is not None:

@@ -1,4 +1,4 @@
-"""A broker's close of a producer whose receipts are still on their way."""
+"""A broker's close of a producer whose receipts are on their way: it waits for these alone."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from gateway.wire.contract import (
     Forward,
     Inject,
     Later,
+    Replace,
 )
-from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.ids import Handle, State
 from gateway.wire.pulsar.late import FIRST, FIRST_TOKEN, PATIENCE, QUIET
 
 from .frames import (
     close_producer,
+    migrated,
     producer,
     producer_success,
     read,
@@ -28,7 +30,7 @@ from .frames import (
     send_error,
     success,
 )
-from .gate import SEALED_2, URL_2
+from .gate import OTHER_CLUSTER, SEALED_2, URL_2
 from .script import Play
 
 CLOSE = close_producer(1)
@@ -77,10 +79,32 @@ def test_the_client_is_told_when_all_receipts_came(play: Play) -> None:
     assert play.gate.live == []
 
 
-def test_an_error_is_an_answer_too(play: Play) -> None:
-    for _ in range(3):
-        play.broker(send_error(1)).forwards()
-    assert play.session.delivered() == told(play)
+def test_an_error_comes_behind_the_close(play: Play) -> None:
+    """A topic is terminated: Go drops the producer by the error, and opens none that it dropped."""
+    refused = send_error(1)
+    play.broker(refused).gives(*told(play), Forward())
+    assert later(play, 0, FIRST) == ()
+    play.broker(refused).forwards()
+
+
+def test_receipts_before_the_error_go_ahead_of_the_close(play: Play) -> None:
+    play.broker(receipt(1)).passes()
+    assert play.session.delivered() == ()
+    play.broker(send_error(1)).gives(*told(play), Forward())
+
+
+def test_an_error_of_another_producer_releases_nothing(play: Play) -> None:
+    play.broker(send_error(2)).forwards()
+    assert play.state(Action.PRODUCE) is State.CLOSED
+
+
+def test_a_migration_comes_behind_the_close(play: Play) -> None:
+    news = migrated(1, 0, f"pulsar://{OTHER_CLUSTER}")
+    effects = play.broker(news).effects
+    assert effects is not None
+    assert effects[:-1] == told(play)
+    assert isinstance(effects[-1], Replace)
+    assert play.state(Action.PRODUCE) is None
 
 
 def test_the_client_is_told_when_no_receipt_came_for_a_while(play: Play) -> None:
@@ -139,8 +163,49 @@ def test_a_client_that_opens_it_again_begins_anew(play: Play) -> None:
 
 
 def test_the_brokers_second_close_is_the_last_word(play: Play) -> None:
-    play.broker(close_producer(1)).gives(Forward(), play.over)
+    play.broker(close_producer(1)).gives(*told(play), Forward())
     assert later(play, 0, QUIET) == ()
+
+
+def test_receipts_that_were_all_here_at_a_look_are_enough(play: Play) -> None:
+    for _ in range(3):
+        play.broker(receipt(1)).passes()
+    assert later(play, 0, FIRST) == told(play)
+
+
+def test_many_closed_producers_cost_no_more_each_than_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted are the producers that are looked at, with a receipt for each in a chunk of its
+    own."""
+    looked = 0
+    unanswered = vars(Handle)["unanswered"].fget
+
+    def counting(handle: Handle) -> int:
+        nonlocal looked
+        looked += 1
+        return int(unanswered(handle))
+
+    monkeypatch.setattr(Handle, "unanswered", property(counting))
+
+    def cost(producers: int) -> float:
+        nonlocal looked
+        play = Play()
+        for id in range(producers):
+            play.client(producer(id, request=id + 1)).happens()
+            play.broker(producer_success(id + 1)).happens()
+            play.client(send(id)).passes()
+        looked = 0
+        for id in range(producers):
+            play.broker(close_producer(id)).happens()
+            play.session.delivered()
+        for id in range(producers):
+            play.broker(receipt(id)).passes()
+            play.session.delivered()
+        for token in range(producers):
+            later(play, token, FIRST)
+        assert play.gate.live == []
+        return looked / producers
+
+    assert cost(2000) < 2 * cost(500)
 
 
 def test_a_gateway_that_stops_tells_the_client_at_once(play: Play) -> None:

@@ -15,6 +15,7 @@ from gateway.wire.contract import (
 )
 from gateway.wire.gate import LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
+from gateway.wire.pulsar.chase import NOT_FOUND
 from gateway.wire.pulsar.context import Bounds
 
 from .frames import (
@@ -24,6 +25,7 @@ from .frames import (
     connect_to,
     error,
     failed,
+    framed,
     lookup,
     number_field,
     redirect_to,
@@ -239,6 +241,21 @@ def test_several_lookups_are_chased_at_a_time(play: Play) -> None:
         tokens.append(play.broker(redirect_to(URL_2, request)).started()[1])
     play.resume(tokens[1], connect_to(URL_1, 2)).gives(to_client(hidden(SEALED_1, 2)))
     play.resume(tokens[0], connect_to(URL_2, 1)).gives(to_client(hidden(SEALED_2, 1)))
+
+
+@pytest.mark.parametrize(
+    "result", [b"", b"\x00\x00\x00\x04\x00\x00\x00\x00", framed(b"\x08\x18\xff")]
+)
+def test_a_chase_whose_answer_cannot_be_read_makes_the_lookup_fail(
+    play: Play, result: bytes
+) -> None:
+    """The broker at fault is none of this pair's, which goes on."""
+    play.client(lookup(7)).forwards()
+    _, token = play.broker(redirect_to(URL_2, 7)).started()
+    no = failed(7, ServerError.ServiceNotReady, NOT_FOUND.text)
+    play.resume(token, result).gives(to_client(no))
+    assert play.gate.outcomes == {LookupOutcome.FAILED: 1}
+    assert not play.session._lookups
 
 
 def test_a_chase_that_fails_makes_the_lookup_fail(play: Play) -> None:

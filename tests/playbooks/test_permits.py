@@ -6,11 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.contract import Account, Action, Attend, Await, Direction, Drop, Inject, Replace
+from gateway.wire.contract import (
+    Account,
+    Action,
+    Attend,
+    Await,
+    Direction,
+    Drop,
+    Forward,
+    Inject,
+    Replace,
+)
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
+from gateway.wire.pulsar.commands import IN_USE
 from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.trickle import LARGEST_BATCH, MOST_PERMITS, Trickle, flow
 
-from .frames import close_consumer, frame, subscribe, success
+from .frames import close_consumer, error, frame, subscribe, success, unsubscribe
 from .script import Outcome, Play
 
 
@@ -66,8 +79,8 @@ def test_whom_nothing_limits_has_its_permits_at_once() -> None:
     assert play.session.delivered() is None
 
 
-def test_a_consumer_that_is_not_known_may_ask() -> None:
-    asks(Play(limited=True), 1000).forwards()
+def test_permits_of_a_consumer_that_is_not_known_go_nowhere() -> None:
+    asks(Play(limited=True), 1000).drops()
 
 
 def test_the_first_permit_goes_alone(play: Play) -> None:
@@ -163,7 +176,7 @@ def test_who_is_freed_gets_all_that_waits(play: Play) -> None:
     asks(play, 500).forwards()
 
 
-@pytest.mark.parametrize("ends", ["client", "broker", "again"])
+@pytest.mark.parametrize("ends", ["client", "broker", "refused"])
 def test_permits_die_with_their_incarnation(play: Play, ends: str) -> None:
     asks(play, 1000).happens()
     before = play.account
@@ -174,6 +187,7 @@ def test_permits_die_with_their_incarnation(play: Play, ends: str) -> None:
         case "broker":
             play.broker(close_consumer(1)).happens()
         case _:
+            play.gate.forbids = True
             play.client(subscribe(1, request=2)).happens()
     before.messages += 1
     before.grant()
@@ -188,6 +202,133 @@ def test_the_next_incarnation_begins_with_one_permit(play: Play) -> None:
     play.broker(success(2)).happens()
     play.account.hold()
     asks(play, 1000).gives(Replace(flow(1, 1)), Attend())
+
+
+# -- permits count from SUCCESS on -------------------------------------------------------------
+
+
+def opening(request: int = 1) -> Play:
+    """A consumer that is being opened, and has an allowance."""
+    play = Play(limited=True)
+    play.client(subscribe(1, request=request)).forwards()
+    play.account.grant(100_000 - play.account.messages_ceiling)
+    return play
+
+
+def test_a_permit_before_success_is_not_taken_for_one_that_the_broker_has() -> None:
+    """Go with a queue of nothing asks while it subscribes again, and once more behind SUCCESS. The
+    broker ignores the first one: it has not opened the consumer."""
+    play = opening()
+    asks(play, 1).drops()
+    play.broker(success(1)).forwards()
+    asks(play, 1).forwards()
+    for _ in range(3):
+        gets(play)
+        asks(play, 1).forwards()
+
+
+def test_many_permits_before_success_let_no_more_through_than_the_limit() -> None:
+    """The broker may have opened the consumer before we hear of it, and count them."""
+    play = opening()
+    play.account.hold()
+    for _ in range(5):
+        asks(play, 1000).drops()
+    play.broker(success(1)).forwards()
+    asks(play, 1000).gives(Replace(flow(1, 1)), Attend())
+
+
+def test_permits_before_success_pass_where_nothing_limits_them() -> None:
+    play = Play(limited=True)
+    play.client(subscribe(1)).forwards()
+    asks(play, 1000).forwards()
+
+
+def test_a_permit_behind_a_refused_unsubscribe_waits_for_success_too() -> None:
+    play = opening()
+    play.client(unsubscribe(1, request=2)).forwards()
+    play.broker(error(2)).forwards()
+    asks(play, 1).drops()
+    play.broker(success(1)).forwards()
+    asks(play, 1).forwards()
+
+
+def test_permits_of_an_open_consumer_live_through_another_subscribe(play: Play) -> None:
+    """The broker says SUCCESS and goes on with the consumer that it has."""
+    asks(play, 10).happens()
+    play.client(subscribe(1, request=2)).happens()
+    play.account.grant(100_000 - play.account.messages_ceiling)
+    play.broker(success(2)).gives(Forward(), Attend())
+    assert delivered(play) == [], "the broker has one permit"
+    gets(play)
+    assert delivered(play) == [9]
+
+
+def test_no_number_of_subscribes_raises_what_the_broker_has(play: Play) -> None:
+    asks(play, 1).forwards()
+    for request in range(2, 50):
+        play.client(subscribe(1, request=request)).happens()
+        play.account.hold()
+        asks(play, 1).drops()
+        play.broker(success(request)).gives(Forward(), Attend())
+        assert delivered(play) == []
+
+
+def test_a_refused_unsubscribe_raises_it_no_more(play: Play) -> None:
+    """The broker keeps the consumer with its permits, which nobody knows before its answer."""
+    asks(play, 1).forwards()
+    play.client(unsubscribe(1, request=2)).forwards()
+    refused = error(3, ServerError.ServiceNotReady, IN_USE.text)
+    play.client(subscribe(1, request=3)).refuses(refused)
+    play.broker(error(2)).forwards()
+    asks(play, 1).gives(Drop(), Attend())
+
+
+def test_permits_between_subscribe_and_success_wait_where_the_broker_counts_them(
+    play: Play,
+) -> None:
+    play.client(subscribe(1, request=2)).happens()
+    play.account.grant(100_000 - play.account.messages_ceiling)
+    asks(play, 5).drops()
+    assert delivered(play) == []
+    first = Inject(Direction.TO_BROKER, flow(1, 1))
+    play.broker(success(2)).gives(Forward(), first, Attend())
+    gets(play)
+    assert delivered(play) == [4]
+
+
+def test_permits_die_when_the_consumer_was_closed_before_it_is_subscribed_again(
+    play: Play,
+) -> None:
+    """The close crosses the second SUBSCRIBE: what the client asked for before it is lost."""
+    asks(play, 1).forwards()
+    play.client(subscribe(1, request=2)).happens()
+    play.account.grant(100_000 - play.account.messages_ceiling)
+    asks(play, 5).drops()
+    play.broker(close_consumer(1)).forwards()
+    play.broker(success(2)).forwards()
+    asks(play, 1).forwards()
+
+
+def test_a_refused_second_subscribe_leaves_no_way_around_the_limit(play: Play) -> None:
+    """The broker may have the consumer open, of which the client was told that it is not."""
+    play.client(subscribe(1, request=2)).happens()
+    play.broker(error(2)).happens()
+    assert play.state(Action.CONSUME) is State.ABANDONED
+    asks(play, 1000).drops()
+
+
+def test_a_second_subscribe_that_is_refused_leaves_the_first_one() -> None:
+    """Two in a row: the broker refuses the second one, and opens the consumer by the first one."""
+    play = opening()
+    account = play.account
+    play.client(subscribe(1, request=2)).forwards()
+    play.broker(error(2)).forwards()
+    play.broker(success(1)).forwards()
+    asks(play, 1000).happens()
+    assert (play.state(Action.CONSUME), play.gate.live) == (State.OPEN, [account])
+
+
+# ----------------------------------------------------------------------------------------------
 
 
 def test_consumers_of_a_connection_wait_apart() -> None:

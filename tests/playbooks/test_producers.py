@@ -7,7 +7,9 @@ import pytest
 from gateway.errors import PeerError
 from gateway.wire.contract import Action, Direction, Drop, Forward, Hold, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
+from gateway.wire.pulsar.commands import BUSY, IN_USE
 from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.incarnations import UNANSWERED
 
 from .frames import (
     TOPIC,
@@ -25,6 +27,8 @@ from .frames import (
 )
 from .gate import FORBIDDEN
 from .script import FEW, Play
+
+OTHER = "persistent://public/default/other"
 
 
 @pytest.fixture
@@ -64,7 +68,8 @@ def test_a_refused_re_creation_ends_the_incarnation_before(play: Play) -> None:
     over = opened(play).over
     answer = error(2, ServerError.AuthorizationError, FORBIDDEN.text)
     refused = Inject(Direction.TO_CLIENT, answer)
-    play.client(producer(1, request=2, topic="forbidden")).gives(over, Drop(), refused)
+    play.gate.forbids = True
+    play.client(producer(1, request=2)).gives(over, Drop(), refused)
     play.client(send(1)).drops()
 
 
@@ -321,7 +326,35 @@ def test_a_producer_given_up_before_its_answer_may_never_get_one(play: Play) -> 
     play.client(producer(1, request=1)).forwards()
     play.client(close_producer(1, request=2)).forwards()
     play.broker(success(2)).gives(Forward(), play.over)
-    assert play.session.incarnations.handles._awaited == {}
+    assert play.gate.live == []
+
+
+def test_a_producer_given_up_before_its_answer_may_be_opened_after_all(play: Play) -> None:
+    """4.2.4 answers a close in one write with PRODUCER first, and then opens the producer."""
+    play.client(producer(1, request=1)).forwards()
+    play.client(close_producer(1, request=2)).forwards()
+    play.broker(success(2)).gives(Forward(), play.over)
+    play.broker(producer_success(1)).forwards()
+    assert state(play) is State.ABANDONED
+    refused = error(3, ServerError.ServiceNotReady, IN_USE.text)
+    play.client(producer(1, request=3, topic=OTHER)).refuses(refused)
+    play.client(producer(1, request=4)).happens()
+    play.broker(producer_success(4)).forwards()
+    play.client(send(1)).passes()
+
+
+def test_an_id_is_of_one_topic_as_long_as_it_is_in_use(play: Play) -> None:
+    """The broker would say yes, and go on with the producer that it has: what is sent to one topic
+    would count for another one."""
+    opened(play)
+    account = play.account
+    refused = error(2, ServerError.ServiceNotReady, IN_USE.text)
+    play.client(producer(1, request=2, topic=OTHER)).refuses(refused)
+    play.client(send(1)).passes()
+    assert (play.account, play.account.messages) == (account, 1)
+    play.client(close_producer(1, request=3)).forwards()
+    play.broker(success(3)).gives(Forward(), play.over)
+    play.client(producer(1, request=4, topic=OTHER)).forwards()
 
 
 def test_a_queued_producer_given_up_does_not_open(play: Play) -> None:
@@ -346,14 +379,53 @@ def test_a_new_incarnation_has_a_new_account(play: Play) -> None:
     assert play.account.messages == 1
 
 
-def test_a_late_answer_to_the_request_before_opens_nothing(play: Play) -> None:
+def test_a_producer_that_is_asked_for_twice_is_opened_by_either_answer(play: Play) -> None:
+    """The broker refuses the second request while it is at work on the first one, or says yes to
+    both."""
+    for second in (error(2), producer_success(2)):
+        play = Play()
+        play.client(producer(1, request=1)).forwards()
+        play.client(producer(1, request=2)).forwards()
+        play.broker(second).forwards()
+        play.broker(producer_success(1)).forwards()
+        play.client(send(1)).passes()
+        assert len(play.gate.admitted) == 1
+
+
+def test_the_second_request_opens_what_the_first_one_did_not(play: Play) -> None:
     play.client(producer(1, request=1)).forwards()
-    play.client(producer(1, request=2)).happens()
-    play.broker(producer_success(1)).forwards()
-    play.client(send(1)).drops()
+    play.client(producer(1, request=2)).forwards()
     play.broker(error(1)).forwards()
+    play.client(send(1)).drops()
     play.broker(producer_success(2)).forwards()
     play.client(send(1)).passes()
+
+
+def test_two_refusals_end_it(play: Play) -> None:
+    play.client(producer(1, request=1)).forwards()
+    play.client(producer(1, request=2)).forwards()
+    play.broker(error(2)).forwards()
+    play.broker(error(1)).gives(Forward(), play.over)
+
+
+def test_a_close_between_two_answers_is_of_the_one_before(play: Play) -> None:
+    play.client(producer(1, request=1)).forwards()
+    play.client(producer(1, request=2)).forwards()
+    play.broker(producer_success(1)).forwards()
+    play.client(send(1)).passes()
+    play.broker(close_producer(1)).gives(Forward(), play.over)
+    assert state(play) is State.OPENING
+    play.client(send(1)).drops()
+    play.broker(producer_success(2)).forwards()
+    play.client(send(1)).passes()
+
+
+def test_a_producer_is_not_asked_for_without_end(play: Play) -> None:
+    """Each request is kept until it is answered."""
+    for request in range(1, UNANSWERED + 1):
+        play.client(producer(1, request=request)).forwards()
+    refused = error(99, ServerError.TooManyRequests, BUSY.text)
+    play.client(producer(1, request=99)).refuses(refused)
 
 
 def test_a_close_that_was_meant_for_the_incarnation_before_does_not_end_this_one(

@@ -17,6 +17,7 @@ from gateway.wire.pulsar.context import Bounds, Mode
 from gateway.wire.pulsar.events import EVENTS
 from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
 from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.incarnations import UNANSWERED
 from gateway.wire.pulsar.session import FRAME_PADDING, HANDLERS
 from gateway.wire.pulsar.tables import COUNTED, LIMITS, STOPS
 
@@ -132,6 +133,7 @@ def reset(play: Play) -> str:
     return "nothing" if step.effects is None else step.words or "wait"
 
 
+OPENED_BEFORE = many(by_client(producer(1, request=1)), by_broker(producer_success(1)))
 OPEN_PRODUCER = by_client(producer(1, request=OPENING))
 CLOSE_PRODUCER = by_client(close_producer(1, request=CLOSING))
 PRODUCER_READY = by_broker(producer_success(OPENING))
@@ -139,12 +141,12 @@ PRODUCER_READY = by_broker(producer_success(OPENING))
 PRODUCER_STATES: dict[str, Said] = {
     "none": many(),
     "opening": OPEN_PRODUCER,
-    "reopening": many(by_client(producer(1, request=1)), OPEN_PRODUCER),
+    "reopening": many(OPENED_BEFORE, OPEN_PRODUCER),
     "queued": many(OPEN_PRODUCER, by_broker(queued(OPENING))),
     "open": many(OPEN_PRODUCER, PRODUCER_READY),
-    "closing": many(OPEN_PRODUCER, CLOSE_PRODUCER),
+    "closing": many(OPEN_PRODUCER, PRODUCER_READY, CLOSE_PRODUCER),
     "closed": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), by_broker(close_producer(1))),
-    "abandoned": many(by_client(producer(1, request=1)), OPEN_PRODUCER, by_broker(error(OPENING))),
+    "abandoned": many(OPENED_BEFORE, OPEN_PRODUCER, by_broker(error(OPENING))),
     "resetting": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), reset),
     "leaving": many(OPEN_PRODUCER, PRODUCER_READY, by_client(send(1)), leave),
     "moving": many(OPEN_PRODUCER, PRODUCER_READY, leave),
@@ -167,26 +169,28 @@ PRODUCER_EVENTS: dict[str, Said] = {
     "gateway: reset": reset,
 }
 
+SUBSCRIBED_BEFORE = many(by_client(subscribe(1, request=1)), by_broker(success(1)))
 SUBSCRIBE = by_client(subscribe(1, request=OPENING))
+SUBSCRIBED = by_broker(success(OPENING))
 UNSUBSCRIBE = by_client(unsubscribe(1, request=LEAVING))
 CLOSE_CONSUMER = by_client(close_consumer(1, request=CLOSING))
 
 CONSUMER_STATES: dict[str, Said] = {
     "none": many(),
     "opening": SUBSCRIBE,
-    "reopening": many(by_client(subscribe(1, request=1)), SUBSCRIBE),
-    "open": many(SUBSCRIBE, by_broker(success(OPENING))),
-    "unsubscribing": many(SUBSCRIBE, UNSUBSCRIBE),
-    "closing": many(SUBSCRIBE, UNSUBSCRIBE, CLOSE_CONSUMER),
-    "abandoned": many(by_client(subscribe(1, request=1)), SUBSCRIBE, by_broker(error(OPENING))),
-    "moving": many(SUBSCRIBE, by_broker(success(OPENING)), leave),
+    "reopening": many(SUBSCRIBED_BEFORE, SUBSCRIBE),
+    "open": many(SUBSCRIBE, SUBSCRIBED),
+    "unsubscribing": many(SUBSCRIBE, SUBSCRIBED, UNSUBSCRIBE),
+    "closing": many(SUBSCRIBE, SUBSCRIBED, UNSUBSCRIBE, CLOSE_CONSUMER),
+    "abandoned": many(SUBSCRIBED_BEFORE, SUBSCRIBE, by_broker(error(OPENING))),
+    "moving": many(SUBSCRIBE, SUBSCRIBED, leave),
 }
 
 CONSUMER_EVENTS: dict[str, Said] = {
     "client: SUBSCRIBE": by_client(subscribe(1, request=99)),
     "client: UNSUBSCRIBE": UNSUBSCRIBE,
     "client: CLOSE_CONSUMER": CLOSE_CONSUMER,
-    "broker: SUCCESS to SUBSCRIBE": by_broker(success(OPENING)),
+    "broker: SUCCESS to SUBSCRIBE": SUBSCRIBED,
     "broker: ERROR to SUBSCRIBE": by_broker(error(OPENING)),
     "broker: SUCCESS to UNSUBSCRIBE": by_broker(success(LEAVING)),
     "broker: ERROR to UNSUBSCRIBE": by_broker(error(LEAVING)),
@@ -237,6 +241,28 @@ def test_the_page_has_every_state_and_every_event(heading: str) -> None:
     head, *rows = table(heading)
     assert head[1:] == list(states)
     assert [row[0] for row in rows] == list(events)
+
+
+# -- what changes the order --------------------------------------------------------------------
+
+CORE = PAGE.parents[2] / "gateway" / "wire" / "pulsar"
+ORDER = "Where the order changes"
+
+
+def test_the_page_names_every_module_that_drops_delays_or_invents_frames() -> None:
+    effects = re.compile(r"\b(Drop\(|DROP\b|Inject\(|Hold\(|Refuse\(|Later\(|Start\()")
+    found = {path.stem for path in CORE.glob("*.py") if effects.search(path.read_text())}
+    rows = table(ORDER)[1:]
+    named = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[2])}
+    assert found <= named
+    assert all((CORE / f"{name}.py").exists() for name in named)
+
+
+def test_what_the_page_says_was_tried_is_there_to_be_tried() -> None:
+    rows = table(ORDER)[1:]
+    tests = {name for row in rows for name in re.findall(r"`(tests/[^`]+)`", row[3])}
+    assert tests
+    assert [name for name in tests if not (PAGE.parents[2] / name).exists()] == []
 
 
 def test_every_state_is_on_the_page() -> None:
@@ -295,8 +321,8 @@ def test_the_broker_is_told_what_the_page_says() -> None:
 def test_the_page_has_the_bounds_as_they_are() -> None:
     defaults = " ".join(row[1] for row in table("Bounds"))
     bounds = Bounds()
-    counted = (bounds.handles, bounds.lookups, bounds.rounds, bounds.fields, bounds.names, HOPS)
-    for number in counted:
+    counted = (bounds.handles, bounds.lookups, bounds.rounds, bounds.fields, bounds.names)
+    for number in (*counted, UNANSWERED, HOPS):
         assert f"{number:,}" in defaults
     for size in (bounds.collected, bounds.lookup_bytes, bounds.command):
         assert f"{size >> 20} MiB" in defaults

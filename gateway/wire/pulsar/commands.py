@@ -59,6 +59,7 @@ another one."""
 BROKERS_OWN = Denial(Refusal.UNAUTHORIZED, "topics of tenant pulsar are the brokers' own")
 
 MIGRATED = Denial(Refusal.NOT_READY, "the topic has gone to a cluster that has no gateway here")
+IN_USE = Denial(Refusal.NOT_READY, "this id is in use on this connection")
 BUSY = Denial(Refusal.TOO_MANY, "too many requests wait on this connection")
 
 

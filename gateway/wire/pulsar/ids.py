@@ -49,22 +49,43 @@ class Asked(Enum):
     CLOSE = auto()
 
 
+About = tuple[str, str | None]
+"""A topic and a subscription."""
+
+
 class Handle:
     """One incarnation of a producer (`Action.PRODUCE`) or consumer (`Action.CONSUME`).
 
+    `about`: its topic and, of a consumer, its subscription, as the client wrote them.
     `requests`: those that the broker has not answered.
+    `confirmed`: the broker has said yes to the request that opened it: it counts a consumer's
+    permits from then on.
     `released`: its account was given back.
     `close`: the client's CLOSE_PRODUCER while it waits behind held frames; empty otherwise.
     """
 
-    __slots__ = ("account", "action", "close", "id", "released", "requests", "state")
+    __slots__ = (
+        "about",
+        "account",
+        "action",
+        "close",
+        "confirmed",
+        "id",
+        "released",
+        "requests",
+        "state",
+    )
 
-    def __init__(self, action: Action, id: int, account: Account, state: State) -> None:
+    def __init__(
+        self, action: Action, id: int, account: Account, state: State, about: About = ("", None)
+    ) -> None:
+        self.about = about
         self.action = action
         self.id = id
         self.account = account
         self.state = state
         self.requests: list[int] = []
+        self.confirmed = False
         self.released = False
         self.close = b""
 
@@ -120,6 +141,11 @@ class Handles:
         """One more answer to come."""
         self._awaited[request_id] = Awaited(handle, asked)
         handle.requests.append(request_id)
+
+    def openings(self, handle: Handle) -> list[int]:
+        """The requests that may open it yet."""
+        wanted = Awaited(handle, Asked.OPEN)
+        return [it for it in handle.requests if self._awaited.get(it) == wanted]
 
     def answered(self, request_id: int) -> Awaited | None:
         """What this answer is about, if its incarnation is not over."""

@@ -25,12 +25,14 @@ from gateway.wire.contract import (
     Hold,
     Inject,
     Refuse,
+    Replace,
 )
 from gateway.wire.gate import Ask
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandTopicMigrated
 from gateway.wire.pulsar.commands import (
     BROKERS_OWN,
     BUSY,
+    IN_USE,
     MIGRATED,
     NO_REQUEST,
     check_request,
@@ -41,13 +43,17 @@ from gateway.wire.pulsar.commands import (
     text,
 )
 from gateway.wire.pulsar.context import Client, Listener
-from gateway.wire.pulsar.ids import Asked, Handle, Handles, State
+from gateway.wire.pulsar.ids import About, Asked, Handle, Handles, State
 from gateway.wire.pulsar.late import LateReceipts
 from gateway.wire.pulsar.leaving import Leaving, closing, is_ours
 from gateway.wire.pulsar.refusing import is_refused, refusal
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.topics import is_brokers_own
-from gateway.wire.pulsar.trickle import Trickles
+from gateway.wire.pulsar.trickle import Trickle, Trickles
+
+UNANSWERED = 16
+"""Of one producer or consumer without an answer: each is kept until that comes. A client asks again
+when one has taken 30 s."""
 
 
 class Incarnations:
@@ -103,18 +109,39 @@ class Incarnations:
 
     def _open(self, ask: Ask, id: int, request_id: int) -> Effects:
         check_request(request_id)
-        action = ask.action
+        action, about = ask.action, (ask.name, ask.subscription)
         before = self.handles.table(action).get(id)
+        if before is not None and _is_taken(before, about):
+            return (Drop(), Inject(Direction.TO_CLIENT, error(request_id, IN_USE)))
+        if before is not None and before.state in _PENDING:
+            return self._ask_again(before, request_id)
+        permits = self._permits_of(before)
         ended = self._ended(before)
         account = self._admitted(ask if before is None else replace(ask, again=True))
         if isinstance(account, Denial):
             return (*ended, *refused(action, id, request_id, account))
         is_new = before is None or before.state is State.CLOSED
         state = State.OPENING if is_new else State.REOPENING
-        self.handles.add(Handle(action, id, account, state), request_id)
+        self.handles.add(Handle(action, id, account, state, about), request_id)
         if action is Action.CONSUME:
             self._to_client.consumers[id] = account
+        if permits is not None and self._trickles is not None:
+            self._trickles.park(permits, account)
         return (*ended, Forward())
+
+    def _ask_again(self, handle: Handle, request_id: int) -> Effects:
+        """The broker goes on with what it is opening, and refuses this request, or it is done with
+        that before this one comes."""
+        if len(handle.requests) >= UNANSWERED:
+            return (Drop(), Inject(Direction.TO_CLIENT, error(request_id, BUSY)))
+        self.handles.awaits(handle, request_id, Asked.OPEN)
+        return FORWARD
+
+    def _permits_of(self, before: Handle | None) -> Trickle | None:
+        """Those that a consumer has which is subscribed again while the broker has it open."""
+        if self._trickles is None or before is None or before.state not in _GOES_ON:
+            return None
+        return self._trickles.of(before.account)
 
     def _admitted(self, ask: Ask) -> Account | Denial:
         if len(self.handles) >= self._listener.bounds.handles:
@@ -128,6 +155,7 @@ class Incarnations:
         awaited = self.handles.answered(answer.request_id)
         if awaited is None:
             return FORWARD
+        awaited.handle.confirmed = True
         if not answer.producer_ready:  # the same request is answered once more, by yes or no
             self.handles.awaits(awaited.handle, answer.request_id, awaited.asked)
         state = State.OPEN if answer.producer_ready else State.QUEUED
@@ -141,14 +169,19 @@ class Incarnations:
         awaited = self.handles.answered(request_id)
         if awaited is None:
             return FORWARD
-        if awaited.asked is not Asked.OPEN:
-            return (Forward(), *self._ended(awaited.handle))
-        self._opened(awaited.handle, Action.CONSUME, State.OPEN)
-        return FORWARD
+        handle = awaited.handle
+        if awaited.asked is Asked.CLOSE:
+            return (Forward(), *self._gone(handle))
+        if awaited.asked is Asked.UNSUBSCRIBE:
+            return (Forward(), *self._ended(handle))
+        self._opened(handle, Action.CONSUME, State.OPEN)
+        handle.confirmed = True
+        permits = () if self._trickles is None else self._trickles.confirm(handle.account)
+        return (Forward(), *permits)
 
     def _opened(self, handle: Handle, action: Action, state: State) -> None:
         """By the answer that suits its action, unless the client gave up meanwhile."""
-        if handle.action is not action or handle.state not in _UNANSWERED:
+        if handle.action is not action or handle.state not in _PENDING:
             return
         handle.state = state
         if state is State.OPEN and action is Action.PRODUCE:
@@ -164,13 +197,25 @@ class Incarnations:
         awaited = self.handles.answered(request_id)
         if awaited is None:
             return hidden
+        if awaited.asked is Asked.OPEN and self._is_asked_again(awaited.handle):
+            return hidden
         if awaited.handle.state is State.REOPENING:
             return (*hidden, *self._abandoned(awaited.handle))
-        if awaited.asked is not Asked.UNSUBSCRIBE:
+        if awaited.asked is Asked.OPEN:
             return (*hidden, *self._ended(awaited.handle))
+        if awaited.asked is Asked.CLOSE:
+            return (*hidden, *self._gone(awaited.handle))
         if awaited.handle.state is State.UNSUBSCRIBING:
-            awaited.handle.state = State.OPEN  # the broker keeps what it does not unsubscribe
+            # The broker keeps what it does not unsubscribe, and may not have opened it yet.
+            awaited.handle.state = State.OPEN if awaited.handle.confirmed else State.OPENING
         return hidden
+
+    def _is_asked_again(self, handle: Handle) -> bool:
+        """Whether a no to one request changes nothing: it is open, or another request may open it.
+
+        A broker refuses to open what it is opening already.
+        """
+        return handle.state is State.OPEN or bool(self.handles.openings(handle))
 
     # -- closing, by the client --------------------------------------------------------------
 
@@ -214,7 +259,8 @@ class Incarnations:
 
     def producer_closed(self, command: BaseCommand, frame: bytes) -> Effects:
         handle = self.handles.producers.get(command.close_producer.producer_id)
-        if handle is not None and handle.state is State.OPEN and handle.unanswered:
+        is_open = handle is not None and handle.state is State.OPEN
+        if handle is not None and is_open and handle.unanswered and not handle.requests:
             return self._await_receipts(handle, self._listener.veil.shown(command, frame))
         return self._closed(handle, command, frame)
 
@@ -231,8 +277,12 @@ class Incarnations:
 
     def _tell(self, handle: Handle) -> Effects:
         """Its client hears that it is closed."""
-        told = b"" if self._late is None else self._late.over(handle.account)
+        told = b"" if self._late is None else self._late.over(handle)
         return (Inject(Direction.TO_CLIENT, told), *self._ended(handle))
+
+    def _tell_first(self, handle: Handle | None) -> Effects:
+        """What the broker says of a producer now comes behind its close, if that still waits."""
+        return self._tell(handle) if handle is not None and handle.state is State.CLOSED else ()
 
     def later(self, token: int) -> Effects:
         """See `contract.Session.resume`: have receipts come meanwhile?"""
@@ -248,28 +298,55 @@ class Incarnations:
     def _closed(self, handle: Handle | None, command: BaseCommand, frame: bytes) -> Effects:
         """The incarnation is over, and the client is told where to go on."""
         hidden = self._listener.veil.hidden(command, frame)
-        if handle is not None and handle.state is State.REOPENING:
-            handle.state = State.OPENING  # it was the one before that is closed
-            return hidden
+        if handle is not None and self._opens_yet(handle):
+            return (*hidden, *self._opens_anew(handle))
         if handle is not None and handle.awaits_opening:
             return hidden
+        if handle is not None and handle.state is State.CLOSED:
+            return (*self._tell(handle), *hidden)
         return (*hidden, *self._ended(handle))
 
+    def _opens_yet(self, handle: Handle) -> bool:
+        """Whether the broker has closed the one before, and opens this one by a request that it
+        has not answered."""
+        if handle.state is State.REOPENING:
+            return True
+        asked = len(self.handles.openings(handle))
+        return asked > 1 if handle.state in _PENDING else handle.state is State.OPEN and asked > 0
+
+    def _opens_anew(self, handle: Handle) -> Effects:
+        handle.confirmed = False
+        if self._trickles is not None:
+            self._trickles.forget(handle.account)
+        if handle.state in _PENDING:
+            handle.state = State.OPENING
+            return ()
+        self._stop(handle, State.OPENING)
+        return (Discard(handle.account),)
+
     def migrated(self, command: BaseCommand, frame: bytes) -> Effects:
+        """Its topic has gone where a gateway is, of which the client is told."""
+        return (*self._tell_first(self._migrating(command)), Replace(encode(command)))
+
+    def _migrating(self, command: BaseCommand) -> Handle | None:
+        news = command.topicMigrated
+        of_producer = news.resource_type == CommandTopicMigrated.Producer
+        table = self.handles.table(Action.PRODUCE if of_producer else Action.CONSUME)
+        return table.get(news.resource_id)
+
+    def withhold_migration(self, command: BaseCommand) -> Effects:
         """Its topic has gone where no gateway is, and the client is not told.
 
         This may be all that answers PRODUCER or SUBSCRIBE: then our no does, or it would wait.
         """
-        news = command.topicMigrated
-        of_producer = news.resource_type == CommandTopicMigrated.Producer
-        table = self.handles.table(Action.PRODUCE if of_producer else Action.CONSUME)
-        handle = table.get(news.resource_id)
-        if handle is None or handle.state not in _UNANSWERED or not handle.requests:
+        handle = self._migrating(command)
+        if handle is None or handle.state not in _PENDING or not handle.requests:
             return DROP
-        told = Inject(Direction.TO_CLIENT, error(handle.requests[0], MIGRATED))
+        noes = (Inject(Direction.TO_CLIENT, error(it, MIGRATED)) for it in handle.requests)
+        told: Effects = (Drop(), *noes)
         # Meant for the incarnation before, if there is one: then the broker opens this one yet.
         opens = handle.requests if handle.state is State.REOPENING else ()
-        return (Drop(), told, *self._abandoned(handle, *opens))
+        return (*told, *self._abandoned(handle, *opens))
 
     # -- SENDs and their answers -------------------------------------------------------------
 
@@ -293,7 +370,7 @@ class Incarnations:
         handle = self.handles.producers.get(command.send_error.producer_id)
         if handle is not None:
             handle.account.receipts += 1  # no other answer to that SEND will come
-        return self._listener.veil.hidden(command, frame)
+        return (*self._tell_first(handle), *self._listener.veil.hidden(command, frame))
 
     # -- permits -----------------------------------------------------------------------------
 
@@ -301,8 +378,11 @@ class Incarnations:
         """A consumer asks for messages. Only where limits may hold."""
         handle = self.handles.consumers.get(command.flow.consumer_id)
         if handle is None or handle.released or self._trickles is None:
-            return FORWARD
-        return self._trickles.ask(handle.id, handle.account, command.flow.messagePermits)
+            return DROP  # the broker has no such consumer, or none that is counted
+        permits = command.flow.messagePermits
+        if not handle.confirmed:
+            return self._trickles.ask_early(handle, permits)
+        return self._trickles.ask(handle.id, handle.account, permits)
 
     def delivered(self) -> Effects | None:
         """See `contract.Session`."""
@@ -326,6 +406,14 @@ class Incarnations:
             self.handles.awaits(handle, request_id, Asked.OPEN)
         return discard
 
+    def _gone(self, handle: Handle) -> Effects:
+        """The broker has closed it, for the client. One that was closed while it was being opened
+        may be opened after all: 4.2.4 answers the close first, and then opens it.
+        """
+        opening = self.handles.openings(handle)
+        is_gone = handle.confirmed or not opening
+        return self._ended(handle) if is_gone else self._abandoned(handle, *opening)
+
     def _ended(self, handle: Handle | None) -> Effects:
         """Nothing of an ended incarnation is counted or sent any more.
 
@@ -338,7 +426,7 @@ class Incarnations:
             self._to_broker.forget(handle.id)
             self._to_client.producers.pop(handle.id, None)
             if self._late is not None:
-                self._late.over(handle.account)
+                self._late.over(handle)
         else:
             self._to_client.consumers.pop(handle.id, None)
             if self._trickles is not None:
@@ -433,15 +521,29 @@ class Incarnations:
         """The broker's answer to a close of ours: the client is told, unless all is over."""
         leaving = self._leaving
         handle = None if leaving is None else leaving.answered(request_id)
-        if leaving is None or handle is None or handle.state is not State.MOVING:
+        if leaving is None or handle is None:
             return DROP
-        if self.handles.table(handle.action).get(handle.id) is not handle:
+        now = self.handles.table(handle.action).get(handle.id)
+        if now is not handle:
+            if now is not None and now.state is State.REOPENING:
+                now.state = State.OPENING  # the one before is closed: the next close is of this one
+            return DROP
+        if handle.state is not State.MOVING:
             return DROP
         told = Inject(Direction.TO_CLIENT, leaving.told(handle))
         return (Drop(), told, *self._ended(handle))
 
 
-_UNANSWERED = frozenset({State.OPENING, State.REOPENING, State.QUEUED})
+def _is_taken(before: Handle, about: About) -> bool:
+    """Whether an id cannot be opened now: for another topic, or while it is not known whether the
+    broker has the consumer still, with its permits."""
+    if before.state is State.UNSUBSCRIBING:
+        return True
+    return before.state is not State.CLOSED and before.about != about
+
+
+_PENDING = frozenset({State.OPENING, State.REOPENING, State.QUEUED})
+_GOES_ON = frozenset({State.OPEN, State.REOPENING})
 _GIVEN_UP = frozenset({State.UNSUBSCRIBING, State.CLOSING})
 _RESETTABLE = frozenset({State.OPEN, State.RESETTING})
 _SETTLED = frozenset({State.QUEUED, *_RESETTABLE})

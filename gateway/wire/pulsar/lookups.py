@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import count
 from typing import NamedTuple
 
+from gateway.errors import PeerError
 from gateway.wire.contract import (
     FORWARD,
     Action,
@@ -107,7 +108,12 @@ class Lookups:
         if isinstance(result, Denial):
             self._listener.gate.looked_up(LookupOutcome.REFUSED)
             return (Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, result)),)
-        return (Inject(Direction.TO_CLIENT, self._answer(decode(result))),)
+        try:
+            answer = self._answer(decode(result))
+        except PeerError:  # of that broker alone: this pair's peers have done nothing wrong
+            self._listener.gate.looked_up(LookupOutcome.FAILED)
+            answer = lookup_failed(lookup.request_id, NOT_FOUND)
+        return (Inject(Direction.TO_CLIENT, answer),)
 
     def clear(self) -> None:
         """The pair is over."""

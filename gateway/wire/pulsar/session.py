@@ -35,7 +35,6 @@ from gateway.wire.pulsar.commands import (
     NO_REQUEST,
     as_read,
     decode,
-    encode,
     end,
     error,
     kind_of,
@@ -253,8 +252,8 @@ class PulsarSession:
     def _migrated(self, command: BaseCommand, frame: bytes) -> Effects:
         """The topic has gone to another cluster: to its gateway, or the client is not told."""
         if self._listener.veil.lead_to_other_cluster(command):
-            return (Replace(encode(command)),)
-        return self.incarnations.migrated(command, frame)
+            return self.incarnations.migrated(command, frame)
+        return self.incarnations.withhold_migration(command)
 
     # -- the end -----------------------------------------------------------------------------
 

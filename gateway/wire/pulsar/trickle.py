@@ -15,7 +15,16 @@ brought ten thousand messages. So the first permit goes alone; it goes without a
 consumers would take up that of busy ones. Later the broker knows how large batches are.
 
 When messages were delivered the session is asked whether more permits may go: at once, for a
-consumer with a queue of one asks after each message. Permits die with their incarnation.
+consumer with a queue of one asks after each message.
+
+Permits count from the moment when a broker counts them. It ignores those of a consumer that it has
+not opened, and a client that asked before it heard SUCCESS asks once more after it. So what comes
+before SUCCESS is dropped here: passed on, it would be taken for a permit that the broker has, and
+the consumer would wait for it for ever.
+
+Permits die with their incarnation, but where a client subscribes again while its consumer is open:
+there the broker goes on with the consumer that it has, and with its permits. Whether it has it
+still is known by its answer, and until then all permits wait (*parked*).
 """
 
 from __future__ import annotations
@@ -23,6 +32,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gateway.wire.contract import (
+    DROP,
     ENDLESS,
     FORWARD,
     Account,
@@ -36,6 +46,7 @@ from gateway.wire.contract import (
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import encode
+from gateway.wire.pulsar.ids import Handle, State
 
 if TYPE_CHECKING:
     from gateway.wire.gate import Gate
@@ -49,13 +60,16 @@ MOST_PERMITS = 2**31 - 1
 
 
 class Trickle:
-    """One incarnation. `wanted`: permits that wait here. `passed`: those that the broker got."""
+    """One incarnation. `wanted`: permits that wait here. `passed`: those that the broker got.
+    `parked`: none may go now.
+    """
 
-    __slots__ = ("account", "id", "passed", "wanted")
+    __slots__ = ("account", "id", "parked", "passed", "wanted")
 
     def __init__(self, id: int, account: Account) -> None:
         self.id = id
         self.account = account
+        self.parked = False
         self.wanted = 0
         # An account that came under a limit later has what it had; how much is not known.
         self.passed = account.messages
@@ -67,7 +81,16 @@ class Trickle:
         self.passed += permits
         return permits
 
+    def park(self, account: Account) -> None:
+        """Its client subscribes again, and is counted by another account."""
+        outstanding = self.passed - self.account.messages
+        self.account = account
+        self.passed = account.messages + max(0, outstanding)
+        self.parked = True
+
     def _due(self) -> int:
+        if self.parked:
+            return 0
         delivered = self.account.messages
         if not delivered:
             return max(0, 1 - self.passed)
@@ -95,19 +118,52 @@ class Trickles:
         self._hungry: dict[Account, Trickle] = {}  # whose permits wait here
 
     def ask(self, id: int, account: Account, permits: int) -> Effects:
-        """The client's FLOW."""
+        """The client's FLOW, for a consumer that the broker has open."""
         if account.is_endless and account not in self._all:
             return FORWARD
-        trickle = self._all.get(account)
-        if trickle is None:
-            trickle = self._all[account] = Trickle(id, account)
-        trickle.wanted += permits
-        self._hungry[account] = trickle
+        trickle = self._wanting(id, account, permits)
         going, more = self._pass_on(trickle)
         if going == permits:
             return FORWARD
         verdict = Replace(flow(id, going)) if going else Drop()
         return (verdict, *more, Attend())
+
+    def ask_early(self, handle: Handle, permits: int) -> Effects:
+        """The client's FLOW before SUCCESS."""
+        account = handle.account
+        if handle.state is State.REOPENING:
+            self._wanting(handle.id, account, permits).parked = True
+            return DROP
+        return FORWARD if account.is_endless and account not in self._all else DROP
+
+    def _wanting(self, id: int, account: Account, permits: int) -> Trickle:
+        trickle = self._all.get(account)
+        if trickle is None:
+            trickle = self._all[account] = Trickle(id, account)
+        trickle.wanted += permits
+        self._hungry[account] = trickle
+        return trickle
+
+    def of(self, account: Account) -> Trickle | None:
+        """Its permits; None: it never asked for any that were counted."""
+        return self._all.get(account)
+
+    def park(self, trickle: Trickle, account: Account) -> None:
+        """An open consumer is subscribed again: its permits are the next incarnation's."""
+        trickle.park(account)
+        self._all[account] = trickle
+        if trickle.wanted:
+            self._hungry[account] = trickle
+
+    def confirm(self, account: Account) -> Effects:
+        """SUCCESS: what was parked may go."""
+        trickle = self._all.get(account)
+        if trickle is None or not trickle.parked:
+            return ()
+        trickle.parked = False
+        going, more = self._pass_on(trickle)
+        passed = (Inject(Direction.TO_BROKER, flow(trickle.id, going)),) if going else ()
+        return (*passed, *more, Attend())
 
     def delivered(self) -> Effects | None:
         """Messages were delivered, or allowance was granted; None: nobody waits for that."""
@@ -129,6 +185,8 @@ class Trickles:
     def _pass_on(self, trickle: Trickle) -> tuple[int, Effects]:
         """How many permits go on now, and for what the rest waits."""
         account = trickle.account
+        if trickle.parked:
+            return 0, ()
         waits = account.messages > 0 and account.held and not self._gate.wants(account)
         going = trickle.take()
         if not trickle.wanted:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -52,6 +53,7 @@ func consume(ctx context.Context, client pulsar.Client, asked options) (any, err
 		SubscriptionName:            asked.subscription,
 		Type:                        kind,
 		SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest,
+		EnableZeroQueueConsumer:     asked.noQueue,
 	})
 	if err != nil {
 		return nil, err
@@ -71,9 +73,12 @@ func receiveAll(ctx context.Context, consumer pulsar.Consumer, asked options, re
 	defer finish()
 	isComplete := false
 	for {
-		message, err := consumer.Receive(ctx)
+		message, err := receive(ctx, consumer, asked.poll)
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			continue
 		}
 		if err == nil {
 			err = report.note(message)
@@ -90,6 +95,16 @@ func receiveAll(ctx context.Context, consumer pulsar.Consumer, asked options, re
 			time.AfterFunc(asked.quiet, finish)
 		}
 	}
+}
+
+// receive waits for a message, for so long at the most where that is asked for.
+func receive(ctx context.Context, consumer pulsar.Consumer, poll time.Duration) (pulsar.Message, error) {
+	if poll > 0 {
+		limited, cancel := context.WithTimeout(ctx, poll)
+		defer cancel()
+		ctx = limited
+	}
+	return consumer.Receive(ctx)
 }
 
 func (report *received) note(message pulsar.Message) error {

@@ -1,7 +1,7 @@
 // A small Pulsar client on the published Go package, for tests.
 //
-//	client URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--limit-s N] [--token T]
-//	client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--quiet-ms N] [--limit-s N] [--token T]
+//	client URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--each] [--patience-s N] [--limit-s N] [--token T]
+//	client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--no-queue] [--poll-ms N] [--quiet-ms N] [--limit-s N] [--token T]
 //	client URL transact SOURCE TARGET COUNT [--limit-s N] [--token T]
 //	client URL load STREAMS FILE [--tag NAME] [--size N] [--batch-of N] [--pending N] [--when-full block|fail] [--patience-s N] [--limit-s N]
 //	client URL chunks|json|avro|list|pattern|read|seek TOPIC COUNT [--size N]
@@ -36,6 +36,9 @@ type options struct {
 	key          bool
 	interval     time.Duration
 	kind         string
+	each         bool
+	noQueue      bool
+	poll         time.Duration
 	quiet        time.Duration
 	limit        time.Duration
 	token        string
@@ -120,6 +123,9 @@ func parse(chosen verb, words []string) (options, error) {
 	flags.BoolVar(&asked.key, "key", false, "give messages one of ten keys in turn")
 	interval := flags.Int("interval-ms", 0, "pause between two messages")
 	flags.StringVar(&asked.kind, "type", "exclusive", "of the subscription")
+	flags.BoolVar(&asked.each, "each", false, "send one message at a time, until one fails")
+	flags.BoolVar(&asked.noQueue, "no-queue", false, "ask for one message at a time")
+	poll := flags.Int("poll-ms", 0, "wait for a message so long, and then ask again; 0: for ever")
 	quiet := flags.Int("quiet-ms", 500, "listen for repeats so long when all has come")
 	limit := flags.Int("limit-s", 60, "stop after so long in any case")
 	flags.IntVar(&asked.size, "size", 0, "bytes of a message")
@@ -133,6 +139,7 @@ func parse(chosen verb, words []string) (options, error) {
 		return asked, err
 	}
 	asked.interval = time.Duration(*interval) * time.Millisecond
+	asked.poll = time.Duration(*poll) * time.Millisecond
 	asked.quiet = time.Duration(*quiet) * time.Millisecond
 	asked.patience = time.Duration(*patience) * time.Second
 	asked.limit = time.Duration(*limit) * time.Second

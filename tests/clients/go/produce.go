@@ -31,6 +31,7 @@ func produce(ctx context.Context, client pulsar.Client, asked options) (any, err
 		DisableBatching: !asked.batch,
 		// Long enough that batches hold several messages.
 		BatchingMaxPublishDelay: 10 * time.Millisecond,
+		SendTimeout:             asked.patience,
 	})
 	if err != nil {
 		return nil, err
@@ -38,6 +39,10 @@ func produce(ctx context.Context, client pulsar.Client, asked options) (any, err
 	defer producer.Close()
 	sayReady()
 	report := &sent{Acknowledged: ranges{}, Errors: []string{}}
+	if asked.each {
+		sendEach(ctx, producer, report)
+		return report, nil
+	}
 	sendAll(ctx, producer, asked, report)
 	flushing, expire := context.WithTimeout(context.Background(), receiptPatience)
 	defer expire()
@@ -67,6 +72,16 @@ func sendAll(ctx context.Context, producer pulsar.Producer, asked options, repor
 			func(_ pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
 				report.settled(number, time.Since(begun), err)
 			})
+	}
+}
+
+// sendEach sends one message after the other, each when the one before has its receipt, until one fails.
+func sendEach(ctx context.Context, producer pulsar.Producer, report *sent) {
+	for number := 0; len(report.Errors) == 0 && ctx.Err() == nil; number++ {
+		begun := time.Now()
+		message := &pulsar.ProducerMessage{Payload: []byte(strconv.Itoa(number))}
+		_, err := producer.Send(context.Background(), message)
+		report.settled(number, time.Since(begun), err)
 	}
 }
 

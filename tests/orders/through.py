@@ -1,0 +1,34 @@
+"""What a client can notice of a gateway in the scripts: all that is another answer than a broker's.
+
+Each is on purpose, and in docs/protocols/pulsar.md. Where limits may hold there is more of it.
+"""
+
+from __future__ import annotations
+
+NOT_OPEN = "a SEND of a producer that is not open is dropped, and does not end the connection"
+IN_USE = "an id stays with its topic and its subscription as long as it is in use"
+ONE_REQUEST_ID = "a request id that is used twice is the second request's"
+TOO_MANY_PERMITS = "permits are trickled, so the broker does not see that they are too many"
+GIVEN_UP = "what was closed while it was opened is not open, though 4.2.4 may open it after all"
+
+ALWAYS = {
+    "SEND in one write with PRODUCER": NOT_OPEN,
+    "SEND of nobody": NOT_OPEN,
+    "SEND behind CLOSE_PRODUCER in one write": NOT_OPEN,
+    "SEND behind the answer to CLOSE_PRODUCER": NOT_OPEN,
+    "a producer that waits sends": NOT_OPEN,
+    "PRODUCER for a topic that was terminated": NOT_OPEN,
+    "one id of a consumer for another topic": IN_USE,
+    "one id of a producer for another topic": IN_USE,
+    "one id for another subscription": IN_USE,
+    "permits do not pass to another topic": IN_USE,
+    "the same request id for two producers": ONE_REQUEST_ID,
+}
+
+UNDER_LIMITS = ALWAYS | {
+    "the same request id for two consumers": ONE_REQUEST_ID,
+    "a FLOW beyond 2^31 ends the connection": TOO_MANY_PERMITS,
+}
+
+SOMETIMES = {"PRODUCER, CLOSE_PRODUCER and PRODUCER in one write": GIVEN_UP}
+"""As the broker has it."""

@@ -1,0 +1,94 @@
+"""Real clients where the order of frames decides: permits before SUCCESS, a close behind receipts.
+
+With `ROUNDS=60` they measure how often each goes wrong, and with `--direct` as well.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.builders import go_client
+from tests.clients.programs import Program
+
+from .brokers.jars import Say
+from .brokers.standalone import Standalone
+from .clients import Client, fresh_topic, wait_until
+from .fixtures import Reach, Route, or_skip
+from .gateways import Plan
+
+pytestmark = pytest.mark.long
+
+RULES = """
+version: 1
+rules:
+  - id: far-above
+    match: {topic: "*"}
+    limit: {dispatch: {messages: 100000/s}, publish: {messages: 100000/s}}
+    per: topic
+"""
+"""Limits that nobody comes near: the gateway counts, and holds nothing back."""
+
+ROUNDS = int(os.environ.get("ROUNDS", "0"))
+UNLOADS = ROUNDS or 12
+TERMINATIONS = ROUNDS or 6
+
+
+@pytest.fixture(scope="module")
+def go(say: Say) -> Program:
+    return or_skip(go_client, say)
+
+
+@pytest.fixture
+def counted(pulsar: Standalone, reach: Reach, tmp_path: Path) -> Route:
+    """By a gateway with rules, where there is a gateway."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(RULES)
+    return reach(pulsar, Plan(rules=rules))
+
+
+@pytest.mark.parametrize("poll_ms", [0, 3])
+def test_a_consumer_that_asks_for_one_message_at_a_time_goes_on_through_unloads(
+    pulsar: Standalone, go: Program, counted: Route, client: Client, logs: Path, poll_ms: int
+) -> None:
+    """An application that asks again and again does so between SUBSCRIBE and SUCCESS, too."""
+    topic = fresh_topic("one-at-a-time")
+    producer = client.create_producer(topic)
+    settings: dict[str, Any] = {"no_queue": True, "poll_ms": poll_ms}
+    with go.consuming(counted.url, topic, "s", UNLOADS, logs / "go", **settings) as running:
+        running.await_ready()
+        for number in range(UNLOADS):
+            pulsar.admin.unload(topic)
+            producer.send(b"%d" % number)
+            wait_until(lambda: _is_acknowledged(pulsar, topic))
+        assert running.received().received == frozenset(range(UNLOADS))
+
+
+def _is_acknowledged(pulsar: Standalone, topic: str) -> bool:
+    subscription = pulsar.admin.stats(topic)["subscriptions"].get("s")
+    return subscription is not None and subscription["msgBacklog"] == 0
+
+
+def test_a_producer_hears_that_its_topic_is_terminated(
+    pulsar: Standalone, go: Program, counted: Route, logs: Path
+) -> None:
+    """It always has one SEND on its way. The broker says CLOSE_PRODUCER, and then SEND_ERROR."""
+    wrong: list[str] = []
+    for number in range(TERMINATIONS):
+        topic = fresh_topic("terminated")
+        log = logs / f"go-{number}"
+        with go.producing(counted.url, topic, 0, log, each=True, patience=5) as running:
+            running.await_ready()
+            wait_until(lambda topic=topic: _stored(pulsar, topic) > 20)  # type: ignore[misc]
+            pulsar.admin.terminate(topic)
+            errors = running.sent().errors
+        if not any("TopicTerminated" in error for error in errors):
+            wrong.append(f"{number}: {errors}")
+    assert not wrong, f"{len(wrong)} of {TERMINATIONS}"
+
+
+def _stored(pulsar: Standalone, topic: str) -> int:
+    return int(pulsar.admin.stats(topic)["msgInCounter"])

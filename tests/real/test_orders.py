@@ -1,0 +1,65 @@
+"""Real brokers do what `tests/orders` has on record of them, which the model broker is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.orders.real import play_all
+from tests.orders.script import RECORDED, Script, differences, read_scripts
+from tests.orders.through import SOMETIMES, UNDER_LIMITS
+from tests.real.artifacts import Artifacts
+from tests.real.brokers.jars import PULSAR_VERSION, Say, pulsar_jars
+from tests.real.brokers.standalone import Standalone
+from tests.real.fixtures import StartGateway, or_skip
+from tests.real.gateways import Plan
+from tests.real.test_order import RULES
+
+pytestmark = pytest.mark.long
+
+FILES = sorted(path.name for path in RECORDED.glob("*.txt"))
+
+
+@pytest.fixture(scope="module", params=["4.0.8", PULSAR_VERSION])
+def broker(request: pytest.FixtureRequest, say: Say, artifacts: Artifacts) -> Iterator[Standalone]:
+    version = request.param
+    if version == PULSAR_VERSION:
+        yield request.getfixturevalue("pulsar")
+        return
+    jars = or_skip(lambda say: pulsar_jars(say, version), say)
+    started = Standalone(jars, artifacts.directory(f"broker-orders-{version}"))
+    started.start()
+    yield started
+    started.stop()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_broker_answers_as_recorded(broker: Standalone, name: str) -> None:
+    scripts = read_scripts(RECORDED / name)
+    found = played(broker, broker.service_url, scripts)
+    assert not found, "\n".join(found.values())
+
+
+@pytest.mark.gateway_only
+@pytest.mark.parametrize("name", FILES)
+def test_through_a_gateway_it_answers_the_same(
+    broker: Standalone, gateway: StartGateway, tmp_path: Path, name: str
+) -> None:
+    """With rules, which nobody comes near; what differs has a name."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(RULES)
+    started = gateway(broker, Plan(rules=rules))
+    scripts = read_scripts(RECORDED / name)
+    found = played(broker, started.untapped_url, scripts)
+    named = UNDER_LIMITS | SOMETIMES
+    surprises = [text for script, text in found.items() if script not in named]
+    assert not surprises, "\n".join(surprises)
+
+
+def played(broker: Standalone, url: str, scripts: list[Script]) -> dict[str, str]:
+    """Where it went another way than the record, by the name of the script."""
+    runs = zip(scripts, play_all(url, broker.admin, scripts), strict=True)
+    found = {script.name: differences(script, heard) for script, heard in runs}
+    return {name: f"{name}: " + "; ".join(it) for name, it in found.items() if it}
