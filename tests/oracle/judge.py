@@ -1,0 +1,279 @@
+"""Whether a broker understood what the gateway counted, limited and admitted.
+
+A judge goes through the steps of a connection with what the broker of one version understood of
+each frame that reached it. Either it refuses a frame, which ends the connection, or each of its
+understandings must be one of the gateway's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from google.protobuf.message import Message
+
+from gateway.wire.contract import ENDLESS, Action, Direction
+from gateway.wire.gate import Ask
+from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
+from gateway.wire.pulsar.context import Mode
+from gateway.wire.pulsar.frames import KNOWN, Kind
+from gateway.wire.pulsar.tables import LIMITS, STOPS
+from tests.playbooks.gate import OWN
+
+from .oracle import Oracle, Reading
+from .play import Counts, Played, Step
+from .watched import Admission, Thought
+
+_OPENS = {Kind.PRODUCER: (Action.PRODUCE, "2"), Kind.SUBSCRIBE: (Action.CONSUME, "4")}
+"""What opens something, and the field of its id."""
+
+_ASKS = {Kind.LOOKUP: Action.LOOKUP, Kind.PARTITIONED_METADATA: Action.LOOKUP}
+_REQUESTS = {Kind.CLOSE_PRODUCER: "2", Kind.CLOSE_CONSUMER: "2", Kind.UNSUBSCRIBE: "2"}
+"""The field of the request id."""
+
+_COORDINATORS = "transaction_coordinator_assign"
+
+
+class Finding(NamedTuple):
+    """A broker understood something else. `step`: by its number, of the connection of a seed."""
+
+    seed: int
+    step: int
+    version: str
+    what: str
+    frame: bytes
+    understood: Reading | None
+
+    def __str__(self) -> str:
+        return (
+            f"seed {self.seed} step {self.step} {self.version}: {self.what}\n"
+            f"    frame {self.frame.hex()}\n    understood {self.understood}"
+        )
+
+
+def judge(
+    played: Played, readings: list[list[tuple[Reading, ...]]], oracles: list[Oracle]
+) -> Iterator[Finding]:
+    """`readings`: of each step's frames to the broker, by each oracle."""
+    for index, oracle in enumerate(oracles):
+        case = _Case(played, oracle)
+        for number, (step, said) in enumerate(zip(played.steps, readings, strict=True)):
+            yield from case.step(number, step, [each[index] for each in said])
+            if case.closed:
+                break
+
+
+class _Case:
+    """One connection before one version."""
+
+    def __init__(self, played: Played, oracle: Oracle) -> None:
+        self._played = played
+        self._known = oracle.fields
+        self._version = oracle.version
+        listener = played.listener
+        self._claimed = STOPS[Direction.TO_BROKER] | (LIMITS if listener.limited else frozenset())
+        self._mode = listener.mode
+        self._limited = listener.limited
+        self._masked = not listener.unknown_pass
+        self._thoughts: dict[int, list[Thought]] = defaultdict(list)
+        self._unopened: list[tuple[int, Admission]] = []
+        self._lookups: list[Ask] = []
+        self._admitted = 0
+        self._accounts: dict[tuple[Action, int], list[int]] = defaultdict(list)
+        self._sent: Counter[int] = Counter()
+        self._permits: Counter[int] = Counter()
+        self._open: set[tuple[Action, int]] = set()
+        self._counts: list[Counts] = []
+        self.closed = False
+
+    def step(self, number: int, step: Step, said: list[Reading]) -> Iterator[Finding]:
+        self._learn(step)
+        for frame, reading in zip(step.to_broker, said, strict=True):
+            if "ex" in reading:
+                self.closed = True
+                return
+            what = self._about(step, frame, reading)
+            if what:
+                yield self._found(number, what, frame, reading)
+        self._open |= set(step.opened)
+        if not step.cut:
+            for what in self._off(step):
+                yield self._found(number, what, step.said[1], None)
+        self._counts = step.counts
+
+    def _found(self, number: int, what: str, frame: bytes, reading: Reading | None) -> Finding:
+        return Finding(self._played.seed, number, self._version, what, frame, reading)
+
+    def _learn(self, step: Step) -> None:
+        for thought in step.thoughts:
+            if thought.direction is Direction.TO_BROKER:
+                self._thoughts[thought.kind].append(thought)
+        for admission in step.admissions:
+            if admission.ask.action is Action.LOOKUP:
+                self._lookups.append(admission.ask)
+            else:
+                self._unopened.append((self._admitted, admission))
+            self._admitted += 1
+
+    # -- one frame ---------------------------------------------------------------------------
+
+    def _about(self, step: Step, frame: bytes, reading: Reading) -> str:
+        kind = reading["t"]
+        if reading["at"] != 4 + int.from_bytes(frame[4:8]):
+            return "the command's end is elsewhere"
+        if kind == Kind.CONNECT:
+            return "a CONNECT on an open pair"
+        if kind == Kind.SEND:
+            return self._send(reading)
+        if kind == Kind.AUTH_RESPONSE:
+            return self._auth_response(step, reading)
+        if kind not in self._claimed:
+            return "" if kind in KNOWN or not self._masked else "an unknown command"
+        if kind == Kind.FLOW:
+            return self._flow(reading)
+        if kind in _REQUESTS and self._is_ours(reading["f"].get(_REQUESTS[kind], 0)):
+            return ""
+        if not self._was_thought(kind, reading["f"]):
+            return "nobody took the frame for that"
+        if kind in _OPENS:
+            return self._opens(kind, reading)
+        return self._looks_up(reading) if kind == Kind.LOOKUP else ""
+
+    def _is_ours(self, request: int) -> bool:
+        return request & (1 << 64) - 1 >= FIRST_OWN_REQUEST
+
+    def _was_thought(self, kind: int, fields: Reading) -> bool:
+        thoughts = self._thoughts[kind]
+        for index, thought in enumerate(thoughts):
+            if not differs(fields, thought.body, self._known):
+                del thoughts[index]
+                return True
+        return False
+
+    def _opens(self, kind: int, reading: Reading) -> str:
+        """The gate was asked for this topic, by its one name."""
+        if "tx" in reading:
+            return ""  # refused by its name: nothing is opened
+        action, field = _OPENS[Kind(kind)]
+        name, id = reading["tn"], reading["f"][field] & (1 << 64) - 1
+        if is_brokers_own(name):
+            return f"a topic of the brokers: {name}"
+        subscription = reading["f"].get("2") if action is Action.CONSUME else None
+        for index, (account, admission) in enumerate(self._unopened):
+            ask = admission.ask
+            if ask.action is action and canonical(ask) == name and ask.subscription == subscription:
+                del self._unopened[index]
+                self._accounts[action, id].append(account)
+                if action is Action.CONSUME:
+                    self._open.discard((action, id))
+                    self._permits[id] = 0
+                return ""
+        asked = [(each.ask.action, canonical(each.ask)) for _, each in self._unopened]
+        return f"nobody was admitted to {name}, but {asked}"
+
+    def _looks_up(self, reading: Reading) -> str:
+        if "tx" in reading:
+            return ""
+        name = reading["tn"]
+        for index, ask in enumerate(self._lookups):
+            if canonical(ask) == name:
+                del self._lookups[index]
+                return ""
+        return f"nobody may look up {name}, but {[canonical(ask) for ask in self._lookups]}"
+
+    def _send(self, reading: Reading) -> str:
+        id = reading["f"]["1"] & (1 << 64) - 1
+        self._sent[id] += max(1, reading["f"].get("3", 1))
+        return "" if self._accounts[Action.PRODUCE, id] else "a SEND of a producer nobody opened"
+
+    def _flow(self, reading: Reading) -> str:
+        """Where limits may hold, an account that one holds has no more permits than it may."""
+        id = reading["f"]["1"] & (1 << 64) - 1
+        if (Action.CONSUME, id) in self._open:
+            self._permits[id] += reading["f"]["2"]
+        return ""
+
+    def _auth_response(self, step: Step, reading: Reading) -> str:
+        data = reading["f"].get("2", {})
+        method, proof = data.get("1"), bytes.fromhex(data.get("2", ""))
+        if self._mode is Mode.VERIFY:
+            return "" if proof == OWN.data else "a credential of the client"
+        if self._mode is Mode.PASS_THROUGH:
+            shown = step.credential
+            known = shown.data == proof and shown.method in (method, "token")
+            return "" if known else f"a credential that is not {shown.data!r}"
+        for credential, name in step.proven:
+            if credential.data == proof and method in (None, credential.method):
+                return "" if name == "alice" else f"a credential of {name}"
+        return "a credential that nobody verified"
+
+    # -- what was counted --------------------------------------------------------------------
+
+    def _off(self, step: Step) -> Iterator[str]:
+        for id, sent in self._sent.items():
+            accounts = self._accounts[Action.PRODUCE, id]
+            counted = sum(step.counts[account].messages for account in accounts)
+            if counted != sent:
+                yield f"producer {id} was charged {counted} messages, the broker got {sent}"
+        for id, permits in self._permits.items():
+            accounts = self._accounts[Action.CONSUME, id][-1:]
+            for account in accounts:
+                most = self._most(account, step.counts)
+                if permits > most:
+                    yield f"consumer {id} has {permits} permits, and may have {most}"
+
+    def _most(self, account: int, counts: list[Counts]) -> int:
+        """Permits that the broker may have got so far."""
+        known = [counts[account], *self._counts[account : account + 1]]
+        if any(count.ceiling >= ENDLESS for count in known):
+            return 1 << 62
+        return max(max(count.ceiling, count.messages + 1) for count in known)
+
+
+def canonical(ask: Ask) -> str | None:
+    """The one name of the topic that was asked for, as brokers have it."""
+    return None if ask.topic is None else ask.topic.partition or ask.topic.whole
+
+
+def is_brokers_own(name: str) -> bool:
+    """Whether brokers keep there what they tell each other."""
+    tenant, _, rest = name.partition("://")[2].partition("/")
+    return tenant == "pulsar" and not rest.startswith(f"system/{_COORDINATORS}")
+
+
+def differs(fields: Reading, message: Message, known: dict[str, frozenset[int]]) -> str:
+    """Where a broker's reading and a message are not the same; fields that it does not know do not
+    count."""
+    numbers = known.get(message.DESCRIPTOR.name, frozenset())
+    seen = 0
+    for field, value in message.ListFields():
+        if field.number not in numbers:
+            continue
+        read = fields.get(str(field.number))
+        if read is None:
+            return field.name
+        seen += 1
+        pairs = [(read, value)]
+        if field.is_repeated:
+            if len(read) != len(value):
+                return field.name
+            pairs = list(zip(read, value, strict=True))
+        for got, meant in pairs:
+            if field.message_type is not None:
+                within = differs(got, meant, known)
+                if within:
+                    return f"{field.name}.{within}"
+            elif not _same(got, meant):
+                return field.name
+    return "" if seen == len(fields) else "a field that is not there"
+
+
+def _same(read: Any, meant: Any) -> bool:
+    if isinstance(meant, bool):
+        return read is meant
+    if isinstance(meant, int):
+        return isinstance(read, int) and (read - meant) & (1 << 64) - 1 == 0
+    if isinstance(meant, bytes):
+        return bool(read == meant.hex())
+    return bool(read == meant)
