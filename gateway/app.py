@@ -48,7 +48,7 @@ from gateway.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
 from gateway.wire.contract import Entry
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
-from gateway.wire.pulsar.context import Bounds, Listener, Mode
+from gateway.wire.pulsar.context import Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class Application:
                 own_requests=_OWN_REQUESTS if chained else FIRST_OWN_REQUEST,
                 unknown_pass=listener.unknown == "pass",
                 version=VERSION,
-                bounds=Bounds(collected=self._configuration.limits.collected_frame),
+                bounds=furnishing.bounds(self._configuration.limits),
             )
         )
 

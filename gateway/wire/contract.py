@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import NamedTuple, Protocol
 
+from gateway.errors import PeerError
+
 
 class Direction(IntEnum):
     """Which way bytes travel; also the index of a pair's scanners and pumps."""
@@ -62,6 +64,14 @@ class EndReason(StrEnum):
     INTERNAL_ERROR = "internal_error"
 
 
+class ViolationError(PeerError):
+    """A peer broke its protocol in a way that has a reason of its own."""
+
+    def __init__(self, reason: EndReason, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
 class Address(NamedTuple):
     """Where a broker listens."""
 
@@ -85,6 +95,7 @@ class Refusal(StrEnum):
     UNSUPPORTED = "unsupported"
     FULL = "full"  # a rule allows no more of it; to try again at once is of no use
     TOO_OFTEN = "too_often"  # a rule allows no more of it now
+    NAME = "name"  # brokers would read a name differently, or none accepts it
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from gateway.wire.gate import Ask, Gate
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
 from gateway.wire.pulsar.addresses import Veil
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST, encode
+from gateway.wire.pulsar.fields import MOST_FIELDS
 from gateway.wire.pulsar.refusing import CLIENTS
-from gateway.wire.pulsar.topics import named
+from gateway.wire.pulsar.topics import LONGEST_NAME, named
 
 
 class Mode(StrEnum):
@@ -31,7 +32,9 @@ class Bounds:
     Java client allows itself 5,000. `lookup_bytes`: of their frames, which are kept in case of a
     redirect; 5,000 have less than a megabyte. `delayed`, `delayed_bytes`: frames that wait for
     their time, where rules limit how often they come; as many as lookups. `rounds`: frames of a
-    broker until CONNECTED; SASL needs a handful.
+    broker until CONNECTED; SASL needs a handful. `names`: characters of a name. `command`: bytes
+    of a client's command, without the message of a SEND; the largest hold schemas. `fields`: of a
+    command that is decoded.
     """
 
     collected: int = 6 * 1024 * 1024
@@ -41,6 +44,9 @@ class Bounds:
     delayed: int = 5_000
     delayed_bytes: int = 4 * 1024 * 1024
     rounds: int = 10
+    names: int = LONGEST_NAME
+    command: int = 1024 * 1024
+    fields: int = MOST_FIELDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,9 @@ class Client:
 
     def ask(self, action: Action, topic: str, subscription: str | None = None) -> Ask:
         """What this client wants to do, for the gate."""
-        return Ask(action, topic, named(topic), self.principal, self.origin, subscription)
+        read = named(topic)
+        name = topic if read is None else read.name
+        return Ask(action, name, read, self.principal, self.origin, subscription)
 
     def show(self, credential: Credential) -> None:
         """The client has a newer credential: later connections of ours use it."""

@@ -14,7 +14,7 @@ from gateway.wire.contract import Account
 
 _NUM_MESSAGES = 11 << 3
 
-_NOWHERE = 1 << 64
+NOWHERE = 1 << 64
 """An offset beyond any metadata: there is nothing more to be read."""
 
 
@@ -44,7 +44,7 @@ def walk_fields(
         tag = chunk[at]
         at += 1
         if tag > 127:
-            tag, at = _varint(chunk, begin, end)
+            tag, at = read_varint(chunk, begin, end)
             if at < 0:
                 return begin, value
             tag &= 0xFFFFFFFF  # Pulsar's own decoder ignores what is above
@@ -54,10 +54,10 @@ def walk_fields(
             while at < here and chunk[at] > 127:
                 at += 1
             if at == here:
-                return (begin if here == end else _NOWHERE), value
+                return (begin if here == end else NOWHERE), value
             at += 1
         elif wire == 2 or wire == 0:
-            number, at = _varint(chunk, at, end)
+            number, at = read_varint(chunk, at, end)
             if at < 0:
                 return begin, value
             if wire == 2:
@@ -67,12 +67,12 @@ def walk_fields(
         elif wire == 5 or wire == 1:
             at += 4 if wire == 5 else 8
         else:
-            return _NOWHERE, value
+            return NOWHERE, value
     return at, value
 
 
-def _varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
-    """A varint and the next offset: -1 where it is cut, nowhere where it is none."""
+def read_varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
+    """Return a varint and the next offset: -1 where it is cut, `NOWHERE` where it is none."""
     if at < end and chunk[at] < 128:
         return chunk[at], at + 1
     value = shift = 0
@@ -82,7 +82,7 @@ def _varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
         if byte < 128:
             return value, index + 1
         shift += 7
-    return 0, -1 if end < at + 10 else _NOWHERE
+    return 0, -1 if end < at + 10 else NOWHERE
 
 
 class MetadataWalk:

@@ -40,7 +40,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Account, Action
+from gateway.wire.contract import Account, Action, EndReason, ViolationError
 from gateway.wire.pulsar.frames import (
     BROKER_ENTRY_MAGIC,
     CHECKSUM_MAGIC,
@@ -48,10 +48,13 @@ from gateway.wire.pulsar.frames import (
     COUNT,
     HEAD,
     HEADER,
+    KNOWN,
     LAST_TYPE_OF_ONE_BYTE,
     PASS,
     STOP,
+    WITH_PAYLOAD,
     Kind,
+    find_body,
 )
 from gateway.wire.pulsar.metadata import MetadataWalk, as_count, count_messages, walk_fields
 
@@ -87,12 +90,6 @@ _CARRY_BOUND = 8 * 1024
 _ENTRY_BOUND = 4 * 1024
 """Broker entry metadata up to this size is waited for: what brokers write has 22 bytes. Behind
 more of it, which could only be a producer's, no metadata is looked for."""
-
-_TAGS = tuple(
-    bytes((tag & 127 | 128, tag >> 7) if tag > 127 else (tag,))
-    for tag in (kind << 3 | 2 for kind in range(LAST_TYPE_OF_ONE_BYTE + 1))
-)
-"""Of the field that a canonical command of each type consists of."""
 
 _PLAIN_HEAD = [int.from_bytes(b"\xff" + b"\x80" * (length - 1)) for length in range(9)]
 _PLAIN_HEAD_PROOF = [int.from_bytes(b"\x10" + b"\x80" * (length - 1)) for length in range(9)]
@@ -131,6 +128,11 @@ def _shape(id_length: int, sequence_length: int) -> Shape:
 
 _NOBODY = Account("", Action.PRODUCE)
 
+_WITHOUT_PAYLOAD = KNOWN - WITH_PAYLOAD
+
+_LARGEST_COMMAND = (1 << 32) - 1
+"""Bytes of a command where nothing bounds it but its size field."""
+
 
 class _FrameScanner:
     """What both directions share: the owed bytes, and the frames that are not counted."""
@@ -154,10 +156,11 @@ class _FrameScanner:
 class ToBrokerScanner(_FrameScanner):
     """Counts SENDs per producer; halts where a producer is not open or has no allowance left."""
 
-    __slots__ = ("_account", "_key", "_producers", "_seen", "_shape")
+    __slots__ = ("_account", "_command_bound", "_key", "_producers", "_seen", "_shape")
 
-    def __init__(self, actions: tuple[int, ...]) -> None:
+    def __init__(self, actions: tuple[int, ...], command_bound: int = _LARGEST_COMMAND) -> None:
         super().__init__(actions)
+        self._command_bound = command_bound
         self._producers: dict[int, Account] = {}
         self._shape: Shape | None = None
         self._key = b""
@@ -256,14 +259,16 @@ class ToBrokerScanner(_FrameScanner):
         total, size = _head(chunk, pos)
         if size < 2 or size + 4 > total:
             raise PeerError(f"a frame of {total} bytes cannot hold a command of {size}")
+        if size > self._command_bound:
+            raise ViolationError(EndReason.FRAME_TOO_LARGE, f"a command of {size} bytes")
         kind = chunk[pos + 9]
         if chunk[pos + 8] != 0x08 or kind > LAST_TYPE_OF_ONE_BYTE:
             return self._halt(pos, total)
         action = self._actions[kind]
-        if action == STOP:
+        if action == STOP or (total > size + 4 and kind in _WITHOUT_PAYLOAD):
             return self._halt(pos, total)
         command_end = pos + 8 + size
-        body = _body(chunk, pos + 8, end, command_end)
+        body = find_body(chunk, pos + 8, end, command_end)
         if body < 0:
             return pos
         if not body or (action == COUNT and body != pos + _SEND_BODY):
@@ -403,9 +408,15 @@ class ToClientScanner(_FrameScanner):
                 if at > end:
                     break
                 self._receipt(chunk, pos + 8, at)
-            elif lead >> 8 != 0x08 or lead & 0x80 or self._actions[lead & 0x7F] != PASS:
-                self.owed = 0
-                return self._halt(pos, total)
+            else:
+                body = 0
+                if lead >> 8 == 0x08 and not lead & 0x80 and self._actions[lead & 0x7F] == PASS:
+                    body = find_body(chunk, pos + 8, end, at)
+                if body < 0:
+                    break
+                if not body or (at < pos + 4 + total and lead & 0x7F in _WITHOUT_PAYLOAD):
+                    self.owed = 0
+                    return self._halt(pos, total)
             pos += total + 4
         self.owed = pos - end if pos > end else 0
         return pos if pos < end else end
@@ -418,34 +429,9 @@ class ToClientScanner(_FrameScanner):
             account.receipts += 1
 
 
-def _body(chunk: bytearray, command: int, end: int, command_end: int) -> int:
-    """Where the fields of a canonical command begin; 0: it is not canonical; -1: not all here."""
-    at = command + 2
-    if at == command_end:
-        return at
-    here, short = (end, -1) if end < command_end else (command_end, 0)
-    for byte in _TAGS[chunk[command + 1]]:
-        if at >= here:
-            return short
-        if chunk[at] != byte:
-            return 0
-        at += 1
-    length = shift = 0
-    while shift < 35:
-        if at >= here:
-            return short
-        byte = chunk[at]
-        at += 1
-        length |= (byte & 127) << shift
-        if byte < 128:
-            return at if at + length == command_end else 0
-        shift += 7
-    return 0
-
-
 def _id(chunk: bytearray, command: int, end: int) -> int:
     """The id of a whole command: its field 1; -1 where there is none."""
-    body = _body(chunk, command, end, end)
+    body = find_body(chunk, command, end, end)
     return walk_fields(chunk, body, end, 0x08, -1)[1] if body else -1
 
 

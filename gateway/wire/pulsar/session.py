@@ -30,6 +30,7 @@ from gateway.wire.pulsar import renewal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import (
     NO_REQUEST,
+    as_read,
     decode,
     encode,
     end,
@@ -43,6 +44,7 @@ from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
 from gateway.wire.pulsar.incarnations import Incarnations
 from gateway.wire.pulsar.late import FIRST_TOKEN
 from gateway.wire.pulsar.lookups import Lookups
+from gateway.wire.pulsar.naming import improper, unnamed
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.tables import ACTIONS, LIMITED
 
@@ -76,7 +78,9 @@ class PulsarSession:
         self.collected_bound = max(listener.bounds.collected, max_message_size + FRAME_PADDING)
         unknown = listener.unknown_pass
         to_broker = LIMITED if listener.limited else ACTIONS
-        self._to_broker = ToBrokerScanner(to_broker[Direction.TO_BROKER, unknown])
+        self._to_broker = ToBrokerScanner(
+            to_broker[Direction.TO_BROKER, unknown], listener.bounds.command
+        )
         self._to_client = ToClientScanner(ACTIONS[Direction.TO_CLIENT, unknown], _STRAY)
         self.incarnations = Incarnations(listener, client, broker, self.scanners)
 
@@ -93,9 +97,25 @@ class PulsarSession:
     # -- decisions ---------------------------------------------------------------------------
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
-        """See `contract.Session`."""
-        command = decode(frame)
-        if direction is Direction.TO_BROKER and (self._listener.gate.paced or self._delays):
+        """See `contract.Session`. What goes on is never the frame as it came, unless it came as it
+        was understood: see `commands.as_read`."""
+        command = decode(frame, self._listener.bounds.fields)
+        if not self._listener.unknown_pass and kind_of(frame) in KNOWN:
+            command.DiscardUnknownFields()
+        read = as_read(command, frame)
+        effects = self._decided(direction, command, read, now)
+        return effects if read is frame else tuple(_put(effect, read) for effect in effects)
+
+    def _decided(
+        self, direction: Direction, command: BaseCommand, frame: bytes, now: float
+    ) -> Effects:
+        if direction is Direction.TO_CLIENT:
+            return self._decide(direction, command, frame, now)
+        kind = kind_of(frame)
+        denial = improper(command, kind, self._listener.bounds.names)
+        if denial is not None:
+            return unnamed(command, kind, denial, self._listener.gate)
+        if self._listener.gate.paced or self._delays:
             delayed = self._delayed(command, frame, now)
             if delayed is not None:
                 return delayed
@@ -104,7 +124,7 @@ class PulsarSession:
     def _decide(
         self, direction: Direction, command: BaseCommand, frame: bytes, now: float
     ) -> Effects:
-        kind = kind_of(command, frame)
+        kind = kind_of(frame)
         event = EVENTS[direction].get(kind)
         if event is not None:
             return event(self.incarnations.at(now), command, frame)
@@ -133,7 +153,7 @@ class PulsarSession:
     def _delayed(self, command: BaseCommand, frame: bytes, now: float) -> Effects | None:
         if self._delays is None:
             self._delays = Delays(self._listener, self._client)
-        return self._delays.ask(kind_of(command, frame), command, frame, now)
+        return self._delays.ask(kind_of(frame), command, frame, now)
 
     def _due(self, delays: Delays, token: int, now: float) -> Effects:
         """Frames that waited are decided as if they came now; none of them is at a border."""
@@ -219,6 +239,11 @@ class PulsarSession:
         self._lookups.clear()
         if self._delays is not None:
             self._delays.clear()
+
+
+def _put(effect: Effect, read: bytes) -> Effect:
+    """The same effect where the frame goes on as it was understood."""
+    return Replace(read) if isinstance(effect, Forward) else effect
 
 
 def _injected(effect: Effect, frame: bytes) -> Effect:
