@@ -15,10 +15,12 @@ from google.protobuf.message import Message
 
 from gateway.wire.contract import ENDLESS, Action, Direction
 from gateway.wire.gate import Ask
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Mode
 from gateway.wire.pulsar.frames import KNOWN, Kind
 from gateway.wire.pulsar.tables import LIMITS, STOPS
+from tests.fuzz.reading import HOSTS
 from tests.playbooks.gate import OWN
 
 from .oracle import Oracle, Reading
@@ -55,7 +57,7 @@ class Finding(NamedTuple):
 def judge(
     played: Played, readings: list[list[tuple[Reading, ...]]], oracles: list[Oracle]
 ) -> Iterator[Finding]:
-    """`readings`: of each step's frames to the broker, by each oracle."""
+    """`readings`: of each step's frames to either peer, by each oracle."""
     for index, oracle in enumerate(oracles):
         case = _Case(played, oracle)
         for number, (step, said) in enumerate(zip(played.steps, readings, strict=True)):
@@ -85,11 +87,13 @@ class _Case:
         self._permits: Counter[int] = Counter()
         self._open: set[tuple[Action, int]] = set()
         self._counts: list[Counts] = []
+        self._delivered: dict[int, int | None] = {}  # messages of a step; None: who knows
         self.closed = False
 
     def step(self, number: int, step: Step, said: list[Reading]) -> Iterator[Finding]:
         self._learn(step)
-        for frame, reading in zip(step.to_broker, said, strict=True):
+        to_broker = len(step.to_broker)
+        for frame, reading in zip(step.to_broker, said[:to_broker], strict=True):
             if "ex" in reading:
                 self.closed = True
                 return
@@ -97,6 +101,17 @@ class _Case:
             if what:
                 yield self._found(number, what, frame, reading)
         self._open |= set(step.opened)
+        self._delivered.clear()
+        for frame, reading in zip(step.to_client, said[to_broker:], strict=True):
+            if "ex" in reading:
+                break
+            what = self._shown(reading)
+            if what:
+                yield self._found(number, what, frame, reading)
+        else:
+            if not step.cut:
+                for what in self._misdelivered(step):
+                    yield self._found(number, what, step.said[1], None)
         if not step.cut:
             for what in self._off(step):
                 yield self._found(number, what, step.said[1], None)
@@ -200,13 +215,38 @@ class _Case:
         if self._mode is Mode.VERIFY:
             return "" if proof == OWN.data else "a credential of the client"
         if self._mode is Mode.PASS_THROUGH:
-            shown = step.credential
-            known = shown.data == proof and shown.method in (method, "token")
-            return "" if known else f"a credential that is not {shown.data!r}"
+            known = any(it.data == proof and it.method == (method or "token") for it in step.shown)
+            return "" if known else "a credential that the gateway did not see"
         for credential, name in step.proven:
-            if credential.data == proof and method in (None, credential.method):
+            if credential.data == proof and method in (None, "", credential.method):
                 return "" if name == "alice" else f"a credential of {name}"
         return "a credential that nobody verified"
+
+    # -- to the client -----------------------------------------------------------------------
+
+    def _shown(self, reading: Reading) -> str:
+        """A Java client reads a command as brokers do."""
+        kind, fields = reading["t"], reading["f"]
+        if kind == Kind.MESSAGE:
+            id = fields["1"] & (1 << 64) - 1
+            self._delivered[id] = None if "mx" in reading else self._more(id, reading["n"])
+        field = BaseCommand.DESCRIPTOR.fields_by_number[kind]
+        places = () if kind == Kind.CONNECT else hosts(fields, field.message_type)
+        return "".join(f"a broker's address in {place}" for place in places)
+
+    def _more(self, id: int, messages: int) -> int | None:
+        before = self._delivered.get(id, 0)
+        return None if before is None else before + max(1, messages)
+
+    def _misdelivered(self, step: Step) -> Iterator[str]:
+        for id, messages in self._delivered.items():
+            accounts = self._accounts[Action.CONSUME, id]
+            if messages is None or not accounts or id not in step.consumers:
+                continue
+            counted = sum(step.counts[it].messages for it in accounts)
+            before = sum(count.messages for it in accounts for count in self._counts[it : it + 1])
+            if counted - before != messages:
+                yield f"consumer {id} was charged {counted - before} messages, and got {messages}"
 
     # -- what was counted --------------------------------------------------------------------
 
@@ -242,6 +282,21 @@ def is_brokers_own(name: str) -> bool:
     return tenant == "pulsar" and not rest.startswith(f"system/{_COORDINATORS}")
 
 
+def hosts(fields: Reading, message: Any) -> Iterator[str]:
+    """The places where clients look for brokers, or people read of them."""
+    for number, value in fields.items():
+        field = message.fields_by_number.get(int(number))
+        if field is None:
+            continue
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, dict):
+                yield from hosts(each, field.message_type)
+            elif isinstance(each, str) and field.type == field.TYPE_STRING:
+                suspect = any(word in field.name.lower() for word in ("url", "address", "message"))
+                if suspect and any(host in each for host in HOSTS):
+                    yield field.name
+
+
 def differs(fields: Reading, message: Message, known: dict[str, frozenset[int]]) -> str:
     """Where a broker's reading and a message are not the same; fields that it does not know do not
     count."""
@@ -275,5 +330,6 @@ def _same(read: Any, meant: Any) -> bool:
     if isinstance(meant, int):
         return isinstance(read, int) and (read - meant) & (1 << 64) - 1 == 0
     if isinstance(meant, bytes):
-        return bool(read == meant.hex())
+        # A text that is not UTF-8 comes out of protobuf as bytes; brokers replace what is none.
+        return read == meant.hex() or "\ufffd" in read
     return bool(read == meant)

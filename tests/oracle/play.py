@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
@@ -61,7 +61,11 @@ class Counts(NamedTuple):
 
 @dataclass(slots=True)
 class Step:
-    """What happened between two looks. `admissions`, `thoughts`, `proven`: those that are new."""
+    """What happened between two looks. `admissions`, `thoughts`, `proven`: those that are new.
+
+    `shown`: newer credentials of the client. `cut`: a frame reached the broker in part. `consumers`: whose
+    MESSAGEs were on somebody's bill when it began. `opened`: by the broker, in this step.
+    """
 
     said: tuple[Direction, bytes]
     to_broker: list[bytes]
@@ -70,9 +74,15 @@ class Step:
     thoughts: list[Thought]
     proven: list[tuple[Credential, str]]
     counts: list[Counts]
-    credential: Credential
+    shown: list[Credential]
     cut: bool
-    opened: list[tuple[Action, int]] = field(default_factory=list)
+    consumers: frozenset[int]
+    opened: list[tuple[Action, int]]
+
+    @property
+    def frames(self) -> list[bytes]:
+        """What reached either peer."""
+        return self.to_broker + self.to_client
 
 
 @dataclass(slots=True)
@@ -97,11 +107,26 @@ def drawn_listener(rng: Random) -> tuple[Listener, WatchedGate]:
     return listener(gate, mode, unknown_pass=rng.random() < 0.5, limited=limited), gate
 
 
-def drawn_client(rng: Random, mode: Mode) -> Client:
+class WatchedClient(Client):
+    """Remembers the credentials that it showed."""
+
+    shown: list[Credential]
+
+    def show(self, credential: Credential) -> None:
+        """See `Client`."""
+        self.shown.append(credential)
+        super().show(credential)
+
+
+def drawn_client(mode: Mode) -> WatchedClient:
+    """Alice, known in one way or another."""
     hello = read_frame(connect()).connect
     verified = mode is not Mode.PASS_THROUGH
     alice = Principal("alice", verified, expires_at=None)
-    return Client(hello, alice, Credential("token", b"alice's token"), FakeOrigin())
+    credential = Credential("token", b"alice's token")
+    client = WatchedClient(hello, alice, credential, FakeOrigin())
+    client.shown = []
+    return client
 
 
 class Player:
@@ -111,13 +136,14 @@ class Player:
         self._rng = rng = Random(seed)
         self._seed = seed
         self._listener, self._gate = drawn_listener(rng)
-        client = drawn_client(rng, self._listener.mode)
+        client = drawn_client(self._listener.mode)
         self._client = client
         self._watched = Watched(house, self._listener, client, self._gate)
         self._asked: deque[BaseCommand] = deque(maxlen=12)
         self._steps: list[Step] = []
-        self._seen = [0, 0, 0]
+        self._seen = [0, 0, 0, 0]
         self._said = 0
+        self._consumers = frozenset[int]()
         self._opened: list[tuple[Action, int]] = []
 
     def play(self) -> Played:
@@ -136,11 +162,16 @@ class Player:
     # -- seeing ------------------------------------------------------------------------------
 
     def _look(self, direction: Direction, said: bytes) -> None:
-        watched, gate = self._watched, self._gate
+        watched, gate, client = self._watched, self._gate, self._client
         to_broker = watched.frames(Direction.TO_BROKER)
         to_client = watched.frames(Direction.TO_CLIENT)
         thoughts, admissions, proven = watched.session.thoughts, gate.admissions, gate.proven
-        before, self._seen = self._seen, [len(thoughts), len(admissions), len(proven)]
+        before, self._seen = self._seen, [
+            len(thoughts),
+            len(admissions),
+            len(proven),
+            len(client.shown),
+        ]
         step = Step(
             (direction, said),
             to_broker,
@@ -149,11 +180,13 @@ class Player:
             thoughts[before[0] :],
             proven[before[2] :],
             [Counts(it.account.messages, it.account.messages_ceiling) for it in admissions],
-            self._client.credential,
-            watched.is_cut(Direction.TO_BROKER),
+            client.shown[before[3] :],
+            watched.is_cut(Direction.TO_BROKER) or watched.is_cut(Direction.TO_CLIENT),
+            self._consumers,
             self._opened,
         )
         self._opened = []
+        self._consumers = frozenset(watched.session.scanners[1].consumers)
         self._steps.append(step)
         for frame in to_broker:
             self._remember(frame)
@@ -286,16 +319,16 @@ def hostile_frame(rng: Random, kind: int | None = None) -> bytes:
     fields = true_fields(rng, of)
     shape, chance = described(of), rng.random()
     body = b"".join(fields)
-    if chance < 0.5:
+    if chance < 0.75:
         body = changed(rng, fields, shape, true_fields(rng, of))
-    if chance > 0.4:
+    if chance > 0.65:
         whole = odd_command(rng, of, body)
     else:
         whole = command(of, body)
     behind = rest(Source(rng.randbytes(24)), of)
-    if rng.random() < 0.1:
+    if rng.random() < 0.05:
         behind = body + behind
-    return framed(rng, whole, behind, 0.08)
+    return framed(rng, whole, behind, 0.04)
 
 
 def _is_text(name: bytes) -> bool:

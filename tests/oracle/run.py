@@ -44,7 +44,7 @@ def run(
         # The oracles think about one batch while the next one is played.
         if waiting:
             outcome.findings += _judged(oracles, waiting)
-        oracles.ask_frames([it for played in batch for step in played.steps for it in step.to_broker])
+        oracles.ask_frames([it for played in batch for step in played.steps for it in step.frames])
         waiting = batch
         outcome.seconds = time.monotonic() - begin
         if told is not None:
@@ -65,19 +65,19 @@ def _batches(frames: int, seed: int, outcome: Outcome) -> Iterator[list[Played]]
             played = Player(house, seed).play()
             seed += 1
             batch.append(played)
-            size += sum(len(step.to_broker) for step in played.steps)
+            size += sum(len(step.frames) for step in played.steps)
+            outcome.reached += sum(len(step.to_broker) for step in played.steps)
             outcome.connections += 1
             outcome.frames += played.said
-        outcome.reached += size
         yield batch
 
 
 def _judged(oracles: Oracles, batch: list[Played]) -> Iterator[Finding]:
-    number = sum(len(step.to_broker) for played in batch for step in played.steps)
+    number = sum(len(step.frames) for played in batch for step in played.steps)
     answers = iter(oracles.answers(number))
     for played in batch:
         readings = [
-            [_read(next(answers)) for _ in step.to_broker] for step in played.steps
+            [_read(next(answers)) for _ in step.frames] for step in played.steps
         ]
         yield from judge(played, readings, oracles.all)
         for crash in played.crashes:

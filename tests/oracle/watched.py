@@ -94,7 +94,7 @@ class WatchedSession(PulsarSession):
     thoughts: list[Thought]
 
     def _decide(self, direction: Direction, command: BaseCommand, frame: bytes, now: float) -> Any:
-        kind = kind_of(command, frame)
+        kind = kind_of(frame)
         described = BaseCommand.DESCRIPTOR.fields_by_number.get(kind)
         has_body = described is not None and described.message_type is not None
         body = getattr(command, described.name) if described and has_body else None
