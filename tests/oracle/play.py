@@ -63,8 +63,9 @@ class Counts(NamedTuple):
 class Step:
     """What happened between two looks. `admissions`, `thoughts`, `proven`: those that are new.
 
-    `shown`: newer credentials of the client. `cut`: a frame reached the broker in part. `consumers`: whose
-    MESSAGEs were on somebody's bill when it began. `opened`: by the broker, in this step.
+    `shown`: newer credentials of the client. `cut`: a frame reached the broker in part. `over`: the pair
+    ended, and frames before the one that it ended with may be lost. `consumers`: whose MESSAGEs
+    were on somebody's bill when it began. `opened`: by the broker, in this step.
     """
 
     said: tuple[Direction, bytes]
@@ -76,6 +77,7 @@ class Step:
     counts: list[Counts]
     shown: list[Credential]
     cut: bool
+    over: bool
     consumers: frozenset[int]
     opened: list[tuple[Action, int]]
 
@@ -182,6 +184,7 @@ class Player:
             [Counts(it.account.messages, it.account.messages_ceiling) for it in admissions],
             client.shown[before[3] :],
             watched.is_cut(Direction.TO_BROKER) or watched.is_cut(Direction.TO_CLIENT),
+            watched.over,
             self._consumers,
             self._opened,
         )
