@@ -236,6 +236,7 @@ class Application:
                 limited=self._rules is not None,
                 own_requests=_OWN_REQUESTS if chained else FIRST_OWN_REQUEST,
                 unknown_pass=listener.unknown == "pass",
+                checksums=listener.checksums == "verify",
                 version=VERSION,
                 bounds=furnishing.bounds(self._configuration.limits),
             )
@@ -353,7 +354,8 @@ class Application:
         )
         process = ProcessMetrics(sources)
         books = {name: cluster.accounts for name, cluster in self._clusters.items()}
-        topics = TopicExposition(books)
+        verified = any(it.checksums == "verify" for it in self._configuration.listeners)
+        topics = TopicExposition(books, verified=verified)
 
         def write() -> Iterator[bytes]:
             yield process.render()

@@ -164,6 +164,8 @@ class Listener(Part):
     identity: Identity = Identity()
     # Newer clients and brokers go on working; an edge masks what it does not know.
     unknown: Literal["pass", "mask"] = "pass"
+    # Brokers and consumers verify them anyway; here it tells on which side messages are damaged.
+    checksums: Literal["pass", "verify"] = "pass"
     trace: Networks = ()
 
 

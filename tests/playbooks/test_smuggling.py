@@ -225,9 +225,9 @@ def test_a_send_may_be_as_large_as_the_broker_allows() -> None:
 # -- helpers -----------------------------------------------------------------------------------
 
 
-def opened(bounds: Bounds = Bounds()) -> Play:
+def opened(bounds: Bounds | None = None) -> Play:
     """Return a pair with producer 1 open."""
-    play = Play(bounds=bounds)
+    play = Play(bounds=bounds or Bounds())
     play.client(producer(1)).forwards()
     play.broker(producer_success()).forwards()
     assert play.session.scanners[Direction.TO_BROKER].owed == 0

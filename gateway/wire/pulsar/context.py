@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.wire.contract import Action, Address, Credential, Denial, Origin, Principal
@@ -10,6 +10,7 @@ from gateway.wire.gate import Ask, Gate
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
 from gateway.wire.pulsar.addresses import Veil
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST, encode
+from gateway.wire.pulsar.counts import Suspects
 from gateway.wire.pulsar.fields import MOST_FIELDS
 from gateway.wire.pulsar.refusing import CLIENTS
 from gateway.wire.pulsar.topics import LONGEST_NAME, named
@@ -58,6 +59,8 @@ class Listener:
     `limited`: rules may limit what its clients do.
     `own_requests`: where the ids of our own requests begin. Another gateway takes none of its own
     range from us, so there we begin somewhere below it, where no client counts to.
+    `checksums`: those of messages are verified; see `checksums`.
+    `suspects`: clients that have lied about their counts; see `counts`.
     """
 
     gate: Gate
@@ -70,6 +73,8 @@ class Listener:
     scheme: str = "pulsar"
     version: str = "broker-gateway"
     bounds: Bounds = Bounds()
+    checksums: bool = False
+    suspects: Suspects = field(default_factory=Suspects)
 
     @property
     def veil(self) -> Veil:

@@ -10,12 +10,60 @@ the count is what was read so far.
 
 from __future__ import annotations
 
-from gateway.wire.contract import Account
+from collections.abc import Callable
+from struct import Struct
+
+from gateway.wire.pulsar.frames import BROKER_ENTRY_MAGIC, CHECKSUM_MAGIC, HEAD
+
+_magic = Struct(">H").unpack_from
+_size = Struct(">I").unpack_from
 
 _NUM_MESSAGES = 11 << 3
 
+_ENTRY_BOUND = 4 * 1024
+"""Broker entry metadata up to this size is waited for: what brokers write has 22 bytes. Behind
+more of it, which could only be a producer's, no metadata is looked for."""
+
 NOWHERE = 1 << 64
 """An offset beyond any metadata: there is nothing more to be read."""
+
+
+def find_metadata(
+    chunk: bytes | bytearray, at: int, frame_end: int, end: int
+) -> tuple[int, int] | None:
+    """Return begin and end of the metadata behind a command that ends at `at`; None: not here yet.
+
+    `frame_end`: of the frame of a SEND or MESSAGE; `end`: of what has come. The metadata is empty
+    where its sizes lie.
+    """
+    nowhere = at, at
+    if at + 6 > frame_end:
+        return nowhere if at <= end else None
+    if at + 6 > end:
+        return None
+    if _magic(chunk, at)[0] == BROKER_ENTRY_MAGIC:
+        size = _size(chunk, at + 2)[0]
+        at += 6 + size
+        if size > _ENTRY_BOUND or at + 6 > frame_end:
+            return nowhere
+        if at + 6 > end:
+            return None
+    if _magic(chunk, at)[0] == CHECKSUM_MAGIC:
+        at += 6
+        if at + 4 > frame_end:
+            return nowhere
+        if at + 4 > end:
+            return None
+    begin = at + 4
+    metadata_end = begin + _size(chunk, at)[0]
+    return (begin, metadata_end) if metadata_end <= frame_end else nowhere
+
+
+def metadata_of(frame: bytes) -> bytes:
+    """Return the metadata of a whole SEND or MESSAGE; empty where it has none."""
+    end = len(frame)
+    found = find_metadata(frame, 8 + HEAD.unpack_from(frame)[1], end, end)
+    return b"" if found is None else frame[slice(*found)]
 
 
 def count_messages(chunk: bytes | bytearray, at: int, end: int) -> int:
@@ -88,13 +136,13 @@ def read_varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
 class MetadataWalk:
     """Walks metadata of any length as its pieces pass, keeping at most a cut field's head.
 
-    The message count is booked on the account when the last byte was seen.
+    Call `found(messages)` when the last byte was seen.
     """
 
-    __slots__ = ("_account", "_cut", "_left", "_number", "_skip")
+    __slots__ = ("_cut", "_found", "_left", "_number", "_skip")
 
-    def __init__(self, account: Account, size: int) -> None:
-        self._account = account
+    def __init__(self, size: int, found: Callable[[int], object]) -> None:
+        self._found = found
         self._left = size
         self._skip = 0
         self._cut = b""
@@ -112,7 +160,5 @@ class MetadataWalk:
         self._cut = piece[at:]
         if self._left:
             return self
-        messages = as_count(self._number)
-        self._account.messages += messages
-        self._account.surplus += messages - 1
+        self._found(as_count(self._number))
         return None

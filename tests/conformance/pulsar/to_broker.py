@@ -140,10 +140,12 @@ ENCODINGS = [
         plain(1, 300),
     ),
     sample(
-        "a count that is none is one",
-        (
-            sent(1, odd(ID, SEQUENCE, number(3, count)))
-            for count in (0, 1 << 31, LARGEST, LARGEST - 5000)
+        "a count that is none",
+        stops(
+            *(
+                odd(ID, SEQUENCE, number(3, count))
+                for count in (0, 1 << 31, LARGEST, LARGEST - 5000)
+            )
         ),
     ),
     sample(
