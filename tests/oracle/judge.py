@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 
 from gateway.wire.contract import ENDLESS, Action, Direction
 from gateway.wire.gate import Ask
+from gateway.wire.pulsar import counts
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Mode
@@ -33,6 +34,9 @@ _OPENS = {Kind.PRODUCER: (Action.PRODUCE, "2"), Kind.SUBSCRIBE: (Action.CONSUME,
 _ASKS = {Kind.LOOKUP: Action.LOOKUP, Kind.PARTITIONED_METADATA: Action.LOOKUP}
 _REQUESTS = {Kind.CLOSE_PRODUCER: "2", Kind.CLOSE_CONSUMER: "2", Kind.UNSUBSCRIBE: "2"}
 """The field of the request id."""
+
+COMPARED = counts.FIRST
+"""SENDs of a connection whose counts are all compared with their batches."""
 
 _COORDINATORS = "transaction_coordinator_assign"
 
@@ -58,6 +62,9 @@ def judge(
     played: Played, readings: list[list[tuple[Reading, ...]]], oracles: list[Oracle]
 ) -> Iterator[Finding]:
     """`readings`: of each step's frames to either peer, by each oracle."""
+    for crash in played.crashes:
+        last = len(played.steps) - 1
+        yield Finding(played.seed, last, "gateway", repr(crash), played.steps[-1].said[1], None)
     for index, oracle in enumerate(oracles):
         case = _Case(played, oracle)
         for number, (step, said) in enumerate(zip(played.steps, readings, strict=True)):
@@ -87,6 +94,7 @@ class _Case:
         self._permits: Counter[int] = Counter()
         self._open: set[tuple[Action, int]] = set()
         self._counts: list[Counts] = []
+        self._sends = 0
         self._free: set[int] = set()  # accounts that nothing limited at some time
         self._delivered: dict[int, int | None] = {}  # messages of a step; None: who knows
         self.closed = False
@@ -141,7 +149,7 @@ class _Case:
         if kind == Kind.CONNECT:
             return "a CONNECT on an open pair"
         if kind == Kind.SEND:
-            return self._send(reading)
+            return self._send(step, reading)
         if kind == Kind.AUTH_RESPONSE:
             return self._auth_response(step, reading)
         if kind not in self._claimed:
@@ -199,10 +207,22 @@ class _Case:
                 return ""
         return f"nobody may look up {name}, but {[canonical(ask) for ask in self._lookups]}"
 
-    def _send(self, reading: Reading) -> str:
+    def _send(self, step: Step, reading: Reading) -> str:
         id = reading["f"]["1"] & (1 << 64) - 1
-        self._sent[id] += max(1, reading["f"].get("3", 1))
-        return "" if self._accounts[Action.PRODUCE, id] else "a SEND of a producer nobody opened"
+        said = max(1, reading["f"].get("3", 1))
+        self._sent[id] += said
+        accounts = self._accounts[Action.PRODUCE, id]
+        if not accounts:
+            return "a SEND of a producer nobody opened"
+        self._sends += 1
+        compared = self._limited and self._sends <= COMPARED and self._is_limited(accounts[-1], step)
+        held = max(1, reading.get("n", said))
+        return f"says {said} messages and holds {held}" if compared and said != held else ""
+
+    def _is_limited(self, account: int, step: Step) -> bool:
+        """Since the last step began."""
+        known = (*self._counts[account : account + 1], step.counts[account])
+        return len(known) == 2 and all(count.ceiling < ENDLESS for count in known)
 
     def _flow(self, reading: Reading) -> str:
         """Where limits may hold, an account that one holds has no more permits than it may."""
@@ -266,9 +286,9 @@ class _Case:
                 if permits > most:
                     yield f"consumer {id} has {permits} permits, and may have {most}"
 
-    def _most(self, account: int, counts: list[Counts]) -> int:
+    def _most(self, account: int, now: list[Counts]) -> int:
         """Permits that the broker may have got so far."""
-        known = [counts[account], *self._counts[account : account + 1]]
+        known = [now[account], *self._counts[account : account + 1]]
         return max(max(count.ceiling, count.messages + 1) for count in known)
 
 

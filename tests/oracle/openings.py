@@ -48,6 +48,16 @@ class Opening:
     client: Client | None = None
     crash: Exception | None = None
 
+    @property
+    def number(self) -> int:
+        """Frames that the client said."""
+        return len(self.said)
+
+    @property
+    def reached(self) -> int:
+        """Frames that went on to the broker."""
+        return len(self.to_broker)
+
 
 def open_connection(seed: int) -> Opening:
     """Hold one conversation."""

@@ -11,8 +11,10 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from gateway.wire.contract import Action, Credential, Direction, Principal
+from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.pulsar.counts import Suspects
 from gateway.wire.pulsar.frames import KNOWN, Kind
 from tests.fuzz.grammar import metadata, rest
 from tests.fuzz.source import Source
@@ -20,9 +22,9 @@ from tests.playbooks.frames import connect, error, producer, producer_success, s
 from tests.playbooks.frames import read as read_frame
 from tests.playbooks.gate import FakeOrigin
 from tests.playbooks.script import listener
-from tests.support.frames import command, message, receipt, send, tail
+from tests.support.frames import command, message, metadata_of, number, receipt, send, tail
 
-from .mutations import changed, described, framed, odd_command, true_fields
+from .mutations import changed, described, framed, odd_command, taken_apart, true_fields
 from .names import any_name
 from .watched import Admission, House, Thought, Watched, WatchedGate
 
@@ -89,14 +91,20 @@ class Step:
 
 @dataclass(slots=True)
 class Played:
-    """A connection that is over. `ends`, `crashes`: how, as the plane tells it. `said`: frames."""
+    """A connection that is over. `ends`, `crashes`: how, as the plane tells it. `number`: of the
+    frames that were said."""
 
     seed: int
     listener: Listener
     steps: list[Step]
     ends: list[str]
     crashes: list[Exception]
-    said: int
+    number: int
+
+    @property
+    def reached(self) -> int:
+        """Frames that went on to the broker."""
+        return sum(len(step.to_broker) for step in self.steps)
 
 
 def drawn_listener(rng: Random) -> tuple[Listener, WatchedGate]:
@@ -106,7 +114,8 @@ def drawn_listener(rng: Random) -> tuple[Listener, WatchedGate]:
     if limited and rng.random() < 0.3:
         gate.paced, gate.delay = set(Action), rng.choice((0.0, 1.0))
     mode = rng.choice(tuple(Mode))
-    return listener(gate, mode, unknown_pass=rng.random() < 0.5, limited=limited), gate
+    settings = {"unknown_pass": rng.random() < 0.5, "limited": limited}
+    return listener(gate, mode, suspects=Suspects(rng.random), **settings), gate
 
 
 class WatchedClient(Client):
@@ -131,22 +140,73 @@ def drawn_client(mode: Mode) -> WatchedClient:
     return client
 
 
+class Record:
+    """One connection, and what could be seen of it so far."""
+
+    def __init__(self, house: House, listener: Listener, gate: WatchedGate) -> None:
+        self.listener = listener
+        self.gate = gate
+        self.client = drawn_client(listener.mode)
+        self.watched = Watched(house, listener, self.client, gate)
+        self.steps: list[Step] = []
+        self.number = 0
+        self._seen = [0, 0, 0, 0]
+        self._opened: list[tuple[Action, int]] = []
+        self._consumers = frozenset[int]()
+
+    def opens(self, party: tuple[Action, int]) -> None:
+        """By what the broker says next, this is open."""
+        self._opened.append(party)
+
+    def say(self, direction: Direction, *pieces: bytes, number: int = 1) -> Step:
+        """A peer says this in so many frames; each piece is received by itself."""
+        self.number += number
+        self.watched.say(direction, *pieces)
+        return self.look(direction, b"".join(pieces))
+
+    def look(self, direction: Direction, said: bytes = b"") -> Step:
+        """Make a step of what has happened since the last one."""
+        watched, gate, client = self.watched, self.gate, self.client
+        to_broker = watched.frames(Direction.TO_BROKER)
+        to_client = watched.frames(Direction.TO_CLIENT)
+        news = (watched.session.thoughts, gate.admissions, gate.proven, client.shown)
+        before, self._seen = self._seen, [len(those) for those in news]
+        step = Step(
+            (direction, said),
+            to_broker,
+            to_client,
+            gate.admissions[before[1] :],
+            watched.session.thoughts[before[0] :],
+            gate.proven[before[2] :],
+            [Counts(it.account.messages, it.account.messages_ceiling) for it in gate.admissions],
+            client.shown[before[3] :],
+            watched.is_cut(Direction.TO_BROKER) or watched.is_cut(Direction.TO_CLIENT),
+            watched.over,
+            self._consumers,
+            self._opened,
+        )
+        self._opened = []
+        self._consumers = frozenset(watched.session.scanners[1].consumers)
+        self.steps.append(step)
+        return step
+
+    def played(self, seed: int = 0) -> Played:
+        """End the connection."""
+        ends = [f"{reason} {detail}" for reason, detail in self.watched.ends]
+        crashes = list(self.watched.crashes)
+        self.watched.end()
+        return Played(seed, self.listener, self.steps, ends, crashes, self.number)
+
+
 class Player:
     """Plays one connection. The same seed says the same."""
 
     def __init__(self, house: House, seed: int) -> None:
         self._rng = rng = Random(seed)
         self._seed = seed
-        self._listener, self._gate = drawn_listener(rng)
-        client = drawn_client(self._listener.mode)
-        self._client = client
-        self._watched = Watched(house, self._listener, client, self._gate)
+        self._record = Record(house, *drawn_listener(rng))
+        self._watched = self._record.watched
         self._asked: deque[BaseCommand] = deque(maxlen=12)
-        self._steps: list[Step] = []
-        self._seen = [0, 0, 0, 0]
-        self._said = 0
-        self._consumers = frozenset[int]()
-        self._opened: list[tuple[Action, int]] = []
 
     def play(self) -> Played:
         rng, watched = self._rng, self._watched
@@ -156,43 +216,7 @@ class Player:
             if watched.over or watched.crashes:
                 break
             rng.choice(_HAPPENINGS)(self)
-        ends = [f"{reason} {detail}" for reason, detail in watched.ends]
-        crashes = list(watched.crashes)
-        watched.end()
-        return Played(self._seed, self._listener, self._steps, ends, crashes, self._said)
-
-    # -- seeing ------------------------------------------------------------------------------
-
-    def _look(self, direction: Direction, said: bytes) -> None:
-        watched, gate, client = self._watched, self._gate, self._client
-        to_broker = watched.frames(Direction.TO_BROKER)
-        to_client = watched.frames(Direction.TO_CLIENT)
-        thoughts, admissions, proven = watched.session.thoughts, gate.admissions, gate.proven
-        before, self._seen = self._seen, [
-            len(thoughts),
-            len(admissions),
-            len(proven),
-            len(client.shown),
-        ]
-        step = Step(
-            (direction, said),
-            to_broker,
-            to_client,
-            admissions[before[1] :],
-            thoughts[before[0] :],
-            proven[before[2] :],
-            [Counts(it.account.messages, it.account.messages_ceiling) for it in admissions],
-            client.shown[before[3] :],
-            watched.is_cut(Direction.TO_BROKER) or watched.is_cut(Direction.TO_CLIENT),
-            watched.over,
-            self._consumers,
-            self._opened,
-        )
-        self._opened = []
-        self._consumers = frozenset(watched.session.scanners[1].consumers)
-        self._steps.append(step)
-        for frame in to_broker:
-            self._remember(frame)
+        return self._record.played(self._seed)
 
     def _remember(self, frame: bytes) -> None:
         size = int.from_bytes(frame[4:8])
@@ -205,13 +229,13 @@ class Player:
 
     def _say(self, direction: Direction, *frames: bytes) -> None:
         chunk, rng = b"".join(frames), self._rng
-        self._said += len(frames)
         pieces = [chunk]
         if rng.random() < _PIECES and len(chunk) > 1:
             at = sorted(rng.randrange(1, len(chunk)) for _ in range(rng.randint(1, 3)))
             pieces = [chunk[a:b] for a, b in zip([0, *at], [*at, len(chunk)], strict=True)]
-        self._watched.say(direction, *pieces)
-        self._look(direction, chunk)
+        step = self._record.say(direction, *pieces, number=len(frames))
+        for frame in step.to_broker:
+            self._remember(frame)
 
     # -- what happens ------------------------------------------------------------------------
 
@@ -227,7 +251,7 @@ class Player:
         if self._watched.over:
             return
         answer = producer_success(request) if kind == BaseCommand.PRODUCER else success(request)
-        self._opened.append(party)
+        self._record.opens(party)
         self._say(Direction.TO_CLIENT, answer)
 
     def broker_answers(self) -> None:
@@ -269,6 +293,8 @@ class Player:
             frames.insert(rng.randint(0, len(frames)), send(id, 9, num_messages=rng.randint(1, 9)))
         if rng.random() < 0.4:
             frames.insert(rng.randint(0, len(frames)), hostile_frame(rng, Kind.SEND))
+        if rng.random() < 0.4:
+            frames.insert(rng.randint(0, len(frames)), _hostile_batch(rng, id))
         self._say(Direction.TO_BROKER, *frames)
 
     def client_is_true(self) -> None:
@@ -286,19 +312,23 @@ class Player:
         rng = self._rng
         self._say(Direction.TO_CLIENT, hostile_frame(rng, rng.choice(_KNOWN)))
 
+    def _look(self) -> None:
+        for frame in self._record.look(Direction.TO_BROKER).to_broker:
+            self._remember(frame)
+
     def limits_change(self) -> None:
         rng = self._rng
-        for admission in self._gate.live:
+        for admission in self._record.gate.live:
             if rng.random() < 0.3:
                 admission.hold()
             elif rng.random() < 0.6:
                 self._watched.grant(admission, rng.choice((1, 2, 5, 1000)))
-        self._look(Direction.TO_BROKER, b"")
+        self._look()
 
     def time_passes(self) -> None:
         self._watched.finish_jobs()
         self._watched.wait(self._rng.choice((0.1, 0.5, 1.1)))
-        self._look(Direction.TO_BROKER, b"")
+        self._look()
 
 
 def true_frame(rng: Random, kind: int | None = None) -> bytes:
@@ -332,6 +362,20 @@ def hostile_frame(rng: Random, kind: int | None = None) -> bytes:
     if rng.random() < 0.05:
         behind = body + behind
     return framed(rng, whole, behind, 0.04)
+
+
+def _hostile_batch(rng: Random, id: int) -> bytes:
+    """A true SEND with metadata that is read in one way or another."""
+    messages = rng.choice((1, 1, 2, 5, 1000, 1 << 31))
+    about = {"num_messages_in_batch": messages & (1 << 31) - 1} if messages > 1 else {}
+    fields = taken_apart(metadata_of(7, **about))
+    others = [number(11, rng.choice((1, 2, 1000, 1 << 32, (1 << 32) + 2)), rng.choice((0, 5, 10)))]
+    about_it = changed(rng, fields, MessageMetadata.DESCRIPTOR, others)
+    entry = rng.choice((None, None, None, b"", number(1, 1), number(2, 1 << 40)))
+    length = len(about_it) + rng.choice((0, 0, 0, 0, 1, -1, 3))
+    behind = tail(about_it, b"payload", entry=entry, length=max(0, length))
+    said = number(1, id) + number(2, 7) + (number(3, messages) if messages > 1 else b"")
+    return framed(rng, command(Kind.SEND, said), behind, 0.0)
 
 
 def _is_text(name: bytes) -> bool:
