@@ -215,7 +215,9 @@ class _Case:
         if not accounts:
             return "a SEND of a producer nobody opened"
         self._sends += 1
-        compared = self._limited and self._sends <= COMPARED and self._is_limited(accounts[-1], step)
+        compared = (
+            self._limited and self._sends <= COMPARED and self._is_limited(accounts[-1], step)
+        )
         held = max(1, reading.get("n", said))
         return f"says {said} messages and holds {held}" if compared and said != held else ""
 

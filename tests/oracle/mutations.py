@@ -215,9 +215,7 @@ def _other_value(
         return b""
     index = rng.randrange(len(fields))
     of, wire, _ = _parts(fields[index])
-    fields[index] = (
-        data(of, rng.choice(_TEXTS)) if wire == 2 else number(of, rng.choice(_NUMBERS))
-    )
+    fields[index] = data(of, rng.choice(_TEXTS)) if wire == 2 else number(of, rng.choice(_NUMBERS))
     return b"".join(fields)
 
 

@@ -65,9 +65,9 @@ class Counts(NamedTuple):
 class Step:
     """What happened between two looks. `admissions`, `thoughts`, `proven`: those that are new.
 
-    `shown`: newer credentials of the client. `cut`: a frame reached the broker in part. `over`: the pair
-    ended, and frames before the one that it ended with may be lost. `consumers`: whose MESSAGEs
-    were on somebody's bill when it began. `opened`: by the broker, in this step.
+    `shown`: newer credentials of the client. `cut`: a frame reached the broker in part. `over`: the
+    pair ended, and frames before the one that it ended with may be lost. `consumers`: whose
+    MESSAGEs were on somebody's bill when it began. `opened`: by the broker, in this step.
     """
 
     said: tuple[Direction, bytes]
@@ -224,7 +224,7 @@ class Player:
             asked = BaseCommand.FromString(frame[8 : 8 + size])
         except DecodeError:
             return
-        if asked.type != Kind.SEND:
+        if asked.type != BaseCommand.SEND:
             self._asked.append(asked)
 
     def _say(self, direction: Direction, *frames: bytes) -> None:
@@ -354,10 +354,7 @@ def hostile_frame(rng: Random, kind: int | None = None) -> bytes:
     body = b"".join(fields)
     if chance < 0.75:
         body = changed(rng, fields, shape, true_fields(rng, of))
-    if chance > 0.65:
-        whole = odd_command(rng, of, body)
-    else:
-        whole = command(of, body)
+    whole = odd_command(rng, of, body) if chance > 0.65 else command(of, body)
     behind = rest(Source(rng.randbytes(24)), of)
     if rng.random() < 0.05:
         behind = body + behind

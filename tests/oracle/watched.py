@@ -10,9 +10,10 @@ from __future__ import annotations
 import struct
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from gateway.errors import PeerError
+from gateway.plane.lane import Lane
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import PlaneSettings, Reactor
 from gateway.wire.contract import (
@@ -27,7 +28,7 @@ from gateway.wire.contract import (
     Principal,
     Refusal,
 )
-from gateway.wire.gate import Again, Ask
+from gateway.wire.gate import Ask
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import kind_of
 from gateway.wire.pulsar.context import Client, Listener
@@ -83,10 +84,6 @@ class WatchedGate(FakeGate):
             self.proven.append((credential, principal.name))
         return principal
 
-    def wait(self, ask: Ask, again: Again | None = None) -> float | Again | Denial:
-        """See `contract.Gate`."""
-        return super().wait(ask, again)
-
 
 class WatchedSession(PulsarSession):
     """Remembers what it takes frames for."""
@@ -138,7 +135,7 @@ class MemoryLane:
     def send(self, data: bytes | memoryview) -> None:
         self.outbox += data
 
-    def read(self, on: bool) -> None:  # noqa: FBT001
+    def read(self, on: bool) -> None:
         self.reading = on
 
     def shut(self) -> None:
@@ -199,9 +196,9 @@ class Watched:
         self.session.thoughts = []
         self._house = house
         self._lanes = (MemoryLane(Peer.CLIENT), MemoryLane(Peer.BROKER))
-        lanes: Any = self._lanes
-        self.pair = Pair(house.plane, *lanes, self.session, None)
-        self._read = {direction: 0 for direction in Direction}
+        client_lane, broker_lane = cast("tuple[Lane, Lane]", self._lanes)
+        self.pair = Pair(house.plane, client_lane, broker_lane, self.session, None)
+        self._read = dict.fromkeys(Direction, 0)
 
     # -- what happens ------------------------------------------------------------------------
 
