@@ -17,7 +17,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import KNOWN, Kind
 from tests.fuzz.grammar import body as body_of
 from tests.fuzz.source import Source
-from tests.support.frames import data, fixed, group, number, varint
+from tests.support.frames import command, data, fixed, group, number, varint
 
 from .names import any_name
 
@@ -25,6 +25,19 @@ Raw = bytes
 """A field with its tag."""
 
 _TYPES = sorted(KNOWN)
+_WANTED = (
+    Kind.PRODUCER,
+    Kind.SUBSCRIBE,
+    Kind.SEND,
+    Kind.FLOW,
+    Kind.CLOSE_PRODUCER,
+    Kind.UNSUBSCRIBE,
+    Kind.LOOKUP,
+    Kind.AUTH_RESPONSE,
+    Kind.END_TXN,
+)
+"""What it pays to smuggle."""
+
 _PASSING = (18, 19, 10, 20, 28, 29, 25, 34, 50, 70, 75, 79)
 """Types that a gateway hardly looks at, some of them unknown to older brokers."""
 
@@ -83,7 +96,55 @@ def described(kind: int) -> Descriptor | None:
 
 
 def true_fields(rng: Random, kind: int) -> list[Raw]:
-    """The fields of a command as the schema has them, its topics by all kinds of names."""
+    """The fields of a command: few ones as clients write them, or whatever the schema has."""
+    write = _USUAL.get(kind)
+    if write is not None and rng.random() < 0.6:
+        return taken_apart(write(rng))
+    return _any_fields(rng, kind)
+
+
+def _id(rng: Random) -> int:
+    return rng.choice((1, 1, 1, 2, 3))
+
+
+def _request(rng: Random) -> int:
+    return rng.choice((1, 2, 7, 50, 300))
+
+
+def _opening(rng: Random, id: bytes, request: bytes, more: bytes = b"") -> bytes:
+    return data(1, any_name(rng)) + more + id + request
+
+
+def _credential(rng: Random) -> bytes:
+    return data(1, b"token") + data(2, rng.choice(_PROOFS))
+
+
+_PROOFS = (b"alice's token", b"alice's newer token", b"bob's token")
+
+_USUAL: dict[int, Callable[[Random], bytes]] = {
+    Kind.PRODUCER: lambda rng: _opening(rng, number(2, _id(rng)), number(3, _request(rng))),
+    Kind.SUBSCRIBE: lambda rng: _opening(
+        rng, number(4, _id(rng)), number(5, _request(rng)), data(2, b"s") + number(3, 0)
+    ),
+    Kind.LOOKUP: lambda rng: _opening(rng, number(2, _request(rng)), b""),
+    Kind.PARTITIONED_METADATA: lambda rng: _opening(rng, number(2, _request(rng)), b""),
+    Kind.SEND: lambda rng: number(1, _id(rng)) + number(2, _request(rng)),
+    Kind.FLOW: lambda rng: number(1, _id(rng)) + number(2, rng.choice((1, 2, 100))),
+    Kind.CLOSE_PRODUCER: lambda rng: number(1, _id(rng)) + number(2, _request(rng)),
+    Kind.CLOSE_CONSUMER: lambda rng: number(1, _id(rng)) + number(2, _request(rng)),
+    Kind.UNSUBSCRIBE: lambda rng: number(1, _id(rng)) + number(2, _request(rng)),
+    Kind.END_TXN: lambda rng: number(1, _request(rng)) + number(2, 3) + number(4, 1),
+    Kind.AUTH_RESPONSE: lambda rng: data(1, b"v") + data(2, _credential(rng)),
+    Kind.PING: lambda rng: b"",
+    Kind.ACK: lambda rng: number(1, _id(rng)) + number(2, 0) + data(3, number(1, 5) + number(2, 6)),
+    Kind.SEEK: lambda rng: number(1, _id(rng)) + number(2, _request(rng)),
+    Kind.GET_SCHEMA: lambda rng: number(1, _request(rng)) + data(2, any_name(rng)),
+}
+"""Commands whose required fields are all there, so that decoders go on behind them."""
+
+
+def _any_fields(rng: Random, kind: int) -> list[Raw]:
+    """As the schema has them, its topics by all kinds of names."""
     fields = taken_apart(body_of(Source(rng.randbytes(64)), kind))
     shape = described(kind)
     if shape is None:
@@ -219,6 +280,37 @@ def _other_value(
     return b"".join(fields)
 
 
+def _edge(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
+    """A field of the schema with a value at the edge of its type, in place of its own or beside."""
+    if shape is None or not shape.fields:
+        return b"".join(fields)
+    field = rng.choice(shape.fields)
+    value = _edged(rng, field)
+    if rng.random() < 0.6:
+        fields = [each for each in fields if _parts(each)[0] != field.number]
+    return _put(rng, fields, value)
+
+
+def _edged(rng: Random, field: FieldDescriptor) -> Raw:
+    of = field.number
+    if field.type == field.TYPE_BOOL:
+        return number(of, rng.choice((2, 255, 256, (1 << 32) + 1, 1 << 32, _NEGATIVE)))
+    if field.enum_type is not None:
+        known = rng.choice(field.enum_type.values).number
+        return number(of, rng.choice((99, known + (1 << 32), _NEGATIVE, known)), rng.choice((0, 9)))
+    if field.type in (field.TYPE_INT32, field.TYPE_UINT32):
+        small = rng.choice((0, 1, 5))
+        edges = (small + (1 << 32), small + (1 << 35), 1 << 31, (1 << 32) - 1, _NEGATIVE)
+        return number(of, rng.choice(edges), rng.choice((0, 10)))
+    if field.message_type is not None:
+        inner = field.message_type.fields
+        parts = [_edged(rng, rng.choice(inner)) for _ in range(rng.randrange(3)) if inner]
+        return data(of, b"".join(parts)) * rng.choice((1, 1, 2))
+    if field.type in (field.TYPE_STRING, field.TYPE_BYTES):
+        return data(of, rng.choice(_TEXTS), rng.choice((0, 5)))
+    return number(of, rng.choice(_NUMBERS), rng.choice((0, 10, 10, 11)))
+
+
 def _other_wire(
     rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]
 ) -> bytes:
@@ -248,6 +340,10 @@ _CHANGES: tuple[Change, ...] = (
     _other_value,
     _other_value,
     _other_wire,
+    _edge,
+    _edge,
+    _edge,
+    _edge,
 )
 
 
@@ -263,6 +359,31 @@ def odd_command(rng: Random, kind: int, body: bytes) -> bytes:
     return rng.choice(_COMMANDS)(rng, kind, body)
 
 
+def _behind_another(rng: Random, kind: int, body: bytes) -> bytes:
+    """A command as it should be, and a second one behind it or in it."""
+    other = rng.choice(_WANTED)
+    hidden = command(other, b"".join(true_fields(rng, other)))
+    if rng.random() < 0.3:
+        hidden = data(other, b"".join(true_fields(rng, other))) + number(1, other)
+    match rng.randrange(3):
+        case 0:
+            return command(kind, body) + hidden
+        case 1:
+            return command(kind, body + hidden)[: rng.choice((-1, -2, 1 << 20))]
+        case _:
+            return number(1, kind) + varint(kind << 3 | 2) + varint(len(body)) + body + hidden
+
+
+def spilled(rng: Random, kind: int, body: bytes) -> tuple[bytes, bytes]:
+    """A command that ends before its last field does, and what is missing of it."""
+    if rng.random() < 0.5:
+        whole = command(kind, body)  # what is in it keeps its sizes
+        cut = rng.randint(2, len(whole))
+        return whole[:cut], whole[cut:]
+    cut = rng.randint(0, len(body))
+    return command(kind, body[:cut]), body[cut:]
+
+
 def _type_twice(rng: Random, kind: int, body: bytes) -> bytes:
     parts = [number(1, kind), number(1, odd_type(rng)), data(kind, body)]
     if rng.random() < 0.4:
@@ -274,7 +395,7 @@ def _type_twice(rng: Random, kind: int, body: bytes) -> bytes:
 
 def _two_bodies(rng: Random, kind: int, body: bytes) -> bytes:
     """Of one kind, or of two."""
-    other = kind if rng.random() < 0.6 else rng.choice(_TYPES)
+    other = kind if rng.random() < 0.5 else rng.choice(_WANTED)
     parts = [number(1, kind), data(kind, body), data(other, b"".join(true_fields(rng, other)))]
     if rng.random() < 0.5:
         parts.insert(rng.randrange(4), number(1, other))
@@ -326,6 +447,8 @@ _COMMANDS: tuple[Callable[[Random, int, bytes], bytes], ...] = (
     _type_twice,
     _two_bodies,
     _two_bodies,
+    _behind_another,
+    _behind_another,
     _surrounded,
     _surrounded,
     _wide,
@@ -350,6 +473,3 @@ def framed(rng: Random, command: bytes, rest: bytes, lies: float) -> bytes:
     elif rng.random() < lies / 8:
         total = rng.choice((total + 1, total - 1, 4, 0, 1 << 31))
     return _sizes(total & 0xFFFFFFFF, size & 0xFFFFFFFF) + command + rest
-
-
-__all__ = ["FieldDescriptor", "Kind", "changed", "framed", "odd_command", "true_fields"]

@@ -24,7 +24,7 @@ from tests.playbooks.gate import FakeOrigin
 from tests.playbooks.script import listener
 from tests.support.frames import command, message, metadata_of, number, receipt, send, tail
 
-from .mutations import changed, described, framed, odd_command, taken_apart, true_fields
+from .mutations import changed, described, framed, odd_command, spilled, taken_apart, true_fields
 from .names import any_name
 from .watched import Admission, House, Thought, Watched, WatchedGate
 
@@ -49,6 +49,7 @@ _LOOKED_AT = (
     Kind.CONNECT,
     Kind.END_TXN,
 )
+_PASSING = (Kind.PING, Kind.PONG, Kind.ACK, Kind.SEEK, Kind.GET_SCHEMA, Kind.CONSUMER_STATS)
 _MOST_STEPS = 30
 _PIECES = 0.2
 """How often a chunk is received in pieces."""
@@ -346,19 +347,28 @@ def true_frame(rng: Random, kind: int | None = None) -> bytes:
 
 def hostile_frame(rng: Random, kind: int | None = None) -> bytes:
     """One with something about it that clients do not write."""
-    of = kind
-    if of is None:
-        of = rng.choice(_LOOKED_AT) if rng.random() < 0.8 else rng.choice(_KNOWN)
+    of = _any_kind(rng) if kind is None else kind
     fields = true_fields(rng, of)
-    shape, chance = described(of), rng.random()
-    body = b"".join(fields)
-    if chance < 0.75:
-        body = changed(rng, fields, shape, true_fields(rng, of))
-    whole = odd_command(rng, of, body) if chance > 0.65 else command(of, body)
-    behind = rest(Source(rng.randbytes(24)), of)
-    if rng.random() < 0.05:
+    body, chance = b"".join(fields), rng.random()
+    if chance < 0.65:
+        body = changed(rng, fields, described(of), true_fields(rng, of))
+    whole, behind = command(of, body), rest(Source(rng.randbytes(24)), of)
+    if chance > 0.6:
+        whole = odd_command(rng, of, body)
+    elif chance > 0.52:
+        whole, missing = spilled(rng, of, body)
+        behind = missing + (behind if rng.random() < 0.5 else b"")
+    elif rng.random() < 0.05:
         behind = body + behind
-    return framed(rng, whole, behind, 0.04)
+    return framed(rng, whole, behind, 0.03)
+
+
+def _any_kind(rng: Random) -> int:
+    """Mostly one that is looked at, at times one that is not, and the first of two commands."""
+    chance = rng.random()
+    if chance < 0.6:
+        return rng.choice(_LOOKED_AT)
+    return rng.choice(_PASSING) if chance < 0.8 else rng.choice(_KNOWN)
 
 
 def _hostile_batch(rng: Random, id: int) -> bytes:
