@@ -90,5 +90,8 @@ def _topic(domain: str, namespace: list[str], path: str) -> TopicName | None:
 
 def _segment(steps: list[str], name: str) -> TopicName | None:
     """Return a segment of a scalable topic, which counts as a partition of it."""
+    start, end, _ = steps[-1].split("-")
+    if start > end:  # of as many digits, in lower case
+        return None
     parent = _topic("topic", steps[:2], "/".join(steps[:-1]))
     return None if parent is None else parent._replace(partition=name)
