@@ -116,6 +116,7 @@ def drawn_listener(rng: Random) -> tuple[Listener, WatchedGate]:
         gate.paced, gate.delay = set(Action), rng.choice((0.0, 1.0))
     mode = rng.choice(tuple(Mode))
     settings = {"unknown_pass": rng.random() < 0.5, "limited": limited}
+    settings["checksums"] = rng.random() < 0.2
     return listener(gate, mode, suspects=Suspects(rng.random), **settings), gate
 
 
@@ -381,6 +382,8 @@ def _hostile_batch(rng: Random, id: int) -> bytes:
     entry = rng.choice((None, None, None, b"", number(1, 1), number(2, 1 << 40)))
     length = len(about_it) + rng.choice((0, 0, 0, 0, 1, -1, 3))
     behind = tail(about_it, b"payload", entry=entry, length=max(0, length))
+    if rng.random() < 0.1:
+        behind = behind[:-1]  # its checksum is that of another one
     said = number(1, id) + number(2, 7) + (number(3, messages) if messages > 1 else b"")
     return framed(rng, command(Kind.SEND, said), behind, 0.0)
 
