@@ -31,7 +31,11 @@ from .watched import Admission, Thought
 _OPENS = {Kind.PRODUCER: (Action.PRODUCE, "2"), Kind.SUBSCRIBE: (Action.CONSUME, "4")}
 """What opens something, and the field of its id."""
 
-_ASKS = {Kind.LOOKUP: Action.LOOKUP, Kind.PARTITIONED_METADATA: Action.LOOKUP}
+_ENDS = {
+    Kind.CLOSE_PRODUCER: Action.PRODUCE,
+    Kind.CLOSE_CONSUMER: Action.CONSUME,
+    Kind.UNSUBSCRIBE: Action.CONSUME,
+}
 _REQUESTS = {Kind.CLOSE_PRODUCER: "2", Kind.CLOSE_CONSUMER: "2", Kind.UNSUBSCRIBE: "2"}
 """The field of the request id."""
 
@@ -95,6 +99,9 @@ class _Case:
         self._open: set[tuple[Action, int]] = set()
         self._counts: list[Counts] = []
         self._sends = 0
+        # Topic and subscription of what was opened last by an id, and of what the broker has open.
+        self._names: dict[tuple[Action, int], tuple[str, Any]] = {}
+        self._live: dict[tuple[Action, int], tuple[str, Any]] = {}
         self._free: set[int] = set()  # accounts that nothing limited at some time
         self._delivered: dict[int, int | None] = {}  # messages of a step; None: who knows
         self.closed = False
@@ -110,6 +117,7 @@ class _Case:
             if what:
                 yield self._found(number, what, frame, reading)
         self._open |= set(step.opened)
+        self._live.update((it, self._names[it]) for it in step.opened if it in self._names)
         self._delivered.clear()
         for frame, reading in zip(step.to_client, said[to_broker:], strict=True):
             if "ex" in reading:
@@ -156,6 +164,8 @@ class _Case:
             return "" if kind in KNOWN or not self._masked else "an unknown command"
         if kind == Kind.FLOW:
             return self._flow(reading)
+        if kind in _ENDS:
+            self._live.pop((_ENDS[kind], reading["f"]["1"] & (1 << 64) - 1), None)
         if kind in _REQUESTS and self._is_ours(reading["f"].get(_REQUESTS[kind], 0)):
             return ""
         if not self._was_thought(kind, reading["f"]):
@@ -182,14 +192,19 @@ class _Case:
             return ""
         action, field = _OPENS[Kind(kind)]
         name, id = reading["tn"], reading["f"][field] & (1 << 64) - 1
+        subscription = reading["f"].get("2") if action is Action.CONSUME else None
+        kept = self._live.get((action, id))
+        if kept is not None and kept != (name, subscription):
+            self.closed = True  # all that follows is charged to another topic
+            return f"the broker keeps {kept[0]} under this id"
         if is_brokers_own(name):
             return f"a topic of the brokers: {name}"
-        subscription = reading["f"].get("2") if action is Action.CONSUME else None
         for index, (account, admission) in enumerate(self._unopened):
             ask = admission.ask
             if ask.action is action and canonical(ask) == name and ask.subscription == subscription:
                 del self._unopened[index]
                 self._accounts[action, id].append(account)
+                self._names[action, id] = (name, subscription)
                 if action is Action.CONSUME:
                     self._open.discard((action, id))
                     self._permits[id] = 0
@@ -229,8 +244,10 @@ class _Case:
     def _flow(self, reading: Reading) -> str:
         """Where limits may hold, an account that one holds has no more permits than it may."""
         id = reading["f"]["1"] & (1 << 64) - 1
+        permits = reading["f"]["2"]
         if (Action.CONSUME, id) in self._open:
-            self._permits[id] += reading["f"]["2"]
+            self.closed = permits <= 0
+            self._permits[id] += permits
         return ""
 
     def _auth_response(self, step: Step, reading: Reading) -> str:
@@ -254,6 +271,8 @@ class _Case:
         if kind == Kind.MESSAGE:
             id = fields["1"] & (1 << 64) - 1
             self._delivered[id] = None if "mx" in reading else self._more(id, reading["n"])
+        if kind in _ENDS:
+            self._live.pop((_ENDS[kind], fields["1"] & (1 << 64) - 1), None)
         field = BaseCommand.DESCRIPTOR.fields_by_number[kind]
         places = () if kind == Kind.CONNECT else hosts(fields, field.message_type)
         return "".join(f"a broker's address in {place}" for place in places)

@@ -13,7 +13,14 @@ import pytest
 from gateway.wire.contract import Action, Direction
 from gateway.wire.pulsar.context import Mode
 from gateway.wire.pulsar.frames import Kind
-from tests.playbooks.frames import auth_response, producer, producer_success, subscribe, success
+from tests.playbooks.frames import (
+    auth_response,
+    error,
+    producer,
+    producer_success,
+    subscribe,
+    success,
+)
 from tests.playbooks.script import listener
 from tests.support.frames import command, data, frame, metadata_of, number, send, tail
 
@@ -52,17 +59,26 @@ def _token(proof: bytes) -> bytes:
     return data(2, data(1, b"token") + data(2, proof))
 
 
+_CONSUMER = number(3, 0) + number(4, 1) + number(5, 50)
 _PAYLOAD = tail(metadata_of(7), b"payload")
 _SEND = number(1, 1) + number(2, 7)
 
 
+def _flow(id: int) -> bytes:
+    return frame(command(Kind.FLOW, number(1, id) + number(2, 1000)))
+
+
 class Case(NamedTuple):
-    """`frames`: what the client says when producer 1 and consumer 1 are open."""
+    """`frames`: what the client says when producer 1 and consumer 1 are open; `answers`: what the
+    broker says then; `after`: what the client says after that. `ceiling`: messages of an account.
+    """
 
     frames: tuple[bytes, ...]
     mode: Mode = Mode.PASS_THROUGH
     limited: bool = True
     ceiling: int | None = None
+    answers: tuple[bytes, ...] = ()
+    after: tuple[bytes, ...] = ()
 
 
 CASES = {
@@ -90,6 +106,22 @@ CASES = {
     "a credential within, twice": Case(
         (_bodies(Kind.AUTH_RESPONSE, _token(b"alice's newer token") + data(2, data(1, b"token"))),),
         Mode.VERIFY_AND_FORWARD,
+    ),
+    "an open producer's id for another topic": Case(
+        (producer(1, request=50, topic="another"), send(1, 1))
+    ),
+    "an open consumer's id for another topic": Case((subscribe(1, request=50, topic="another"),)),
+    "an open consumer's id for another subscription": Case(
+        (frame(command(Kind.SUBSCRIBE, data(1, TOPIC) + data(2, b"another") + _CONSUMER)),)
+    ),
+    "permits of a consumer whose id was refused another topic": Case(
+        (subscribe(1, request=50, topic=SECRET.decode()), _flow(1)), ceiling=1
+    ),
+    "permits of a consumer that was asked for twice": Case(
+        (subscribe(2, request=50), subscribe(2, request=51)),
+        ceiling=1,
+        answers=(error(51), success(50)),
+        after=(_flow(2),),
     ),
     "a topic that ends with a slash": Case((producer(5, request=50, topic="t/"),)),
     "a topic with a slash in front": Case((producer(5, request=50, topic="//t"),)),
@@ -152,6 +184,11 @@ def _played(case: Case) -> Record:
     for said in case.frames:
         if not record.watched.over:
             record.say(Direction.TO_BROKER, said)
+    for said in case.answers:
+        record.opens((Action.CONSUME, 2))
+        record.say(Direction.TO_CLIENT, said)
+    for said in case.after:
+        record.say(Direction.TO_BROKER, said)
     return record
 
 
