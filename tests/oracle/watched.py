@@ -116,6 +116,7 @@ class MemoryLane:
         self.outbox = bytearray()
         self.reading = True
         self.kept = 0
+        self.address = "192.0.2.7"
         self.fd = -1
 
     def receive_into(self, buffer: Any, size: int) -> int:
