@@ -57,7 +57,7 @@ lint: $(INSTALLED) ## style, types, import contracts
 bench: $(INSTALLED) ## beside HAProxy; PEERS=java adds Apache's proxy, BESIDE=folder another checkout
 	@$(BIN)/python -m tests.bench
 
-fuzz: $(INSTALLED) ## for long: SECONDS=60 of each target, FRAMES=10000000 through a gateway, KEEP=1
+fuzz: $(INSTALLED) ## for long: SECONDS=60 of each target, FRAMES=10000000 through a gateway and judged, KEEP=1
 	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) \
 		$(if $(FRAMES),--frames $(FRAMES)) $(if $(KEEP),--keep)
 

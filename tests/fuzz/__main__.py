@@ -1,4 +1,5 @@
-"""`python -m tests.fuzz`: all targets under atheris, then hostile peers around a gateway.
+"""`python -m tests.fuzz`: all targets under atheris, then hostile peers around a gateway, then what
+reaches brokers, judged by their own decoders.
 
 Exit status 1 where something was found. `--keep` takes what was found to be new into the corpus.
 """
@@ -10,6 +11,9 @@ import sys
 import tempfile
 from functools import partial
 from pathlib import Path
+
+from tests.oracle.long import judge_many
+from tests.oracle.oracle import MissingToolError
 
 from .fuzzer import MISSING, keep, run
 from .live.siege import run as besiege
@@ -29,6 +33,7 @@ def main() -> int:
         folder = Path(tempfile.mkdtemp(prefix="broker-gateway-fuzz-"))
         _say(f"== live: {options.frames:,} frames; the gateway's log: {folder / 'gateway.log'}")
         rows.append(besiege(folder, options.frames, options.seed, _say))
+        rows += _judged(options)
     _say(table(rows))
     return any(row.findings for row in rows)
 
@@ -36,11 +41,23 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each target (60)")
-    parser.add_argument("--frames", type=int, default=10_000_000, help="through a gateway (10^7)")
+    parser.add_argument(
+        "--frames", type=int, default=10_000_000, help="through a gateway, and judged (10^7)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of what hostile peers say (1)")
     parser.add_argument("--only", choices=TARGETS, action="append", help="these targets")
     parser.add_argument("--keep", action="store_true", help="what is new goes into the corpus")
     return parser.parse_args()
+
+
+def _judged(options: argparse.Namespace) -> list[Row]:
+    """None where this machine lacks Java, or what fetches the brokers' decoders."""
+    _say(f"== oracle: {options.frames:,} frames")
+    try:
+        return [judge_many(options.frames, options.seed, _say)]
+    except MissingToolError as missing:
+        _say(f"nothing is judged: {missing}")
+        return []
 
 
 def _guided(options: argparse.Namespace) -> list[Row]:

@@ -1,0 +1,24 @@
+"""Marks the tests of this folder: all need Java and the brokers' jars."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.real.brokers.jars import Say
+from tests.real.fixtures import or_skip
+
+from .oracle import Oracles
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.real)
+
+
+@pytest.fixture(scope="session")
+def oracles(say: Say) -> Iterator[Oracles]:
+    """The decoders of all versions. Skips the tests where Java is absent."""
+    with or_skip(Oracles, say) as all_of_them:
+        yield all_of_them

@@ -1,0 +1,377 @@
+"""Whether a broker understood what the gateway counted, limited and admitted.
+
+A judge goes through the steps of a connection with what the broker of one version understood of
+each frame that reached it. Either it refuses a frame, which ends the connection, or each of its
+understandings must be one of the gateway's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from google.protobuf.message import Message
+
+from gateway.wire.contract import ENDLESS, Action, Direction
+from gateway.wire.gate import Ask
+from gateway.wire.pulsar import counts
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
+from gateway.wire.pulsar.context import Mode
+from gateway.wire.pulsar.frames import KNOWN, Kind
+from gateway.wire.pulsar.tables import LIMITS, STOPS
+from tests.fuzz.reading import HOSTS
+from tests.playbooks.gate import OWN
+
+from .oracle import Oracle, Reading
+from .play import Counts, Played, Step
+from .watched import Admission, Thought
+
+_OPENS = {Kind.PRODUCER: (Action.PRODUCE, "2"), Kind.SUBSCRIBE: (Action.CONSUME, "4")}
+"""What opens something, and the field of its id."""
+
+_ENDS = {
+    Kind.CLOSE_PRODUCER: Action.PRODUCE,
+    Kind.CLOSE_CONSUMER: Action.CONSUME,
+    Kind.UNSUBSCRIBE: Action.CONSUME,
+}
+_REQUESTS = {Kind.CLOSE_PRODUCER: "2", Kind.CLOSE_CONSUMER: "2", Kind.UNSUBSCRIBE: "2"}
+"""The field of the request id."""
+
+COMPARED = counts.FIRST
+"""SENDs of a connection whose counts are all compared with their batches."""
+
+_COORDINATORS = "transaction_coordinator_assign"
+
+
+class Finding(NamedTuple):
+    """A broker understood something else. `step`: by its number, of the connection of a seed."""
+
+    seed: int
+    step: int
+    version: str
+    what: str
+    frame: bytes
+    understood: Reading | None
+
+    def __str__(self) -> str:
+        return (
+            f"seed {self.seed} step {self.step} {self.version}: {self.what}\n"
+            f"    frame {self.frame.hex()}\n    understood {self.understood}"
+        )
+
+
+def judge(
+    played: Played, readings: list[list[tuple[Reading, ...]]], oracles: list[Oracle]
+) -> Iterator[Finding]:
+    """`readings`: of each step's frames to either peer, by each oracle."""
+    for crash in played.crashes:
+        last = len(played.steps) - 1
+        yield Finding(played.seed, last, "gateway", repr(crash), played.steps[-1].said[1], None)
+    for index, oracle in enumerate(oracles):
+        case = _Case(played, oracle)
+        for number, (step, said) in enumerate(zip(played.steps, readings, strict=True)):
+            yield from case.step(number, step, [each[index] for each in said])
+            if case.closed:
+                break
+
+
+class _Case:
+    """One connection before one version."""
+
+    def __init__(self, played: Played, oracle: Oracle) -> None:
+        self._played = played
+        self._known = oracle.fields
+        self._version = oracle.version
+        listener = played.listener
+        self._claimed = STOPS[Direction.TO_BROKER] | (LIMITS if listener.limited else frozenset())
+        self._mode = listener.mode
+        self._limited = listener.limited
+        self._masked = not listener.unknown_pass
+        self._thoughts: dict[int, list[Thought]] = defaultdict(list)
+        self._unopened: list[tuple[int, Admission]] = []
+        self._lookups: list[Ask] = []
+        self._admitted = 0
+        self._accounts: dict[tuple[Action, int], list[int]] = defaultdict(list)
+        self._sent: Counter[int] = Counter()
+        self._permits: Counter[int] = Counter()
+        self._open: set[tuple[Action, int]] = set()
+        self._counts: list[Counts] = []
+        self._sends = 0
+        # Topic and subscription of what was opened last by an id, and of what the broker has open.
+        self._names: dict[tuple[Action, int], tuple[str, Any]] = {}
+        self._live: dict[tuple[Action, int], tuple[str, Any]] = {}
+        self._free: set[int] = set()  # accounts that nothing limited at some time
+        self._delivered: dict[int, int | None] = {}  # messages of a step; None: who knows
+        self.closed = False
+
+    def step(self, number: int, step: Step, said: list[Reading]) -> Iterator[Finding]:
+        self._learn(step)
+        to_broker = len(step.to_broker)
+        for frame, reading in zip(step.to_broker, said[:to_broker], strict=True):
+            if "ex" in reading:
+                self.closed = True
+                return
+            what = self._about(step, frame, reading)
+            if what:
+                yield self._found(number, what, frame, reading)
+        self._open |= set(step.opened)
+        self._live.update((it, self._names[it]) for it in step.opened if it in self._names)
+        self._delivered.clear()
+        for frame, reading in zip(step.to_client, said[to_broker:], strict=True):
+            if "ex" in reading:
+                break
+            what = self._shown(reading)
+            if what:
+                yield self._found(number, what, frame, reading)
+        else:
+            if not step.cut:
+                for what in self._misdelivered(step):
+                    yield self._found(number, what, step.said[1], None)
+        if not step.cut:
+            for what in self._off(step):
+                yield self._found(number, what, step.said[1], None)
+        self._counts = step.counts
+
+    def _found(self, number: int, what: str, frame: bytes, reading: Reading | None) -> Finding:
+        return Finding(self._played.seed, number, self._version, what, frame, reading)
+
+    def _learn(self, step: Step) -> None:
+        for thought in step.thoughts:
+            if thought.direction is Direction.TO_BROKER:
+                self._thoughts[thought.kind].append(thought)
+        for admission in step.admissions:
+            if admission.ask.action is Action.LOOKUP:
+                self._lookups.append(admission.ask)
+            else:
+                self._unopened.append((self._admitted, admission))
+            self._admitted += 1
+
+    # -- one frame ---------------------------------------------------------------------------
+
+    def _about(self, step: Step, frame: bytes, reading: Reading) -> str:
+        kind = reading["t"]
+        if reading["at"] != 4 + int.from_bytes(frame[4:8]):
+            return "the command's end is elsewhere"
+        if kind == Kind.CONNECT:
+            return "a CONNECT on an open pair"
+        if kind == Kind.SEND:
+            return self._send(step, reading)
+        if kind == Kind.AUTH_RESPONSE:
+            return self._auth_response(step, reading)
+        if kind not in self._claimed:
+            return "" if kind in KNOWN or not self._masked else "an unknown command"
+        if kind == Kind.FLOW:
+            return self._flow(reading)
+        if kind in _ENDS:
+            self._live.pop((_ENDS[kind], reading["f"]["1"] & (1 << 64) - 1), None)
+        if kind in _REQUESTS and self._is_ours(reading["f"].get(_REQUESTS[kind], 0)):
+            return ""
+        if not self._was_thought(kind, reading["f"]):
+            return "nobody took the frame for that"
+        if kind in _OPENS:
+            return self._opens(kind, reading)
+        return self._looks_up(reading) if kind == Kind.LOOKUP else ""
+
+    def _is_ours(self, request: int) -> bool:
+        return request & (1 << 64) - 1 >= FIRST_OWN_REQUEST
+
+    def _was_thought(self, kind: int, fields: Reading) -> bool:
+        thoughts = self._thoughts[kind]
+        for index, thought in enumerate(thoughts):
+            if not differs(fields, thought.body, self._known):
+                del thoughts[index]
+                return True
+        return False
+
+    def _opens(self, kind: int, reading: Reading) -> str:
+        """The gate was asked for this topic, by its one name."""
+        if "tx" in reading:
+            self.closed = True  # nothing is opened, so what the peers say next makes no sense
+            return ""
+        action, field = _OPENS[Kind(kind)]
+        name, id = reading["tn"], reading["f"][field] & (1 << 64) - 1
+        subscription = reading["f"].get("2") if action is Action.CONSUME else None
+        kept = self._live.get((action, id))
+        if kept is not None and kept != (name, subscription):
+            self.closed = True  # all that follows is charged to another topic
+            return f"the broker keeps {kept[0]} under this id"
+        if is_brokers_own(name):
+            return f"a topic of the brokers: {name}"
+        for index, (account, admission) in enumerate(self._unopened):
+            ask = admission.ask
+            if ask.action is action and canonical(ask) == name and ask.subscription == subscription:
+                del self._unopened[index]
+                self._accounts[action, id].append(account)
+                self._names[action, id] = (name, subscription)
+                if action is Action.CONSUME:
+                    self._open.discard((action, id))
+                    self._permits[id] = 0
+                return ""
+        asked = [(each.ask.action, canonical(each.ask)) for _, each in self._unopened]
+        return f"nobody was admitted to {name}, but {asked}"
+
+    def _looks_up(self, reading: Reading) -> str:
+        if "tx" in reading:
+            return ""
+        name = reading["tn"]
+        for index, ask in enumerate(self._lookups):
+            if canonical(ask) == name:
+                del self._lookups[index]
+                return ""
+        return f"nobody may look up {name}, but {[canonical(ask) for ask in self._lookups]}"
+
+    def _send(self, step: Step, reading: Reading) -> str:
+        id = reading["f"]["1"] & (1 << 64) - 1
+        said = max(1, reading["f"].get("3", 1))
+        self._sent[id] += said
+        accounts = self._accounts[Action.PRODUCE, id]
+        if not accounts:
+            return "a SEND of a producer nobody opened"
+        self._sends += 1
+        compared = (
+            self._limited and self._sends <= COMPARED and self._is_limited(accounts[-1], step)
+        )
+        held = max(1, reading.get("n", said))
+        return f"says {said} messages and holds {held}" if compared and said != held else ""
+
+    def _is_limited(self, account: int, step: Step) -> bool:
+        """Since the last step began."""
+        known = (*self._counts[account : account + 1], step.counts[account])
+        return len(known) == 2 and all(count.ceiling < ENDLESS for count in known)
+
+    def _flow(self, reading: Reading) -> str:
+        """Where limits may hold, an account that one holds has no more permits than it may."""
+        id = reading["f"]["1"] & (1 << 64) - 1
+        permits = reading["f"]["2"]
+        if (Action.CONSUME, id) in self._open:
+            self.closed = permits <= 0
+            self._permits[id] += permits
+        return ""
+
+    def _auth_response(self, step: Step, reading: Reading) -> str:
+        data = reading["f"].get("2", {})
+        method, proof = data.get("1"), bytes.fromhex(data.get("2", ""))
+        if self._mode is Mode.VERIFY:
+            return "" if proof == OWN.data else "a credential of the client"
+        if self._mode is Mode.PASS_THROUGH:
+            known = any(it.data == proof and method in (None, "", it.method) for it in step.shown)
+            return "" if known else "a credential that the gateway did not see"
+        for credential, name in step.proven:
+            if credential.data == proof and method in (None, "", credential.method):
+                return "" if name == "alice" else f"a credential of {name}"
+        return "a credential that nobody verified"
+
+    # -- to the client -----------------------------------------------------------------------
+
+    def _shown(self, reading: Reading) -> str:
+        """A Java client reads a command as brokers do."""
+        kind, fields = reading["t"], reading["f"]
+        if kind == Kind.MESSAGE:
+            id = fields["1"] & (1 << 64) - 1
+            self._delivered[id] = None if "mx" in reading else self._more(id, reading["n"])
+        if kind in _ENDS:
+            self._live.pop((_ENDS[kind], fields["1"] & (1 << 64) - 1), None)
+        field = BaseCommand.DESCRIPTOR.fields_by_number[kind]
+        places = () if kind == Kind.CONNECT else hosts(fields, field.message_type)
+        return "".join(f"a broker's address in {place}" for place in places)
+
+    def _more(self, id: int, messages: int) -> int | None:
+        before = self._delivered.get(id, 0)
+        return None if before is None else before + max(1, messages)
+
+    def _misdelivered(self, step: Step) -> Iterator[str]:
+        for id, messages in self._delivered.items():
+            accounts = self._accounts[Action.CONSUME, id]
+            if messages is None or not accounts or id not in step.consumers:
+                continue
+            counted = sum(step.counts[it].messages for it in accounts)
+            before = sum(count.messages for it in accounts for count in self._counts[it : it + 1])
+            if counted - before != messages:
+                yield f"consumer {id} was charged {counted - before} messages, and got {messages}"
+
+    # -- what was counted --------------------------------------------------------------------
+
+    def _off(self, step: Step) -> Iterator[str]:
+        for id, sent in self._sent.items():
+            accounts = self._accounts[Action.PRODUCE, id]
+            counted = sum(step.counts[account].messages for account in accounts)
+            if counted < sent or (counted > sent and not step.over):
+                yield f"producer {id} was charged {counted} messages, the broker got {sent}"
+        self._free |= {at for at, it in enumerate(step.counts) if it.ceiling >= ENDLESS}
+        for id, permits in self._permits.items():
+            accounts = self._accounts[Action.CONSUME, id][-1:]
+            for account in set(accounts) - self._free:
+                most = self._most(account, step.counts)
+                if permits > most:
+                    yield f"consumer {id} has {permits} permits, and may have {most}"
+
+    def _most(self, account: int, now: list[Counts]) -> int:
+        """Permits that the broker may have got so far."""
+        known = [now[account], *self._counts[account : account + 1]]
+        return max(max(count.ceiling, count.messages + 1) for count in known)
+
+
+def canonical(ask: Ask) -> str | None:
+    """The one name of the topic that was asked for, as brokers have it."""
+    return None if ask.topic is None else ask.topic.partition or ask.topic.whole
+
+
+def is_brokers_own(name: str) -> bool:
+    """Whether brokers keep there what they tell each other."""
+    tenant, _, rest = name.partition("://")[2].partition("/")
+    return tenant == "pulsar" and not rest.startswith(f"system/{_COORDINATORS}")
+
+
+def hosts(fields: Reading, message: Any) -> Iterator[str]:
+    """The places where clients look for brokers, or people read of them."""
+    for number, value in fields.items():
+        field = message.fields_by_number.get(int(number))
+        if field is None:
+            continue
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, dict):
+                yield from hosts(each, field.message_type)
+            elif isinstance(each, str) and field.type == field.TYPE_STRING:
+                suspect = any(word in field.name.lower() for word in ("url", "address", "message"))
+                if suspect and any(host in each for host in HOSTS):
+                    yield field.name
+
+
+def differs(fields: Reading, message: Message, known: dict[str, frozenset[int]]) -> str:
+    """Where a broker's reading and a message are not the same; fields that it does not know do not
+    count."""
+    numbers = known.get(message.DESCRIPTOR.name, frozenset())
+    seen = 0
+    for field, value in message.ListFields():
+        if field.number not in numbers:
+            continue
+        read = fields.get(str(field.number))
+        if read is None:
+            return field.name
+        seen += 1
+        pairs = [(read, value)]
+        if field.is_repeated:
+            if len(read) != len(value):
+                return field.name
+            pairs = list(zip(read, value, strict=True))
+        for got, meant in pairs:
+            if field.message_type is not None:
+                within = differs(got, meant, known)
+                if within:
+                    return f"{field.name}.{within}"
+            elif not _same(got, meant):
+                return field.name
+    return "" if seen == len(fields) else "a field that is not there"
+
+
+def _same(read: Any, meant: Any) -> bool:
+    if isinstance(meant, bool):
+        return read is meant
+    if isinstance(meant, int):
+        return isinstance(read, int) and (read - meant) & (1 << 64) - 1 == 0
+    if isinstance(meant, bytes):
+        # A text that is not UTF-8 comes out of protobuf as bytes; brokers replace what is none.
+        return read == meant.hex() or "\ufffd" in read
+    return bool(read == meant)

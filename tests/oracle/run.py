@@ -1,0 +1,115 @@
+"""Many connections against all oracles: what reaches brokers, and whether they understood it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .judge import Finding, judge
+from .openings import Opening, judge_opening, open_connection
+from .oracle import Oracles, Reading, read
+from .play import Played, Player
+from .watched import House
+
+BATCH = 4000
+"""Frames that the oracles are asked for at a time."""
+
+MOST_FINDINGS = 200
+
+OPENINGS = 3
+"""For so many connections that are open already, one that is only opened."""
+
+
+@dataclass
+class Outcome:
+    """`frames`: that peers said; `reached`: those that went on to brokers."""
+
+    connections: int = 0
+    frames: int = 0
+    reached: int = 0
+    seconds: float = 0.0
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def rate(self) -> float:
+        """Frames per second."""
+        return self.frames / self.seconds if self.seconds else 0.0
+
+
+Item = Played | Opening
+
+
+def run(
+    oracles: Oracles, frames: int, seed: int, told: Callable[[Outcome], None] | None = None
+) -> Outcome:
+    """Play connections until so many frames were said. `seed`: of the first connection.
+
+    The oracles think about one batch while the next one is played.
+    """
+    outcome, begin = Outcome(), time.monotonic()
+    waiting: list[Item] = []
+    for batch in _batches(frames, seed, outcome):
+        outcome.findings += _judged(oracles, waiting)
+        oracles.ask_frames([frame for item in batch for frame in _frames(item)])
+        waiting = batch
+        outcome.seconds = time.monotonic() - begin
+        if told is not None:
+            told(outcome)
+        if len(outcome.findings) >= MOST_FINDINGS:
+            break
+    outcome.findings += _judged(oracles, waiting)
+    outcome.seconds = time.monotonic() - begin
+    return outcome
+
+
+def judged(oracles: Oracles, item: Item) -> list[Finding]:
+    """What is wrong about one connection."""
+    oracles.ask_frames(_frames(item))
+    return list(_judged(oracles, [item]))
+
+
+def play(house: House, seed: int) -> Item:
+    """The connection of this seed."""
+    return Player(house, seed).play() if seed % (OPENINGS + 1) else open_connection(seed)
+
+
+def _batches(frames: int, seed: int, outcome: Outcome) -> Iterator[list[Item]]:
+    house = House()
+    while outcome.frames < frames:
+        batch, size = list[Item](), 0
+        while size < BATCH and outcome.frames < frames:
+            item = play(house, seed)
+            seed += 1
+            batch.append(item)
+            size += len(_frames(item))
+            outcome.connections += 1
+            outcome.frames += item.number
+            outcome.reached += item.reached
+        yield batch
+
+
+def _frames(item: Item) -> list[bytes]:
+    if isinstance(item, Opening):
+        return item.to_broker
+    return [frame for step in item.steps for frame in step.frames]
+
+
+def _judged(oracles: Oracles, batch: Sequence[Item]) -> Iterator[Finding]:
+    answers = iter(oracles.answers(sum(len(_frames(item)) for item in batch)))
+
+    def understood(frames: list[bytes]) -> list[tuple[Reading, ...]]:
+        return [_read(next(answers)) for _ in frames]
+
+    for item in batch:
+        if isinstance(item, Opening):
+            yield from judge_opening(item, understood(item.to_broker), oracles.all)
+        else:
+            readings = [understood(step.frames) for step in item.steps]
+            yield from judge(item, readings, oracles.all)
+
+
+def _read(lines: tuple[bytes, ...]) -> tuple[dict[str, Any], ...]:
+    first = read(lines[0])
+    return tuple(first if line == lines[0] else read(line) for line in lines)
