@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.errors import PeerError
 from gateway.wire.contract import Drop, EndReason, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandLookupTopicResponse, ServerError
 from gateway.wire.pulsar.context import Bounds, Mode
 from gateway.wire.pulsar.frames import Kind
 
-from .frames import NO_REQUEST, close_consumer, connect, frame, lookup, producer, read, subscribe
+from .frames import (
+    NO_REQUEST,
+    close_consumer,
+    close_producer,
+    connect,
+    frame,
+    lookup,
+    producer,
+    producer_success,
+    read,
+    subscribe,
+    success,
+)
 from .script import Play, opening
 
 ODD = [
@@ -120,3 +133,25 @@ def test_the_principal_that_a_proxy_names_has_a_bound() -> None:
             talk.dials(None)
         else:
             assert "too long" in talk.refused(reason).error.message
+
+
+def test_the_names_of_all_that_is_open_have_a_bound() -> None:
+    play = Play(bounds=Bounds(handle_names=100))
+    long = "persistent://public/default/" + "x" * 40
+    play.client(producer(1, topic=long)).forwards()
+    play.broker(producer_success(1)).forwards()
+    play.client(subscribe(1, request=2, topic=long)).forwards()
+    _, told = play.client(producer(2, request=3, topic=long)).effects or ()
+    assert isinstance(told, Inject)
+    assert read(told.data).error.error == ServerError.TooManyRequests
+    play.client(close_producer(1, request=4)).forwards()
+    play.broker(success(4)).happens()
+    play.client(producer(2, request=5, topic=long)).forwards()
+
+
+def test_a_flow_that_brokers_read_as_a_negative_number_ends_the_pair() -> None:
+    play = Play(limited=True)
+    play.client(subscribe(1)).forwards()
+    play.broker(success(1)).happens()
+    with pytest.raises(PeerError, match="a FLOW of 2147483648 permits"):
+        play.client(frame(Kind.FLOW, consumer_id=1, messagePermits=1 << 31))

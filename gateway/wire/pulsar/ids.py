@@ -90,6 +90,12 @@ class Handle:
         self.close = b""
 
     @property
+    def names(self) -> int:
+        """Characters of the names of its topic and subscription."""
+        topic, subscription = self.about
+        return len(topic) + len(subscription or "")
+
+    @property
     def unanswered(self) -> int:
         """A producer's frames at the broker without a receipt; of a consumer nothing is awaited."""
         return max(0, self.account.outstanding) if self.action is Action.PRODUCE else 0
@@ -108,14 +114,18 @@ class Awaited(NamedTuple):
 
 
 class Handles:
-    """The incarnations of one pair, by id and by the requests whose answers are awaited."""
+    """The incarnations of one pair, by id and by the requests whose answers are awaited.
 
-    __slots__ = ("_awaited", "consumers", "producers")
+    `names`: characters of the names of their topics and subscriptions.
+    """
+
+    __slots__ = ("_awaited", "consumers", "names", "producers")
 
     def __init__(self) -> None:
         self.producers: dict[int, Handle] = {}
         self.consumers: dict[int, Handle] = {}
         self._awaited: dict[int, Awaited] = {}
+        self.names = 0
 
     def __len__(self) -> int:
         return len(self.producers) + len(self.consumers)
@@ -134,8 +144,13 @@ class Handles:
 
     def add(self, handle: Handle, request_id: int) -> None:
         """A new incarnation, whose answer is awaited."""
-        self.table(handle.action)[handle.id] = handle
+        self.put(handle)
         self.awaits(handle, request_id, Asked.OPEN)
+
+    def put(self, handle: Handle) -> None:
+        """Keep an incarnation. None of this id is here."""
+        self.table(handle.action)[handle.id] = handle
+        self.names += handle.names
 
     def awaits(self, handle: Handle, request_id: int, asked: Asked) -> None:
         """One more answer to come."""
@@ -157,6 +172,7 @@ class Handles:
     def remove(self, handle: Handle) -> None:
         """An incarnation is over. Some of its requests never get an answer."""
         del self.table(handle.action)[handle.id]
+        self.names -= handle.names
         for request_id in handle.requests:
             awaited = self._awaited.get(request_id)
             # A client that uses an id twice has taken it from this incarnation.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gateway.errors import PeerError
 from gateway.wire.contract import (
     DROP,
     FORWARD,
@@ -50,6 +51,9 @@ from gateway.wire.pulsar.refusing import is_refused, refusal
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.topics import is_brokers_own
 from gateway.wire.pulsar.trickle import Trickle, Trickles
+
+MOST_PERMITS = (1 << 31) - 1
+"""Of one FLOW. More is a negative number to brokers, who end the connection for it."""
 
 UNANSWERED = 16
 """Of one producer or consumer without an answer: each is kept until that comes. A client asks again
@@ -144,7 +148,8 @@ class Incarnations:
         return self._trickles.of(before.account)
 
     def _admitted(self, ask: Ask) -> Account | Denial:
-        if len(self.handles) >= self._listener.bounds.handles:
+        bounds = self._listener.bounds
+        if len(self.handles) >= bounds.handles or self.handles.names >= bounds.handle_names:
             return BUSY
         if is_brokers_own(ask.name):
             return BROKERS_OWN
@@ -380,6 +385,8 @@ class Incarnations:
         if handle is None or handle.released or self._trickles is None:
             return DROP  # the broker has no such consumer, or none that is counted
         permits = command.flow.messagePermits
+        if permits > MOST_PERMITS:
+            raise PeerError(f"a FLOW of {permits} permits")
         if not handle.confirmed:
             return self._trickles.ask_early(handle, permits)
         return self._trickles.ask(handle.id, handle.account, permits)
@@ -400,7 +407,7 @@ class Incarnations:
         """
         discard = self._ended(handle)
         handle.state = State.ABANDONED
-        self.handles.table(handle.action)[handle.id] = handle
+        self.handles.put(handle)
         handle.requests.clear()
         for request_id in unanswered:
             self.handles.awaits(handle, request_id, Asked.OPEN)
