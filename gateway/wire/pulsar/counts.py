@@ -29,6 +29,7 @@ from google.protobuf.message import DecodeError
 
 from gateway.wire.contract import Account, EndReason, ViolationError
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
+from gateway.wire.pulsar.fields import MOST_FIELDS, check_metadata
 
 FIRST = 64
 """Frames of limited producers that are all compared when a connection begins. Who lies from the
@@ -72,12 +73,13 @@ class Suspects:
 class CountChecks:
     """When to compare counts on one connection, and what follows from a difference."""
 
-    __slots__ = ("_left", "_name", "_suspects")
+    __slots__ = ("_left", "_most_fields", "_name", "_suspects")
 
-    def __init__(self, suspects: Suspects, name: str) -> None:
+    def __init__(self, suspects: Suspects, name: str, most_fields: int = MOST_FIELDS) -> None:
         self._suspects = suspects
         self._name = name
         self._left = FIRST
+        self._most_fields = most_fields
 
     def distance(self) -> int:
         """Return after how many bytes of limited producers the next frame is to be compared."""
@@ -92,8 +94,9 @@ class CountChecks:
         """Compare a SEND's count with that of its batch.
 
         Raises `ViolationError` if they differ, or if no batch can hold so many. What a client did
-        not say is charged all the same.
+        not say is charged all the same. Raises `PeerError` where the metadata has too many fields.
         """
+        check_metadata(metadata, self._most_fields)
         try:
             found = max(1, MessageMetadata.FromString(metadata).num_messages_in_batch)
         except DecodeError:

@@ -57,10 +57,12 @@ from gateway.wire.pulsar.frames import (
     find_body,
 )
 from gateway.wire.pulsar.metadata import (
+    LARGE,
     MetadataWalk,
     count_messages,
     find_metadata,
     walk_fields,
+    walk_large,
 )
 
 _head: Callable[[bytearray, int], tuple[int, int]] = HEAD.unpack_from
@@ -88,7 +90,7 @@ _SEND_PREFIX = 10
 """Bytes of a shape's key beside the producer id: command size (4), type (2), tag and length of the
 command (2), tags of producer and sequence id (2)."""
 
-_CARRY_BOUND = 8 * 1024
+_CARRY_BOUND = LARGE
 """Metadata up to this size is waited for, larger is walked as it passes. Most has 50 bytes."""
 
 _PLAIN_HEAD = [int.from_bytes(b"\xff" + b"\x80" * (length - 1)) for length in range(9)]
@@ -518,4 +520,7 @@ class ToClientScanner(_FrameScanner):
 def id_of(chunk: bytearray, command: int, end: int) -> int:
     """Return the id of a whole command, which is its field 1; -1 where there is none."""
     body = find_body(chunk, command, end, end)
-    return walk_fields(chunk, body, end, 0x08, -1)[1] if body else -1
+    if not body:
+        return -1
+    walk = walk_large if end - body > LARGE else walk_fields
+    return walk(chunk, body, end, 0x08, -1)[1]
