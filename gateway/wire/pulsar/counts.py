@@ -27,6 +27,7 @@ from typing import NoReturn
 
 from google.protobuf.message import DecodeError
 
+from gateway.errors import PeerError
 from gateway.wire.contract import Account, EndReason, ViolationError
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar.fields import MOST_FIELDS, check_metadata
@@ -45,6 +46,9 @@ SUSPICIOUS = 5_000
 MOST = 1_000_000
 """Messages of a batch. Six bytes is the least that one takes there (its size, and the length of its
 payload in its own metadata), and brokers allow 5 MiB by default."""
+
+MOST_METADATA = 1024 * 1024
+"""Bytes of a SEND's metadata. Most has 50, and properties are meant to be few and short."""
 
 SUSPECTS = 10_000
 """Suspects that are remembered, the latest: about a megabyte."""
@@ -94,8 +98,10 @@ class CountChecks:
         """Compare a SEND's count with that of its batch.
 
         Raises `ViolationError` if they differ, or if no batch can hold so many. What a client did
-        not say is charged all the same. Raises `PeerError` where the metadata has too many fields.
+        not say is charged all the same. Raises `PeerError` where the metadata is too large.
         """
+        if len(metadata) > MOST_METADATA:
+            raise PeerError(f"a SEND with {len(metadata)} bytes of metadata")
         check_metadata(metadata, self._most_fields)
         try:
             found = max(1, MessageMetadata.FromString(metadata).num_messages_in_batch)
