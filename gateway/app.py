@@ -179,7 +179,7 @@ class Application:
             log_at(event, cluster=name, **values)
 
         targets = TargetList.of(cluster.brokers, cluster.targets)
-        learned = LearnedHosts(is_target=targets.names)
+        learned = LearnedHosts(targets=targets.among)
         deadlines = self._configuration.deadlines
         timing = Timing(dial_timeout=deadlines.dial, attempt_timeout=min(3.0, deadlines.dial))
         buffer = self._configuration.data_plane.socket_buffer

@@ -66,13 +66,14 @@ class ReloadFigures:
 @dataclass(slots=True)
 class StoreFigures:
     """Of the store by which processes share limits. Since the start: `calls`, of which `failures`,
-    and how many limits were `asked` for in them. Right now: `processes` that share, and whether it
-    is `lost`.
+    how many limits were `asked` for in them, and how many of these were `refused` alone. Right now:
+    `processes` that share, and whether it is `lost`.
     """
 
     calls: int = 0
     failures: int = 0
     asked: int = 0
+    refused: int = 0
     processes: int = 0
     lost: bool = False
 

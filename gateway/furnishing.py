@@ -91,6 +91,7 @@ def bounds(limits: model.Limits) -> Bounds:
         command=limits.command,
         fields=limits.fields,
         names=limits.name,
+        text=limits.text,
     )
 
 

@@ -306,6 +306,10 @@ class Limits(Part):
     # Characters of the name of a topic, subscription, producer or consumer. Brokers put topics
     # into paths of some hundred; patterns that Java clients look up as topics are longer.
     name: Annotated[int, _within(units.whole, 64, 65_536)] = 2_048
+    # Characters of a broker's error text; longer ones are cut. Brokers' own words are hundreds, and
+    # two names fit beside them; no client decides on stack traces. Clients make brokers say long
+    # ones, and looking for addresses in 4,096 takes up to 2 ms.
+    text: Annotated[int, _within(units.whole, 256, 65_536)] = 4_096
     # Of these: what waits for allowance. One producer has half of it at most, which is a client's
     # thousand messages on the way, of 32 KB each; who is above a limit stops nobody else.
     # None: a quarter of them.

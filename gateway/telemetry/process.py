@@ -217,6 +217,11 @@ def _store(figures: StoreFigures) -> Iterator[Metric]:
         "Limits that were asked for, several in one call.",
         value=figures.asked,
     )
+    yield CounterMetricFamily(
+        "gateway_store_refusals",
+        "Limits that alone had no answer, though the store answered.",
+        value=figures.refused,
+    )
 
 
 def _build(version: str) -> Metric:

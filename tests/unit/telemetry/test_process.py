@@ -22,7 +22,7 @@ from gateway.telemetry.process import ProcessMetrics, Sources
 from gateway.wire.contract import EndReason
 from gateway.wire.gate import LookupOutcome
 
-STORE = ("up", "processes", "calls", "failures", "questions")
+STORE = ("up", "processes", "calls", "failures", "questions", "refusals")
 
 
 def sources(
@@ -125,10 +125,11 @@ def test_reloads_of_rules_are_told_where_there_are_rules() -> None:
 
 
 def test_the_store_is_told_of_where_there_is_one() -> None:
-    figures = StoreFigures(calls=40, failures=2, asked=90, processes=4, lost=True)
+    figures = StoreFigures(calls=40, failures=2, asked=90, refused=1, processes=4, lost=True)
     found = families(ProcessMetrics(sources(store=figures)))
     told = {name: found[f"gateway_store_{name}"].samples[0].value for name in STORE}
-    assert told == {"up": 0, "processes": 4, "calls": 40, "failures": 2, "questions": 90}
+    counted = {"calls": 40, "failures": 2, "questions": 90, "refusals": 1}
+    assert told == {"up": 0, "processes": 4, **counted}
     assert not [name for name in families(ProcessMetrics(sources())) if "store" in name]
 
 
