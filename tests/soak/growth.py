@@ -112,7 +112,7 @@ class Work:
         for id in range(number):
             self.client(frames.lookup(id))
         for id in range(number):
-            self.broker(frames.lookup_response(id))
+            self.broker(frames.connect_to("pulsar://broker-1.internal:6650", id))
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,9 @@ def largest_command(kind: int, direction: Direction) -> int:
         return HANDSHAKE
     if kind in (Kind.MESSAGE, Kind.SEND_RECEIPT):
         return COMMAND_BOUND
-    return BOUNDS.command if direction is Direction.TO_BROKER else BOUNDS.collected
+    if direction is Direction.TO_BROKER or is_read(kind, direction):
+        return BOUNDS.command
+    return BOUNDS.collected  # of what passes brokers may send more, and it costs nothing
 
 
 def costly_frames(kind: int, direction: Direction) -> Iterator[Costly]:

@@ -95,7 +95,7 @@ def _rules(number: int) -> RuleSet:
     made = [
         {
             "id": f"r{it}",
-            "match": {"topic": [f"*a*-*.*1*{it}", f"*:*-*{it}"]},
+            "match": {"topic": [f"*a*-*.*1*{it}"]},
             "per": "topic",
             "limit": dimensions[it % len(dimensions)],
         }

@@ -142,8 +142,8 @@ def walk_large(
         at += 1
         if tag > 127:
             tag, at = read_varint(chunk, begin, end)
-            if at < 0:
-                return begin, value, heads
+            if not 0 < at < NOWHERE:
+                return (begin if at < 0 else NOWHERE), value, heads
             tag &= 0xFFFFFFFF
         wire = tag & 7
         if wire == 2 or wire == 0:
@@ -197,18 +197,20 @@ class MetadataWalk:
         self._number = 1
         self._heads = _HEADS
 
-    def feed(self, chunk: bytearray, start: int, end: int) -> MetadataWalk | None:
+    def feed(self, chunk: bytes | bytearray, start: int, end: int) -> MetadataWalk | None:
         """Walk on through `chunk[start:end]`. Answers itself, or None when the end was reached."""
         take = min(end - start, self._left)
         self._left -= take
         skipped = min(self._skip, take)
         self._skip -= skipped
-        piece = self._cut + chunk[start + skipped : start + take]
+        begin, here = start + skipped, start + take
+        if self._cut:
+            chunk, begin, here = self._cut + chunk[begin:here], 0, here - begin + len(self._cut)
         at, self._number, self._heads = walk_large(
-            piece, 0, len(piece), _NUM_MESSAGES, self._number, self._heads
+            chunk, begin, here, _NUM_MESSAGES, self._number, self._heads
         )
-        self._skip += max(0, at - len(piece))
-        self._cut = piece[at:]
+        self._skip += max(0, at - here)
+        self._cut = bytes(chunk[at:here])
         if self._left:
             return self
         self._found(as_count(self._number))

@@ -132,7 +132,7 @@ _NOBODY = Account("", Action.PRODUCE)
 
 _WITHOUT_PAYLOAD = KNOWN - WITH_PAYLOAD
 
-_LARGEST_COMMAND = (1 << 32) - 1
+LARGEST_COMMAND = (1 << 32) - 1
 """Bytes of a command where nothing bounds it but its size field."""
 
 
@@ -172,7 +172,7 @@ class ToBrokerScanner(_FrameScanner):
     def __init__(
         self,
         actions: tuple[int, ...],
-        command_bound: int = _LARGEST_COMMAND,
+        command_bound: int = LARGEST_COMMAND,
         checks: CountChecks | None = None,
     ) -> None:
         super().__init__(actions)
@@ -424,10 +424,13 @@ class ToBrokerScanner(_FrameScanner):
 class ToClientScanner(_FrameScanner):
     """Counts MESSAGEs per consumer and receipts per producer. Unknown ids always pass."""
 
-    __slots__ = ("_walk", "consumers", "producers", "unknown")
+    __slots__ = ("_command_bound", "_walk", "consumers", "producers", "unknown")
 
-    def __init__(self, actions: tuple[int, ...], unknown: Account) -> None:
+    def __init__(
+        self, actions: tuple[int, ...], unknown: Account, command_bound: int = LARGEST_COMMAND
+    ) -> None:
         super().__init__(actions)
+        self._command_bound = command_bound
         self.consumers: dict[int, Account] = {}
         self.producers: dict[int, Account] = {}
         self.unknown = unknown
@@ -503,6 +506,8 @@ class ToClientScanner(_FrameScanner):
                 if body < 0:
                     break
                 if not body or (at < pos + 4 + total and lead & 0x7F in _WITHOUT_PAYLOAD):
+                    if size > self._command_bound:
+                        raise ViolationError(EndReason.FRAME_TOO_LARGE, f"a command of {size} bytes")
                     self.owed = 0
                     return self._halt(pos, total)
             pos += total + 4

@@ -86,13 +86,16 @@ class PulsarSession:
         unknown = listener.unknown_pass
         to_broker = LIMITED if listener.limited else ACTIONS
         who = client.principal.name or client.origin.host
-        fields = listener.bounds.fields
-        self._checks = CountChecks(listener.suspects, who, fields) if listener.limited else None
+        bounds = listener.bounds
+        self._checks = (
+            CountChecks(listener.suspects, who, bounds.fields) if listener.limited else None
+        )
         of_broker, of_client = _scanners(listener)
         self._to_broker = of_broker(
-            to_broker[Direction.TO_BROKER, unknown], listener.bounds.command, self._checks
+            to_broker[Direction.TO_BROKER, unknown], bounds.command, self._checks
         )
-        self._to_client = of_client(ACTIONS[Direction.TO_CLIENT, unknown], _STRAY)
+        actions = ACTIONS[Direction.TO_CLIENT, unknown]
+        self._to_client = of_client(actions, _STRAY, bounds.command)
         self.incarnations = Incarnations(listener, client, broker, self.scanners)
 
     @property
