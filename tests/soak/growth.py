@@ -168,15 +168,18 @@ def run(cases: tuple[Case, ...] = CASES, divided_by: int = 1) -> list[Growth]:
 
 def table(found: list[Growth]) -> str:
     """Claims that nothing grows faster than what is done."""
-    head = ("on one connection", "times", "CPU for each", "four times the work takes")
+    head = ("on one connection", "how often", "CPU for each", "four times as much takes")
     rows = [
-        (it.case.what, f"{it.case.number:,}", f"{it.whole / it.case.number * 1e6:.1f} µs", f"{it.ratio:.1f}")
+        (it.case.what, f"{it.case.number:,}", _each(it), f"{it.ratio:.1f} times as long")
         for it in found
     ]
     text = report.table(head, rows)
-    print(text + "\n", flush=True)
-    claim(all(it.ratio < LINEAR for it in found), "some work grows faster than linearly")
+    claim(all(it.ratio < LINEAR for it in found), f"some work grows faster than linearly:\n{text}")
     return text
+
+
+def _each(growth: Growth) -> str:
+    return f"{growth.whole / growth.case.number * 1e6:.1f} µs"
 
 
 def _best(case: Case, number: int) -> float:
