@@ -78,6 +78,15 @@ class StoreFigures:
     lost: bool = False
 
 
+@dataclass(slots=True)
+class LogFigures:
+    """Lines of the log that were `dropped` since the start: too many waited, or nobody could be
+    told.
+    """
+
+    dropped: int = 0
+
+
 class CrewFigures(NamedTuple):
     """Processes that serve: `running` right now, and how often one was started in the place of one
     that had ended.

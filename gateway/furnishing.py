@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from gateway import machine
 from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.figures import ReloadFigures
@@ -69,6 +70,20 @@ class Inherited:
 
     sockets: Mapping[str, Sequence[socket.socket]]
     seals: Mapping[str, bytes]
+
+
+LEAST_ADMIN_CONNECTIONS = 64
+"""Where clients may use up all descriptors: probes, scrapers and people still have these."""
+
+
+def admin_connections(setting: int, clients: int) -> int:
+    """How many connections the admin listener may have: as many as are set, but no more than so
+    many clients leave of the process's descriptors.
+    """
+    there = machine.descriptors()
+    if there is None:
+        return setting
+    return max(LEAST_ADMIN_CONNECTIONS, min(setting, there - machine.descriptors_for(clients)))
 
 
 def plane_settings(configuration: model.Configuration) -> PlaneSettings:

@@ -266,6 +266,12 @@ class Admin(Part):
     """Health and metrics over HTTP; broker addresses show there, so keep it private."""
 
     bind: Annotated[Bind, Field(examples=["127.0.0.1:8080"])]
+    # Probes, scrapers and people are a few dozen. Idle ones cost 8 KB each, and nobody has to end
+    # for 2,000 of them; beyond, the one that has waited longest does.
+    connections: Annotated[int, _within(units.whole, 64, 65_536)] = 2048
+    # Two scrapers may come at once. Each takes milliseconds from the data plane, and 40 bytes a
+    # topic; with workers it has all lines of all of them at a time.
+    scrapes: Annotated[int, _within(units.whole, 1, 32)] = 2
 
 
 class Deadlines(Part):
@@ -361,6 +367,14 @@ class Log(Part):
     # `auto`: for people on a terminal, for machines elsewhere.
     format: Literal["json", "console", "auto"] = "auto"
     level: Literal["debug", "info", "warning", "error"] = "info"
+    # Of one event in 10 s. What a busy gateway's clients do in ordinary operation, 100 a second, is
+    # written whole; a flood costs 0.3 MB in 10 s.
+    burst: Annotated[int, _within(units.whole, 1, 1_000_000)] = 1000
+    # Characters. Names and errors of real clients and brokers are below 300; peers choose some.
+    longest_text: Annotated[int, _within(units.whole, 64, 65_536)] = 1024
+    # What waits for whoever reads: ten seconds of a flood that is folded, some 250 bytes a line.
+    queue: Annotated[int, _within(units.size, "64KiB", "1GiB")] = 4 * MIB
+    queue_lines: Annotated[int, _within(units.whole, 100, 1_000_000)] = 10_000
 
 
 class Configuration(Part):

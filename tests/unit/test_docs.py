@@ -27,6 +27,7 @@ from gateway.figures import (
     ClusterFigures,
     CrewFigures,
     ListenerFigures,
+    LogFigures,
     PlaneFigures,
     ReloadFigures,
     RuleFigures,
@@ -288,10 +289,11 @@ def _exposition() -> str:
         brokers=lambda: [BrokerHealth("b", "127.0.0.1:6650", healthy=True)],
         failures=lambda: [BrokerFailures("b", "silent", 0)],
         rules=lambda: [RuleFigures("r", "publish.bytes", "shadow")],
+        log=LogFigures(),
         reloads=ReloadFigures(loaded_at=0),
         store=StoreFigures(),
     )
-    crew = CrewMetrics(lambda: CrewFigures(1, 0))
+    crew = CrewMetrics(lambda: CrewFigures(1, 0), LogFigures())
     chunks = [
         ProcessMetrics(sources).render(),
         crew.render(),

@@ -11,13 +11,13 @@ from gateway.config.load import build
 from gateway.doctor.finding import State
 from gateway.doctor.machine import (
     IDLE_CONNECTION,
-    OWN_DESCRIPTORS,
     OWN_MEMORY,
     available,
     descriptors,
     examine,
     memory,
 )
+from gateway.machine import OWN_DESCRIPTORS
 
 GIB = 1 << 30
 

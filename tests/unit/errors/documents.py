@@ -106,7 +106,8 @@ SHAPES_AND_KEYS = [
     Case(
         "a key from elsewhere",
         config(rest="log: {xyzzy: 1}"),
-        "gateway.yaml:4: log.xyzzy: is not a key known here; known here: format, level",
+        "gateway.yaml:4: log.xyzzy: is not a key known here; known here: burst, format, level, "
+        "longest_text, queue, queue_lines",
     ),
     Case(
         "a word that is not one of a few",

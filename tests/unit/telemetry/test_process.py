@@ -13,6 +13,7 @@ from gateway.figures import (
     BrokerHealth,
     ClusterFigures,
     ListenerFigures,
+    LogFigures,
     PlaneFigures,
     ReloadFigures,
     RuleFigures,
@@ -42,6 +43,7 @@ def sources(
             RuleFigures("tenants", "publish.messages", "enforce", 12, 3, 40, 1.5),
             RuleFigures("trial", "publish.bytes", "shadow", 1, 0, 0, 2.5, 7000.0),
         ],
+        log=LogFigures(dropped=11),
         reloads=reloads,
         store=store,
     )
@@ -97,6 +99,7 @@ def test_brokers_plane_and_build_are_told() -> None:
     assert values(found["gateway_held_bytes"]) == {(): 5}
     assert values(found["gateway_reactor_turns"]) == {(): 9}
     assert values(found["gateway_producer_resets"]) == {(): 2}
+    assert values(found["gateway_log_lines_dropped"]) == {(): 11}
     python = ".".join(map(str, sys.version_info[:3]))
     assert values(found["gateway_build_info"], "version", "python") == {("1.2.3", python): 1}
 
