@@ -1,4 +1,4 @@
-"""`python -m tests.soak [idle] [stalled] [churn] [gc] [reload] [costs]`: all of them, or those named.
+"""`python -m tests.soak [idle] [stalled] [churn] [gc] [reload] [costs]`: all, or those named.
 
 The tables go to standard output. Exit status 1 where a claim does not hold: then it says which.
 """

@@ -21,13 +21,14 @@ from typing import NamedTuple
 from gateway.errors import PeerError
 from gateway.wire.contract import Dialled, Direction, Effects, End, EndReason, Refused
 from gateway.wire.pulsar.context import Listener
+from gateway.wire.pulsar.fields import CHECKED_FROM
 from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
 from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import PulsarSession
 from tests.playbooks import frames
 from tests.playbooks.gate import FakeOrigin
 from tests.soak import report
-from tests.soak.largest import KINDS, Costly, costly_frames, directions, largest_command
+from tests.soak.largest import KINDS, Costly, costly_frames, directions
 from tests.soak.listeners import (
     BROKER,
     WAYS,
@@ -48,9 +49,6 @@ RUNS = 5
 
 REPEATED = 10
 """Frames of a command that are measured again: those that took longest the first time."""
-
-CONSIDERED = 3
-"""Frames of a command whose memory is measured: the costliest ones, and the largest one."""
 
 
 class Cost(NamedTuple):
@@ -90,10 +88,10 @@ def _row(
     kind: int, direction: Direction, listeners: Sequence[tuple[Way, Listener]], fresh: Pool
 ) -> Row:
     """`fresh`: processes that have decided nothing yet."""
-    costs, largest = _costs(kind, direction, listeners)
-    asked = [(it.way, kind, direction, it.frame.frame) for it in costs]
-    grown = fresh.map(_memory, asked, chunksize=1)
-    return Row(kind, direction, largest, costs[0], max(grown))
+    frames = [*costly_frames(kind, direction), *_credentials(kind)]
+    cost, largest = _costliest(kind, direction, frames, listeners)
+    asked = [(kind, direction, it.frame) for it in frames if len(it.frame) > CHECKED_FROM // 2]
+    return Row(kind, direction, largest, cost, max(fresh.imap(_memory, asked)))
 
 
 def table(rows: list[Row]) -> str:
@@ -117,25 +115,26 @@ def _cells(row: Row) -> tuple[str, ...]:
 # -- CPU time ----------------------------------------------------------------------------------
 
 
-def _costs(
-    kind: int, direction: Direction, listeners: Sequence[tuple[Way, Listener]]
-) -> tuple[list[Cost], int]:
-    """Return the costliest frames, and the size of the largest one that was not refused."""
+def _costliest(
+    kind: int,
+    direction: Direction,
+    frames: Sequence[Costly],
+    listeners: Sequence[tuple[Way, Listener]],
+) -> tuple[Cost, int]:
+    """Return the costliest frame, and the size of the largest one that was not refused."""
     found: list[tuple[Cost, Listener]] = []
     largest = 0
-    for costly in (*costly_frames(kind, direction), *_credentials(kind)):
+    for costly in frames:
         for way, listener in listeners:
             took, allowed = _timed(listener, kind, direction, costly.frame)
             found.append((Cost(took, costly, way), listener))
             largest = max(largest, len(costly.frame) if allowed else 0)
     found.sort(key=lambda it: it[0].milliseconds, reverse=True)
-    again = [
+    again = (
         cost._replace(milliseconds=_best(listener, kind, direction, cost.frame.frame))
         for cost, listener in found[:REPEATED]
-    ]
-    again.sort(key=lambda it: it.milliseconds, reverse=True)
-    longest = max((cost for cost, _ in found), key=lambda it: len(it.frame.frame))
-    return [*again[:CONSIDERED], longest], largest
+    )
+    return max(again, key=lambda it: it.milliseconds), largest
 
 
 def _credentials(kind: int) -> Iterator[Costly]:
@@ -148,9 +147,7 @@ def _best(listener: Listener, kind: int, direction: Direction, frame: bytes) -> 
     return min(_timed(listener, kind, direction, frame)[0] for _ in range(RUNS))
 
 
-def _timed(
-    listener: Listener, kind: int, direction: Direction, frame: bytes
-) -> tuple[float, bool]:
+def _timed(listener: Listener, kind: int, direction: Direction, frame: bytes) -> tuple[float, bool]:
     """Return the milliseconds that one frame takes, and whether its sender is not at fault."""
     receive = _ready(listener, kind, direction)
     begin = time.process_time()
@@ -232,10 +229,10 @@ def _opening(listener: Listener, kind: int) -> Callable[[bytes], Effects]:
 # -- memory ------------------------------------------------------------------------------------
 
 
-def _memory(asked: tuple[Way, int, Direction, bytes]) -> int:
+def _memory(asked: tuple[int, Direction, bytes]) -> int:
     """Return by how many bytes this process, a fresh one, grows at most."""
-    way, kind, direction, frame = asked
-    listener = listener_of(way)
+    kind, direction, frame = asked
+    listener = listener_of(WAYS[0])
     receive = _ready(listener, kind, direction)
     Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from now on
     before = _resident("VmRSS")

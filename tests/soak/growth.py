@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.wire.contract import Account, Action, Direction
+from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.session import PulsarSession
 from tests.playbooks import frames
-from tests.playbooks.frames import Kind
 from tests.soak import report
 from tests.soak.listeners import Way, listener_of, session_of
 from tests.soak.runner import claim
@@ -88,7 +88,7 @@ class Work:
             self.broker(frames.success(number + id))
 
     def is_reset(self, _number: int) -> None:
-        for account in self.accounts(Action.PRODUCE):
+        for account in reversed(self.accounts(Action.PRODUCE)):
             self.session.reset(account)
 
     def leaves(self, _number: int) -> None:

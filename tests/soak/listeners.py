@@ -87,7 +87,7 @@ def session_of(listener: Listener) -> PulsarSession:
 
 def _rules(number: int) -> RuleSet:
     """Limits far above any traffic, each with patterns that a name is held against in full."""
-    dimensions = [
+    dimensions: list[dict[str, object]] = [
         {"publish": {"messages": "1000000/s"}, "dispatch": {"messages": "1000000/s"}},
         {"lookups": "1000000/s", "producer_creations": "1000000/s"},
         {"consumer_creations": "1000000/s", "consumers": 100000},

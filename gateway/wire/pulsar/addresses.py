@@ -115,8 +115,7 @@ def _whole_words(text: str, most: int) -> str:
 
 
 LONGEST_URL = 512
-"""Characters: a scheme, a host name of at most 253, a port, and as much again. Hosts are remembered,
-and longer ones would be no addresses."""
+"""Characters. A host's name has 253 at most, and hosts are remembered."""
 
 MOST_ADDRESSES = 1_000
 MOST_BROKERS = 150

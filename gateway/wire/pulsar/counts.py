@@ -94,7 +94,7 @@ class CountChecks:
             return 0
         return int(self._suspects.draw() * 2 * DISTANCE)
 
-    def compare(self, account: Account, said: int, metadata: bytes) -> None:
+    def compare(self, account: Account, said: int, metadata: bytes | memoryview) -> None:
         """Compare a SEND's count with that of its batch.
 
         Raises `ViolationError` if they differ, or if no batch can hold so many. What a client did
@@ -102,9 +102,10 @@ class CountChecks:
         """
         if len(metadata) > MOST_METADATA:
             raise PeerError(f"a SEND with {len(metadata)} bytes of metadata")
-        check_metadata(metadata, self._most_fields)
+        whole = bytes(metadata)
+        check_metadata(whole, self._most_fields)
         try:
-            found = max(1, MessageMetadata.FromString(metadata).num_messages_in_batch)
+            found = max(1, MessageMetadata.FromString(whole).num_messages_in_batch)
         except DecodeError:
             self._lied("a SEND whose metadata cannot be decoded")
         if said != found:

@@ -66,11 +66,11 @@ def find_metadata(
     return (begin, metadata_end) if metadata_end <= frame_end else nowhere
 
 
-def metadata_of(frame: bytes) -> bytes:
+def metadata_of(frame: bytes) -> memoryview:
     """Return the metadata of a whole SEND or MESSAGE; empty where it has none."""
     end = len(frame)
     found = find_metadata(frame, 8 + HEAD.unpack_from(frame)[1], end, end)
-    return b"" if found is None else frame[slice(*found)]
+    return memoryview(frame)[slice(*(found or (0, 0)))]
 
 
 def count_messages(chunk: bytes | bytearray, at: int, end: int) -> int:

@@ -507,7 +507,8 @@ class ToClientScanner(_FrameScanner):
                     break
                 if not body or (at < pos + 4 + total and lead & 0x7F in _WITHOUT_PAYLOAD):
                     if size > self._command_bound:
-                        raise ViolationError(EndReason.FRAME_TOO_LARGE, f"a command of {size} bytes")
+                        text = f"a command of {size} bytes"
+                        raise ViolationError(EndReason.FRAME_TOO_LARGE, text)
                     self.owed = 0
                     return self._halt(pos, total)
             pos += total + 4
