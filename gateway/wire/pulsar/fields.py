@@ -24,9 +24,9 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.metadata import read_varint
 
 MOST_FIELDS = 5_000
-"""Fields of one message, at all levels. Walking and decoding them takes 2 to 4 ms. Real commands
-have some dozens; the largest are acknowledgements and redeliveries of a thousand messages, which
-pass without being decoded, and schemas with a property for each column."""
+"""Fields of one message, at all levels. Walking them takes 2 ms, decoding 0.1. Real commands have
+some dozens; the largest are acknowledgements and redeliveries of a thousand messages, which pass
+without being decoded, and schemas with a property for each column."""
 
 CHECKED_FROM = 64 * 1024
 """Bytes of a message up to which no walk is needed: the most fields that it can hold, 32,768 empty

@@ -89,12 +89,13 @@ class Awaited(NamedTuple):
 class Handles:
     """The incarnations of one pair, by id and by the requests whose answers are awaited."""
 
-    __slots__ = ("_awaited", "consumers", "producers")
+    __slots__ = ("_awaited", "_by_account", "consumers", "producers")
 
     def __init__(self) -> None:
         self.producers: dict[int, Handle] = {}
         self.consumers: dict[int, Handle] = {}
         self._awaited: dict[int, Awaited] = {}
+        self._by_account: dict[Account, Handle] = {}
 
     def __len__(self) -> int:
         return len(self.producers) + len(self.consumers)
@@ -111,9 +112,14 @@ class Handles:
     def table(self, action: Action) -> dict[int, Handle]:
         return self.producers if action is Action.PRODUCE else self.consumers
 
+    def of(self, account: Account) -> Handle | None:
+        """Return the incarnation that has this account."""
+        return self._by_account.get(account)
+
     def add(self, handle: Handle, request_id: int) -> None:
         """A new incarnation, whose answer is awaited."""
         self.table(handle.action)[handle.id] = handle
+        self._by_account[handle.account] = handle
         self.awaits(handle, request_id, Asked.OPEN)
 
     def awaits(self, handle: Handle, request_id: int, asked: Asked) -> None:
@@ -131,6 +137,7 @@ class Handles:
     def remove(self, handle: Handle) -> None:
         """An incarnation is over. Some of its requests never get an answer."""
         del self.table(handle.action)[handle.id]
+        self._by_account.pop(handle.account, None)
         for request_id in handle.requests:
             awaited = self._awaited.get(request_id)
             # A client that uses an id twice has taken it from this incarnation.
