@@ -384,7 +384,9 @@ class Application:
     def _plane(self) -> PlaneFigures:
         reactor = self._reactor
         memory = reactor.memory
-        return PlaneFigures(memory.used, memory.held, reactor.turns, reactor.resets)
+        return PlaneFigures(
+            memory.kept, memory.held, memory.collected, reactor.turns, reactor.resets
+        )
 
     def _health(self) -> Iterable[BrokerHealth]:
         for cluster in self._clusters.values():

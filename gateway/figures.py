@@ -97,12 +97,14 @@ class CrewFigures(NamedTuple):
 
 
 class PlaneFigures(NamedTuple):
-    """`buffered`: bytes that wait right now, and of these `held`: for allowance. Since the start
+    """`buffered`: bytes that wait right now; of these `held` for allowance, and `collected` to
+    become a whole frame. Since the start
     `turns`: of the reactor; `resets`: of producers whose frames waited for too long.
     """
 
     buffered: int
     held: int
+    collected: int
     turns: int
     resets: int
 

@@ -93,8 +93,11 @@ def plane_settings(configuration: model.Configuration) -> PlaneSettings:
         idle=configuration.deadlines.idle,
         silent=configuration.deadlines.silent,
         stalled=configuration.deadlines.stalled,
-        memory=configuration.limits.buffered,
-        held=configuration.limits.held,
+        frame=configuration.deadlines.frame,
+        memory=configuration.limits.waiting,
+        held=configuration.limits.all_held,
+        collected=configuration.limits.all_collected,
+        opening=configuration.limits.all_handshakes,
         held_for=configuration.deadlines.held,
     )
 

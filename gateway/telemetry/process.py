@@ -143,6 +143,11 @@ def _plane(figures: PlaneFigures) -> Iterator[Metric]:
         "gateway_buffered_bytes", "Bytes that wait in the gateway.", value=figures.buffered
     )
     yield GaugeMetricFamily(
+        "gateway_collected_bytes",
+        "Bytes of frames that must be held whole and have not come yet.",
+        value=figures.collected,
+    )
+    yield GaugeMetricFamily(
         "gateway_held_bytes", "Bytes that wait for their limit.", value=figures.held
     )
     yield CounterMetricFamily(

@@ -36,7 +36,7 @@ def sources(
         version="1.2.3",
         listeners=listeners or {"clients": ListenerFigures()},
         clusters=clusters or {"main": ClusterFigures()},
-        plane=lambda: PlaneFigures(buffered=7, held=5, turns=9, resets=2),
+        plane=lambda: PlaneFigures(buffered=7, held=5, collected=3, turns=9, resets=2),
         brokers=lambda: [BrokerHealth("main", "b:6650", healthy=True)],
         failures=lambda: [BrokerFailures("main", "silent", 3)],
         rules=lambda: [
@@ -96,6 +96,7 @@ def test_brokers_plane_and_build_are_told() -> None:
     failures = values(found["gateway_broker_failures"], "cluster", "cause")
     assert failures == {("main", "silent"): 3}
     assert values(found["gateway_buffered_bytes"]) == {(): 7}
+    assert values(found["gateway_collected_bytes"]) == {(): 3}
     assert values(found["gateway_held_bytes"]) == {(): 5}
     assert values(found["gateway_reactor_turns"]) == {(): 9}
     assert values(found["gateway_producer_resets"]) == {(): 2}
