@@ -306,11 +306,11 @@ class Limits(Part):
     handshake_frame: Annotated[int, _within(units.size, "1KiB", "5MiB")] = 64 * KIB
     # A broker's own bound is 5 MiB of payload; metadata come on top.
     collected_frame: Annotated[int, _within(units.size, "64KiB", "64MiB")] = 6 * MIB
-    # Of a client, without the message behind it. The largest are schemas: real ones have some
-    # kilobytes, and brokers keep them in memory.
+    # Of a client, without the message behind it; of a broker, where it is read. The largest are
+    # schemas: real ones have some kilobytes, and brokers keep them in memory.
     command: Annotated[int, _within(units.size, "16KiB", "16MiB")] = MIB
-    # Of a command that is decoded, at all levels. Decoding 5,000 takes 2 to 4 ms and half a
-    # megabyte; real commands have some dozens, a schema with properties some hundred.
+    # Of a command beyond 64 KiB that is decoded, at all levels. Counting 5,000 takes 2 ms; real
+    # commands have some dozens, a schema with properties some hundred.
     fields: Annotated[int, _within(units.whole, 100, 100_000)] = 5_000
     # Characters of the name of a topic, subscription, producer or consumer. Brokers put topics
     # into paths of some hundred; patterns that Java clients look up as topics are longer.

@@ -1,4 +1,4 @@
-"""`python -m tests.soak [idle] [stalled] [churn] [gc] [reload]`: all of them, or those named.
+"""`python -m tests.soak [idle] [stalled] [churn] [gc] [reload] [costs]`: all, or those named.
 
 The tables go to standard output. Exit status 1 where a claim does not hold: then it says which.
 """
@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.bench.machine import description, descriptors
-from tests.soak import churn, idle, pauses, reload, stalled
+from tests.soak import churn, costs, growth, idle, pauses, reload, stalled
 from tests.soak.runner import BrokenClaimError
 from tests.soak.stalled import Stall
 
@@ -28,7 +28,7 @@ STALLS = (
 """The last two have the kernel tune its buffers: that takes gigabytes with more pairs."""
 
 
-PARTS = ("idle", "stalled", "churn", "gc", "reload")
+PARTS = ("idle", "stalled", "churn", "gc", "reload", "costs")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "churn": lambda folder: churn.table(churn.run(options.connects, folder)),
         "gc": lambda folder: pauses.table(pauses.run(options.open, folder)),
         "reload": lambda folder: reload.table(reload.run(folder, options.rules)),
+        "costs": lambda _folder: f"{costs.table(costs.run())}\n\n{growth.table(growth.run())}",
     }
     print(f"{description()}; {descriptors()} descriptors\n", flush=True)
     return max([_run(name, parts[name]) for name in options.parts or parts])

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from gateway.wire.pulsar.fields import CHECKED_FROM
+from gateway.wire.pulsar.frames import Kind
 from tests.bench.machine import descriptors
-from tests.soak import churn, idle, pauses, reload, stalled
+from tests.soak import churn, costs, growth, idle, pauses, reload, stalled
+from tests.soak.largest import BOUNDS
 from tests.soak.report import MIB
 from tests.soak.stalled import Stall
 
@@ -65,3 +68,15 @@ def test_rules_are_reloaded_under_open_producers(tmp_path: Path) -> None:
     assert len(outcome.took) == 2
     assert all(len(it.trips) > 10 for it in (*outcome.quiet, *outcome.reloads))
     assert "200 rules" in reload.table(outcome)
+
+
+def test_frames_that_are_allowed_take_little_memory() -> None:
+    """The copies of a frame that is decided, and what it is decoded to, are within two of the
+    largest frames."""
+    for row in costs.run([Kind.SUBSCRIBE, Kind.ERROR, Kind.SCALABLE_TOPIC_UPDATE]):
+        assert row.largest > BOUNDS.command - 2 * CHECKED_FROM
+        assert row.memory < 2 * BOUNDS.collected
+
+
+def test_all_work_of_a_connection_is_done_in_the_soak() -> None:
+    growth.run(divided_by=200)

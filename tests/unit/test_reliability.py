@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 import pytest
 
-from gateway.wire.contract import EndReason
+from gateway.wire.contract import Direction, EndReason
+from gateway.wire.pulsar.frames import KNOWN, kind_name
+from tests.soak.costs import BOUND
+from tests.soak.largest import KINDS, directions
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reliability.md"
@@ -56,3 +59,17 @@ def test_the_test_of_a_fault_is_there_and_is_about_it(fault: Fault) -> None:
 
 def test_every_end_reason_has_a_test() -> None:
     assert {fault.reason for fault in FAULTS} - {None} == {reason.value for reason in EndReason}
+
+
+def test_the_table_of_costs_has_every_command_and_none_above_the_bound() -> None:
+    command, cost = r"(?:`(\w+)`|an unknown one) \| (broker|client)", r"([\d.]+) ms"
+    row = rf"^\| {command} \| [\d,]+ \| .+ \| {cost} \| .+ \|$"
+    rows = re.findall(row, PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    peers = {Direction.TO_BROKER: "broker", Direction.TO_CLIENT: "client"}
+    listed = [(name, peer) for name, peer, _ in rows]
+    assert listed == [
+        (kind_name(kind) if kind in KNOWN else "", peers[direction])
+        for kind in KINDS
+        for direction in directions(kind)
+    ]
+    assert max(float(took) for _, _, took in rows) <= BOUND

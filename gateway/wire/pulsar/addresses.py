@@ -8,11 +8,12 @@ Source of the places: fields of PulsarApi.proto up to 5.0, PIP-307 (assigned bro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from gateway.errors import PeerError
 from gateway.wire.contract import FORWARD, Address, Denial, Effects, Refusal, Replace
 from gateway.wire.gate import Gate
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
@@ -113,9 +114,19 @@ def _whole_words(text: str, most: int) -> str:
     return text[: 1 + max(text.rfind(separator, 0, most) for separator in _BETWEEN_WORDS)]
 
 
+LONGEST_URL = 512
+"""Characters. A host's name has 253 at most, and hosts are remembered."""
+
+MOST_ADDRESSES = 1_000
+MOST_BROKERS = 150
+"""Addresses in one command of a broker, and different ones among them. There is one for each
+segment of a topic, or each coordinator of transactions: some dozens. The first time that a broker
+is named costs 20 µs, and any other time 1 µs."""
+
+
 def parse(url: str | bytes) -> Address | None:
     """Where a URL like `pulsar://host:port` points to; None where it points nowhere."""
-    if isinstance(url, bytes):  # not UTF-8
+    if isinstance(url, bytes) or len(url) > LONGEST_URL:  # not UTF-8, for one
         return None
     try:
         parts = urlsplit(url)
@@ -135,16 +146,33 @@ class _Urls(Protocol):
 
 def _replace(veil: Veil, message: _Urls, plain: str, tls: str) -> bool:
     """Put the advertised URL into both fields; remove them where there is none."""
-    url = getattr(message, plain) or getattr(message, tls)
-    if not message.HasField(plain) and not message.HasField(tls):
-        return False
-    advertised = veil.advertised_url(url)
-    for field in (plain, tls):
+    return _replace_all(veil, (message,), plain, tls)
+
+
+def _replace_all(veil: Veil, messages: Sequence[_Urls], plain: str, tls: str) -> bool:
+    """Do so in each of some messages. Raises `PeerError` if they are too many."""
+    if len(messages) > MOST_ADDRESSES:
+        raise PeerError(f"a command with {len(messages)} addresses")
+    advertised: dict[str | bytes, str | Denial] = {}
+    changed = False
+    for message in messages:
+        if message.HasField(plain) or message.HasField(tls):
+            url = getattr(message, plain) or getattr(message, tls)
+            if url not in advertised:
+                if len(advertised) >= MOST_BROKERS:
+                    raise PeerError(f"a command with addresses of more than {MOST_BROKERS} brokers")
+                advertised[url] = veil.advertised_url(url)
+            _put(message, (plain, tls), advertised[url])
+            changed = True
+    return changed
+
+
+def _put(message: _Urls, fields: tuple[str, str], advertised: str | Denial) -> None:
+    for field in fields:
         if isinstance(advertised, Denial):
             message.ClearField(field)
         else:
             setattr(message, field, advertised)
-    return True
 
 
 def _close_producer(veil: Veil, command: BaseCommand) -> bool:
@@ -160,18 +188,16 @@ def _close_consumer(veil: Veil, command: BaseCommand) -> bool:
 def _scalable_topic(veil: Veil, command: BaseCommand) -> bool:
     dag = command.scalableTopicUpdate.dag
     changed = _replace(veil, dag, "controller_broker_url", "controller_broker_url_tls")
+    changed |= _replace_all(veil, dag.segment_brokers, "broker_url", "broker_url_tls")
     for segment in dag.segment_brokers:
-        changed |= _replace(veil, segment, "broker_url", "broker_url_tls")
         if not segment.HasField("broker_url"):
             segment.broker_url = ""  # required by the schema; empty says "none"
     return changed
 
 
 def _coordinators(veil: Veil, command: BaseCommand) -> bool:
-    changed = False
-    for assignment in command.watchTcAssignmentsUpdate.snapshot.assignments:
-        changed |= _replace(veil, assignment, "broker_service_url", "broker_service_url_tls")
-    return changed
+    assignments = command.watchTcAssignmentsUpdate.snapshot.assignments
+    return _replace_all(veil, assignments, "broker_service_url", "broker_service_url_tls")
 
 
 def _consumer_stats(_veil: Veil, command: BaseCommand) -> bool:

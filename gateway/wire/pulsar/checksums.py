@@ -25,7 +25,7 @@ from crc32c import crc32c
 
 from gateway.wire.contract import Account
 from gateway.wire.pulsar.frames import BROKER_ENTRY_MAGIC, CHECKSUM_MAGIC, HEAD, Kind
-from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner, id_of
+from gateway.wire.pulsar.scan import LARGEST_COMMAND, ToBrokerScanner, ToClientScanner, id_of
 
 WAITED_FOR = 64 * 1024
 """Bytes of a cut SEND that is waited for; a larger one is collected. It is kept with the chunk's
@@ -78,8 +78,10 @@ class VerifyingToClientScanner(ToClientScanner):
 
     __slots__ = ("_account", "_computed", "_expected", "_left")
 
-    def __init__(self, actions: tuple[int, ...], unknown: Account) -> None:
-        super().__init__(actions, unknown)
+    def __init__(
+        self, actions: tuple[int, ...], unknown: Account, command_bound: int = LARGEST_COMMAND
+    ) -> None:
+        super().__init__(actions, unknown, command_bound)
         self._left = 0  # bytes of a cut MESSAGE that have not come
         self._computed = self._expected = 0
         self._account = unknown

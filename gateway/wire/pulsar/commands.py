@@ -27,7 +27,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     CommandPartitionedTopicMetadataResponse,
     ServerError,
 )
-from gateway.wire.pulsar.fields import CHECKED_FROM, MOST_FIELDS, check_fields
+from gateway.wire.pulsar.fields import MOST_FIELDS, check_command
 from gateway.wire.pulsar.frames import HEAD, LAST_TYPE_OF_ONE_BYTE, split
 
 NO_REQUEST = (1 << 64) - 1
@@ -82,8 +82,7 @@ def decode(frame: bytes, most_fields: int = MOST_FIELDS) -> BaseCommand:
     Raises `PeerError` where it is none, or has more than `most_fields` fields.
     """
     kind, begin, end = split(frame)
-    if end - begin > CHECKED_FROM:
-        check_fields(frame, begin, end, kind, most_fields)
+    check_command(frame, begin, end, kind, most_fields)
     try:
         return BaseCommand.FromString(frame[8:end])
     except DecodeError as error:

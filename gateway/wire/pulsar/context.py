@@ -35,8 +35,9 @@ class Bounds:
     5,000 have less than a megabyte. `delayed`, `delayed_bytes`: frames that wait for their time,
     where rules limit how often they come; as many as lookups. `rounds`: frames of a broker until
     CONNECTED; SASL needs a handful. `names`: characters of a name. `command`: bytes of a client's
-    command, without the message of a SEND; the largest hold schemas. `fields`: of a command that is
-    decoded. `text`: characters of a broker's text that a client gets.
+    command, without the message of a SEND, and of a broker's that is read; the largest hold
+    schemas. `fields`: of a command that is decoded. `text`: characters of a broker's text that a
+    client gets.
     """
 
     collected: int = 6 * 1024 * 1024

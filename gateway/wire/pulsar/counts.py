@@ -27,8 +27,10 @@ from typing import NoReturn
 
 from google.protobuf.message import DecodeError
 
+from gateway.errors import PeerError
 from gateway.wire.contract import Account, EndReason, ViolationError
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
+from gateway.wire.pulsar.fields import MOST_FIELDS, check_metadata
 
 FIRST = 64
 """Frames of limited producers that are all compared when a connection begins. Who lies from the
@@ -44,6 +46,9 @@ SUSPICIOUS = 5_000
 MOST = 1_000_000
 """Messages of a batch. Six bytes is the least that one takes there (its size, and the length of its
 payload in its own metadata), and brokers allow 5 MiB by default."""
+
+MOST_METADATA = 1024 * 1024
+"""Bytes of a SEND's metadata. Most has 50, and properties are meant to be few and short."""
 
 SUSPECTS = 10_000
 """Suspects that are remembered, the latest: about a megabyte."""
@@ -72,12 +77,13 @@ class Suspects:
 class CountChecks:
     """When to compare counts on one connection, and what follows from a difference."""
 
-    __slots__ = ("_left", "_name", "_suspects")
+    __slots__ = ("_left", "_most_fields", "_name", "_suspects")
 
-    def __init__(self, suspects: Suspects, name: str) -> None:
+    def __init__(self, suspects: Suspects, name: str, most_fields: int = MOST_FIELDS) -> None:
         self._suspects = suspects
         self._name = name
         self._left = FIRST
+        self._most_fields = most_fields
 
     def distance(self) -> int:
         """Return after how many bytes of limited producers the next frame is to be compared."""
@@ -88,14 +94,18 @@ class CountChecks:
             return 0
         return int(self._suspects.draw() * 2 * DISTANCE)
 
-    def compare(self, account: Account, said: int, metadata: bytes) -> None:
+    def compare(self, account: Account, said: int, metadata: bytes | memoryview) -> None:
         """Compare a SEND's count with that of its batch.
 
         Raises `ViolationError` if they differ, or if no batch can hold so many. What a client did
-        not say is charged all the same.
+        not say is charged all the same. Raises `PeerError` where the metadata is too large.
         """
+        if len(metadata) > MOST_METADATA:
+            raise PeerError(f"a SEND with {len(metadata)} bytes of metadata")
+        whole = bytes(metadata)
+        check_metadata(whole, self._most_fields)
         try:
-            found = max(1, MessageMetadata.FromString(metadata).num_messages_in_batch)
+            found = max(1, MessageMetadata.FromString(whole).num_messages_in_batch)
         except DecodeError:
             self._lied("a SEND whose metadata cannot be decoded")
         if said != found:

@@ -119,13 +119,14 @@ class Handles:
     `names`: characters of the names of their topics and subscriptions.
     """
 
-    __slots__ = ("_awaited", "consumers", "names", "producers")
+    __slots__ = ("_awaited", "_by_account", "consumers", "names", "producers")
 
     def __init__(self) -> None:
         self.producers: dict[int, Handle] = {}
         self.consumers: dict[int, Handle] = {}
         self._awaited: dict[int, Awaited] = {}
         self.names = 0
+        self._by_account: dict[Account, Handle] = {}
 
     def __len__(self) -> int:
         return len(self.producers) + len(self.consumers)
@@ -142,6 +143,10 @@ class Handles:
     def table(self, action: Action) -> dict[int, Handle]:
         return self.producers if action is Action.PRODUCE else self.consumers
 
+    def of(self, account: Account) -> Handle | None:
+        """Return the incarnation that has this account."""
+        return self._by_account.get(account)
+
     def add(self, handle: Handle, request_id: int) -> None:
         """A new incarnation, whose answer is awaited."""
         self.put(handle)
@@ -150,6 +155,7 @@ class Handles:
     def put(self, handle: Handle) -> None:
         """Keep an incarnation. None of this id is here."""
         self.table(handle.action)[handle.id] = handle
+        self._by_account[handle.account] = handle
         self.names += handle.names
 
     def awaits(self, handle: Handle, request_id: int, asked: Asked) -> None:
@@ -173,6 +179,7 @@ class Handles:
         """An incarnation is over. Some of its requests never get an answer."""
         del self.table(handle.action)[handle.id]
         self.names -= handle.names
+        self._by_account.pop(handle.account, None)
         for request_id in handle.requests:
             awaited = self._awaited.get(request_id)
             # A client that uses an id twice has taken it from this incarnation.

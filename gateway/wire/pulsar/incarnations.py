@@ -457,8 +457,10 @@ class Incarnations:
         """See `contract.Session`: the client opens a producer again, and sends again what has no
         receipt. The broker is told nothing: it has the producer open, and says so.
         """
-        handle = next((it for it in self.handles.producers.values() if it.account is account), None)
-        if handle is None or handle.state not in _RESETTABLE:
+        handle = self.handles.of(account)
+        if handle is None or handle.action is not Action.PRODUCE:
+            return None
+        if handle.state not in _RESETTABLE:
             return None
         if handle.close:
             return self._give_way(handle)

@@ -57,10 +57,12 @@ from gateway.wire.pulsar.frames import (
     find_body,
 )
 from gateway.wire.pulsar.metadata import (
+    LARGE,
     MetadataWalk,
     count_messages,
     find_metadata,
     walk_fields,
+    walk_large,
 )
 
 _head: Callable[[bytearray, int], tuple[int, int]] = HEAD.unpack_from
@@ -88,7 +90,7 @@ _SEND_PREFIX = 10
 """Bytes of a shape's key beside the producer id: command size (4), type (2), tag and length of the
 command (2), tags of producer and sequence id (2)."""
 
-_CARRY_BOUND = 8 * 1024
+_CARRY_BOUND = LARGE
 """Metadata up to this size is waited for, larger is walked as it passes. Most has 50 bytes."""
 
 _PLAIN_HEAD = [int.from_bytes(b"\xff" + b"\x80" * (length - 1)) for length in range(9)]
@@ -130,7 +132,7 @@ _NOBODY = Account("", Action.PRODUCE)
 
 _WITHOUT_PAYLOAD = KNOWN - WITH_PAYLOAD
 
-_LARGEST_COMMAND = (1 << 32) - 1
+LARGEST_COMMAND = (1 << 32) - 1
 """Bytes of a command where nothing bounds it but its size field."""
 
 
@@ -170,7 +172,7 @@ class ToBrokerScanner(_FrameScanner):
     def __init__(
         self,
         actions: tuple[int, ...],
-        command_bound: int = _LARGEST_COMMAND,
+        command_bound: int = LARGEST_COMMAND,
         checks: CountChecks | None = None,
     ) -> None:
         super().__init__(actions)
@@ -422,10 +424,13 @@ class ToBrokerScanner(_FrameScanner):
 class ToClientScanner(_FrameScanner):
     """Counts MESSAGEs per consumer and receipts per producer. Unknown ids always pass."""
 
-    __slots__ = ("_walk", "consumers", "producers", "unknown")
+    __slots__ = ("_command_bound", "_walk", "consumers", "producers", "unknown")
 
-    def __init__(self, actions: tuple[int, ...], unknown: Account) -> None:
+    def __init__(
+        self, actions: tuple[int, ...], unknown: Account, command_bound: int = LARGEST_COMMAND
+    ) -> None:
         super().__init__(actions)
+        self._command_bound = command_bound
         self.consumers: dict[int, Account] = {}
         self.producers: dict[int, Account] = {}
         self.unknown = unknown
@@ -501,6 +506,9 @@ class ToClientScanner(_FrameScanner):
                 if body < 0:
                     break
                 if not body or (at < pos + 4 + total and lead & 0x7F in _WITHOUT_PAYLOAD):
+                    if size > self._command_bound:
+                        text = f"a command of {size} bytes"
+                        raise ViolationError(EndReason.FRAME_TOO_LARGE, text)
                     self.owed = 0
                     return self._halt(pos, total)
             pos += total + 4
@@ -518,4 +526,7 @@ class ToClientScanner(_FrameScanner):
 def id_of(chunk: bytearray, command: int, end: int) -> int:
     """Return the id of a whole command, which is its field 1; -1 where there is none."""
     body = find_body(chunk, command, end, end)
-    return walk_fields(chunk, body, end, 0x08, -1)[1] if body else -1
+    if not body:
+        return -1
+    walk = walk_large if end - body > LARGE else walk_fields
+    return walk(chunk, body, end, 0x08, -1)[1]

@@ -85,12 +85,16 @@ class PulsarSession:
         unknown = listener.unknown_pass
         to_broker = LIMITED if listener.limited else ACTIONS
         who = client.principal.name or client.origin.host
-        self._checks = CountChecks(listener.suspects, who) if listener.limited else None
+        bounds = listener.bounds
+        self._checks = (
+            CountChecks(listener.suspects, who, bounds.fields) if listener.limited else None
+        )
         of_broker, of_client = _scanners(listener)
         self._to_broker = of_broker(
-            to_broker[Direction.TO_BROKER, unknown], listener.bounds.command, self._checks
+            to_broker[Direction.TO_BROKER, unknown], bounds.command, self._checks
         )
-        self._to_client = of_client(ACTIONS[Direction.TO_CLIENT, unknown], _STRAY)
+        actions = ACTIONS[Direction.TO_CLIENT, unknown]
+        self._to_client = of_client(actions, _STRAY, bounds.command)
         self.incarnations = Incarnations(listener, client, broker, self.scanners)
 
     @property
@@ -187,9 +191,11 @@ class PulsarSession:
     def _due(self, delays: Delays, token: int, now: float) -> Effects:
         """Frames that waited are decided as if they came now; none of them is at a border."""
         frames, next_one = delays.due(token, now)
+        most_fields = self._listener.bounds.fields
         decided: list[Effect] = []
         for frame in frames:
-            effects = self._decide(Direction.TO_BROKER, decode(frame), frame, now)
+            command = decode(frame, most_fields)
+            effects = self._decide(Direction.TO_BROKER, command, frame, now)
             decided += [_injected(effect, frame) for effect in effects]
         return (*decided, *next_one)
 

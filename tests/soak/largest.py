@@ -1,0 +1,241 @@
+"""The largest and costliest frames of each command that the default bounds allow.
+
+They are made from the description of each command, so a command that is new is covered too. What
+makes one costly differs: a long text, as many fields as are allowed, smallest ones or such that
+fill the command, fields within fields, numbers in one field, fields that nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from gateway.wire.contract import Direction
+from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.context import Bounds
+from gateway.wire.pulsar.fields import CHECKED_FROM
+from gateway.wire.pulsar.frames import COMMAND_BOUND, WITH_PAYLOAD, Kind
+from gateway.wire.pulsar.tables import COUNTED, LIMITS, STOPS
+from tests.playbooks.frames import TOPIC, number_field, raw, varint
+
+BOUNDS = Bounds()
+
+UNKNOWN = 127
+"""A command that no version knows."""
+
+KINDS: tuple[int, ...] = (*Kind, UNKNOWN)
+
+FROM_BROKERS = frozenset(
+    {
+        *(kind for kind in Kind if kind.name.endswith(("_RESPONSE", "_SUCCESS", "_UPDATE"))),
+        *(Kind.CONNECTED, Kind.SEND_RECEIPT, Kind.SEND_ERROR, Kind.MESSAGE, Kind.SUCCESS),
+        *(Kind.ERROR, Kind.REACHED_END_OF_TOPIC, Kind.ACTIVE_CONSUMER_CHANGE),
+        *(Kind.AUTH_CHALLENGE, Kind.TOPIC_MIGRATED),
+    }
+) - {Kind.AUTH_RESPONSE}
+FROM_BOTH = frozenset({Kind.CLOSE_PRODUCER, Kind.CLOSE_CONSUMER, Kind.PING, Kind.PONG, UNKNOWN})
+
+HANDSHAKE = 64 * 1024
+"""`limits.handshake_frame`."""
+
+MARGIN = 64
+"""Bytes and fields around what is made large."""
+
+_DEEPEST = 3
+"""Messages within messages that are looked into. Deeper ones are found by `_nested`."""
+
+
+class Costly(NamedTuple):
+    """A frame, and what is costly in it."""
+
+    what: str
+    frame: bytes
+
+
+def directions(kind: int) -> tuple[Direction, ...]:
+    """Return where a command goes."""
+    if kind in FROM_BOTH:
+        return tuple(Direction)
+    return (Direction.TO_CLIENT if kind in FROM_BROKERS else Direction.TO_BROKER,)
+
+
+def largest_command(kind: int, direction: Direction) -> int:
+    """Return how many bytes the gateway takes of such a command."""
+    if kind in (Kind.CONNECT, Kind.CONNECTED):
+        return HANDSHAKE
+    if kind in (Kind.MESSAGE, Kind.SEND_RECEIPT):
+        return COMMAND_BOUND
+    if direction is Direction.TO_BROKER or is_read(kind, direction):
+        return BOUNDS.command
+    return BOUNDS.collected  # of what passes brokers may send more, and it costs nothing
+
+
+def costly_frames(kind: int, direction: Direction) -> Iterator[Costly]:
+    """Yield the frames of a command that could be its costliest."""
+    size = largest_command(kind, direction) - MARGIN
+    for what, body in _bodies(kind, size, is_read=is_read(kind, direction)):
+        yield Costly(what, raw(kind, body))
+    if kind in WITH_PAYLOAD:
+        begin = required(_described(kind))
+        for what, metadata in _metadata(BOUNDS.collected - CHECKED_FROM):
+            tail = b"\x0e\x01" + bytes(4) + len(metadata).to_bytes(4) + metadata
+            yield Costly(f"metadata: {what}", raw(kind, begin, tail))
+
+
+def _described(kind: int) -> Descriptor | None:
+    field = BaseCommand.DESCRIPTOR.fields_by_number.get(kind)
+    return None if field is None else field.message_type
+
+
+def is_read(kind: int, direction: Direction) -> bool:
+    """Return whether some listener reads such a command; others pass unseen."""
+    if kind in (Kind.CONNECT, Kind.CONNECTED, UNKNOWN):
+        return True
+    to_broker = STOPS[direction] | LIMITS if direction is Direction.TO_BROKER else STOPS[direction]
+    return kind in to_broker | COUNTED[direction]
+
+
+def _bodies(kind: int, size: int, *, is_read: bool) -> Iterator[tuple[str, bytes]]:
+    message = _described(kind) if is_read else None
+    begin = required(_described(kind)) + _REST.get(kind, b"")
+    yield "", begin
+    yield "its bytes", begin + filled(15, size - len(begin))
+    for what, content in (*_anonymous(size), *(_places(message, size) if message else ())):
+        yield what, begin + content
+    if kind == Kind.SCALABLE_TOPIC_UPDATE:
+        yield "brokers", begin + _brokers(size, 2, 3, (2, 3), b"\x08\x01")
+    if kind == Kind.WATCH_TC_ASSIGNMENTS_UPDATE:
+        yield "brokers", begin + _brokers(size, 2, 2, (2, 3), b"\x08\x01")
+
+
+def _metadata(size: int) -> Iterator[tuple[str, bytes]]:
+    begin = required(MessageMetadata.DESCRIPTOR)
+    for what, content in (*_anonymous(size), *_places(MessageMetadata.DESCRIPTOR, size)):
+        yield what, begin + content
+
+
+_CONNECT_ANSWER = number_field(3, 1)  # LOOKUP_RESPONSE: Connect
+
+_REST: dict[int, bytes] = {Kind.LOOKUP_RESPONSE: _CONNECT_ANSWER}
+"""Fields without which a command has little meaning."""
+
+# -- fields ------------------------------------------------------------------------------------
+
+
+def block(number: int, content: bytes) -> bytes:
+    """A field of bytes, a text or a message."""
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def filled(number: int, size: int, pattern: bytes = b"x") -> bytes:
+    """A field that has `size` bytes at most."""
+    room = size - len(varint(number << 3 | 2)) - len(varint(size))
+    return block(number, (pattern * (room // len(pattern) + 1))[: max(0, room)])
+
+
+@cache
+def required(message: Descriptor | None) -> bytes:
+    """Return the fields that a message must have, ids as 1 and topics as topics."""
+    if message is None:
+        return b""
+    return b"".join(_least(field) for field in message.fields if field.is_required)
+
+
+def _least(field: FieldDescriptor) -> bytes:
+    if field.message_type is not None:
+        return block(field.number, required(field.message_type))
+    if field.type in _TEXTS:
+        return block(field.number, TOPIC.encode() if field.name == "topic" else b"t")
+    return number_field(field.number, 1)
+
+
+_TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
+
+
+def _anonymous(size: int) -> Iterator[tuple[str, bytes]]:
+    """Fields that no version knows."""
+    small = min(size, CHECKED_FROM - 512)
+    most = BOUNDS.fields - MARGIN
+    yield "unknown numbers", number_field(15, 1) * (small // 2)
+    yield "empty unknown fields", block(15, b"") * (small // 2)
+    yield "long unknown numbers", (b"\x78" + b"\xff" * 9 + b"\x01") * min(most, size // 11)
+    yield "large unknown fields", _several(size, most, 100)
+    yield "unknown groups", (b"\x7b" * 90 + b"\x7c" * 90) * (small // 180)
+
+
+def _several(size: int, number: int, field: int) -> bytes:
+    each = size // number
+    return filled(field, each) * number if each > 4 else block(field, b"") * (size // 3)
+
+
+def _places(message: Descriptor, size: int, depth: int = _DEEPEST) -> Iterator[tuple[str, bytes]]:
+    """Yield each field of a message made large, and what is within it."""
+    for field in message.fields:
+        for what, content in _field(field, size):
+            yield f"{what} {field.name}", content
+        if field.message_type is not None and depth:
+            begin = required(field.message_type)
+            for what, content in _places(field.message_type, size - 16 - len(begin), depth - 1):
+                yield f"{what} in {field.name}", block(field.number, begin + content)
+            if field.message_type is message:
+                yield f"nested {field.name}", _nested(field, size)
+
+
+def _nested(field: FieldDescriptor, size: int) -> bytes:
+    """As deep as protobuf reads, and again until all is full."""
+    begin, content = required(field.message_type), b""
+    for _ in range(95):
+        content = block(field.number, begin + content)
+    return content * max(1, min(size, CHECKED_FROM - 512) // len(content))
+
+
+def _field(field: FieldDescriptor, size: int) -> Iterator[tuple[str, bytes]]:
+    number, small = field.number, min(size, CHECKED_FROM - 512)
+    most = BOUNDS.fields - MARGIN
+    if field.type in _TEXTS:
+        for what, pattern in _PATTERNS.items():
+            yield what, filled(number, size, pattern)
+        long = BOUNDS.names - 8
+        yield "the longest name as", filled(number, long, b"persistent://t/n/" + b"a-.1:" * 500)
+    if not field.is_repeated:
+        if field.message_type is not None:
+            begin = block(number, required(field.message_type))
+            yield "again and again", begin * (small // len(begin))
+        return
+    inner = required(field.message_type)
+    if field.message_type is None and field.type not in _TEXTS:
+        yield "packed", block(number, b"\x01" * (small - 8))
+        yield "packed and large", block(number, (b"\xff" * 9 + b"\x01") * min(most // 10, small))
+        yield "many", number_field(number, 1) * (small // len(number_field(number, 1)))
+        return
+    least = block(number, inner)
+    yield "many", least * (small // len(least))
+    count = most // (1 + inner.count(b"t") + 2) if inner else most
+    rest = filled(15, max(4, size // count - len(least) - 8))
+    content = block(number, inner + rest) if field.message_type else filled(number, size // count)
+    yield "many large", content * count
+
+
+_PATTERNS = {
+    "a long": b"x",
+    "dots in": b"a.b-1:2/--3.4.5.6-:a",
+    "addresses in": b"broker-17.internal:6650 ",
+    "letters of 2 and 4 bytes in": "é\U0001f600".encode(),
+    "no UTF-8 in": b"\xff\xfe",
+}
+
+
+def _brokers(size: int, outer: int, each: int, urls: tuple[int, int], begin: bytes) -> bytes:
+    """As many addresses of brokers as fit, each another one."""
+    content = bytearray()
+    for number in range(BOUNDS.fields):
+        url = f"pulsar://broker-{number}.internal:6650".encode()
+        entry = block(each, begin + b"".join(block(it, url) for it in urls))
+        if len(content) + len(entry) > size or (number + 2) * 4 > BOUNDS.fields:
+            break
+        content += entry
+    return block(outer, number_field(1, 1) + bytes(content))
