@@ -159,11 +159,14 @@ def _numbers(pairs: Iterable[Sequence[int]]) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Program:
-    """A client; `command` is what its arguments follow. It runs for `limit` seconds at most."""
+    """A client; `command` is what its arguments follow. It runs for `limit` seconds at most, and
+    shows `token` where a call names no other.
+    """
 
     name: str
     command: tuple[str, ...]
     limit: int = LIMIT_SECONDS
+    token: str | None = None
 
     @contextmanager
     def producing(
@@ -234,7 +237,8 @@ class Program:
     ) -> Iterator[Running]:
         """The program with a verb and what belongs to it."""
         command = [*self.command, url, *words, "--limit-s", str(self.limit)]
-        command += ["--token", token] if token else []
+        shown = token or self.token
+        command += ["--token", shown] if shown else []
         process = spawn(command, log, output=subprocess.PIPE)
         try:
             yield Running(process, log)

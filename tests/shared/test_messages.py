@@ -162,7 +162,7 @@ def test_messages_of_all_sizes_keep_their_borders(client: Client) -> None:
 
 
 def test_many_handles_share_one_connection(route: Route, connect: Connect) -> None:
-    client = connect(route.url)
+    client = connect(route.url, route.token)
     topics = [fresh_topic() for _ in range(20)]
     consumers = [client.subscribe(topic, "s") for topic in topics]
     producers = [client.create_producer(topic) for topic in topics]
@@ -176,7 +176,7 @@ def test_many_handles_share_one_connection(route: Route, connect: Connect) -> No
 
 
 def test_many_clients_at_once_are_kept_apart(route: Route, connect: Connect) -> None:
-    clients = [connect(route.url) for _ in range(10)]
+    clients = [connect(route.url, route.token) for _ in range(10)]
     topics = [fresh_topic() for _ in clients]
     consumers = [
         client.subscribe(topic, "s") for client, topic in zip(clients, topics, strict=True)

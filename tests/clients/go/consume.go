@@ -52,6 +52,8 @@ func consume(ctx context.Context, client pulsar.Client, asked options) (any, err
 		SubscriptionName:            asked.subscription,
 		Type:                        kind,
 		SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest,
+		ReceiverQueueSize:           asked.queue,
+		EnableZeroQueueConsumer:     asked.queue == 0,
 	})
 	if err != nil {
 		return nil, err

@@ -1,10 +1,10 @@
 // A small Pulsar client on the published Go package, for tests.
 //
 //	client URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--limit-s N] [--token T]
-//	client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--quiet-ms N] [--limit-s N] [--token T]
+//	client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--queue N] [--quiet-ms N] [--limit-s N] [--token T]
 //	client URL transact SOURCE TARGET COUNT [--limit-s N] [--token T]
 //	client URL load STREAMS FILE [--tag NAME] [--size N] [--batch-of N] [--pending N] [--when-full block|fail] [--patience-s N] [--limit-s N]
-//	client URL chunks|json|avro|list|pattern|read|seek TOPIC COUNT [--size N]
+//	client URL chunks|json|avro|list|packed|pattern|read|seek|table TOPIC COUNT [--size N]
 //
 // It prints {"ready": true} once it is connected, and one line of JSON with what became of it at its
 // end: when COUNT is reached (0: never), at SIGTERM, or when its time is up. ../programs.py drives it
@@ -36,6 +36,7 @@ type options struct {
 	key          bool
 	interval     time.Duration
 	kind         string
+	queue        int
 	quiet        time.Duration
 	limit        time.Duration
 	token        string
@@ -66,9 +67,11 @@ var verbs = map[string]verb{
 	"json":     {2, readCount, trying(jsonRecords)},
 	"avro":     {2, readCount, trying(avroRecords)},
 	"list":     {2, readCount, trying(listed)},
+	"packed":   {2, readCount, trying(packed)},
 	"pattern":  {2, readCount, trying(matching)},
 	"read":     {2, readCount, trying(read)},
 	"seek":     {2, readCount, trying(seek)},
+	"table":    {2, readCount, trying(table)},
 }
 
 func main() {
@@ -120,6 +123,7 @@ func parse(chosen verb, words []string) (options, error) {
 	flags.BoolVar(&asked.key, "key", false, "give messages one of ten keys in turn")
 	interval := flags.Int("interval-ms", 0, "pause between two messages")
 	flags.StringVar(&asked.kind, "type", "exclusive", "of the subscription")
+	flags.IntVar(&asked.queue, "queue", 1000, "messages that wait in the consumer; 0: it asks for each")
 	quiet := flags.Int("quiet-ms", 500, "listen for repeats so long when all has come")
 	limit := flags.Int("limit-s", 60, "stop after so long in any case")
 	flags.IntVar(&asked.size, "size", 0, "bytes of a message")
