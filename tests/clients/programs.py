@@ -68,6 +68,13 @@ class Transacted:
     longest_ms: float
 
 
+PACKINGS = (
+    *("batched", "batched by key"),
+    *(codec + how for codec in ("LZ4", "ZLIB", "ZSTD", "SNAPPY") for how in ("", " batched")),
+    *("sealed", "sealed batched", "sealed LZ4", "sealed LZ4 batched"),
+)
+"""What `packed` tries: in batches or one by one, compressed, and encrypted (sealed)."""
+
 ABORTED = 1_000_000
 """Numbers from here on are of messages that were sent to be aborted."""
 
@@ -178,14 +185,16 @@ class Program:
         *,
         batch: bool = False,
         key: bool = False,
+        serial: bool = False,
         interval_ms: int = 0,
         token: str | None = None,
     ) -> Iterator[Running]:
         """Sends `count` messages (0: until it is told to stop), one each `interval_ms`, in batches,
-        and with one of ten keys in turn, where asked for.
+        and with one of ten keys in turn, where asked for. `serial`: it waits for each receipt, and
+        ends with the first error.
         """
         words = ["produce", topic, str(count), "--interval-ms", str(interval_ms)]
-        words += ["--batch"] * batch + ["--key"] * key
+        words += ["--batch"] * batch + ["--key"] * key + ["--serial"] * serial
         with self.running(url, words, log, token) as running:
             yield running
 
@@ -199,14 +208,16 @@ class Program:
         log: Path,
         *,
         kind: str = "exclusive",
+        queue: int = 1000,
         token: str | None = None,
     ) -> Iterator[Running]:
         """Receives `count` different messages (0: until it is told to stop), and what comes for a
         moment after that. `kind`: exclusive, shared, failover or key_shared. A new subscription
-        begins with the oldest message.
+        begins with the oldest message. `queue`: messages that wait in the consumer; with 0 it asks
+        for each when it wants it, and needs a `count`.
         """
         words = ["consume", topic, subscription, str(count), "--type", kind]
-        words += ["--quiet-ms", str(QUIET_MS)]
+        words += ["--queue", str(queue), "--quiet-ms", str(QUIET_MS)]
         with self.running(url, words, log, token) as running:
             yield running
 

@@ -410,9 +410,14 @@ def client(route: Route, connect: Connect) -> Client:
 
 
 @pytest.fixture(scope="session", params=sorted(BUILDERS))
-def program(request: pytest.FixtureRequest, say: Say) -> Program:
-    """A client in another language."""
+def built_program(request: pytest.FixtureRequest, say: Say) -> Program:
     return or_skip(BUILDERS[request.param], say)
+
+
+@pytest.fixture
+def program(built_program: Program) -> Program:
+    """A client in another language."""
+    return built_program
 
 
 @pytest.fixture

@@ -59,7 +59,9 @@ class Rust:
         test = [tool("cargo"), "test", "--locked", "--lib"]
         run_tool("cargo", [*test, "--no-run"], cwd=crate, env=env)
         chosen = [run.only] * bool(run.only)
-        listed = output_of([*test, *chosen, "--", "--list"], crate, run.folder / "list.log", SECONDS, env)
+        listed = output_of(
+            [*test, *chosen, "--", "--list"], crate, run.folder / "list.log", SECONDS, env
+        )
         said = output_of([*test, *chosen], crate, run.folder / "tests.log", SECONDS, env)
         return parsed(listed, said)
 

@@ -1,6 +1,6 @@
 // A small Pulsar client on the published Go package, for tests.
 //
-//	client URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--limit-s N] [--token T]
+//	client URL produce TOPIC COUNT [--batch] [--key] [--serial] [--interval-ms N] [--limit-s N] [--token T]
 //	client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--queue N] [--quiet-ms N] [--limit-s N] [--token T]
 //	client URL transact SOURCE TARGET COUNT [--limit-s N] [--token T]
 //	client URL load STREAMS FILE [--tag NAME] [--size N] [--batch-of N] [--pending N] [--when-full block|fail] [--patience-s N] [--limit-s N]
@@ -34,6 +34,7 @@ type options struct {
 	size         int
 	batch        bool
 	key          bool
+	serial       bool
 	interval     time.Duration
 	kind         string
 	queue        int
@@ -121,6 +122,7 @@ func parse(chosen verb, words []string) (options, error) {
 	flags := flag.NewFlagSet("client", flag.ContinueOnError)
 	flags.BoolVar(&asked.batch, "batch", false, "send messages in batches")
 	flags.BoolVar(&asked.key, "key", false, "give messages one of ten keys in turn")
+	flags.BoolVar(&asked.serial, "serial", false, "wait for each receipt, end with the first error")
 	interval := flags.Int("interval-ms", 0, "pause between two messages")
 	flags.StringVar(&asked.kind, "type", "exclusive", "of the subscription")
 	flags.IntVar(&asked.queue, "queue", 1000, "messages that wait in the consumer; 0: it asks for each")

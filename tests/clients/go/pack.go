@@ -20,20 +20,20 @@ func packed(ctx context.Context, client pulsar.Client, asked options, got seen) 
 		return err
 	}
 	ways := map[string]pulsar.ProducerOptions{
-		"batched":          {},
-		"batched by key":   {BatcherBuilderType: pulsar.KeyBasedBatchBuilder},
-		"LZ4":              {CompressionType: pulsar.LZ4, DisableBatching: true},
-		"LZ4 batched":      {CompressionType: pulsar.LZ4},
-		"ZLIB":             {CompressionType: pulsar.ZLib, DisableBatching: true},
-		"ZLIB batched":     {CompressionType: pulsar.ZLib},
-		"ZSTD":             {CompressionType: pulsar.ZSTD, DisableBatching: true},
-		"ZSTD batched":     {CompressionType: pulsar.ZSTD},
-		"SNAPPY":           {CompressionType: pulsar.SNAPPY, DisableBatching: true},
-		"SNAPPY batched":   {CompressionType: pulsar.SNAPPY},
-		"sealed":           {Encryption: keys.sealing(), DisableBatching: true},
-		"sealed batched":   {Encryption: keys.sealing()},
-		"sealed LZ4":       {Encryption: keys.sealing(), CompressionType: pulsar.LZ4, DisableBatching: true},
-		"sealed LZ4 batch": {Encryption: keys.sealing(), CompressionType: pulsar.LZ4},
+		"batched":            {},
+		"batched by key":     {BatcherBuilderType: pulsar.KeyBasedBatchBuilder},
+		"LZ4":                {CompressionType: pulsar.LZ4, DisableBatching: true},
+		"LZ4 batched":        {CompressionType: pulsar.LZ4},
+		"ZLIB":               {CompressionType: pulsar.ZLib, DisableBatching: true},
+		"ZLIB batched":       {CompressionType: pulsar.ZLib},
+		"ZSTD":               {CompressionType: pulsar.ZSTD, DisableBatching: true},
+		"ZSTD batched":       {CompressionType: pulsar.ZSTD},
+		"SNAPPY":             {CompressionType: pulsar.SNAPPY, DisableBatching: true},
+		"SNAPPY batched":     {CompressionType: pulsar.SNAPPY},
+		"sealed":             {Encryption: keys.sealing(), DisableBatching: true},
+		"sealed batched":     {Encryption: keys.sealing()},
+		"sealed LZ4":         {Encryption: keys.sealing(), CompressionType: pulsar.LZ4, DisableBatching: true},
+		"sealed LZ4 batched": {Encryption: keys.sealing(), CompressionType: pulsar.LZ4},
 	}
 	number := 0
 	for name, way := range ways {

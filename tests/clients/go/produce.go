@@ -51,7 +51,8 @@ func produce(ctx context.Context, client pulsar.Client, asked options) (any, err
 	}, nil
 }
 
-// sendAll sends at a steady pace, without waiting for receipts, until all is sent or ctx ends.
+// sendAll sends at a steady pace until all is sent or ctx ends. It waits for no receipts; or, where it
+// is to be serial, for each, and ends with the first that fails.
 func sendAll(ctx context.Context, producer pulsar.Producer, asked options, report *sent) {
 	start := time.Now()
 	for number := 0; asked.count == 0 || number < asked.count; number++ {
@@ -63,6 +64,14 @@ func sendAll(ctx context.Context, producer pulsar.Producer, asked options, repor
 			message.Key = fmt.Sprintf("key-%d", number%keys)
 		}
 		begun := time.Now()
+		if asked.serial {
+			_, err := producer.Send(context.Background(), message)
+			report.settled(number, time.Since(begun), err)
+			if err != nil {
+				return
+			}
+			continue
+		}
 		producer.SendAsync(context.Background(), message,
 			func(_ pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
 				report.settled(number, time.Since(begun), err)

@@ -23,7 +23,7 @@ func table(ctx context.Context, client pulsar.Client, asked options, got seen) e
 		return err
 	}
 	view, err := client.CreateTableView(pulsar.TableViewOptions{
-		Topic: asked.topic, Schema: pulsar.NewStringSchema(nil), SchemaValueType: reflect.TypeFor[string](),
+		Topic: asked.topic, Schema: pulsar.NewStringSchema(nil), SchemaValueType: reflect.TypeFor[*string](),
 	})
 	if err != nil {
 		return err

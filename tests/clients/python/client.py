@@ -1,7 +1,8 @@
 """A small Pulsar client on the published Python package, old versions of it too.
 
     client.py URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--limit-s N]
-    client.py URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--quiet-ms N] [--limit-s N]
+    client.py URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--queue N] [--quiet-ms N]
+        [--limit-s N]
 
 The same command line and reports as ../go and ../java; ../programs.py explains the words.
 It is run as a script, and imports nothing of ours.
@@ -166,19 +167,24 @@ def _send_all(producer: Any, asked: argparse.Namespace, end: End, report: Sent) 
 def consume(client: Any, asked: argparse.Namespace, end: End, say: Say) -> dict[str, Any]:
     earliest = pulsar.InitialPosition.Earliest
     consumer = client.subscribe(
-        asked.topic, asked.subscription, KINDS[asked.type], initial_position=earliest
+        asked.topic,
+        asked.subscription,
+        KINDS[asked.type],
+        initial_position=earliest,
+        receiver_queue_size=asked.queue,
     )
     say({"ready": True})
     report, complete = Received(), 0.0
     while not end.is_here() and not (complete and time.monotonic() > complete):
         try:
-            message = consumer.receive(POLL_MS)
+            # Without a queue it asks for each message, and such a wait has no limit.
+            message = consumer.receive(*([POLL_MS] if asked.queue else []))
         except pulsar.Timeout:
             continue
         report.note(message)
         consumer.acknowledge(message)
         if asked.count and not complete and len(report.places) >= asked.count:
-            complete = time.monotonic() + asked.quiet_ms / 1000
+            complete = time.monotonic() + asked.quiet_ms / 1000 * bool(asked.queue)
     return report.report()
 
 
@@ -199,6 +205,7 @@ def parser() -> argparse.ArgumentParser:
     producing.add_argument("--key", action="store_true")
     producing.add_argument("--interval-ms", type=float, default=0)
     consuming.add_argument("--type", choices=KINDS, default="exclusive")
+    consuming.add_argument("--queue", type=int, default=1000)
     consuming.add_argument("--quiet-ms", type=float, default=500)
     return parser
 

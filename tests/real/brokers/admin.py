@@ -97,6 +97,10 @@ class Admin:
         """Close the topic at its broker; clients are told and come back."""
         self.request("PUT", f"admin/v2/{topic_path(topic)}/unload")
 
+    def terminate(self, topic: str) -> None:
+        """The topic takes no more messages; its producers are closed."""
+        self.request("POST", f"admin/v2/{topic_path(topic)}/terminate")
+
     def stats(self, topic: str) -> dict[str, Any]:
         answer = self.request("GET", f"admin/v2/{topic_path(topic)}/stats")
         assert isinstance(answer, dict)
