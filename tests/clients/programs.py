@@ -209,15 +209,16 @@ class Program:
         *,
         kind: str = "exclusive",
         queue: int = 1000,
+        work_ms: int = 0,
         token: str | None = None,
     ) -> Iterator[Running]:
         """Receives `count` different messages (0: until it is told to stop), and what comes for a
         moment after that. `kind`: exclusive, shared, failover or key_shared. A new subscription
         begins with the oldest message. `queue`: messages that wait in the consumer; with 0 it asks
-        for each when it wants it, and needs a `count`.
+        for each when it wants it, and needs a `count`. It takes `work_ms` for each message.
         """
         words = ["consume", topic, subscription, str(count), "--type", kind]
-        words += ["--queue", str(queue), "--quiet-ms", str(QUIET_MS)]
+        words += ["--queue", str(queue), "--work-ms", str(work_ms), "--quiet-ms", str(QUIET_MS)]
         with self.running(url, words, log, token) as running:
             yield running
 

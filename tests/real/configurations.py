@@ -5,7 +5,7 @@
     pytest --repeat 50 -m timing        scenes that depend on timing run so many times
 
 A configuration is `plain`, or some of FEATURES joined by `+`. A scene is a test that asks for
-`configuration`, mostly by the route that it uses.
+`configuration`, mostly by the route that it uses; it is marked `scene`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -107,6 +107,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "configuration" in metafunc.fixturenames and not config.getoption("--configuration"):
         names = [PLAIN] if config.getoption("--direct") else [PLAIN, ANOTHER]
         metafunc.parametrize("configuration", names, indirect=True)
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "configuration" in getattr(item, "fixturenames", ()):
+            item.add_marker("scene")
 
 
 # -- fixtures ----------------------------------------------------------------------------------

@@ -40,5 +40,5 @@ def test_a_producer_is_told_that_its_topic_is_terminated(
         pulsar.admin.terminate(topic)
         sent = producer.sent()
     assert sent.acknowledged == set(range(len(sent.acknowledged)))
-    assert len(sent.errors) == 1
+    assert sent.errors
     assert "terminated" in sent.errors[0].lower()

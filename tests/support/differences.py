@@ -40,7 +40,8 @@ class Results:
 
     def differ(self, test: str) -> bool:
         """Whether one way differs from another in more than how often the test was run."""
-        return len({frozenset(self.verdicts(test, way)) for way in self.ways}) > 1
+        run = (frozenset(self.verdicts(test, way)) - {Verdict.SKIPPED} for way in self.ways)
+        return len(set(filter(None, run))) > 1
 
     def worse(self, way: str) -> list[str]:
         """The tests that failed this way at least once, and passed directly each time."""

@@ -91,6 +91,7 @@ func receiveAll(ctx context.Context, consumer pulsar.Consumer, asked options, re
 			isComplete = true
 			time.AfterFunc(asked.quiet, finish)
 		}
+		time.Sleep(asked.work)
 	}
 }
 

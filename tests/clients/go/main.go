@@ -1,7 +1,7 @@
 // A small Pulsar client on the published Go package, for tests.
 //
 //	client URL produce TOPIC COUNT [--batch] [--key] [--serial] [--interval-ms N] [--limit-s N] [--token T]
-//	client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--queue N] [--quiet-ms N] [--limit-s N] [--token T]
+//	client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--queue N] [--work-ms N] [--quiet-ms N] [--limit-s N] [--token T]
 //	client URL transact SOURCE TARGET COUNT [--limit-s N] [--token T]
 //	client URL load STREAMS FILE [--tag NAME] [--size N] [--batch-of N] [--pending N] [--when-full block|fail] [--patience-s N] [--limit-s N]
 //	client URL chunks|json|avro|list|packed|pattern|read|seek|table TOPIC COUNT [--size N]
@@ -38,6 +38,7 @@ type options struct {
 	interval     time.Duration
 	kind         string
 	queue        int
+	work         time.Duration
 	quiet        time.Duration
 	limit        time.Duration
 	token        string
@@ -126,6 +127,7 @@ func parse(chosen verb, words []string) (options, error) {
 	interval := flags.Int("interval-ms", 0, "pause between two messages")
 	flags.StringVar(&asked.kind, "type", "exclusive", "of the subscription")
 	flags.IntVar(&asked.queue, "queue", 1000, "messages that wait in the consumer; 0: it asks for each")
+	work := flags.Int("work-ms", 0, "the consumer takes so long for each message")
 	quiet := flags.Int("quiet-ms", 500, "listen for repeats so long when all has come")
 	limit := flags.Int("limit-s", 60, "stop after so long in any case")
 	flags.IntVar(&asked.size, "size", 0, "bytes of a message")
@@ -139,6 +141,7 @@ func parse(chosen verb, words []string) (options, error) {
 		return asked, err
 	}
 	asked.interval = time.Duration(*interval) * time.Millisecond
+	asked.work = time.Duration(*work) * time.Millisecond
 	asked.quiet = time.Duration(*quiet) * time.Millisecond
 	asked.patience = time.Duration(*patience) * time.Second
 	asked.limit = time.Duration(*limit) * time.Second

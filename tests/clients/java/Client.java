@@ -27,7 +27,7 @@ import org.apache.pulsar.client.api.TypedMessageBuilder;
  *
  * <pre>
  * client URL produce TOPIC COUNT [--batch] [--key] [--serial] [--interval-ms N] [--limit-s N] [--token T]
- * client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--queue N] [--quiet-ms N] [--limit-s N] [--token T]
+ * client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--queue N] [--work-ms N] [--quiet-ms N] [--limit-s N] [--token T]
  * client URL transact SOURCE TARGET COUNT [--batch] [--limit-s N] [--token T]
  * client URL load STREAMS FILE [--tag NAME] [--size N] [--batch-of N] [--pending N] [--when-full block|fail]
  *     [--patience-s N] [--limit-s N]
@@ -217,7 +217,7 @@ public final class Client {
     }
 
     /** Receives until everything has come and repeats had their time, or it is told to stop. */
-    static void receiveAll(Consumer<byte[]> consumer, Options asked, Received report) throws PulsarClientException {
+    static void receiveAll(Consumer<byte[]> consumer, Options asked, Received report) throws Exception {
         int count = asked.number(2);
         long quiet = TimeUnit.MILLISECONDS.toNanos(asked.number("quiet-ms", 500));
         long complete = 0;
@@ -231,16 +231,17 @@ public final class Client {
             if (complete == 0 && count > 0 && report.received.size() >= count) {
                 complete = System.nanoTime();
             }
+            Thread.sleep(asked.number("work-ms", 0));
         }
     }
 
     /** Asks for each message when it wants it, until everything has come: such a wait has no limit. */
-    static void receiveOneByOne(Consumer<byte[]> consumer, Options asked, Received report)
-            throws PulsarClientException {
+    static void receiveOneByOne(Consumer<byte[]> consumer, Options asked, Received report) throws Exception {
         while (report.received.size() < asked.number(2)) {
             Message<byte[]> message = consumer.receive();
             report.note(message);
             consumer.acknowledge(message);
+            Thread.sleep(asked.number("work-ms", 0));
         }
     }
 
