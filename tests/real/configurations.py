@@ -1,6 +1,7 @@
 """The configurations of a gateway under which the clients' scenes run: a plugin of pytest.
 
-    pytest                              each scene runs in `plain`, and in one other configuration
+    pytest                              each scene runs in `plain`, and in one other configuration;
+                                        on the sandbox in the other one alone
     pytest --configuration mask+near    each scene runs in this configuration alone
     pytest --repeat 50 -m timing        scenes that depend on timing run so many times
 
@@ -104,16 +105,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if runs > 1 and any(metafunc.definition.iter_markers("timing")):
         metafunc.fixturenames.append("repetition")
         metafunc.parametrize("repetition", range(runs), ids=[f"run{n}" for n in range(runs)])
-    if "configuration" in metafunc.fixturenames and not config.getoption("--configuration"):
-        names = [PLAIN] if config.getoption("--direct") else [PLAIN, ANOTHER]
-        metafunc.parametrize("configuration", names, indirect=True)
+    is_given = config.getoption("--configuration") or config.getoption("--direct")
+    if "configuration" in metafunc.fixturenames and not is_given:
+        metafunc.parametrize("configuration", [PLAIN, ANOTHER], indirect=True)
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if "configuration" in getattr(item, "fixturenames", ()):
             item.add_marker("scene")
+    if left_out := {item for item in items if _is_left_out(item)}:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    """A scene on the sandbox runs in one configuration, which is not `plain`."""
+    callspec = getattr(item, "callspec", None)
+    params = callspec.params if callspec else {}
+    return params.get("configuration") == PLAIN and "sandbox" in params.values()
 
 
 # -- fixtures ----------------------------------------------------------------------------------
@@ -123,7 +134,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def configuration(
     request: pytest.FixtureRequest, plans: Plans, authority: Authority
 ) -> Configuration:
-    name = request.config.getoption("--configuration") or request.param
+    name = request.config.getoption("--configuration") or getattr(request, "param", PLAIN)
     if name == ANOTHER:
         name = rotated(request.node.name)
     print(f"configuration: {name}")

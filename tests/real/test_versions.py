@@ -151,7 +151,7 @@ def test_clients_of_all_years_pack_messages_as_they_like(
     far = Configuration("far", configured("far", None), None)
     route = reach(pulsar, through=gateway_of(pulsar, far))
     seen = client.tried(route.url, "packed", fresh_topic(), PACKED, logs / "client.log")
-    assert seen == dict.fromkeys(PACKINGS, list(range(PACKED)))
+    assert seen == {way: list(range(PACKED)) for way in PACKINGS}
 
 
 def assert_go_together(client: Program, broker: Standalone, gateways: Rolled, logs: Path) -> None:

@@ -25,9 +25,9 @@ COUNT = 800
 SECONDS = 1.5
 PACE_MS = 2
 """With it, the messages take a little longer than their topic is disturbed."""
-WORKED, WORK_MS = 60, 40
+WORKED, WORK_MS = 40, 60
 """Messages of a consumer that takes its time: about as long as a broker takes to open it again."""
-UNLOADS = 5
+UNLOADS = 8
 
 
 @pytest.fixture

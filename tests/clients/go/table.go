@@ -14,7 +14,10 @@ import (
 // table sends a message for each of COUNT keys, and then another one: the newest of each key is what
 // a table view has, both of what was there before it and of what comes later.
 func table(ctx context.Context, client pulsar.Client, asked options, got seen) error {
-	producer, err := client.CreateProducer(pulsar.ProducerOptions{Topic: asked.topic, DisableBatching: true})
+	texts := pulsar.NewStringSchema(nil)
+	producer, err := client.CreateProducer(pulsar.ProducerOptions{
+		Topic: asked.topic, Schema: texts, DisableBatching: true,
+	})
 	if err != nil {
 		return err
 	}
@@ -23,7 +26,7 @@ func table(ctx context.Context, client pulsar.Client, asked options, got seen) e
 		return err
 	}
 	view, err := client.CreateTableView(pulsar.TableViewOptions{
-		Topic: asked.topic, Schema: pulsar.NewStringSchema(nil), SchemaValueType: reflect.TypeFor[*string](),
+		Topic: asked.topic, Schema: texts, SchemaValueType: reflect.TypeFor[*string](),
 	})
 	if err != nil {
 		return err
@@ -42,9 +45,8 @@ func table(ctx context.Context, client pulsar.Client, asked options, got seen) e
 // sendKeyed sends a message with the number first + n for the key n.
 func sendKeyed(ctx context.Context, producer pulsar.Producer, count, first int) error {
 	for key := range count {
-		message := &pulsar.ProducerMessage{
-			Payload: []byte(strconv.Itoa(first + key)), Key: fmt.Sprintf("key-%d", key),
-		}
+		text := strconv.Itoa(first + key)
+		message := &pulsar.ProducerMessage{Value: &text, Key: fmt.Sprintf("key-%d", key)}
 		if _, err := producer.Send(ctx, message); err != nil {
 			return err
 		}

@@ -28,7 +28,11 @@ final class Packing {
         int number = 0;
         for (Map.Entry<String, Way> way : ways(keys).entrySet()) {
             String topic = asked.word(0) + "-" + number++;
-            got.put(way.getKey(), exchanged(client, topic, way.getValue(), asked.number(1), keys));
+            try {
+                got.put(way.getKey(), exchanged(client, topic, way.getValue(), asked.number(1), keys));
+            } catch (Exception error) {
+                throw new IllegalStateException(way.getKey(), error);
+            }
         }
     }
 

@@ -15,8 +15,8 @@ final class Table {
     static void run(PulsarClient client, Client.Options asked, Trying.Seen got) throws Exception {
         String topic = asked.word(0);
         int count = asked.number(1);
-        try (Producer<byte[]> producer =
-                client.newProducer().topic(topic).enableBatching(false).create()) {
+        try (Producer<String> producer =
+                client.newProducer(Schema.STRING).topic(topic).enableBatching(false).create()) {
             send(producer, count, 0);
             try (TableView<String> view =
                     client.newTableView(Schema.STRING).topic(topic).create()) {
@@ -28,9 +28,9 @@ final class Table {
     }
 
     /** Sends a message with the number first + n for the key n. */
-    private static void send(Producer<byte[]> producer, int count, int first) throws PulsarClientException {
+    private static void send(Producer<String> producer, int count, int first) throws PulsarClientException {
         for (int key = 0; key < count; key++) {
-            producer.newMessage().key("key-" + key).value(Trying.payload(first + key)).send();
+            producer.newMessage().key("key-" + key).value(Integer.toString(first + key)).send();
         }
     }
 
