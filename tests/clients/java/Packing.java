@@ -2,6 +2,7 @@ import java.nio.charset.StandardCharsets;
 import java.security.KeyPair;
 import java.security.KeyPairGenerator;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Base64;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -78,6 +79,9 @@ final class Packing {
 
     /** A pair of keys that seals messages, and opens them. */
     private static final class Keys implements CryptoKeyReader {
+        /** What PKCS #8 puts before an RSA key of 2048 bits in PKCS #1, the form that clients of 2.8 read, too. */
+        private static final int PKCS8_HEADER = 26;
+
         private final byte[] publicKey;
         private final byte[] privateKey;
 
@@ -86,7 +90,8 @@ final class Packing {
             generator.initialize(2048);
             KeyPair made = generator.generateKeyPair();
             publicKey = pem("PUBLIC KEY", made.getPublic().getEncoded());
-            privateKey = pem("PRIVATE KEY", made.getPrivate().getEncoded());
+            byte[] wrapped = made.getPrivate().getEncoded();
+            privateKey = pem("RSA PRIVATE KEY", Arrays.copyOfRange(wrapped, PKCS8_HEADER, wrapped.length));
         }
 
         private static byte[] pem(String kind, byte[] encoded) {
