@@ -48,7 +48,7 @@ from gateway.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
 from gateway.wire.contract import Entry
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
-from gateway.wire.pulsar.context import Bounds, Listener, Mode
+from gateway.wire.pulsar.context import Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 
 if TYPE_CHECKING:
@@ -236,8 +236,9 @@ class Application:
                 limited=self._rules is not None,
                 own_requests=_OWN_REQUESTS if chained else FIRST_OWN_REQUEST,
                 unknown_pass=listener.unknown == "pass",
+                checksums=listener.checksums == "verify",
                 version=VERSION,
-                bounds=Bounds(collected=self._configuration.limits.collected_frame),
+                bounds=furnishing.bounds(self._configuration.limits),
             )
         )
 
@@ -353,7 +354,8 @@ class Application:
         )
         process = ProcessMetrics(sources)
         books = {name: cluster.accounts for name, cluster in self._clusters.items()}
-        topics = TopicExposition(books)
+        verified = any(it.checksums == "verify" for it in self._configuration.listeners)
+        topics = TopicExposition(books, verified=verified)
 
         def write() -> Iterator[bytes]:
             yield process.render()

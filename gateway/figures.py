@@ -138,13 +138,15 @@ OTHER = "__other__"
 
 
 class Totals(NamedTuple):
-    """What passed one way on one topic. `open`: producers or consumers right now."""
+    """What passed one way on one topic. `open`: producers or consumers right now. `damaged`: frames
+    whose checksum was wrong, where it is verified."""
 
     messages: int
     bytes: int
     frames: int
     receipts: int
     open: int
+    damaged: int = 0
 
 
 class TopicFigures(NamedTuple):

@@ -15,6 +15,7 @@ from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNam
 from gateway.brokers.seal import SealKey
 from gateway.figures import ReloadFigures
 from gateway.plane.reactor import PlaneSettings
+from gateway.wire.pulsar.context import Bounds
 
 if TYPE_CHECKING:
     import socket
@@ -80,6 +81,16 @@ def plane_settings(configuration: model.Configuration) -> PlaneSettings:
         memory=configuration.limits.buffered,
         held=configuration.limits.held,
         held_for=configuration.deadlines.held,
+    )
+
+
+def bounds(limits: model.Limits) -> Bounds:
+    """Of one Pulsar connection."""
+    return Bounds(
+        collected=limits.collected_frame,
+        command=limits.command,
+        fields=limits.fields,
+        names=limits.name,
     )
 
 

@@ -164,6 +164,8 @@ class Listener(Part):
     identity: Identity = Identity()
     # Newer clients and brokers go on working; an edge masks what it does not know.
     unknown: Literal["pass", "mask"] = "pass"
+    # Brokers and consumers verify them anyway; here it tells on which side messages are damaged.
+    checksums: Literal["pass", "verify"] = "pass"
     trace: Networks = ()
 
 
@@ -295,6 +297,15 @@ class Limits(Part):
     handshake_frame: Annotated[int, _within(units.size, "1KiB", "5MiB")] = 64 * KIB
     # A broker's own bound is 5 MiB of payload; metadata come on top.
     collected_frame: Annotated[int, _within(units.size, "64KiB", "64MiB")] = 6 * MIB
+    # Of a client, without the message behind it. The largest are schemas: real ones have some
+    # kilobytes, and brokers keep them in memory.
+    command: Annotated[int, _within(units.size, "16KiB", "16MiB")] = MIB
+    # Of a command that is decoded, at all levels. Decoding 5,000 takes 2 to 4 ms and half a
+    # megabyte; real commands have some dozens, a schema with properties some hundred.
+    fields: Annotated[int, _within(units.whole, 100, 100_000)] = 5_000
+    # Characters of the name of a topic, subscription, producer or consumer. Brokers put topics
+    # into paths of some hundred; patterns that Java clients look up as topics are longer.
+    name: Annotated[int, _within(units.whole, 64, 65_536)] = 2_048
     # Of these: what waits for allowance. One producer has half of it at most, which is a client's
     # thousand messages on the way, of 32 KB each; who is above a limit stops nobody else.
     # None: a quarter of them.

@@ -33,6 +33,7 @@ from gateway.wire.contract import (
     Replace,
     Session,
     Start,
+    ViolationError,
 )
 
 if TYPE_CHECKING:
@@ -335,7 +336,8 @@ class Pair:
 
     def violated(self, direction: Direction, error: PeerError) -> None:
         """A peer sent what its protocol does not allow."""
-        self.end(_VIOLATION[direction], detail=str(error))
+        reason = error.reason if isinstance(error, ViolationError) else _VIOLATION[direction]
+        self.end(reason, detail=str(error))
 
     def end(self, reason: EndReason, farewell: bytes = b"", detail: str = "") -> None:
         """End this pair, and it alone. What was already received is still delivered."""

@@ -32,16 +32,16 @@ class _Side:
     It counts as accounts do: frames are messages without surplus.
     """
 
-    __slots__ = ("accounts", "bytes", "messages", "receipts", "surplus")
+    __slots__ = ("accounts", "bytes", "damaged", "messages", "receipts", "surplus")
 
     def __init__(self) -> None:
         # None where nobody is there: an empty set is larger than all the rest.
         self.accounts: set[Account] | None = None
-        self.messages = self.surplus = self.bytes = self.receipts = 0
+        self.messages = self.surplus = self.bytes = self.receipts = self.damaged = 0
 
     @property
     def has_counts(self) -> bool:
-        return bool(self.messages or self.bytes or self.receipts)
+        return bool(self.messages or self.bytes or self.receipts or self.damaged)
 
     def open(self, account: Account) -> None:
         if self.accounts is None:
@@ -61,16 +61,19 @@ class _Side:
         self.bytes += passed.bytes
         self.surplus += passed.surplus
         self.receipts += passed.receipts
+        self.damaged += passed.damaged
 
     def totals(self) -> Totals:
         messages, surplus, size, receipts = self.messages, self.surplus, self.bytes, self.receipts
-        accounts = self.accounts or ()
+        damaged, accounts = self.damaged, self.accounts or ()
         for account in accounts:
             messages += account.messages
             surplus += account.surplus
             size += account.bytes
             receipts += account.receipts
-        return Totals(messages, size, messages - surplus, receipts, len(accounts))
+            damaged += account.damaged
+        frames = messages - surplus
+        return Totals(messages, size, frames, receipts, len(accounts), damaged)
 
 
 class _Topic:

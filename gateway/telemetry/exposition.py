@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _TOPICS_PER_SLICE = 250
 _LINES_PER_SLICE = 1000
 
-_COLUMNS = 5
-_MESSAGES, _BYTES, _FRAMES, _RECEIPTS, _OPEN = range(_COLUMNS)
+_COLUMNS = 6
+_MESSAGES, _BYTES, _FRAMES, _RECEIPTS, _OPEN, _DAMAGED = range(_COLUMNS)
 
 
 class _Family(NamedTuple):
@@ -45,6 +45,9 @@ _COUNTERS = (
     _Family("frames_total", "counter", "Frames that passed; a batch is one.", _FRAMES),
     _Family("receipts_total", "counter", "Frames that passed and were confirmed.", _RECEIPTS),
 )
+_CHECKSUMS = _Family(
+    "checksum_failures_total", "counter", "Frames whose checksum was wrong.", _DAMAGED
+)
 _PRODUCERS = _Family("producers", "gauge", "Producers that are open.", _OPEN)
 _CONSUMERS = _Family("consumers", "gauge", "Consumers that are open.", _OPEN)
 
@@ -58,7 +61,10 @@ class _Table:
         self.numbers = array("q")
 
     def add(self, labels: str, totals: Totals) -> None:
-        row = (totals.messages, totals.bytes, totals.frames, totals.receipts, totals.open)
+        row = (
+            *(totals.messages, totals.bytes, totals.frames, totals.receipts),
+            *(totals.open, totals.damaged),
+        )
         if not any(row):
             return
         at = self.rows.setdefault(labels, len(self.numbers))
@@ -80,10 +86,14 @@ class _Table:
 
 
 class TopicExposition:
-    """The metrics of all topics of all clusters, given as a book per cluster name."""
+    """The metrics of all topics of all clusters, given as a book per cluster name.
 
-    def __init__(self, books: Mapping[str, TopicBook]) -> None:
+    `verified`: checksums are verified somewhere, so failures have a family.
+    """
+
+    def __init__(self, books: Mapping[str, TopicBook], *, verified: bool = False) -> None:
         self._books = books
+        self._counters = (*_COUNTERS, _CHECKSUMS) if verified else _COUNTERS
         self._labels: dict[str, dict[str, str]] = {}
 
     def chunks(self) -> Iterator[bytes]:
@@ -94,7 +104,7 @@ class TopicExposition:
         produced, consumed = _Table(',direction="to_broker"'), _Table(',direction="to_client"')
         for cluster in self._books:
             yield from self._copied(cluster, produced, consumed)
-        for family in _COUNTERS:
+        for family in self._counters:
             yield _heading(family)
             for table in (produced, consumed):
                 yield from table.lines(family, table.tail)

@@ -295,7 +295,7 @@ def _exposition() -> str:
     chunks = [
         ProcessMetrics(sources).render(),
         crew.render(),
-        *TopicExposition({"b": book}).chunks(),
+        *TopicExposition({"b": book}, verified=True).chunks(),
     ]
     return b"".join(chunks).decode()
 

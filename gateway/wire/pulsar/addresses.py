@@ -64,13 +64,13 @@ class Veil:
 
     def hidden(self, command: BaseCommand, frame: bytes) -> Effects:
         """A broker's command on its way to the client."""
-        if self.hide(command, kind_of(command, frame)):
+        if self.hide(command, kind_of(frame)):
             return (Replace(encode(command)),)
         return FORWARD
 
     def shown(self, command: BaseCommand, frame: bytes) -> bytes:
         """What a client is shown of a broker's command."""
-        return encode(command) if self.hide(command, kind_of(command, frame)) else frame
+        return encode(command) if self.hide(command, kind_of(frame)) else frame
 
     def hide(self, command: BaseCommand, kind: int) -> bool:
         """Rewrite a command in place. Answers whether anything was changed."""

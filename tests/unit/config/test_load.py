@@ -195,7 +195,7 @@ ONE_MISTAKE = [
         "    unknwn: mask",
         "unknwn: is not a key known here; did you mean 'unkn",
     ),
-    ("    unknown: mask", "    zzz: mask", "zzz: is not a key known here; known here: bind, clus"),
+    ("    unknown: mask", "    zzz: mask", "zzz: is not a key known here; known here: bind, chec"),
     ("    unknown: mask", "    unknown: hide", "unknown: is not understood; one of 'pass' or 'mas"),
     ("    bind: :6650", "    bind: nowhere", "listeners[0].bind: has no port; host:port"),
     (

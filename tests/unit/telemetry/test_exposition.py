@@ -64,6 +64,18 @@ def test_each_number_stands_in_its_family() -> None:
     assert samples(found, "gateway_topic_consumers") == {(NAME, None): 10}
 
 
+def test_checksum_failures_have_a_family_where_checksums_are_verified() -> None:
+    book = Book(figures_of(NAME, totals(1)._replace(damaged=3)))
+    text = b"".join(TopicExposition({"main": book}, verified=True).chunks()).decode()
+    (found,) = (
+        it
+        for it in text_string_to_metric_families(text)
+        if it.name == "gateway_topic_checksum_failures"
+    )
+    assert samples({"it": found}, "it") == {(NAME, "to_broker"): 3}
+    assert not any("checksum" in name for name in families(main=book))
+
+
 def test_all_families_have_their_type_and_help_with_or_without_topics() -> None:
     for book in (Book(), Book(figures_of(NAME, totals(1)))):
         found = families(main=book)
