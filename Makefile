@@ -74,7 +74,7 @@ suites: $(INSTALLED) ## the tests that client libraries bring along, directly an
 	@$(BIN)/python -m tests.suites $(if $(ONLY),--only $(ONLY)) $(if $(TESTS),--tests $(TESTS)) \
 		$(if $(REPEAT),--repeat $(REPEAT)) $(if $(CONFIGURATION),--configuration $(CONFIGURATION))
 
-matrix: $(INSTALLED) ## clients' scenes in all configurations beside a direct connection: 2 hours; ONLY=mask+far, REPEAT=50
+matrix: $(INSTALLED) ## clients' scenes in all configurations beside a direct connection: hours; ONLY=mask+far, REPEAT=50
 	@$(BIN)/python -m tests.matrix $(if $(ONLY),--only direct --only $(ONLY)) \
 		$(if $(SCENES),--scenes "$(SCENES)") $(if $(REPEAT),--repeat $(REPEAT))
 

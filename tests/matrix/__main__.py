@@ -29,7 +29,11 @@ NONE = ""
 CONFIGURATIONS = tuple(
     "+".join(filter(None, chosen)) or PLAIN
     for chosen in product(
-        (NONE, "mask"), (NONE, "far", "near"), (NONE, "workers"), (NONE, "verify")
+        (NONE, "far", "near"),
+        (NONE, "mask"),
+        (NONE, "workers"),
+        (NONE, "verify"),
+        (NONE, "checksums"),
     )
 )
 """All that there are."""

@@ -36,7 +36,7 @@ def test_tokens_cannot_be_verified_without_a_secret() -> None:
 
 
 def test_the_matrix_has_all_combinations() -> None:
-    assert len(set(CONFIGURATIONS)) == 24
+    assert len(set(CONFIGURATIONS)) == 48
     assert {feature for name in CONFIGURATIONS for feature in features(name)} == set(FEATURES)
 
 

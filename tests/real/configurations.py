@@ -43,8 +43,10 @@ FEATURES: Mapping[str, Feature] = {
     "near": lambda plan, _: replace(plan, rules=RULES / "near.yaml"),
     "workers": lambda plan, _: replace(plan, workers=2),
     "verify": _verifying,
+    "checksums": lambda plan, _: replace(plan, checksums="verify"),
 }
-ROTATION = (*FEATURES, "mask+near+workers+verify", "mask+far+workers+verify")
+ALL_BUT_RULES = "mask+workers+verify+checksums"
+ROTATION = (*FEATURES, f"near+{ALL_BUT_RULES}", f"far+{ALL_BUT_RULES}")
 """The configurations of which a scene runs in one beside `plain`."""
 
 
