@@ -46,7 +46,7 @@ func table(ctx context.Context, client pulsar.Client, asked options, got seen) e
 func sendKeyed(ctx context.Context, producer pulsar.Producer, count, first int) error {
 	for key := range count {
 		text := strconv.Itoa(first + key)
-		message := &pulsar.ProducerMessage{Value: &text, Key: fmt.Sprintf("key-%d", key)}
+		message := &pulsar.ProducerMessage{Value: text, Key: fmt.Sprintf("key-%d", key)}
 		if _, err := producer.Send(ctx, message); err != nil {
 			return err
 		}
