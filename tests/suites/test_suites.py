@@ -21,17 +21,13 @@ test a::is_left_out ... ignored, needs TLS
 test a::panics - should panic ... ok
 test a::hangs has been running for over 60 seconds
 """
-GO_SAID = """{"Action":"start","Package":"p"}
-{"Action":"run","Package":"p","Test":"TestA"}
-{"Action":"output","Package":"p","Test":"TestA","Output":"{not json"}
-{"Action":"pass","Package":"p","Test":"TestA","Elapsed":0.1}
-{"Action":"run","Package":"p","Test":"TestB/part"}
-{"Action":"fail","Package":"p","Test":"TestB/part","Elapsed":0.1}
-{"Action":"run","Package":"p","Test":"TestC"}
-{"Action":"skip","Package":"p","Test":"TestC","Elapsed":0.1}
-{"Action":"run","Package":"p","Test":"TestD"}
-FAIL p 600s
-{"Action":"fail","Package":"p"}
+GO_SAID = """=== RUN   TestA
+=== RUN   TestA/passes
+=== RUN   TestA/fails
+--- FAIL: TestA (0.10s)
+    --- PASS: TestA/passes (0.10s)
+    --- FAIL: TestA/fails (0.00s)
+FAIL
 """
 
 
@@ -46,12 +42,13 @@ def test_verdicts_of_rust() -> None:
 
 
 def test_verdicts_of_go() -> None:
-    assert go.parsed(GO_SAID) == {
-        "TestA": Verdict.PASSED,
-        "TestB/part": Verdict.FAILED,
-        "TestC": Verdict.SKIPPED,
-        "TestD": Verdict.UNFINISHED,
+    assert go.parsed("TestA", GO_SAID) == {
+        "TestA": Verdict.FAILED,
+        "TestA/passes": Verdict.PASSED,
+        "TestA/fails": Verdict.FAILED,
     }
+    assert go.parsed("TestB", "panic: index out of range") == {"TestB": Verdict.UNFINISHED}
+    assert go.parsed("TestC", "--- SKIP: TestC (0.00s)") == {"TestC": Verdict.SKIPPED}
 
 
 def test_a_copy_has_other_words_and_the_library_stays(tmp_path: Path) -> None:
