@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from gateway import machine
 from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.figures import ReloadFigures
@@ -71,6 +72,20 @@ class Inherited:
     seals: Mapping[str, bytes]
 
 
+LEAST_ADMIN_CONNECTIONS = 64
+"""Where clients may use up all descriptors: probes, scrapers and people still have these."""
+
+
+def admin_connections(setting: int, clients: int) -> int:
+    """How many connections the admin listener may have: as many as are set, but no more than so
+    many clients leave of the process's descriptors.
+    """
+    there = machine.descriptors()
+    if there is None:
+        return setting
+    return max(LEAST_ADMIN_CONNECTIONS, min(setting, there - machine.descriptors_for(clients)))
+
+
 def plane_settings(configuration: model.Configuration) -> PlaneSettings:
     return PlaneSettings(
         buffer=configuration.data_plane.buffer,
@@ -78,8 +93,11 @@ def plane_settings(configuration: model.Configuration) -> PlaneSettings:
         idle=configuration.deadlines.idle,
         silent=configuration.deadlines.silent,
         stalled=configuration.deadlines.stalled,
-        memory=configuration.limits.buffered,
-        held=configuration.limits.held,
+        frame=configuration.deadlines.frame,
+        memory=configuration.limits.waiting,
+        held=configuration.limits.all_held,
+        collected=configuration.limits.all_collected,
+        opening=configuration.limits.all_handshakes,
         held_for=configuration.deadlines.held,
     )
 
@@ -91,6 +109,7 @@ def bounds(limits: model.Limits) -> Bounds:
         command=limits.command,
         fields=limits.fields,
         names=limits.name,
+        text=limits.text,
     )
 
 

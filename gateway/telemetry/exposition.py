@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from array import array
 from itertools import islice
+from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.telemetry.topics import parsed
@@ -58,7 +59,8 @@ class _Table:
     def __init__(self, tail: str) -> None:
         self.tail = tail
         self.rows: dict[str, int] = {}
-        self.numbers = array("q")
+        # A list of Python's own integers from the first number on that needs more than 63 bits.
+        self.numbers: array[int] | list[int] = array("q")
 
     def add(self, labels: str, totals: Totals) -> None:
         row = (
@@ -67,13 +69,27 @@ class _Table:
         )
         if not any(row):
             return
-        at = self.rows.setdefault(labels, len(self.numbers))
-        if at == len(self.numbers):
-            self.numbers.extend(row)
+        end = len(self.numbers)
+        at = self.rows.setdefault(labels, end)
+        if at != end:
+            # Two spellings of one name: the same labels twice would spoil the scrape.
+            self._put(at, tuple(map(add, self.numbers[at : at + _COLUMNS], row)))
             return
-        # Two spellings of one name: the same labels twice would spoil the scrape.
-        for column, number in enumerate(row, at):
-            self.numbers[column] += number
+        try:
+            self.numbers.extend(row)
+        except OverflowError:
+            del self.numbers[end:]
+            self._put(end, row)
+
+    def _put(self, at: int, row: tuple[int, ...]) -> None:
+        """Replace a row, or append one: in an array if it fits."""
+        if isinstance(self.numbers, array):
+            try:
+                self.numbers[at : at + _COLUMNS] = array("q", row)
+                return
+            except OverflowError:
+                self.numbers = self.numbers.tolist()
+        self.numbers[at : at + _COLUMNS] = row
 
     def lines(self, family: _Family, tail: str = "") -> Iterator[bytes]:
         head = f"gateway_topic_{family.name}{{"

@@ -44,6 +44,7 @@ class EndReason(StrEnum):
     CLIENT_VIOLATION = "client_violation"  # bytes that the protocol does not allow
     BROKER_VIOLATION = "broker_violation"
     FRAME_TOO_LARGE = "frame_too_large"  # a frame that we must hold whole, beyond its bound
+    FRAME_TIMEOUT = "frame_timeout"  # such a frame that does not become whole in time
     HANDSHAKE_TIMEOUT = "handshake_timeout"
     DIAL_TIMEOUT = "dial_timeout"
     MISCOUNTED = "miscounted"  # a client said another number of messages than it sent

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.wire.contract import Drop, Inject
+from gateway.wire.contract import Drop, EndReason, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandLookupTopicResponse, ServerError
-from gateway.wire.pulsar.context import Bounds
+from gateway.wire.pulsar.context import Bounds, Mode
 from gateway.wire.pulsar.frames import Kind
 
-from .frames import NO_REQUEST, close_consumer, frame, lookup, producer, read, subscribe
-from .script import Play
+from .frames import NO_REQUEST, close_consumer, connect, frame, lookup, producer, read, subscribe
+from .script import Play, opening
 
 ODD = [
     "orders/",
@@ -109,3 +109,14 @@ def test_names_have_a_bound(said: bytes) -> None:
     assert b"a name of 65 characters, of 64 at most" in told[0]
     assert Drop() in effects
     assert play.gate.admitted == []
+
+
+def test_the_principal_that_a_proxy_names_has_a_bound() -> None:
+    proxies, bounds = frozenset({"alice"}), Bounds(names=64)
+    for longer, reason in ((0, None), (1, EndReason.AUTHENTICATION_FAILED)):
+        talk = opening(Mode.VERIFY, proxies=proxies, bounds=bounds)
+        talk.client_says(connect(original_principal="x" * (64 + longer)))
+        if reason is None:
+            talk.dials(None)
+        else:
+            assert "too long" in talk.refused(reason).error.message

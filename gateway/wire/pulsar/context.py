@@ -35,10 +35,11 @@ class Bounds:
     their time, where rules limit how often they come; as many as lookups. `rounds`: frames of a
     broker until CONNECTED; SASL needs a handful. `names`: characters of a name. `command`: bytes
     of a client's command, without the message of a SEND; the largest hold schemas. `fields`: of a
-    command that is decoded.
+    command that is decoded. `text`: characters of a broker's text that a client gets.
     """
 
     collected: int = 6 * 1024 * 1024
+    text: int = 4096
     handles: int = 20_000
     lookups: int = 5_000
     lookup_bytes: int = 4 * 1024 * 1024
@@ -78,7 +79,7 @@ class Listener:
 
     @property
     def veil(self) -> Veil:
-        return Veil(self.gate, self.scheme)
+        return Veil(self.gate, self.scheme, self.bounds.text)
 
 
 class Client:

@@ -115,6 +115,8 @@ def _vouched(connect: CommandConnect, listener: Listener, origin: Origin) -> Cli
     name = text(connect.original_principal)
     if not name or name in listener.proxies:
         return _NOBODY
+    if len(name) > listener.bounds.names:
+        return Denial(Refusal.UNAUTHENTICATED, "the name in original_principal is too long")
     method, data = text(connect.original_auth_method), text(connect.original_auth_data)
     principal = Principal(name, verified=True)
     return Client(connect, principal, Credential(method, data.encode()), origin, vouched=True)

@@ -31,7 +31,7 @@ _OWN = "pulsar/"
 _COORDINATORS = "pulsar/system/transaction_coordinator_assign"
 
 _ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
-_SEGMENT = re.compile(r"[0-9a-f]{4}-[0-9a-f]{4}-(?:0|[1-9][0-9]{0,17})")
+_SEGMENT = re.compile(r"([0-9a-f]{4})-([0-9a-f]{4})-(?:0|[1-9][0-9]{0,17})")
 _PARTITION = "-partition-"
 _LAST_PARTITION = (1 << 31) - 1
 
@@ -66,7 +66,7 @@ def named(topic: str) -> TopicName | None:
             return _topic(domain, steps[:2] if len(steps) == 3 else steps[:3], path)
         case "topic":
             return _topic(domain, steps[:2], path)
-        case "segment" if len(steps) > 3 and _SEGMENT.fullmatch(steps[-1]):
+        case "segment" if len(steps) > 3:
             return _segment(steps, topic)
     return None
 
@@ -90,5 +90,8 @@ def _topic(domain: str, namespace: list[str], path: str) -> TopicName | None:
 
 def _segment(steps: list[str], name: str) -> TopicName | None:
     """Return a segment of a scalable topic, which counts as a partition of it."""
+    hashes = _SEGMENT.fullmatch(steps[-1])
+    if hashes is None or hashes[1] > hashes[2]:
+        return None
     parent = _topic("topic", steps[:2], "/".join(steps[:-1]))
     return None if parent is None else parent._replace(partition=name)

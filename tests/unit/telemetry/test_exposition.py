@@ -203,3 +203,34 @@ def test_a_real_book_is_exposed() -> None:
     found = families(main=book)
     assert samples(found, "gateway_topic_messages") == {(NAME, "to_broker"): 3}
     assert samples(found, "gateway_topic_producers") == {(NAME, None): 1}
+
+
+@pytest.mark.parametrize("beyond", [2**63, 2**64, 2**64 + 1])
+def test_numbers_beyond_64_bits_are_told(beyond: int) -> None:
+    """Two spellings of one topic are added up."""
+    topics_of_one = (
+        figures_of("a", totals(1)),
+        figures_of("b", totals(7, beyond, 3), totals(0, 0, beyond)),
+        figures_of("persistent://public/default/b", totals(1, 2**63, 0)),
+        figures_of("c", totals(5), totals(2**63 - 1)),
+        figures_of("persistent://public/default/c", totals(5, beyond), totals(2)),
+    )
+    text = b"".join(TopicExposition({"main": Book(*topics_of_one)}).chunks()).decode()
+    assert told(text, "messages_total", "b", "to_broker") == 8
+    assert told(text, "bytes_total", "b", "to_broker") == beyond + 2**63
+    assert told(text, "frames_total", "b", "to_client") == beyond
+    assert told(text, "messages_total", "c", "to_client") == 2**63 + 1
+    assert told(text, "bytes_total", "c", "to_broker") == beyond
+    assert told(text, "messages_total", "a", "to_broker") == 1
+
+
+def told(text: str, family: str, topic: str, direction: str) -> int:
+    """One sample, to the last digit."""
+    (value,) = (
+        line.rpartition(" ")[2]
+        for line in text.splitlines()
+        if line.startswith(f"gateway_topic_{family}{{")
+        and f'topic="persistent://public/default/{topic}"' in line
+        and f'direction="{direction}"' in line
+    )
+    return int(value)
