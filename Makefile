@@ -71,7 +71,7 @@ shaping: $(INSTALLED) ## limits under real clients and a real broker: 35 minutes
 	@$(BIN)/python -m tests.shaping $(if $(ONLY),--only $(ONLY)) $(if $(SHORT),--short)
 
 suites: $(INSTALLED) ## the tests that client libraries bring along, directly and through the gateway; ONLY=rust, TESTS=seek
-	@$(BIN)/python -m tests.suites $(if $(ONLY),--only $(ONLY)) $(if $(TESTS),--tests $(TESTS)) \
+	@$(BIN)/python -m tests.suites $(if $(ONLY),--only $(ONLY)) $(if $(TESTS),--tests "$(TESTS)") \
 		$(if $(REPEAT),--repeat $(REPEAT)) $(if $(CONFIGURATION),--configuration $(CONFIGURATION))
 
 matrix: $(INSTALLED) ## clients' scenes in all configurations beside a direct connection: hours; ONLY=mask+far, REPEAT=50
