@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-real install test test-fast test-real lint bench fuzz soak faults shaping proto clean
+.PHONY: help run run-real install test test-fast test-real lint bench fuzz soak faults shaping suites matrix proto clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -69,6 +69,14 @@ faults: $(INSTALLED) ## direct beside through the gateway, on a real cluster tha
 
 shaping: $(INSTALLED) ## limits under real clients and a real broker: 35 minutes; ONLY=accuracy, SHORT=1
 	@$(BIN)/python -m tests.shaping $(if $(ONLY),--only $(ONLY)) $(if $(SHORT),--short)
+
+suites: $(INSTALLED) ## the tests that client libraries bring along, directly and through the gateway; ONLY=rust, TESTS=seek
+	@$(BIN)/python -m tests.suites $(if $(ONLY),--only $(ONLY)) $(if $(TESTS),--tests "$(TESTS)") \
+		$(if $(REPEAT),--repeat $(REPEAT)) $(if $(CONFIGURATION),--configuration $(CONFIGURATION))
+
+matrix: $(INSTALLED) ## clients' scenes in all configurations beside a direct connection: hours; ONLY=mask+far, REPEAT=50
+	@$(BIN)/python -m tests.matrix $(if $(ONLY),--only direct --only $(ONLY)) \
+		$(if $(SCENES),--scenes "$(SCENES)") $(if $(REPEAT),--repeat $(REPEAT))
 
 proto: $(INSTALLED) ## generated modules, after a change in proto/
 	@$(BIN)/python proto/regenerate.py

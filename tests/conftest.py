@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.real.fixtures"]
+pytest_plugins = ["tests.real.fixtures", "tests.real.configurations"]
 
 # The same examples in each run. To search for others, take `derandomize` out for a while.
 settings.register_profile("tests", derandomize=True, deadline=None)

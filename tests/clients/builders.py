@@ -70,16 +70,21 @@ def _go() -> str:
 
 
 def java_client(say: Say, version: str = PULSAR_VERSION) -> Program:
+    """Compiled with the client of today: with an older one it runs as long as nothing is asked of
+    it that this one does not have.
+    """
     runtime, javac = java(), tool("javac")
-    name = f"pulsar-client-{version}"
-    jars = jars_of(JAVA / "pom.xml", name, version, "47 MB", say)
+    jars, known = (
+        jars_of(JAVA / "pom.xml", f"pulsar-client-{it}", it, "47 MB", say)
+        for it in (version, PULSAR_VERSION)
+    )
     sources = sorted(JAVA.glob("*.java"))
 
     def build(into: Path) -> None:
-        command = [javac, "-cp", f"{jars}{os.sep}*", "-d", str(into), *map(str, sources)]
+        command = [javac, "-cp", f"{known}{os.sep}*", "-d", str(into), *map(str, sources)]
         run_tool("javac", command)
 
-    recipe = b"".join(source.read_bytes() for source in sources) + jars.name.encode()
+    recipe = b"".join(source.read_bytes() for source in sources) + known.name.encode()
     classes = filled_once(f"java-client-{digest(recipe)}", build)
     path = os.pathsep.join((str(classes), f"{jars}{os.sep}*"))
     return Program("java", (runtime, *JVM_OPTIONS, "-cp", path, "Client"))
@@ -109,8 +114,10 @@ BUILDERS: dict[str, Callable[[Say], Program]] = {"go": go_client, "java": java_c
 """The programs that can do everything."""
 
 OLD: dict[str, Callable[[Say], Program]] = {
+    "java 2.8.4": partial(java_client, version="2.8.4"),
+    "java 2.11.4": partial(java_client, version="2.11.4"),
     "java 4.0.8": partial(java_client, version="4.0.8"),
     "python 3.7.0": partial(old_python_client, version="3.7.0"),
     "python 3.10.0": partial(old_python_client, version="3.10.0"),
 }
-"""Clients of former years: they produce and consume."""
+"""Clients of former years: they produce and consume, and pack messages in all ways."""

@@ -68,6 +68,13 @@ class Transacted:
     longest_ms: float
 
 
+PACKINGS = (
+    *("batched", "batched by key"),
+    *(codec + how for codec in ("LZ4", "ZLIB", "ZSTD", "SNAPPY") for how in ("", " batched")),
+    *("sealed", "sealed batched", "sealed LZ4", "sealed LZ4 batched"),
+)
+"""What `packed` tries: in batches or one by one, compressed, and encrypted (sealed)."""
+
 ABORTED = 1_000_000
 """Numbers from here on are of messages that were sent to be aborted."""
 
@@ -159,11 +166,14 @@ def _numbers(pairs: Iterable[Sequence[int]]) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Program:
-    """A client; `command` is what its arguments follow. It runs for `limit` seconds at most."""
+    """A client; `command` is what its arguments follow. It runs for `limit` seconds at most, and
+    shows `token` where a call names no other.
+    """
 
     name: str
     command: tuple[str, ...]
     limit: int = LIMIT_SECONDS
+    token: str | None = None
 
     @contextmanager
     def producing(
@@ -175,18 +185,18 @@ class Program:
         *,
         batch: bool = False,
         key: bool = False,
+        serial: bool = False,
         interval_ms: int = 0,
-        each: bool = False,
         patience: int = 0,
         token: str | None = None,
     ) -> Iterator[Running]:
         """Sends `count` messages (0: until it is told to stop), one each `interval_ms`, in batches,
-        and with one of ten keys in turn, where asked for. `each`: one at a time, until one fails;
-        `patience`: after so many seconds (Go alone has these two).
+        and with one of ten keys in turn, where asked for. `serial`: it waits for each receipt, and
+        ends with the first error.
+        `patience`: seconds after which a message fails (Go alone has this).
         """
         words = ["produce", topic, str(count), "--interval-ms", str(interval_ms)]
-        words += ["--batch"] * batch + ["--key"] * key
-        words += ["--each"] * each
+        words += ["--batch"] * batch + ["--key"] * key + ["--serial"] * serial
         words += ["--patience-s", str(patience)] if patience else []
         with self.running(url, words, log, token) as running:
             yield running
@@ -201,17 +211,19 @@ class Program:
         log: Path,
         *,
         kind: str = "exclusive",
-        no_queue: bool = False,
+        queue: int = 1000,
+        work_ms: int = 0,
         poll_ms: int = 0,
         token: str | None = None,
     ) -> Iterator[Running]:
         """Receives `count` different messages (0: until it is told to stop), and what comes for a
         moment after that. `kind`: exclusive, shared, failover or key_shared. A new subscription
-        begins with the oldest message. `no_queue`: it asks for one message at a time;
-        `poll_ms`: it waits so long, and then asks again (Go alone has these two).
+        begins with the oldest message. `queue`: messages that wait in the consumer; with 0 it asks
+        for each when it wants it, and needs a `count`. It takes `work_ms` for each message.
+        `poll_ms`: it waits so long for one, and then asks again (Go alone has this).
         """
         words = ["consume", topic, subscription, str(count), "--type", kind]
-        words += ["--quiet-ms", str(QUIET_MS), *["--no-queue"] * no_queue]
+        words += ["--queue", str(queue), "--work-ms", str(work_ms), "--quiet-ms", str(QUIET_MS)]
         words += ["--poll-ms", str(poll_ms)] if poll_ms else []
         with self.running(url, words, log, token) as running:
             yield running
@@ -243,7 +255,8 @@ class Program:
     ) -> Iterator[Running]:
         """The program with a verb and what belongs to it."""
         command = [*self.command, url, *words, "--limit-s", str(self.limit)]
-        command += ["--token", token] if token else []
+        shown = token or self.token
+        command += ["--token", shown] if shown else []
         process = spawn(command, log, output=subprocess.PIPE)
         try:
             yield Running(process, log)

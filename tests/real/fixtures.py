@@ -230,13 +230,14 @@ def extensible(jars: Path, artifacts: Artifacts) -> Iterator[Cluster]:
 @dataclass(frozen=True)
 class Route:
     """How a test's clients get to `broker` (or to a cluster): through `tap` and `gateway`, or by
-    neither when the run is direct.
+    neither when the run is direct. `token`: what they show, if anything.
     """
 
     url: str
     broker: Any
     gateway: Gateway | None = None
     tap: Tap | None = None
+    token: str | None = None
 
 
 class StartGateway(Protocol):
@@ -286,23 +287,13 @@ def gateway(artifacts: Artifacts, request: pytest.FixtureRequest) -> Iterator[St
         yield start
 
 
-def _shared_gateway(broker: Upstream, directory: Path) -> Iterator[Gateway]:
-    shared = Gateway(broker, PASS_THROUGH, directory)
-    shared.start()
-    yield shared
-    shared.stop()
-
-
 @pytest.fixture(scope="session")
 def plain_gateway(pulsar: Standalone, artifacts: Artifacts) -> Iterator[Gateway]:
     """A pass-through gateway in front of `pulsar` that all tests share which need nothing else."""
-    yield from _shared_gateway(pulsar, artifacts.directory("gateway-plain"))
-
-
-@pytest.fixture(scope="session")
-def sandbox_gateway(sandbox: Sandbox, artifacts: Artifacts) -> Iterator[Gateway]:
-    """The same in front of `sandbox`."""
-    yield from _shared_gateway(sandbox, artifacts.directory("gateway-sandbox"))
+    shared = Gateway(pulsar, PASS_THROUGH, artifacts.directory("gateway-plain"))
+    shared.start()
+    yield shared
+    shared.stop()
 
 
 @pytest.fixture(scope="session")
@@ -415,13 +406,18 @@ def route(way: str, pulsar: Standalone, reach: Reach, request: pytest.FixtureReq
 
 @pytest.fixture
 def client(route: Route, connect: Connect) -> Client:
-    return connect(route.url)
+    return connect(route.url, route.token)
 
 
 @pytest.fixture(scope="session", params=sorted(BUILDERS))
-def program(request: pytest.FixtureRequest, say: Say) -> Program:
-    """A client in another language."""
+def built_program(request: pytest.FixtureRequest, say: Say) -> Program:
     return or_skip(BUILDERS[request.param], say)
+
+
+@pytest.fixture
+def program(built_program: Program) -> Program:
+    """A client in another language."""
+    return built_program
 
 
 @pytest.fixture

@@ -44,7 +44,8 @@ class Plan:
     """What a test wants of a gateway.
 
     `identity`: how clients prove who they are; `credential`: our own, where we speak for them;
-    `unknown`: what becomes of commands nobody knows; `key`: seals names, else a random one;
+    `unknown`: what becomes of commands nobody knows; `checksums`: what of damaged messages;
+    `key`: seals names, else a random one;
     `names`: how brokers are named, where that says it all; `chained`: the brokers are gateways;
     `deadlines`: where the usual ones are too long for a test;
     `migrations`: gateways in front of other clusters, by the URLs of their brokers; `targets`: who
@@ -55,6 +56,7 @@ class Plan:
     identity: Mapping[str, Any] = field(default_factory=lambda: {"mode": "pass-through"})
     credential: Mapping[str, Any] | None = None
     unknown: str = "pass"
+    checksums: str = "pass"
     key: Path | None = None
     names: Mapping[str, Any] | None = None
     chained: bool = False
@@ -69,6 +71,7 @@ class Plan:
         """The whole content of the gateway's file."""
         listener: Settings = {"name": "clients", "bind": f"{HOST}:{port}", "cluster": CLUSTER}
         listener |= {"identity": dict(self.identity), "unknown": self.unknown}
+        listener["checksums"] = self.checksums
         return {
             "version": 1,
             "listeners": [listener],

@@ -57,7 +57,7 @@ def test_a_consumer_that_asks_for_one_message_at_a_time_goes_on_through_unloads(
     """An application that asks again and again does so between SUBSCRIBE and SUCCESS, too."""
     topic = fresh_topic("one-at-a-time")
     producer = client.create_producer(topic)
-    settings: dict[str, Any] = {"no_queue": True, "poll_ms": poll_ms}
+    settings: dict[str, Any] = {"queue": 0, "poll_ms": poll_ms}
     with go.consuming(counted.url, topic, "s", UNLOADS, logs / "go", **settings) as running:
         running.await_ready()
         for number in range(UNLOADS):
@@ -80,7 +80,7 @@ def test_a_producer_hears_that_its_topic_is_terminated(
     for number in range(TERMINATIONS):
         topic = fresh_topic("terminated")
         log = logs / f"go-{number}"
-        with go.producing(counted.url, topic, 0, log, each=True, patience=5) as running:
+        with go.producing(counted.url, topic, 0, log, serial=True, patience=5) as running:
             running.await_ready()
             wait_until(lambda topic=topic: _stored(pulsar, topic) > 20)  # type: ignore[misc]
             pulsar.admin.terminate(topic)

@@ -1,6 +1,7 @@
 """Transactions of the Go and the Java client. (The Python client has none.)"""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,15 +10,22 @@ from tests.clients.programs import Program
 from tests.shared.transactions import take_over
 
 from .brokers.standalone import Standalone
-from .fixtures import Reach, Route
+from .configurations import Configuration, ReachConfigured
+from .fixtures import Route
 
 PACE_MS = 4
 SECONDS = 2.0
 
 
 @pytest.fixture
-def route(transactional: Standalone, reach: Reach) -> Route:
-    return reach(transactional)
+def route(transactional: Standalone, reach_configured: ReachConfigured) -> Route:
+    return reach_configured(transactional)
+
+
+@pytest.fixture
+def program(program: Program, configuration: Configuration) -> Program:
+    """It shows what its configuration asks for."""
+    return replace(program, token=configuration.token)
 
 
 @pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.builders import BUILDERS, OLD, python_client
-from tests.clients.programs import Program, Received, Running, Sent
+from tests.clients.programs import PACKINGS, Program, Received, Running, Sent
 from tests.shared.rolled import Rolled, in_front_of
 
 from .artifacts import Artifacts
@@ -20,7 +20,8 @@ from .brokers.admin import topic_path
 from .brokers.jars import POMS, PULSAR_VERSION, Say, pulsar_jars
 from .brokers.standalone import Standalone
 from .clients import fresh_topic, wait_until
-from .fixtures import or_skip
+from .configurations import Configuration, GatewayOf, configured
+from .fixtures import Reach, or_skip
 from .gateways import PASS_THROUGH, Gateway, Plan, Upstream
 from .tap import Tap
 
@@ -30,6 +31,7 @@ TODAY = BUILDERS | {"python": python_client}
 CLIENTS = TODAY | OLD
 PACE_MS = 4
 PARTITIONS = 3
+PACKED = 4
 DIVIDED = 2
 """Consumers of one topic."""
 
@@ -139,6 +141,17 @@ def test_old_clients_go_with_the_broker_of_today(
     client: Program, broker: Standalone, gateways: Rolled, logs: Path
 ) -> None:
     assert_go_together(client, broker, gateways, logs)
+
+
+@pytest.mark.parametrize("client", sorted({*OLD, "python"}), indirect=True)
+def test_clients_of_all_years_pack_messages_as_they_like(
+    client: Program, pulsar: Standalone, gateway_of: GatewayOf, reach: Reach, logs: Path
+) -> None:
+    """In batches, compressed and encrypted, by a gateway with rules, which counts them."""
+    far = Configuration("far", configured("far", None), None)
+    route = reach(pulsar, through=gateway_of(pulsar, far))
+    seen = client.tried(route.url, "packed", fresh_topic(), PACKED, logs / "client.log")
+    assert seen == {way: list(range(PACKED)) for way in PACKINGS}
 
 
 def assert_go_together(client: Program, broker: Standalone, gateways: Rolled, logs: Path) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 # A hook.
 from tests.real.bounds import pytest_runtest_call  # noqa: F401
-from tests.real.fixtures import GATEWAY, Reach, Route
+from tests.real.configurations import ReachConfigured
+from tests.real.fixtures import Route
 from tests.real.traffic import SECONDS
 
 from .brokers import Brokers, Pulsar, Secured, SecuredPulsar, SecuredSandbox
@@ -26,10 +27,9 @@ def brokers(request: pytest.FixtureRequest) -> Brokers:
 
 
 @pytest.fixture
-def route(way: str, brokers: Brokers, reach: Reach, request: pytest.FixtureRequest) -> Route:
+def route(brokers: Brokers, reach_configured: ReachConfigured) -> Route:
     """To the brokers, by a gateway that all these tests share."""
-    name = "plain_gateway" if isinstance(brokers, Pulsar) else "sandbox_gateway"
-    return reach(brokers, through=request.getfixturevalue(name) if way == GATEWAY else None)
+    return reach_configured(brokers)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 from tests.real.clients import Client, numbered, receive_all_of, send_all
+from tests.real.configurations import ReachConfigured
 from tests.real.fixtures import Connect, Reach
 from tests.real.frames import Kind
 from tests.real.probes import figure, lookup, lookups, name_in, redirects
@@ -54,14 +55,15 @@ def test_a_client_works_with_topics_of_both_brokers(
 # --- topics that move ----------------------------------------------------------------------------
 
 
+@pytest.mark.timing
 def test_nothing_is_lost_when_partitions_are_unloaded(
-    redirecting: Pair, reach: Reach, connect: Connect, seconds: float
+    redirecting: Pair, reach_configured: ReachConfigured, connect: Connect, seconds: float
 ) -> None:
     """All are closed at once, and clients have to look for all of them anew."""
-    route = reach(redirecting)
+    route = reach_configured(redirecting)
     topic = redirecting.topic_of_nobody(4)
     with disturbed(lambda: redirecting.move(topic), seconds):
-        assert_nothing_is_lost(connect(route.url), topic, seconds)
+        assert_nothing_is_lost(connect(route.url, route.token), topic, seconds)
     if route.tap:
         closes = route.tap.commands(Kind.CLOSE_PRODUCER)
         assert closes
@@ -69,13 +71,14 @@ def test_nothing_is_lost_when_partitions_are_unloaded(
         assert redirects(route.gateway) > 0
 
 
+@pytest.mark.timing
 def test_nothing_is_lost_when_a_topic_moves(
-    assigning: Pair, reach: Reach, connect: Connect, seconds: float
+    assigning: Pair, reach_configured: ReachConfigured, connect: Connect, seconds: float
 ) -> None:
-    route = reach(assigning)
+    route = reach_configured(assigning)
     topic = assigning.topic_of_nobody()
     with disturbed(lambda: assigning.move(topic), seconds):
-        assert_nothing_is_lost(connect(route.url), topic, seconds)
+        assert_nothing_is_lost(connect(route.url, route.token), topic, seconds)
 
 
 def assert_nothing_is_lost(client: Client, topic: str, seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
@@ -114,19 +115,40 @@ def test_compressed_messages_arrive(client: Client, codec: str, batched: bool) -
     assert payloads(receive(consumer, 50)) == content
 
 
-def test_encrypted_messages_arrive(client: Client, tmp_path: Path) -> None:
+@pytest.fixture
+def crypto(tmp_path: Path) -> Any:
+    """A pair of keys that seals messages, and opens them."""
     keys = KeyPair()
-    public, private = (
-        keys.write_public(tmp_path / "public.pem"),
-        keys.write_private(tmp_path / "private.pem"),
-    )
-    reader = client_library.CryptoKeyReader(str(public), str(private))
+    public = keys.write_public(tmp_path / "public.pem")
+    private = keys.write_private(tmp_path / "private.pem")
+    return client_library.CryptoKeyReader(str(public), str(private))
+
+
+@pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])
+@pytest.mark.parametrize("codec", ["NONE", "LZ4"])
+def test_encrypted_messages_arrive(client: Client, crypto: Any, codec: str, batched: bool) -> None:
     topic = fresh_topic()
-    consumer = client.subscribe(topic, "s", crypto_key_reader=reader)
-    send_all(
-        client.create_producer(topic, encryption_key="k", crypto_key_reader=reader), numbered(5)
+    consumer = client.subscribe(topic, "s", crypto_key_reader=crypto)
+    producer = client.create_producer(
+        topic,
+        encryption_key="k",
+        crypto_key_reader=crypto,
+        compression_type=getattr(client_library.CompressionType, codec),
+        batching_enabled=batched,
     )
+    send_all(producer, numbered(5))
     assert payloads(receive(consumer, 5)) == numbered(5)
+
+
+def test_an_encrypted_message_in_chunks_arrives_whole(client: Client, crypto: Any) -> None:
+    topic = fresh_topic()
+    consumer = client.subscribe(topic, "s", crypto_key_reader=crypto)
+    producer = client.create_producer(
+        topic, chunking_enabled=True, encryption_key="k", crypto_key_reader=crypto
+    )
+    content = bytes(range(256)) * 4096 * 6  # 6 MiB, where the broker takes 5
+    producer.send(content)
+    assert payloads(receive(consumer, 1)) == [content]
 
 
 def test_a_message_in_chunks_arrives_whole(client: Client) -> None:
@@ -162,7 +184,7 @@ def test_messages_of_all_sizes_keep_their_borders(client: Client) -> None:
 
 
 def test_many_handles_share_one_connection(route: Route, connect: Connect) -> None:
-    client = connect(route.url)
+    client = connect(route.url, route.token)
     topics = [fresh_topic() for _ in range(20)]
     consumers = [client.subscribe(topic, "s") for topic in topics]
     producers = [client.create_producer(topic) for topic in topics]
@@ -176,7 +198,7 @@ def test_many_handles_share_one_connection(route: Route, connect: Connect) -> No
 
 
 def test_many_clients_at_once_are_kept_apart(route: Route, connect: Connect) -> None:
-    clients = [connect(route.url) for _ in range(10)]
+    clients = [connect(route.url, route.token) for _ in range(10)]
     topics = [fresh_topic() for _ in clients]
     consumers = [
         client.subscribe(topic, "s") for client, topic in zip(clients, topics, strict=True)

@@ -17,7 +17,7 @@ from tests.real.traffic import Traffic, disturbed
 
 from .brokers import Brokers
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timing]
 
 
 def without_repeats(received: list[bytes]) -> list[bytes]:

@@ -1,14 +1,17 @@
 """The Go and the Java client do through the gateway what they do without."""
 
+import time
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.clients.programs import Program, Received, Sent
+from tests.clients.programs import PACKINGS, Program, Received, Sent
 from tests.real.brokers.tokens import Authority
 from tests.real.clients import fresh_topic, wait_until
+from tests.real.configurations import Configuration, ReachConfigured
 from tests.real.fixtures import GATEWAY, GatewayOfMode, Reach, Route
 from tests.real.traffic import disturbed
 
@@ -22,6 +25,15 @@ COUNT = 800
 SECONDS = 1.5
 PACE_MS = 2
 """With it, the messages take a little longer than their topic is disturbed."""
+WORKED, WORK_MS = 40, 60
+"""Messages of a consumer that takes its time: about as long as a broker takes to open it again."""
+UNLOADS = 8
+
+
+@pytest.fixture
+def program(program: Program, configuration: Configuration) -> Program:
+    """It shows what its configuration asks for."""
+    return replace(program, token=configuration.token)
 
 
 @pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])
@@ -60,30 +72,55 @@ def test_consumers_divide_the_messages(
     assert second.received
 
 
+@pytest.mark.timing
 def test_nothing_is_lost_when_partitions_are_unloaded(
-    program: Program, redirecting: Pair, reach: Reach, logs: Path
+    program: Program, redirecting: Pair, reach_configured: ReachConfigured, logs: Path
 ) -> None:
     """Clients look for all of them anew, by redirects."""
-    assert_survives_moves(program, redirecting, redirecting.topic_of_nobody(3), reach, logs)
+    route, topic = reach_configured(redirecting), redirecting.topic_of_nobody(3)
+    assert_survives_moves(program, route, topic, logs)
 
 
+@pytest.mark.timing
 def test_nothing_is_lost_when_a_topic_moves(
-    program: Program, assigning: Pair, reach: Reach, logs: Path
+    program: Program, assigning: Pair, reach_configured: ReachConfigured, logs: Path
 ) -> None:
     """Clients are told where it has gone."""
-    assert_survives_moves(program, assigning, assigning.topic_of_nobody(), reach, logs)
+    route, topic = reach_configured(assigning), assigning.topic_of_nobody()
+    assert_survives_moves(program, route, topic, logs)
 
 
-def assert_survives_moves(
-    program: Program, pair: Pair, topic: str, reach: Reach, logs: Path
-) -> None:
+def assert_survives_moves(program: Program, route: Route, topic: str, logs: Path) -> None:
+    pair: Pair = route.broker
     moves = disturbed(lambda: pair.move(topic), SECONDS)
-    url = reach(pair).url
-    sent, received = exchange(program, url, topic, logs, moves, interval_ms=PACE_MS, key=True)
+    sent, received = exchange(program, route.url, topic, logs, moves, interval_ms=PACE_MS, key=True)
     assert_nothing_is_lost(sent, received)
     # Unloading a namespace, a broker may have stored what it gives no receipt for: the client sends
     # it again, on a direct connection too.
     assert received.stored_twice == 0 or isinstance(pair, Redirecting)
+
+
+@pytest.mark.timing
+def test_a_consumer_without_a_queue_goes_on_after_unloads(
+    program: Program, route: Route, brokers: Brokers, logs: Path
+) -> None:
+    """It may want its next message while it is being opened again: what it asks for then counts for
+    nothing, and it asks again.
+    """
+    topic, seconds = fresh_topic(), WORKED * WORK_MS / 1000
+    with (
+        program.consuming(
+            route.url, topic, "s", WORKED, logs / "c.log", queue=0, work_ms=WORK_MS
+        ) as consumer,
+        program.producing(route.url, topic, WORKED, logs / "p.log") as producer,
+    ):
+        for running in (consumer, producer):
+            running.await_ready()
+        assert producer.sent().acknowledged == set(range(WORKED))
+        for _ in range(UNLOADS):
+            time.sleep(seconds / UNLOADS)
+            brokers.unload(topic)
+        assert consumer.received().received == set(range(WORKED))
 
 
 def test_a_client_that_is_told_to_stop_has_its_receipts(
@@ -133,6 +170,8 @@ CHUNKED_FACTOR = 2.5
         ("pattern", {"topics": FEW}),
         ("read", {"earliest": FEW, "behind": FEW[2:]}),
         ("seek", {"first": FEW, "by_time": FEW, "by_id": FEW[3:]}),
+        ("table", {"before": FEW, "after": [number + len(FEW) for number in FEW]}),
+        ("packed", dict.fromkeys(PACKINGS, FEW)),
     ],
 )
 def test_what_else_clients_do(
@@ -144,7 +183,8 @@ def test_what_else_clients_do(
     expected: dict[str, list[int]],
 ) -> None:
     """Messages in chunks; records by their schema; several topics as one, by a list and by a
-    pattern; readers from the oldest message and from behind another, to the end; going back.
+    pattern; readers from the oldest message and from behind another, to the end; going back; table
+    views; all ways to pack messages.
     """
     size = int(CHUNKED_FACTOR * brokers.max_message_size)
     seen = program.tried(route.url, verb, fresh_topic(), len(FEW), logs / "client.log", size)

@@ -53,7 +53,8 @@ func consume(ctx context.Context, client pulsar.Client, asked options) (any, err
 		SubscriptionName:            asked.subscription,
 		Type:                        kind,
 		SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest,
-		EnableZeroQueueConsumer:     asked.noQueue,
+		ReceiverQueueSize:           asked.queue,
+		EnableZeroQueueConsumer:     asked.queue == 0,
 	})
 	if err != nil {
 		return nil, err
@@ -94,6 +95,7 @@ func receiveAll(ctx context.Context, consumer pulsar.Consumer, asked options, re
 			isComplete = true
 			time.AfterFunc(asked.quiet, finish)
 		}
+		time.Sleep(asked.work)
 	}
 }
 

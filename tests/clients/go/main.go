@@ -1,10 +1,10 @@
 // A small Pulsar client on the published Go package, for tests.
 //
-//	client URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--each] [--patience-s N] [--limit-s N] [--token T]
-//	client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--no-queue] [--poll-ms N] [--quiet-ms N] [--limit-s N] [--token T]
+//	client URL produce TOPIC COUNT [--batch] [--key] [--serial] [--interval-ms N] [--patience-s N] [--limit-s N] [--token T]
+//	client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--queue N] [--work-ms N] [--poll-ms N] [--quiet-ms N] [--limit-s N] [--token T]
 //	client URL transact SOURCE TARGET COUNT [--limit-s N] [--token T]
 //	client URL load STREAMS FILE [--tag NAME] [--size N] [--batch-of N] [--pending N] [--when-full block|fail] [--patience-s N] [--limit-s N]
-//	client URL chunks|json|avro|list|pattern|read|seek TOPIC COUNT [--size N]
+//	client URL chunks|json|avro|list|packed|pattern|read|seek|table TOPIC COUNT [--size N]
 //
 // It prints {"ready": true} once it is connected, and one line of JSON with what became of it at its
 // end: when COUNT is reached (0: never), at SIGTERM, or when its time is up. ../programs.py drives it
@@ -34,10 +34,11 @@ type options struct {
 	size         int
 	batch        bool
 	key          bool
+	serial       bool
 	interval     time.Duration
 	kind         string
-	each         bool
-	noQueue      bool
+	queue        int
+	work         time.Duration
 	poll         time.Duration
 	quiet        time.Duration
 	limit        time.Duration
@@ -69,9 +70,11 @@ var verbs = map[string]verb{
 	"json":     {2, readCount, trying(jsonRecords)},
 	"avro":     {2, readCount, trying(avroRecords)},
 	"list":     {2, readCount, trying(listed)},
+	"packed":   {2, readCount, trying(packed)},
 	"pattern":  {2, readCount, trying(matching)},
 	"read":     {2, readCount, trying(read)},
 	"seek":     {2, readCount, trying(seek)},
+	"table":    {2, readCount, trying(table)},
 }
 
 func main() {
@@ -121,10 +124,11 @@ func parse(chosen verb, words []string) (options, error) {
 	flags := flag.NewFlagSet("client", flag.ContinueOnError)
 	flags.BoolVar(&asked.batch, "batch", false, "send messages in batches")
 	flags.BoolVar(&asked.key, "key", false, "give messages one of ten keys in turn")
+	flags.BoolVar(&asked.serial, "serial", false, "wait for each receipt, end with the first error")
 	interval := flags.Int("interval-ms", 0, "pause between two messages")
 	flags.StringVar(&asked.kind, "type", "exclusive", "of the subscription")
-	flags.BoolVar(&asked.each, "each", false, "send one message at a time, until one fails")
-	flags.BoolVar(&asked.noQueue, "no-queue", false, "ask for one message at a time")
+	flags.IntVar(&asked.queue, "queue", 1000, "messages that wait in the consumer; 0: it asks for each")
+	work := flags.Int("work-ms", 0, "the consumer takes so long for each message")
 	poll := flags.Int("poll-ms", 0, "wait for a message so long, and then ask again; 0: for ever")
 	quiet := flags.Int("quiet-ms", 500, "listen for repeats so long when all has come")
 	limit := flags.Int("limit-s", 60, "stop after so long in any case")
@@ -140,6 +144,7 @@ func parse(chosen verb, words []string) (options, error) {
 	}
 	asked.interval = time.Duration(*interval) * time.Millisecond
 	asked.poll = time.Duration(*poll) * time.Millisecond
+	asked.work = time.Duration(*work) * time.Millisecond
 	asked.quiet = time.Duration(*quiet) * time.Millisecond
 	asked.patience = time.Duration(*patience) * time.Second
 	asked.limit = time.Duration(*limit) * time.Second

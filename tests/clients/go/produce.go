@@ -39,10 +39,6 @@ func produce(ctx context.Context, client pulsar.Client, asked options) (any, err
 	defer producer.Close()
 	sayReady()
 	report := &sent{Acknowledged: ranges{}, Errors: []string{}}
-	if asked.each {
-		sendEach(ctx, producer, report)
-		return report, nil
-	}
 	sendAll(ctx, producer, asked, report)
 	flushing, expire := context.WithTimeout(context.Background(), receiptPatience)
 	defer expire()
@@ -56,7 +52,8 @@ func produce(ctx context.Context, client pulsar.Client, asked options) (any, err
 	}, nil
 }
 
-// sendAll sends at a steady pace, without waiting for receipts, until all is sent or ctx ends.
+// sendAll sends at a steady pace until all is sent or ctx ends. It waits for no receipts; or, where it
+// is to be serial, for each, and ends with the first that fails.
 func sendAll(ctx context.Context, producer pulsar.Producer, asked options, report *sent) {
 	start := time.Now()
 	for number := 0; asked.count == 0 || number < asked.count; number++ {
@@ -68,20 +65,18 @@ func sendAll(ctx context.Context, producer pulsar.Producer, asked options, repor
 			message.Key = fmt.Sprintf("key-%d", number%keys)
 		}
 		begun := time.Now()
+		if asked.serial {
+			_, err := producer.Send(context.Background(), message)
+			report.settled(number, time.Since(begun), err)
+			if err != nil {
+				return
+			}
+			continue
+		}
 		producer.SendAsync(context.Background(), message,
 			func(_ pulsar.MessageID, _ *pulsar.ProducerMessage, err error) {
 				report.settled(number, time.Since(begun), err)
 			})
-	}
-}
-
-// sendEach sends one message after the other, each when the one before has its receipt, until one fails.
-func sendEach(ctx context.Context, producer pulsar.Producer, report *sent) {
-	for number := 0; len(report.Errors) == 0 && ctx.Err() == nil; number++ {
-		begun := time.Now()
-		message := &pulsar.ProducerMessage{Payload: []byte(strconv.Itoa(number))}
-		_, err := producer.Send(context.Background(), message)
-		report.settled(number, time.Since(begun), err)
 	}
 }
 

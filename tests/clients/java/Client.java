@@ -26,12 +26,12 @@ import org.apache.pulsar.client.api.TypedMessageBuilder;
  * the same command line and the same reports. ../programs.py drives it and says what words mean.
  *
  * <pre>
- * client URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--limit-s N] [--token T]
- * client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--quiet-ms N] [--limit-s N] [--token T]
+ * client URL produce TOPIC COUNT [--batch] [--key] [--serial] [--interval-ms N] [--limit-s N] [--token T]
+ * client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--queue N] [--work-ms N] [--quiet-ms N] [--limit-s N] [--token T]
  * client URL transact SOURCE TARGET COUNT [--batch] [--limit-s N] [--token T]
  * client URL load STREAMS FILE [--tag NAME] [--size N] [--batch-of N] [--pending N] [--when-full block|fail]
  *     [--patience-s N] [--limit-s N]
- * client URL chunks|json|avro|list|pattern|read|seek TOPIC COUNT [--size N]
+ * client URL chunks|json|avro|list|packed|pattern|read|seek|table TOPIC COUNT [--size N]
  * </pre>
  */
 public final class Client {
@@ -59,9 +59,11 @@ public final class Client {
             Map.entry("json", new Verb(2, Trying.of(Records::json))),
             Map.entry("avro", new Verb(2, Trying.of(Records::avro))),
             Map.entry("list", new Verb(2, Trying.of(Topics::listed))),
+            Map.entry("packed", new Verb(2, Trying.of(Packing::run))),
             Map.entry("pattern", new Verb(2, Trying.of(Topics::matching))),
             Map.entry("read", new Verb(2, Trying.of(Reading::read))),
-            Map.entry("seek", new Verb(2, Trying.of(Reading::seek))));
+            Map.entry("seek", new Verb(2, Trying.of(Reading::seek))),
+            Map.entry("table", new Verb(2, Trying.of(Table::run))));
 
     public static void main(String[] words) {
         for (String name : List.of("TERM", "INT")) {
@@ -127,7 +129,10 @@ public final class Client {
         return report.json();
     }
 
-    /** Sends at a steady pace, without waiting for receipts, until all is sent or it is told to stop. */
+    /**
+     * Sends at a steady pace until all is sent or it is told to stop. It waits for no receipts; or, where it is to be
+     * serial, for each, and ends with the first that fails.
+     */
     static void sendAll(Producer<byte[]> producer, Options asked, Sent report) throws InterruptedException {
         int count = asked.number(1);
         long interval = TimeUnit.MILLISECONDS.toNanos(asked.number("interval-ms", 0));
@@ -142,8 +147,15 @@ public final class Client {
             do {
                 sending = message(producer, number, asked).sendAsync();
             } while (failedForTheLibrary(sending));
-            sending.whenComplete((id, error) -> report.settled(sent, System.nanoTime() - begun, error));
+            sending = sending.whenComplete((id, error) -> report.settled(sent, System.nanoTime() - begun, error));
+            if (asked.has("serial") && failed(sending)) {
+                return;
+            }
         }
+    }
+
+    private static boolean failed(CompletableFuture<MessageId> sending) {
+        return sending.handle((id, error) -> error != null).join();
     }
 
     private static TypedMessageBuilder<byte[]> message(Producer<byte[]> producer, int number, Options asked) {
@@ -192,15 +204,20 @@ public final class Client {
                 .subscriptionName(asked.word(1))
                 .subscriptionType(kinds.get(kind))
                 .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest)
+                .receiverQueueSize(asked.number("queue", 1000))
                 .subscribe()) {
             sayReady();
-            receiveAll(consumer, asked, report);
+            if (asked.number("queue", 1000) == 0) {
+                receiveOneByOne(consumer, asked, report);
+            } else {
+                receiveAll(consumer, asked, report);
+            }
         }
         return report.json();
     }
 
     /** Receives until everything has come and repeats had their time, or it is told to stop. */
-    static void receiveAll(Consumer<byte[]> consumer, Options asked, Received report) throws PulsarClientException {
+    static void receiveAll(Consumer<byte[]> consumer, Options asked, Received report) throws Exception {
         int count = asked.number(2);
         long quiet = TimeUnit.MILLISECONDS.toNanos(asked.number("quiet-ms", 500));
         long complete = 0;
@@ -214,6 +231,17 @@ public final class Client {
             if (complete == 0 && count > 0 && report.received.size() >= count) {
                 complete = System.nanoTime();
             }
+            Thread.sleep(asked.number("work-ms", 0));
+        }
+    }
+
+    /** Asks for each message when it wants it, until everything has come: such a wait has no limit. */
+    static void receiveOneByOne(Consumer<byte[]> consumer, Options asked, Received report) throws Exception {
+        while (report.received.size() < asked.number(2)) {
+            Message<byte[]> message = consumer.receive();
+            report.note(message);
+            consumer.acknowledge(message);
+            Thread.sleep(asked.number("work-ms", 0));
         }
     }
 
@@ -232,7 +260,7 @@ public final class Client {
             words = Arrays.asList(line).subList(2, first);
             for (int at = first; at < line.length; at++) {
                 String name = line[at].replaceFirst("^--", "");
-                boolean takesNone = name.equals("batch") || name.equals("key");
+                boolean takesNone = Set.of("batch", "key", "serial").contains(name);
                 options.put(name, takesNone ? "" : line[++at]);
             }
             end = System.nanoTime() + TimeUnit.SECONDS.toNanos(number("limit-s", 60));

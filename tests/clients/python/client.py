@@ -1,7 +1,9 @@
 """A small Pulsar client on the published Python package, old versions of it too.
 
     client.py URL produce TOPIC COUNT [--batch] [--key] [--interval-ms N] [--limit-s N]
-    client.py URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--quiet-ms N] [--limit-s N]
+    client.py URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--queue N] [--work-ms N]
+        [--quiet-ms N] [--limit-s N]
+    client.py URL packed TOPIC COUNT [--limit-s N]
 
 The same command line and reports as ../go and ../java; ../programs.py explains the words.
 It is run as a script, and imports nothing of ours.
@@ -14,22 +16,34 @@ import faulthandler
 import json
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pulsar  # type: ignore[import-untyped, unused-ignore]
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 KEYS = 10
 """How many keys the messages have in turn."""
 POLL_MS = 50
 """How often somebody who waits looks whether it is time to stop."""
+RECEIVE_MS = 15_000
+"""How long a message may take on a busy machine."""
 MOST_ERRORS = 20
 KINDS = {
     "exclusive": pulsar.ConsumerType.Exclusive,
     "shared": pulsar.ConsumerType.Shared,
     "failover": pulsar.ConsumerType.Failover,
     "key_shared": pulsar.ConsumerType.KeyShared,
+}
+CODECS = {
+    "LZ4": {"compression_type": pulsar.CompressionType.LZ4},
+    "ZLIB": {"compression_type": pulsar.CompressionType.ZLib},
+    "ZSTD": {"compression_type": pulsar.CompressionType.ZSTD},
+    "SNAPPY": {"compression_type": pulsar.CompressionType.SNAPPY},
 }
 Place = tuple[int, int, int, int]
 Say = Callable[[dict[str, Any]], None]
@@ -166,39 +180,105 @@ def _send_all(producer: Any, asked: argparse.Namespace, end: End, report: Sent) 
 def consume(client: Any, asked: argparse.Namespace, end: End, say: Say) -> dict[str, Any]:
     earliest = pulsar.InitialPosition.Earliest
     consumer = client.subscribe(
-        asked.topic, asked.subscription, KINDS[asked.type], initial_position=earliest
+        asked.topic,
+        asked.subscription,
+        KINDS[asked.type],
+        initial_position=earliest,
+        receiver_queue_size=asked.queue,
     )
     say({"ready": True})
     report, complete = Received(), 0.0
     while not end.is_here() and not (complete and time.monotonic() > complete):
         try:
-            message = consumer.receive(POLL_MS)
+            # Without a queue it asks for each message, and such a wait has no limit.
+            message = consumer.receive(*([POLL_MS] if asked.queue else []))
         except pulsar.Timeout:
             continue
         report.note(message)
         consumer.acknowledge(message)
         if asked.count and not complete and len(report.places) >= asked.count:
-            complete = time.monotonic() + asked.quiet_ms / 1000
+            complete = time.monotonic() + asked.quiet_ms / 1000 * bool(asked.queue)
+        time.sleep(asked.work_ms / 1000)
     return report.report()
+
+
+def packed(client: Any, asked: argparse.Namespace, end: End, say: Say) -> dict[str, Any]:
+    """Messages in each way that the library can pack them, by a topic for each way."""
+    say({"ready": True})
+    with tempfile.TemporaryDirectory() as folder:
+        keys = _keys(Path(folder))
+        ways = _ways(keys)
+        seen = {
+            name: _exchanged(client, f"{asked.topic}-{number}", way, asked.count, keys)
+            for number, (name, way) in enumerate(ways.items())
+        }
+    return {"seen": seen}
+
+
+def _ways(keys: Any) -> dict[str, dict[str, Any]]:
+    """The options of a producer."""
+    batched, single = {"batching_enabled": True}, {"batching_enabled": False}
+    by_key = {"batching_type": pulsar.BatchingType.KeyBased}
+    ways: dict[str, dict[str, Any]] = {"batched": batched, "batched by key": batched | by_key}
+    for name, codec in CODECS.items():
+        ways |= {name: single | codec, f"{name} batched": batched | codec}
+    sealed = {"encryption_key": "tests", "crypto_key_reader": keys}
+    ways |= {"sealed": single | sealed, "sealed batched": batched | sealed}
+    sealed |= CODECS["LZ4"]
+    return ways | {"sealed LZ4": single | sealed, "sealed LZ4 batched": batched | sealed}
+
+
+def _exchanged(client: Any, topic: str, way: dict[str, Any], count: int, keys: Any) -> list[int]:
+    """Sends the numbers at once, so that they can be one batch, and receives them."""
+    consumer = client.subscribe(topic, "s", crypto_key_reader=keys)
+    producer = client.create_producer(topic, batching_max_publish_delay_ms=100, **way)
+    for number in range(count):
+        producer.send_async(str(number).encode(), None, partition_key="one")
+    producer.flush()
+    numbers = []
+    for _ in range(count):
+        message = consumer.receive(RECEIVE_MS)
+        numbers.append(int(message.data()))
+        consumer.acknowledge(message)
+    return numbers
+
+
+def _keys(folder: Path) -> Any:
+    """A pair that seals messages, and opens them."""
+    made = rsa.generate_private_key(65537, 2048)
+    public, private = folder / "public.pem", folder / "private.pem"
+    kind = serialization.PublicFormat.SubjectPublicKeyInfo
+    public.write_bytes(made.public_key().public_bytes(serialization.Encoding.PEM, kind))
+    private.write_bytes(
+        made.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return pulsar.CryptoKeyReader(str(public), str(private))
 
 
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
     parser.add_argument("url")
     verbs = parser.add_subparsers(required=True)
-    producing, consuming = verbs.add_parser("produce"), verbs.add_parser("consume")
-    producing.set_defaults(run=produce)
-    consuming.set_defaults(run=consume)
-    for verb in (producing, consuming):
+    actions = {"produce": produce, "consume": consume, "packed": packed}
+    producing, consuming, packing = (verbs.add_parser(name) for name in actions)
+    for verb, action in zip((producing, consuming, packing), actions.values(), strict=True):
+        verb.set_defaults(run=action)
         verb.add_argument("topic")
     consuming.add_argument("subscription")
-    for verb in (producing, consuming):
+    packing.add_argument("--size", type=int, default=0)  # as the other clients have it
+    for verb in (producing, consuming, packing):
         verb.add_argument("count", type=int)
         verb.add_argument("--limit-s", type=float, default=60)
     producing.add_argument("--batch", action="store_true")
     producing.add_argument("--key", action="store_true")
     producing.add_argument("--interval-ms", type=float, default=0)
     consuming.add_argument("--type", choices=KINDS, default="exclusive")
+    consuming.add_argument("--queue", type=int, default=1000)
+    consuming.add_argument("--work-ms", type=float, default=0)
     consuming.add_argument("--quiet-ms", type=float, default=500)
     return parser
 

@@ -98,7 +98,7 @@ class Admin:
         self.request("PUT", f"admin/v2/{topic_path(topic)}/unload")
 
     def terminate(self, topic: str) -> None:
-        """Nothing more can be written to the topic; what it has stays."""
+        """The topic takes no more messages; its producers are closed."""
         self.request("POST", f"admin/v2/{topic_path(topic)}/terminate")
 
     def stats(self, topic: str) -> dict[str, Any]:

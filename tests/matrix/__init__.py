@@ -1,0 +1,1 @@
+"""The clients' scenes in all configurations of the gateway, beside a direct connection."""

@@ -1,0 +1,117 @@
+"""`python -m tests.suites`: runs the tests that client libraries bring along, directly and through
+a gateway, and prints what became of each, and what differs.
+
+Each way has a broker of its own, a standalone with transactions. The exit status is 1 where a test
+passes directly and fails through the gateway.
+"""
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.real.artifacts import Artifacts
+from tests.real.brokers.jars import FetchError, MissingToolError, pulsar_jars
+from tests.real.brokers.standalone import Standalone
+from tests.real.clients import wait_until
+from tests.real.configurations import PLAIN, configured
+from tests.real.fixtures import has_coordinators
+from tests.real.gateways import HOST, Gateway
+from tests.support.differences import DIRECT, Results
+
+from .go import Go
+from .rust import Rust
+from .suite import Addresses, Run, Suite
+
+SUITES: Mapping[str, Suite] = {"rust": Rust(), "go": Go()}
+BUILD = Path(__file__).resolve().parents[2] / "build" / "suites"
+THROUGH = "through"
+WAYS = (DIRECT, THROUGH)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Answers the exit status."""
+    options = _options(arguments)
+    artifacts = Artifacts()
+    try:
+        return max(_played(name, options, artifacts) for name in options.only or ["rust"])
+    finally:
+        artifacts.discard()
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.suites", description=__doc__)
+    parser.add_argument("--only", action="append", choices=SUITES, help="these suites (rust)")
+    parser.add_argument("--tests", default="", metavar="TEXT", help="whose name has this in it")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="run them N times")
+    parser.add_argument("--configuration", default=PLAIN, help="of the gateway, as mask+far")
+    return parser.parse_args(arguments)
+
+
+def _played(name: str, options: argparse.Namespace, artifacts: Artifacts) -> int:
+    """One suite; a suite without its tools is skipped."""
+    suite, results = SUITES[name], Results(WAYS)
+    try:
+        jars, sources = pulsar_jars(_say), suite.sources(_say)
+        for number in range(options.repeat):
+            for way in WAYS:
+                _say(f"{suite.client}, {way}, run {number + 1} of {options.repeat}")
+                _run(suite, way, jars, sources, options, artifacts, results)
+    except MissingToolError as missing:
+        _say(f"skipped {name}: {missing}")
+        return 0
+    except FetchError as error:
+        _say(f"{name}: {error}")
+        return 1
+    return _told(suite, results)
+
+
+def _run(
+    suite: Suite,
+    way: str,
+    jars: Path,
+    sources: Path,
+    options: argparse.Namespace,
+    artifacts: Artifacts,
+    results: Results,
+) -> None:
+    """The suite once, by a broker (and a gateway) that nobody else uses."""
+    folder = BUILD / f"{suite.client.replace(' ', '-')}-{way}"
+    folder.mkdir(parents=True, exist_ok=True)
+    broker = Standalone(jars, artifacts.directory(f"broker-{way}"), **suite.broker)
+    with ExitStack() as running:
+        broker.start()
+        running.callback(broker.stop)
+        wait_until(lambda: has_coordinators(broker))
+        address = broker.service_url.removeprefix("pulsar://")
+        if way == THROUGH:
+            plan = configured(options.configuration, None)
+            gateway = Gateway(broker, plan, artifacts.directory("gateway"))
+            gateway.start()
+            running.callback(shutil.copy, gateway.log, folder)
+            running.callback(gateway.stop)
+            address = f"{HOST}:{gateway.port}"
+        at = Addresses(address, f"{broker.host}:{broker.web_port}")
+        for test, verdict in suite.run(sources, Run(at, folder, options.tests)).items():
+            results.add(test, way, verdict)
+
+
+def _told(suite: Suite, results: Results) -> int:
+    print(f"\n{results.table(results.tests)}\n\n{suite.client}\n{results.totals()}")
+    differing = [test for test in results.tests if results.differ(test)]
+    print(f"\ndifferences:\n{results.table(differing)}" if differing else "\nno differences")
+    worse = results.worse(THROUGH)
+    print("\n".join(f"passes directly, fails through the gateway: {test}" for test in worse))
+    print(f"logs: {BUILD.relative_to(Path.cwd()) if BUILD.is_relative_to(Path.cwd()) else BUILD}")
+    return 1 if worse or not results.tests else 0
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""What is made of a suite's sources and of its output."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.real.brokers.jars import MissingToolError
+from tests.support.differences import Verdict
+
+from . import go, rust
+from .__main__ import SUITES, main
+from .suite import output_of, rewritten
+
+RUST_LISTED = "a::passes: test\na::fails: test\na::hangs: test\n\n3 tests, 0 benchmarks\n"
+RUST_SAID = """running 4 tests
+test a::passes ... ok
+test a::fails ... FAILED
+test a::is_left_out ... ignored, needs TLS
+test a::panics - should panic ... ok
+test a::hangs has been running for over 60 seconds
+"""
+GO_SAID = """=== RUN   TestA
+=== RUN   TestA/passes
+=== RUN   TestA/fails
+--- FAIL: TestA (0.10s)
+    --- PASS: TestA/passes (0.10s)
+    --- FAIL: TestA/fails (0.00s)
+FAIL
+"""
+
+
+def test_verdicts_of_rust() -> None:
+    assert rust.parsed(RUST_LISTED, RUST_SAID) == {
+        "a::passes": Verdict.PASSED,
+        "a::fails": Verdict.FAILED,
+        "a::hangs": Verdict.UNFINISHED,
+        "a::is_left_out": Verdict.SKIPPED,
+        "a::panics": Verdict.PASSED,
+    }
+
+
+def test_verdicts_of_go() -> None:
+    assert go.parsed("TestA", GO_SAID) == {
+        "TestA": Verdict.FAILED,
+        "TestA/passes": Verdict.PASSED,
+        "TestA/fails": Verdict.FAILED,
+    }
+    assert go.parsed("TestB", "panic: index out of range") == {"TestB": Verdict.UNFINISHED}
+    assert go.parsed("TestC", "--- SKIP: TestC (0.00s)") == {"TestC": Verdict.SKIPPED}
+
+
+def test_a_copy_has_other_words_and_the_library_stays(tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    (library / "src").mkdir(parents=True)
+    source, other = library / "src" / "a.rs", library / "a.txt"
+    for file in (source, other):
+        file.write_text('connect("127.0.0.1:6650")')
+        file.chmod(0o444)
+    copy = rewritten(library, tmp_path / "copy", ".rs", {"127.0.0.1:6650": "127.0.0.1:7"})
+    assert (copy / "src" / "a.rs").read_text() == 'connect("127.0.0.1:7")'
+    assert (copy / "a.txt").read_text() == source.read_text() == 'connect("127.0.0.1:6650")'
+
+
+def test_a_copy_that_stays_the_same_keeps_its_time(tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "a.rs").write_text("old")
+    copied = rewritten(library, tmp_path / "copy", ".rs", {"old": "new"}) / "a.rs"
+    os.utime(copied, (1, 1))
+    rewritten(library, tmp_path / "copy", ".rs", {"old": "new"})
+    assert copied.stat().st_mtime == 1
+    rewritten(library, tmp_path / "copy", ".rs", {"old": "newer"})
+    assert copied.read_text() == "newer"
+
+
+def test_tests_that_hang_are_ended_and_their_output_is_kept(tmp_path: Path) -> None:
+    script = "import time; print('begun', flush=True); time.sleep(1000)"
+    command = [sys.executable, "-c", script]
+    log = tmp_path / "tests.log"
+    assert output_of(command, tmp_path, log, 2, os.environ) == "begun\n" == log.read_text()
+
+
+@pytest.mark.parametrize(("name", "tool"), [("rust", "protoc"), ("go", "go")])
+def test_without_its_tool_a_suite_is_not_run(
+    name: str, tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingToolError, match=f"{tool} is not installed"):
+        SUITES[name].sources(print)
+
+
+def test_the_command_says_what_it_leaves_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["--only", "rust"]) == 0
+    assert "skipped rust: java is not installed" in capsys.readouterr().out
