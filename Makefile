@@ -54,7 +54,7 @@ lint: $(INSTALLED) ## style, types, import contracts
 	@mkdir -p build && $(BIN)/lint-imports --no-cache > build/lint-imports.log 2>&1 || \
 		{ cat build/lint-imports.log; exit 1; }
 
-bench: $(INSTALLED) ## beside HAProxy; PEERS=java adds Apache's proxy
+bench: $(INSTALLED) ## beside HAProxy; PEERS=java adds Apache's proxy, BESIDE=folder another checkout
 	@$(BIN)/python -m tests.bench
 
 fuzz: $(INSTALLED) ## for long: SECONDS=60 of each target, FRAMES=10000000 through a gateway, KEEP=1

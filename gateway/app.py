@@ -14,6 +14,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,7 @@ from gateway.figures import (
     BrokerHealth,
     ClusterFigures,
     ListenerFigures,
+    LogFigures,
     PlaneFigures,
 )
 from gateway.front.drain import drain
@@ -48,7 +50,7 @@ from gateway.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
 from gateway.wire.contract import Entry
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
-from gateway.wire.pulsar.context import Bounds, Listener, Mode
+from gateway.wire.pulsar.context import Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ def check(path: Path) -> str:
     Raises as `run` does: keys are read here too, and a file that holds none is a mistake.
     """
     found = check_file(path)
-    log.configure("auto", "error")  # a mistake that is raised need not be logged too
+    log.configure(log.Style(level="error"))  # a mistake that is raised need not be logged too
     Application(load(path))
     return found
 
@@ -77,18 +79,29 @@ def run(configuration: model.Configuration, *, trace: bool = False) -> int:
 
     Raises `ConfigurationError` where the configuration cannot be put in force.
     """
-    start_log(configuration, trace=trace)
-    with mistakes_told():
-        application = Application(configuration, trace=trace)
+    with logged(configuration, trace=trace) as lines, mistakes_told():
+        application = Application(configuration, trace=trace, lines=lines)
         trio.run(application.serve)
     return 0
 
 
-def start_log(configuration: model.Configuration, *, trace: bool, **always: object) -> None:
-    """Log as a configuration says; `always`: fields of every line."""
+@contextmanager
+def logged(
+    configuration: model.Configuration, *, trace: bool, **always: object
+) -> Iterator[LogFigures]:
+    """Log as a configuration says, by a thread; `always`: fields of every line.
+
+    At the end what waits is written, for a second at the most.
+    """
+    settings = configuration.log
     # Traces are written as information: who asks for them wants to see them.
-    level = "info" if trace and configuration.log.level != "debug" else configuration.log.level
-    log.configure(configuration.log.format, level, always=always)
+    level = "info" if trace and settings.level != "debug" else settings.level
+    style = log.Style(settings.format, level, settings.burst, settings.longest_text, always)
+    queue = log.configure_queued(style, lines=settings.queue_lines, size=settings.queue)
+    try:
+        yield queue.figures
+    finally:
+        queue.close()
 
 
 @contextmanager
@@ -139,7 +152,7 @@ class Application:
     """All rooms of one process, furnished as a configuration says.
 
     `store`: where limits are shared with other processes. `inherited`: what a worker has of its
-    parent.
+    parent. `lines`: of the log.
     """
 
     def __init__(
@@ -149,9 +162,11 @@ class Application:
         trace: bool = False,
         store: Store | None = None,
         inherited: Inherited | None = None,
+        lines: LogFigures | None = None,
     ) -> None:
         self._configuration = configuration
         self._inherited = inherited
+        self._lines = LogFigures() if lines is None else lines
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._jobs = Jobs()
         self._reactor = Reactor(self._jobs, furnishing.plane_settings(configuration))
@@ -179,7 +194,7 @@ class Application:
             log_at(event, cluster=name, **values)
 
         targets = TargetList.of(cluster.brokers, cluster.targets)
-        learned = LearnedHosts(is_target=targets.names)
+        learned = LearnedHosts(targets=targets.among)
         deadlines = self._configuration.deadlines
         timing = Timing(dial_timeout=deadlines.dial, attempt_timeout=min(3.0, deadlines.dial))
         buffer = self._configuration.data_plane.socket_buffer
@@ -236,8 +251,9 @@ class Application:
                 limited=self._rules is not None,
                 own_requests=_OWN_REQUESTS if chained else FIRST_OWN_REQUEST,
                 unknown_pass=listener.unknown == "pass",
+                checksums=listener.checksums == "verify",
                 version=VERSION,
-                bounds=Bounds(collected=self._configuration.limits.collected_frame),
+                bounds=furnishing.bounds(self._configuration.limits),
             )
         )
 
@@ -260,10 +276,12 @@ class Application:
             return
         # Imported only with an admin listener: 6 MB and 40 ms, which a plain relay does without.
         from gateway.admin.routes import routes
-        from gateway.admin.server import serve
+        from gateway.admin.server import Bounds, serve
 
         table = routes(self.exposition(), self.unready)
-        addresses = await nursery.start(serve, admin.bind, table)
+        clients = self._configuration.limits.connections * len(self._listeners)
+        bounds = Bounds(furnishing.admin_connections(admin.connections, clients), admin.scrapes)
+        addresses = await nursery.start(partial(serve, admin.bind, table, bounds=bounds))
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])
 
     async def _live(self, signals: AsyncIterator[int], task_status: Status) -> None:
@@ -348,12 +366,14 @@ class Application:
             brokers=self._health,
             failures=self._failures,
             rules=tuple if self._rules is None else self._rules.shaper.figures,
+            log=self._lines,
             reloads=None if self._rules is None else self._rules.figures,
             store=None if sharing is None else sharing.supplier.figures,
         )
         process = ProcessMetrics(sources)
         books = {name: cluster.accounts for name, cluster in self._clusters.items()}
-        topics = TopicExposition(books)
+        verified = any(it.checksums == "verify" for it in self._configuration.listeners)
+        topics = TopicExposition(books, verified=verified)
 
         def write() -> Iterator[bytes]:
             yield process.render()
@@ -364,7 +384,9 @@ class Application:
     def _plane(self) -> PlaneFigures:
         reactor = self._reactor
         memory = reactor.memory
-        return PlaneFigures(memory.used, memory.held, reactor.turns, reactor.resets)
+        return PlaneFigures(
+            memory.kept, memory.held, memory.collected, reactor.turns, reactor.resets
+        )
 
     def _health(self) -> Iterable[BrokerHealth]:
         for cluster in self._clusters.values():

@@ -66,15 +66,25 @@ class ReloadFigures:
 @dataclass(slots=True)
 class StoreFigures:
     """Of the store by which processes share limits. Since the start: `calls`, of which `failures`,
-    and how many limits were `asked` for in them. Right now: `processes` that share, and whether it
-    is `lost`.
+    how many limits were `asked` for in them, and how many of these were `refused` alone. Right now:
+    `processes` that share, and whether it is `lost`.
     """
 
     calls: int = 0
     failures: int = 0
     asked: int = 0
+    refused: int = 0
     processes: int = 0
     lost: bool = False
+
+
+@dataclass(slots=True)
+class LogFigures:
+    """Lines of the log that were `dropped` since the start: too many waited, or nobody could be
+    told.
+    """
+
+    dropped: int = 0
 
 
 class CrewFigures(NamedTuple):
@@ -87,12 +97,14 @@ class CrewFigures(NamedTuple):
 
 
 class PlaneFigures(NamedTuple):
-    """`buffered`: bytes that wait right now, and of these `held`: for allowance. Since the start
+    """`buffered`: bytes that wait right now; of these `held` for allowance, and `collected` to
+    become a whole frame. Since the start
     `turns`: of the reactor; `resets`: of producers whose frames waited for too long.
     """
 
     buffered: int
     held: int
+    collected: int
     turns: int
     resets: int
 
@@ -138,13 +150,15 @@ OTHER = "__other__"
 
 
 class Totals(NamedTuple):
-    """What passed one way on one topic. `open`: producers or consumers right now."""
+    """What passed one way on one topic. `open`: producers or consumers right now. `damaged`: frames
+    whose checksum was wrong, where it is verified."""
 
     messages: int
     bytes: int
     frames: int
     receipts: int
     open: int
+    damaged: int = 0
 
 
 class TopicFigures(NamedTuple):

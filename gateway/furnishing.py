@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from gateway import machine
 from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.figures import ReloadFigures
 from gateway.plane.reactor import PlaneSettings
+from gateway.wire.pulsar.context import Bounds
 
 if TYPE_CHECKING:
     import socket
@@ -70,6 +72,20 @@ class Inherited:
     seals: Mapping[str, bytes]
 
 
+LEAST_ADMIN_CONNECTIONS = 64
+"""Where clients may use up all descriptors: probes, scrapers and people still have these."""
+
+
+def admin_connections(setting: int, clients: int) -> int:
+    """How many connections the admin listener may have: as many as are set, but no more than so
+    many clients leave of the process's descriptors.
+    """
+    there = machine.descriptors()
+    if there is None:
+        return setting
+    return max(LEAST_ADMIN_CONNECTIONS, min(setting, there - machine.descriptors_for(clients)))
+
+
 def plane_settings(configuration: model.Configuration) -> PlaneSettings:
     return PlaneSettings(
         buffer=configuration.data_plane.buffer,
@@ -77,9 +93,23 @@ def plane_settings(configuration: model.Configuration) -> PlaneSettings:
         idle=configuration.deadlines.idle,
         silent=configuration.deadlines.silent,
         stalled=configuration.deadlines.stalled,
-        memory=configuration.limits.buffered,
-        held=configuration.limits.held,
+        frame=configuration.deadlines.frame,
+        memory=configuration.limits.waiting,
+        held=configuration.limits.all_held,
+        collected=configuration.limits.all_collected,
+        opening=configuration.limits.all_handshakes,
         held_for=configuration.deadlines.held,
+    )
+
+
+def bounds(limits: model.Limits) -> Bounds:
+    """Of one Pulsar connection."""
+    return Bounds(
+        collected=limits.collected_frame,
+        command=limits.command,
+        fields=limits.fields,
+        names=limits.name,
+        text=limits.text,
     )
 
 

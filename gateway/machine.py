@@ -1,8 +1,9 @@
-"""What the machine, or the container, allows this process: control groups, and CPUs."""
+"""What the machine, or the container, allows this process: control groups, CPUs, descriptors."""
 
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -37,6 +38,22 @@ def cpus(groups: Path = CONTROL_GROUPS, own: Path = OWN_GROUP) -> int:
     quotas = (quota(_text(group / "cpu.max")) for group in around(groups, own))
     allowed = [it for it in quotas if it is not None]
     return max(1, int(min([len(os.sched_getaffinity(0)), *allowed])))
+
+
+OWN_DESCRIPTORS = 100
+"""Listeners, the log, epoll and so on take some twenty; the rest is for chased lookups, which have
+side connections for some seconds."""
+
+
+def descriptors() -> int | None:
+    """How many the process may have; None: endless."""
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def descriptors_for(connections: int) -> int:
+    """What a process needs for so many connections of clients, each with one to a broker."""
+    return 2 * connections + OWN_DESCRIPTORS
 
 
 def quota(text: str) -> float | None:

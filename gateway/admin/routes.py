@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.admin.server import Answer
+from gateway.admin.server import Answer, Long
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from gateway.admin.server import Route
+    from gateway.admin.server import Routes
 
 # The text format that every Prometheus understands.
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def routes(
-    metrics: Callable[[], Iterable[bytes]], unready: Callable[[], Sequence[str]]
-) -> dict[str, Route]:
+def routes(metrics: Callable[[], Iterable[bytes]], unready: Callable[[], Sequence[str]]) -> Routes:
     """Answer the routes of an admin listener.
 
     `metrics` gives the exposition in chunks of about a millisecond's work.
@@ -26,7 +24,7 @@ def routes(
     return {
         "/livez": alive,
         "/readyz": lambda: readiness(unready()),
-        "/metrics": lambda: exposed(metrics()),
+        "/metrics": Long(lambda: exposed(metrics())),
     }
 
 
@@ -37,7 +35,7 @@ def alive() -> Answer:
 
 def exposed(metrics: Iterable[bytes]) -> Answer:
     """Metrics, in chunks."""
-    return Answer(200, metrics, METRICS_TYPE, large=True)
+    return Answer(200, metrics, METRICS_TYPE)
 
 
 def readiness(reasons: Sequence[str]) -> Answer:

@@ -2,34 +2,41 @@
 
 h11 knows the protocol; here is what it does not do: sockets, deadlines, bounds.
 
-- At most `CONNECTIONS` are served; more wait in the kernel's queue, not in ours.
-- A request is read, answered and taken by its client within `PATIENCE`, or its connection ends.
+- So many connections are served (`Bounds`). One more is accepted, and the one ends that has waited
+  longest: idle and slow clients keep nobody out.
+- The head of a request is read, and its answer is made and taken, within `PATIENCE` each, or the
+  connection ends.
 - A head has at most `HEAD_SIZE` bytes. A body is not read: the connection ends after the answer.
-- An answer is made and sent chunk by chunk, and others run in between.
+- An answer is made and sent chunk by chunk, and others run in between. Of `Long` answers only some
+  are made at a time, each within `TURN`.
 - A failure ends its connection alone.
 """
 
 from __future__ import annotations
 
+import socket
 import zlib
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import parse_qsl
 
 import h11
 import structlog
 import trio
 
+from gateway.admin.turns import Places, Turns
 from gateway.errors import ConfigurationError
 from gateway.wire.contract import Address
 
-# A scraper, a probe and some people use one each. It bounds memory, and the time that
-# scrapes of many at once take from the data plane.
-CONNECTIONS = 64
-
-# Seconds for one request, from the wait for its first byte to the last byte of the answer. An
-# idle connection ends by it too; probes and scrapers that come less often dial again.
+# Seconds for the head of a request, from the wait for its first byte on, and again for its answer.
+# An idle connection ends by it too; probes and scrapers that come less often dial again.
 PATIENCE = 10.0
+
+# Seconds in which a long answer is made and taken. Others wait meanwhile, and scrapers for ten.
+TURN = 5.0
 
 # Browsers with cookies of other servers on the same host stay below it.
 HEAD_SIZE = 16 * 1024
@@ -39,6 +46,10 @@ _READ_SIZE = 4096
 
 # What is sent at once, so that a short answer is one packet.
 _SEND_SIZE = 64 * 1024
+
+# Accepted, and begun with, before others run: some 3 ms each.
+_ACCEPTS_AT_ONCE = 256
+_BEGUN_AT_ONCE = 64
 
 # Seconds between tries while the process has no descriptors left: they come back when some
 # connection ends, which no event tells.
@@ -58,21 +69,37 @@ _CLOSE = ("Connection", "close")
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """At most so many `connections` at a time, and `long` answers. Settings give the reasons."""
+
+    connections: int = 2048
+    long: int = 2
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """`body` is taken chunk by chunk; empty chunks only let others run. `large`: worth a gzip."""
+    """`body` is taken chunk by chunk; empty chunks only let others run."""
 
     status: int
     body: Iterable[bytes]
     content_type: str = "text/plain; charset=utf-8"
     headers: tuple[tuple[str, str], ...] = ()
-    large: bool = False
 
 
 Header = tuple[str, str]
 Route = Callable[[], Answer]
 LateRoute = Callable[[], Awaitable[Answer]]
 """One that has to ask somebody first."""
-Routes = Mapping[str, Route | LateRoute]
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    """A route whose answer takes time and memory, and is worth a gzip."""
+
+    route: Route | LateRoute
+
+
+Routes = Mapping[str, Route | LateRoute | Long]
 
 Action = Callable[[Mapping[str, str]], Answer]
 """Does what a POST asks for; the parameters of its query (the last of each name) say what."""
@@ -87,6 +114,7 @@ async def serve(
     routes: Routes,
     *,
     actions: Actions = NONE,
+    bounds: Bounds = Bounds(),
     task_status: trio.TaskStatus[tuple[Address, ...]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve until cancelled; `bind` with host "" is all addresses, with port 0 any port.
@@ -96,105 +124,124 @@ async def serve(
     Starts with the addresses that it listens on.
     Raises `ConfigurationError` where it cannot listen.
     """
-    site = _Site(routes, actions)
-    listeners = await _listen(bind)
-    room = trio.Semaphore(CONNECTIONS)
+    site = Site(routes, actions, bounds)
+    sockets = await _listening(bind)
     async with trio.open_nursery() as nursery:
-        for listener in listeners:
-            nursery.start_soon(_accept, listener, site, room)
-        task_status.started(tuple(_address(listener) for listener in listeners))
+        for sock in sockets:
+            nursery.start_soon(_accept, sock, site)
+        task_status.started(tuple(Address(*sock.getsockname()[:2]) for sock in sockets))
 
 
-async def _listen(bind: Address) -> list[trio.SocketListener]:
+async def _listening(bind: Address) -> list[socket.socket]:
     try:
-        return await trio.open_tcp_listeners(bind.port, host=bind.host or None)
+        listeners = await trio.open_tcp_listeners(bind.port, host=bind.host or None)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ConfigurationError(
             f"cannot listen on {bind}: {reason}; another bind, or ask why: gateway doctor"
         ) from error
+    return [socket.socket(fileno=listener.socket.detach()) for listener in listeners]
 
 
-def _address(listener: trio.SocketListener) -> Address:
-    host, port, *_ = listener.socket.getsockname()
-    return Address(host, port)
+async def _accept(listener: socket.socket, site: Site) -> None:
+    """Who came last is served first: a probe that comes behind a thousand others has no time to
+    wait for them.
+    """
+    arrived: deque[socket.socket] = deque()
+    with listener:
+        async with trio.open_nursery() as nursery:
+            while True:
+                if arrived:
+                    await trio.lowlevel.checkpoint()
+                else:
+                    await trio.lowlevel.wait_readable(listener)
+                try:
+                    _accept_some(listener, arrived, site.bounds.connections)
+                except OSError as error:
+                    _log().warning("admin_accept_failed", reason=error.strerror)
+                    # Mostly no descriptor is left: a probe is worth more than whoever waits here.
+                    await trio.sleep(0 if site.places.make_room() else _ACCEPT_PAUSE)
+                for _ in range(min(len(arrived), _BEGUN_AT_ONCE)):
+                    site.places.take()
+                    stream = trio.SocketStream(trio.socket.from_stdlib_socket(arrived.pop()))
+                    nursery.start_soon(attend, stream, site)
 
 
-async def _accept(listener: trio.SocketListener, site: _Site, room: trio.Semaphore) -> None:
-    async with listener, trio.open_nursery() as nursery:
-        while True:
-            stream = await _accepted(listener)
-            await room.acquire()
-            nursery.start_soon(_attend, stream, site, room)
-
-
-async def _accepted(listener: trio.SocketListener) -> trio.SocketStream:
-    while True:
+def _accept_some(listener: socket.socket, arrived: deque[socket.socket], most: int) -> None:
+    """Accept some behind those that have arrived; of more than so many the first are closed."""
+    for _ in range(_ACCEPTS_AT_ONCE):
         try:
-            return await listener.accept()
-        except OSError as error:
-            _log().warning("admin_accept_failed", reason=error.strerror)
-            await trio.sleep(_ACCEPT_PAUSE)
+            sock, _ = listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        sock.setblocking(False)
+        arrived.append(sock)
+        if len(arrived) > most:
+            arrived.popleft().close()
 
 
-async def _attend(stream: trio.SocketStream, site: _Site, room: trio.Semaphore) -> None:
-    try:
-        await attend(stream, site.routes, site.actions)
-    finally:
-        room.release()
+class Site:
+    """What may be got, what may be posted, and how much of it at a time."""
+
+    def __init__(self, routes: Routes, actions: Actions = NONE, bounds: Bounds = Bounds()) -> None:
+        self.routes = routes
+        self.actions = actions
+        self.bounds = bounds
+        self.places = Places(bounds.connections)
+        self.turns = Turns(bounds.long)
 
 
-async def attend(
-    stream: trio.abc.HalfCloseableStream, routes: Routes, actions: Actions = NONE
-) -> None:
-    """Serve one connection to its end. Raises nothing: what fails here fails alone."""
-    try:
-        async with stream:
-            await _Visitor(stream).attend(_Site(routes, actions))
-    except (trio.BrokenResourceError, trio.ClosedResourceError):
-        pass  # the client is gone
-    except Exception:  # noqa: BLE001 - the one place where a bug of ours ends
-        _log().exception("admin_request_failed")
+async def attend(stream: trio.abc.HalfCloseableStream, site: Site) -> None:
+    """Serve one connection, which has a place, to its end.
 
-
-@dataclass(frozen=True, slots=True)
-class _Site:
-    """What may be got, and what may be posted."""
-
-    routes: Routes
-    actions: Actions
+    Raises nothing: what fails here fails alone.
+    """
+    with trio.CancelScope() as scope:
+        try:
+            async with stream:
+                await _Visitor(stream, site, scope).attend()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            pass  # the client is gone
+        except Exception:  # noqa: BLE001 - the one place where a bug of ours ends
+            _log().exception("admin_request_failed")
+        finally:
+            site.places.leave(scope)
 
 
 class _Visitor:
-    """One connection: its stream, and what h11 knows of it."""
+    """One connection: its stream, what h11 knows of it, and the scope that it is served in."""
 
-    def __init__(self, stream: trio.abc.HalfCloseableStream) -> None:
+    def __init__(
+        self, stream: trio.abc.HalfCloseableStream, site: Site, scope: trio.CancelScope
+    ) -> None:
         self._stream = stream
+        self._site = site
+        self._scope = scope
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_SIZE)
 
-    async def attend(self, site: _Site) -> None:
-        goes_on = True
-        while goes_on:
-            goes_on = False
-            with trio.move_on_after(PATIENCE):
-                goes_on = await self._exchange(site)
+    async def attend(self) -> None:
+        with suppress(trio.TooSlowError):
+            self._site.places.waits(self._scope)
+            while await self._exchange():
+                self._site.places.waits(self._scope)
+        self._site.places.waits(self._scope)
         await self._linger()
 
-    async def _exchange(self, site: _Site) -> bool:
-        """Answer one request; say whether there may be another."""
+    async def _exchange(self) -> bool:
+        """Answer one request; say whether there may be another. Raises `TooSlowError`."""
         try:
-            request = await self._request()
+            with trio.fail_after(PATIENCE):
+                request = await self._request()
             ends = isinstance(self._http.next_event(), h11.EndOfMessage)
         except h11.RemoteProtocolError as error:
             refusal = Answer(error.error_status_hint, [b"this is not a request of HTTP/1.1\n"])
-            await self._send(refusal, (_CLOSE,))
+            with trio.fail_after(PATIENCE):
+                await self._send(refusal, (_CLOSE,))
             return False
         if request is None:
             return False
-        found = _answer(request, site)
-        answer = await found if isinstance(found, Awaitable) else found
-        answer, headers = _prepared(request, answer)
-        await self._send(answer, headers if ends else (*headers, _CLOSE))
+        with trio.fail_after(PATIENCE):
+            await self._answer(request, () if ends else (_CLOSE,))
         return self._is_renewed()
 
     async def _request(self) -> h11.Request | None:
@@ -202,6 +249,18 @@ class _Visitor:
         while (event := self._http.next_event()) is h11.NEED_DATA:
             self._http.receive_data(bytes(await self._stream.receive_some(_READ_SIZE)))
         return event if isinstance(event, h11.Request) else None
+
+    async def _answer(self, request: h11.Request, headers: tuple[Header, ...]) -> None:
+        route = _found(request, self._site)
+        if not isinstance(route, Long):
+            answer = await _made(route)
+            await self._send(_fitting(request, answer), headers)
+            return
+        async with self._site.turns.one():
+            self._site.places.busy(self._scope)
+            with trio.fail_after(TURN):
+                answer = _fitting(request, await _made(route.route))
+                await self._send(_packed(request, answer), headers)
 
     async def _send(self, answer: Answer, headers: tuple[Header, ...]) -> None:
         headers = (("Content-Type", answer.content_type), *answer.headers, *headers)
@@ -230,28 +289,37 @@ class _Visitor:
                     return
 
 
-def _answer(request: h11.Request, site: _Site) -> Answer | Awaitable[Answer]:
+def _found(request: h11.Request, site: Site) -> Route | LateRoute | Long:
     target, _, query = request.target.decode("latin-1").partition("?")
     route, action = site.routes.get(target), site.actions.get(target)
     if action is not None and request.method == b"POST":
-        return action(dict(parse_qsl(query, keep_blank_values=True)))
+        return partial(action, dict(parse_qsl(query, keep_blank_values=True)))
     if route is not None and request.method in {b"GET", b"HEAD"}:
-        return route()
+        return route
     if route is None and action is None:
         paths = sorted({*site.routes, *site.actions})
-        return Answer(404, [f"not here; {' '.join(paths)}\n".encode()])
+        return partial(Answer, 404, [f"not here; {' '.join(paths)}\n".encode()])
     allowed = ["GET", "HEAD"] * (route is not None) + ["POST"] * (action is not None)
     text = f"only {' and '.join(allowed)}\n".encode()
-    return Answer(405, [text], headers=(("Allow", ", ".join(allowed)),))
+    return partial(Answer, 405, [text], headers=(("Allow", ", ".join(allowed)),))
 
 
-def _prepared(request: h11.Request, answer: Answer) -> tuple[Answer, tuple[Header, ...]]:
-    """Fit an answer to its request: no body for HEAD, a compressed one where that is welcome."""
-    if request.method == b"HEAD":
-        return replace(answer, body=()), ()
-    if answer.large and _takes_gzip(request):
-        return replace(answer, body=_compressed(answer.body)), (("Content-Encoding", "gzip"),)
-    return answer, ()
+async def _made(route: Route | LateRoute) -> Answer:
+    answer = route()
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+def _fitting(request: h11.Request, answer: Answer) -> Answer:
+    """No body for HEAD."""
+    return replace(answer, body=()) if request.method == b"HEAD" else answer
+
+
+def _packed(request: h11.Request, answer: Answer) -> Answer:
+    """Compressed where that is welcome."""
+    if request.method == b"HEAD" or not _takes_gzip(request):
+        return answer
+    headers = (*answer.headers, ("Content-Encoding", "gzip"))
+    return replace(answer, body=_compressed(answer.body), headers=headers)
 
 
 def _takes_gzip(request: h11.Request) -> bool:

@@ -89,8 +89,9 @@ class Brokers:
     """The brokers of one cluster.
 
     `addresses`: as configured, any of them takes any new connection. `targets` bounds what else
-    may be dialled by name. Every host and address met is told to `learned`. `socket_buffer`: of the
-    kernel, in bytes; None: it tunes them.
+    may be dialled by name. `learned` is told of hosts and addresses that are brokers: configured
+    ones, and those that were connected to. `socket_buffer`: of the kernel, in bytes; None: it tunes
+    them.
     """
 
     def __init__(
@@ -115,7 +116,9 @@ class Brokers:
         self._log = log
         self._pool = BrokerPool()
         self._endpoints: dict[Address, tuple[Endpoint, ...]] = dict.fromkeys(self._addresses, ())
+        # Apart: what clients lead to must not make a configured name forgotten.
         self._resolver = Resolver(look_up, clock, log)
+        self._target_resolver = Resolver(look_up, clock, log)
         self._starved = False
         self._failures = dict.fromkeys(Failure, 0)
         self._none = Denial(Refusal.NOT_READY, f'no broker of cluster "{cluster}" is reachable')
@@ -132,7 +135,8 @@ class Brokers:
 
     def failures(self) -> dict[Failure, int]:
         """How often what went wrong, since the start."""
-        return self._failures | {Failure.UNRESOLVED: self._resolver.failures}
+        unresolved = self._resolver.failures + self._target_resolver.failures
+        return self._failures | {Failure.UNRESOLVED: unresolved}
 
     # -- dialling --
 
@@ -160,30 +164,45 @@ class Brokers:
     async def _dial_target(
         self, target: Address, deadline: float
     ) -> tuple[socket.socket, Address] | Denial:
-        ips = self._resolver.remembered(target.host)
-        if ips is None:
-            with trio.move_on_after(self._timing.dial_timeout):
-                ips = await self._resolver.resolve(target.host)
+        refused = self._targets.check_name(target.host, target.port)
+        if refused is not None:
+            self._tell_refused(target, ())
+            return refused
+        ips = await self._target_ips(target.host)
         if ips is None:
             return _TOO_SLOW
-        self._learned.learn(target.host, *ips)
         allowed = self._allowed(target, ips)
         if isinstance(allowed, Denial):
             return allowed
         for ip in allowed:
             sock = await self._attempt(Address(ip, target.port), deadline)
             if sock is not None:
+                self._learned.reached(target.host, *ips)
                 return sock, target
         return _TOO_SLOW if self._clock() >= deadline else _UNREACHABLE
+
+    async def _target_ips(self, host: str) -> Sequence[str] | None:
+        """What a host resolves to; None: nobody says so in time."""
+        configured = any(host == address.host for address in self._addresses)
+        resolver = self._resolver if configured else self._target_resolver
+        ips = resolver.remembered(host)
+        if ips is None:
+            with trio.move_on_after(self._timing.dial_timeout):
+                ips = await resolver.resolve(host)
+        return ips
 
     def _allowed(self, target: Address, ips: Sequence[str]) -> list[str] | Denial:
         denials = [self._targets.check(target.host, ip, target.port) for ip in ips]
         refused = next((denial for denial in denials if denial), None)
         if refused is None:
             return list(ips)
+        self._tell_refused(target, ips)
+        return [ip for ip, denial in zip(ips, denials, strict=True) if not denial] or refused
+
+    def _tell_refused(self, target: Address, ips: Sequence[str]) -> None:
+        """`ips`: what was looked up, if anything was."""
         allowed = self._targets.describe()
         self._log("target_refused", broker=str(target), ips=ips, allowed=allowed)
-        return [ip for ip, denial in zip(ips, denials, strict=True) if not denial] or refused
 
     async def _attempt(self, address: Address, deadline: float) -> socket.socket | None:
         """Connect, and remember how that went."""

@@ -3,71 +3,95 @@
 C++ clients decide on such texts ("is being unloaded"), and topic names are in them: only hosts that
 were learned, or that may be dialled, are replaced, never what merely looks like an address.
 
-One fixed pattern finds whatever has the shape of an address; a set says whether it is a broker's.
-So the cost does not grow with the number of brokers (an alternation of all hosts would be tried in
-full at each letter), and learning compiles nothing. The shapes, all of them seen in brokers' texts:
+A text holds what clients choose, so its cost is bounded whatever it says. A few scans without a
+loop of ours list every spelling in it that could be a host, and sets say which of them are brokers.
+Mostly none is, and that is all. Otherwise one pattern, the same for all hosts, finds what has the
+shape of an address. The shapes, all of them seen in brokers' texts:
 
     pulsar://host:6650   http://host:8080   host:6650   host.example   10.0.0.1   [fd00::1]:6650
     host/10.0.0.1:6650   /10.0.0.1:6650   host/<unresolved>:6650   (Java's InetSocketAddress)
 
-Topics are matched first, whole, and stay as they are.
+Topics are matched first, whole, and stay as they are. Hosts are compared without regard to the case
+of ASCII letters.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from ipaddress import IPv6Address
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Set
+from socket import AF_INET6, inet_pton
 
 MOST_HOSTS = 4096
-"""Hosts and addresses remembered, the oldest forgotten first. The largest clusters have hundreds of
-brokers, each with a name and an address or two; 4096 take about half a megabyte."""
+"""Hosts and addresses remembered of each origin, the oldest forgotten first. The largest clusters
+have hundreds of brokers, each with a name and an address or two; 4096 take half a megabyte."""
 
 REPLACEMENT = "broker"
 
 _V4 = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
 _V6 = r"[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,8}"  # Java writes address:port without brackets, too
+_NAME = r"\w+(?:(?:\.|-+)\w+)*"  # IPv4 addresses have this shape, too
 
 _PATTERN = re.compile(
     rf"""
-    (?P<topic> (?: (?:non-)?persistent | topic | segment ) :// [^\s,;'"<>()\[\]{{}}]* )
+    # Words that are followed by a space are no addresses, and many of them cost one match.
+    (?P<other> (?: [\w-]++ [\s,;'"()]++ )++
+      | (?: (?:non-)?persistent | topic | segment ) :// [^\s,;'"<>()\[\]{{}}]* )
     |
     (?P<scheme> (?: pulsar(?:\+ssl)? | https? ) :// )?
     (?P<host>
         \[ {_V6} (?: %\w{{1,16}} )? \]
       | (?<! [\w:.] ) {_V6} (?! \.?\w | : )
-      | \w+ (?: (?: \. | -+ ) \w+ )*
+      | {_NAME}
     )
     (?: / (?P<ip> {_V4} | \[ {_V6} \] | {_V6} | <unresolved> ) (?! \.?\w ) )?
     (?P<port> \.? : [0-9]{{2,5}} (?! [.-]*\w ) )?
     """,
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE,
 )
+
+# Every `host` and `ip` that `_PATTERN` can find is among what these find.
+_NAMES = re.compile(_NAME)
+_NAMES_BEHIND_ADDRESSES = re.compile(rf"[0-9a-f:]-+({_NAME})")
+_V4_BEHIND_NAMES = re.compile(rf"/({_V4})(?!\.?\w)")
+_V6_ANYWHERE = re.compile(rf"(?<![\w:.]){_V6}(?!\.?\w)")
+
+_V6_COLONS = 7  # where none of its groups is left out
+
+
+Host = str | bytes | None
+"""A name or IPv4 address in lower case, or the bytes of an IPv6 address; None: it is no address."""
 
 
 class LearnedHosts:
     """A bounded set of brokers' host names and IP addresses.
 
-    `is_target`: whether a host is a broker's by what is configured, before anything is learned.
+    `targets`: which of some hosts, in lower case, are brokers by what is configured.
     """
 
     def __init__(
-        self, bound: int = MOST_HOSTS, is_target: Callable[[str], bool] = lambda _host: False
+        self,
+        bound: int = MOST_HOSTS,
+        targets: Callable[[Collection[str]], Set[str]] = lambda _hosts: frozenset(),
     ) -> None:
         self._bound = bound
-        self._is_target = is_target
-        self._hosts: dict[str, None] = {}  # in the order of learning
+        self._targets = targets
+        # Apart, because a client that leads the gateway to many addresses must not make it forget
+        # what brokers said. In the order of learning.
+        self._named: OrderedDict[Host, None] = OrderedDict()
+        self._reached: OrderedDict[Host, None] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._hosts)
+        return len(self._named.keys() | self._reached.keys())
 
     def learn(self, *hosts: str) -> None:
-        """Remember host names or IP literals (IPv6 without brackets)."""
-        for host in map(_canonical, hosts):
-            self._hosts.pop(host, None)
-            self._hosts[host] = None
-        while len(self._hosts) > self._bound:
-            del self._hosts[next(iter(self._hosts))]
+        """Remember host names or IP literals (IPv6 without brackets) that the configuration, a
+        name server or a broker named."""
+        self._remember(self._named, hosts)
+
+    def reached(self, *hosts: str) -> None:
+        """Remember those to which a client led the gateway, once they were connected to."""
+        self._remember(self._reached, hosts)
 
     def clean(self, text: str) -> str:
         """The text with `broker` in place of each learned host, its address and its port.
@@ -75,34 +99,87 @@ class LearnedHosts:
         A host without a dot could be any word: it is replaced only behind a scheme, or before
         a port or an address.
         """
-        return _PATTERN.sub(self._replace, text) if self._hosts else text
+        if not (self._named or self._reached):
+            return text
+        lower = _lower(text)
+        brokers = self._brokers_in(lower)
+        return "".join(_cleaned(text, lower, brokers)) if brokers else text
 
-    def _replace(self, found: re.Match[str]) -> str:
-        if found["topic"] is not None or not self._known(found):
-            return found[0]
-        return f"{found['scheme'] or ''}{REPLACEMENT}"
+    def _remember(self, known: OrderedDict[Host, None], hosts: Iterable[str]) -> None:
+        for host in map(_key, hosts):
+            known[host] = None
+            known.move_to_end(host)
+        while len(known) > self._bound:
+            known.popitem(last=False)
 
-    def _known(self, found: re.Match[str]) -> bool:
-        if self._holds(found["ip"] or ""):
-            return True
-        host = found["host"]
-        is_address = "." in host or ":" in host or found["scheme"] or found["ip"] or found["port"]
-        return bool(is_address) and self._holds(host)
+    def _brokers_in(self, lower: str) -> Set[str]:
+        """All spellings of brokers' hosts in a text."""
+        names = {*_NAMES.findall(lower), *_NAMES_BEHIND_ADDRESSES.findall(lower)}
+        names.update(_V4_BEHIND_NAMES.findall(lower))
+        found = set(_V6_ANYWHERE.findall(lower))
+        long = set(filter(_is_long, (*found, *map(_without_port, found))))
+        brokers = {*self._targets(names | long)}
+        brokers.update(it for it in long if self._holds(_packed(it)))
+        for known in (self._named, self._reached):
+            brokers.update(it for it in known.keys() & names if isinstance(it, str))
+        return brokers
 
-    def _holds(self, text: str) -> bool:
-        host = _canonical(text)
-        if host in self._hosts or self._is_target(host):
-            return True
-        without_port = host.rpartition(":")[0]
-        return ":" in without_port and _canonical(without_port) in self._hosts
+    def _holds(self, host: bytes | None) -> bool:
+        return host in self._named or host in self._reached
 
 
-def _canonical(host: str) -> str:
-    """One spelling for each host: Java writes fd00:0:0:0:0:0:0:1 where others write fd00::1."""
+def _cleaned(text: str, lower: str, brokers: Set[str]) -> Iterable[str]:
+    """The parts of a text, those that are brokers replaced."""
+    begin = 0
+    for found in _PATTERN.finditer(lower):
+        other, scheme, host, ip, port = found.groups()
+        if other is None and _is_broker(scheme, host, ip, port, brokers):
+            at = found.start("host")
+            yield text[begin:at]
+            yield REPLACEMENT
+            begin = found.end()
+    yield text[begin:]
+
+
+def _is_broker(
+    scheme: str | None, host: str, ip: str | None, port: str | None, brokers: Set[str]
+) -> bool:
+    if ip is not None and _is_in(ip, brokers):
+        return True
+    is_address = scheme or ip or port or "." in host or ":" in host
+    return bool(is_address) and _is_in(host, brokers)
+
+
+def _is_in(spelling: str, brokers: Set[str]) -> bool:
+    """Whether one of these is spelled so, or in brackets, or before a port."""
+    if ":" not in spelling:
+        return spelling in brokers
+    plain = spelling.strip("[]").partition("%")[0]
+    return plain in brokers or _without_port(plain) in brokers
+
+
+def _is_long(six: str) -> bool:
+    """Whether it may be a whole address; most times and numbers with colons are not."""
+    return "::" in six or six.count(":") == _V6_COLONS
+
+
+def _without_port(six: str) -> str:
+    return six.rpartition(":")[0]
+
+
+def _lower(text: str) -> str:
+    """A text in which everything is where it was: lower-case letters beyond ASCII may be two."""
+    return text.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")
+
+
+def _key(host: str) -> Host:
+    """One for each host: Java writes fd00:0:0:0:0:0:0:1 where others write fd00::1."""
     plain = host.lower().strip("[]").rstrip(".")
-    if ":" not in plain:
-        return plain
+    return _packed(plain.partition("%")[0]) or plain
+
+
+def _packed(six: str) -> bytes | None:
     try:
-        return str(IPv6Address(plain.partition("%")[0]))
-    except ValueError:
-        return plain
+        return inet_pton(AF_INET6, six) if ":" in six else None
+    except (OSError, ValueError):
+        return None

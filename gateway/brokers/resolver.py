@@ -6,6 +6,7 @@ literals skip it, answers are remembered, and any number of askers cause one loo
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import ip_address
 from math import inf
@@ -30,7 +31,12 @@ LOOK_UP_TIMEOUT = 5.0
 """Seconds. One try of the C library's resolver at one name server (resolv.conf `timeout`)."""
 
 MOST_NAMES = 1024
-"""Names remembered; a cluster has hundreds of brokers, and a name forgotten is asked again."""
+"""Names remembered, of those that ever resolved and of others each; a cluster has hundreds of
+brokers, and a name forgotten is asked again."""
+
+MOST_NEW = 4
+"""Look-ups at a time of names that never resolved. Each takes one of 40 threads for as long as the
+C library tries, with names that clients made up half a minute: the others are for known names."""
 
 
 class Log(Protocol):
@@ -56,7 +62,10 @@ class Resolver:
         self._look_up = look_up
         self._clock = clock
         self._log = log
-        self._answers: dict[str, _Answer] = {}
+        # Apart, so that names which clients make up are forgotten for each other.
+        self._resolved: OrderedDict[str, _Answer] = OrderedDict()
+        self._others: OrderedDict[str, _Answer] = OrderedDict()
+        self._new = trio.Semaphore(MOST_NEW)
         self.failures = 0  # look-ups without an answer
 
     async def resolve(self, host: str) -> tuple[str, ...]:
@@ -64,7 +73,7 @@ class Resolver:
         known = self.remembered(host)
         if known is not None:
             return known
-        answer = self._answers.get(host) or self._remember(host)
+        answer = self._known(host) or self._remember(self._others, host, _Answer())
         async with answer.lock:
             if self._clock() >= answer.expires_at:
                 await self._ask(host, answer)
@@ -72,20 +81,25 @@ class Resolver:
 
     def remembered(self, host: str) -> tuple[str, ...] | None:
         """What `resolve` answers without waiting; None where it has to ask."""
-        answer = self._answers.get(host)
+        answer = self._known(host)
         if answer is not None:
             return answer.ips if self._clock() < answer.expires_at else None
         return (host,) if _is_literal(host) else None
 
     def failing(self, host: str) -> bool:
         """The last look-up of this host failed."""
-        answer = self._answers.get(host)
+        answer = self._known(host)
         return answer is not None and answer.failing
 
-    def _remember(self, host: str) -> _Answer:
-        if len(self._answers) >= MOST_NAMES:
-            del self._answers[next(iter(self._answers))]
-        return self._answers.setdefault(host, _Answer())
+    def _known(self, host: str) -> _Answer | None:
+        return self._resolved.get(host) or self._others.get(host)
+
+    @staticmethod
+    def _remember(answers: OrderedDict[str, _Answer], host: str, answer: _Answer) -> _Answer:
+        if len(answers) >= MOST_NAMES:
+            answers.popitem(last=False)
+        answers[host] = answer
+        return answer
 
     async def _ask(self, host: str, answer: _Answer) -> None:
         ips, error = await self._ask_in_time(host)
@@ -95,6 +109,9 @@ class Resolver:
             self._log(event, host=host, error=error)
         if ips or now >= answer.kept_until:
             answer.ips, answer.kept_until = ips, now + KEPT_FOR
+        if ips and host not in self._resolved:
+            self._others.pop(host, None)
+            self._remember(self._resolved, host, answer)
         answer.failing = failing
         self.failures += failing
         answer.expires_at = now + (FAILED_FOR if failing else FRESH_FOR)
@@ -102,10 +119,16 @@ class Resolver:
     async def _ask_in_time(self, host: str) -> tuple[tuple[str, ...], str]:
         with trio.move_on_after(LOOK_UP_TIMEOUT):
             try:
-                return tuple(dict.fromkeys(await self._look_up(host))), ""
+                return tuple(dict.fromkeys(await self._look_up_by_turn(host))), ""
             except (OSError, UnicodeError) as error:
                 return (), str(error)
         return (), "timed out"
+
+    async def _look_up_by_turn(self, host: str) -> Sequence[str]:
+        if host in self._resolved:
+            return await self._look_up(host)
+        async with self._new:
+            return await self._look_up(host)
 
 
 def _is_literal(host: str) -> bool:

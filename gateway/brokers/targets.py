@@ -7,15 +7,9 @@ unseen, and a host name resolves to whatever its DNS says. This list is what bou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-    ip_network,
-)
+from collections.abc import Collection, Iterable, Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from socket import AF_INET, AF_INET6, inet_pton
 from typing import Protocol
 
 from gateway.errors import ConfigurationError
@@ -27,8 +21,13 @@ REFUSED = Denial(Refusal.TARGET, "the gateway may not connect to this broker")
 Network = IPv4Network | IPv6Network
 
 _MAPPED_PREFIX = 96  # ::ffff:0:0/96, RFC 4291 section 2.5.5.2
+_V6_SIZE = 16  # bytes
+_MAPPED = b"\0" * 10 + b"\xff\xff"  # its bytes
 
 _LONGEST_HOST = 253  # characters of a DNS name, RFC 1035 section 2.3.4
+
+_V4 = re.compile(r"^[0-9]{1,3}(?:\.[0-9]{1,3}){3}$", re.MULTILINE)
+_V4_OR_V6 = re.compile(rf"{_V4.pattern}|^[0-9a-f:]+$", re.MULTILINE)
 
 # A name that is made of these matches patterns made of these; '*' is for any run of characters,
 # dots included, as in the Pulsar proxy's `brokerProxyAllowedHostNames`.
@@ -67,9 +66,15 @@ class TargetList:
         self._always = frozenset((_plain(address.host), address.port) for address in always)
         self._hosts = tuple(_host_pattern(host) for host in hosts)
         self._networks = tuple(_network(text) for text in networks)
+        self._prefixes = _prefixes(self._networks)
+        self._literals = frozenset(filter(None, map(_packed, self._hosts)))
+        sizes = {size for size, _ in self._prefixes} | set(map(len, self._literals))
+        self._addresses = (_V4_OR_V6 if _V6_SIZE in sizes else _V4) if sizes else None
         self._ports = frozenset(_port(port) for port in ports)
-        self._pattern = _matcher(self._hosts)
-        self._named = _matcher(host for host in self._hosts if not host.endswith("*"))
+        self._pattern = re.compile(_any_of(self._hosts), re.ASCII)
+        telling = _any_of(host for host in self._hosts if not host.endswith("*"))
+        within = rf"(?=.{{1,{_LONGEST_HOST}}}$)"
+        self._lines = re.compile(rf"^{within}(?:{telling})$", re.ASCII | re.MULTILINE)
 
     @classmethod
     def of(cls, brokers: Sequence[Address], listed: Listed | None = None) -> TargetList:
@@ -89,14 +94,25 @@ class TargetList:
             return None
         return REFUSED
 
-    def names(self, host: str) -> bool:
-        """Whether a host in some text is one of those that are listed, whatever its port.
+    def check_name(self, host: str, port: int) -> Denial | None:
+        """`REFUSED` where `check` refuses whatever `host` resolves to: no name server need be
+        asked."""
+        plain = _plain(host)
+        if (plain, port) in self._always:
+            return None
+        possible = port in self._ports and (self._networks or self._pattern.fullmatch(plain))
+        return None if possible else REFUSED
+
+    def among(self, hosts: Collection[str]) -> set[str]:
+        """Those of some hosts in a text, in lower case, that are listed, whatever their port.
 
         A pattern that ends with `*` says nothing: words of any text could match it.
         """
-        if len(host) > _LONGEST_HOST:
-            return False  # nor worth the time
-        return bool(self._named.fullmatch(_plain(host))) or self._contains(host)
+        lines = "\n".join(hosts)
+        found = set(self._lines.findall(lines))
+        if self._addresses is not None:
+            found.update(it for it in self._addresses.findall(lines) if self._lists(it))
+        return found
 
     def describe(self) -> str:
         """What is listed, for a log: nothing that a client may see."""
@@ -106,24 +122,43 @@ class TargetList:
         beside = "; and the brokers that are configured" if self._always else ""
         return f"hosts: {hosts}; networks: {networks}; ports: {ports}{beside}"
 
+    def _lists(self, ip: str) -> bool:
+        return self._contains(ip) or _packed(ip) in self._literals
+
     def _contains(self, ip: str) -> bool:
-        if not self._networks:
+        address = _packed(ip)
+        if address is None:
             return False
-        address = _unmapped(ip)
-        return address is not None and any(address in network for network in self._networks)
+        number, size = int.from_bytes(address), len(address)
+        return any(
+            number >> shift in values
+            for (length, shift), values in self._prefixes.items()
+            if length == size
+        )
 
 
 def _plain(host: str) -> str:
     return host.lower().rstrip(".")
 
 
-def _unmapped(text: str) -> IPv4Address | IPv6Address | None:
-    """The address without its scope; IPv4 where it is IPv4 dressed as IPv6."""
+def _packed(text: str) -> bytes | None:
+    """The bytes of an address without its scope; of IPv4 where it is IPv4 dressed as IPv6."""
     try:
-        address = ip_address(text.partition("%")[0])
-    except ValueError:
+        address = inet_pton(AF_INET6 if ":" in text else AF_INET, text.partition("%")[0])
+    except (OSError, ValueError):
         return None
-    return (address.version == 6 and address.ipv4_mapped) or address
+    return address.removeprefix(_MAPPED)
+
+
+def _prefixes(networks: Iterable[Network]) -> dict[tuple[int, int], set[int]]:
+    """What the addresses of these networks begin with, by their bytes and by the bits behind it: so
+    a thousand networks cost no more than one."""
+    found: dict[tuple[int, int], set[int]] = {}
+    for network in networks:
+        shift = network.max_prefixlen - network.prefixlen
+        values = found.setdefault((network.max_prefixlen // 8, shift), set())
+        values.add(int(network.network_address) >> shift)
+    return found
 
 
 def _host_pattern(text: str) -> str:
@@ -135,9 +170,18 @@ def _host_pattern(text: str) -> str:
     return pattern
 
 
-def _matcher(patterns: Iterable[str]) -> re.Pattern[str]:
-    parts = (".*".join(re.escape(part) for part in pattern.split("*")) for pattern in patterns)
-    return re.compile("|".join(parts) or r"(?!)", re.ASCII)
+def _any_of(patterns: Iterable[str]) -> str:
+    """A regular expression for any of these. What stands between two `*` is looked for once, from
+    the left: the time is linear, whatever a client writes."""
+    return "|".join(map(_expression, patterns)) or r"(?!)"
+
+
+def _expression(pattern: str) -> str:
+    first, *parts = (re.escape(part) for part in pattern.split("*"))
+    if not parts:
+        return first
+    *middle, last = parts
+    return first + "".join(f"(?>.*?{part})" for part in middle) + ".*" + last
 
 
 def _network(text: str) -> Network:

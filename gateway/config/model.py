@@ -164,6 +164,8 @@ class Listener(Part):
     identity: Identity = Identity()
     # Newer clients and brokers go on working; an edge masks what it does not know.
     unknown: Literal["pass", "mask"] = "pass"
+    # Brokers and consumers verify them anyway; here it tells on which side messages are damaged.
+    checksums: Literal["pass", "verify"] = "pass"
     trace: Networks = ()
 
 
@@ -264,6 +266,12 @@ class Admin(Part):
     """Health and metrics over HTTP; broker addresses show there, so keep it private."""
 
     bind: Annotated[Bind, Field(examples=["127.0.0.1:8080"])]
+    # Probes, scrapers and people are a few dozen. Idle ones cost 8 KB each, and nobody has to end
+    # for 2,000 of them; beyond, the one that has waited longest does.
+    connections: Annotated[int, _within(units.whole, 64, 65_536)] = 2048
+    # Two scrapers may come at once. Each takes milliseconds from the data plane, and 40 bytes a
+    # topic; with workers it has all lines of all of them at a time.
+    scrapes: Annotated[int, _within(units.whole, 1, 32)] = 2
 
 
 class Deadlines(Part):
@@ -279,6 +287,9 @@ class Deadlines(Part):
     silent: Annotated[float, _within(units.seconds, "1s", "1h")] = 90.0
     # For what a peer could not take at once. Clients and brokers give each other 60 s for a word.
     stalled: Annotated[float, _within(units.seconds, "1s", "1h")] = 60.0
+    # For a frame that must be held whole, from its first byte. Brokers end a connection that
+    # answers no PING for 30 to 60 s, and an answer behind a slower frame would be as late.
+    frame: Annotated[float, _within(units.seconds, "1s", "10m")] = 60.0
     # In the queue of a producer above its limit. Clients give up after 30 s, and send again.
     held: Annotated[float, _within(units.seconds, "1s", "10m")] = 20.0
     # Moving a client takes milliseconds, and waits 4 s for a broker that does not answer. Well
@@ -295,19 +306,74 @@ class Limits(Part):
     handshake_frame: Annotated[int, _within(units.size, "1KiB", "5MiB")] = 64 * KIB
     # A broker's own bound is 5 MiB of payload; metadata come on top.
     collected_frame: Annotated[int, _within(units.size, "64KiB", "64MiB")] = 6 * MIB
-    # Of these: what waits for allowance. One producer has half of it at most, which is a client's
-    # thousand messages on the way, of 32 KB each; who is above a limit stops nobody else.
-    # None: a quarter of them.
+    # Of a client, without the message behind it. The largest are schemas: real ones have some
+    # kilobytes, and brokers keep them in memory.
+    command: Annotated[int, _within(units.size, "16KiB", "16MiB")] = MIB
+    # Of a command that is decoded, at all levels. Decoding 5,000 takes 2 to 4 ms and half a
+    # megabyte; real commands have some dozens, a schema with properties some hundred.
+    fields: Annotated[int, _within(units.whole, 100, 100_000)] = 5_000
+    # Characters of the name of a topic, subscription, producer or consumer. Brokers put topics
+    # into paths of some hundred; patterns that Java clients look up as topics are longer.
+    name: Annotated[int, _within(units.whole, 64, 65_536)] = 2_048
+    # Characters of a broker's error text; longer ones are cut. Brokers' own words are hundreds, and
+    # two names fit beside them; no client decides on stack traces. Clients make brokers say long
+    # ones, and looking for addresses in 4,096 takes up to 2 ms.
+    text: Annotated[int, _within(units.whole, 256, 65_536)] = 4_096
+    # What waits for allowance. One producer has half of it at most, which is a client's thousand
+    # messages on the way, of 32 KB each; who is above a limit stops nobody else.
+    # None: a quarter of `buffered`, and half of `waiting` at most.
     held: Annotated[int, _within(units.size, "64KiB", "16GiB")] | None = None
+    # Frames that must be held whole and have not come yet. Apart from all else, so that nobody
+    # else waits for them. None: an eighth of `buffered`, and one frame at least.
+    collected: Annotated[int, _within(units.size, "64KiB", "16GiB")] | None = None
+    # The same before connections are open, for frames beyond 4 KiB. None: a sixteenth.
+    handshakes: Annotated[int, _within(units.size, "1KiB", "16GiB")] | None = None
     # All bytes that wait for slow peers, decisions or allowance; beyond it reading stops.
     buffered: Annotated[int, _within(units.size, "1MiB", "64GiB")] = 256 * MIB
 
+    @property
+    def all_collected(self) -> int:
+        """Bytes of all frames that must be held whole and have not come yet."""
+        return self.collected or max(self.collected_frame, self.buffered // 8)
+
+    @property
+    def all_handshakes(self) -> int:
+        """Bytes of all large frames before connections are open."""
+        return self.handshakes or max(self.handshake_frame, self.buffered // 16)
+
+    @property
+    def deciding(self) -> int:
+        """Bytes that deciding one frame takes: a copy of it, of its command, what that is decoded
+        to, and what that is encoded to. One frame is decided at a time, and all that is freed
+        before the next. `fields` bounds what decoding adds to a command's size."""
+        return max(2 * self.collected_frame, self.collected_frame + 4 * self.command)
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of `buffered` that are left for what waits for slow peers and allowance."""
+        return self.buffered - self.all_collected - self.all_handshakes - self.deciding
+
+    @property
+    def all_held(self) -> int:
+        """Of these, bytes of what waits for allowance."""
+        return self.held or min(self.buffered // 4, self.waiting // 2)
+
     @model_validator(mode="after")
     def _fit(self) -> Self:
-        if self.collected_frame > self.buffered:
-            raise ValueError("allow more to one than to all; buffered above collected_frame")
-        if self.held is not None and self.held > self.buffered // 2:
-            raise ValueError("leave too little to others; buffered twice as much as held")
+        if 4 * self.collected_frame > self.buffered:
+            raise ValueError(
+                "leave too little to others; buffered four times as much as collected_frame"
+            )
+        if self.all_collected < self.collected_frame:
+            raise ValueError("allow more to one than to all; collected above collected_frame")
+        if self.all_handshakes < self.handshake_frame:
+            raise ValueError("allow more to one than to all; handshakes above handshake_frame")
+        if self.waiting < self.buffered // 8:
+            raise ValueError(
+                "leave too little to others; collected and handshakes smaller, or buffered larger"
+            )
+        if self.all_held > self.waiting * 3 // 4:
+            raise ValueError("leave too little to others; held smaller, or buffered larger")
         return self
 
 
@@ -346,6 +412,14 @@ class Log(Part):
     # `auto`: for people on a terminal, for machines elsewhere.
     format: Literal["json", "console", "auto"] = "auto"
     level: Literal["debug", "info", "warning", "error"] = "info"
+    # Of one event in 10 s. What a busy gateway's clients do in ordinary operation, 100 a second, is
+    # written whole; a flood costs 0.3 MB in 10 s.
+    burst: Annotated[int, _within(units.whole, 1, 1_000_000)] = 1000
+    # Characters. Names and errors of real clients and brokers are below 300; peers choose some.
+    longest_text: Annotated[int, _within(units.whole, 64, 65_536)] = 1024
+    # What waits for whoever reads: ten seconds of a flood that is folded, some 250 bytes a line.
+    queue: Annotated[int, _within(units.size, "64KiB", "1GiB")] = 4 * MIB
+    queue_lines: Annotated[int, _within(units.whole, 100, 1_000_000)] = 10_000
 
 
 class Configuration(Part):

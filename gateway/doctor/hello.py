@@ -171,8 +171,8 @@ def greet(caller: Caller) -> Generator[Step, StepResult, Answer]:
         if not isinstance(frame, bytes):
             return _silence(frame)
         command = decode(frame)
-        if kind_of(command, frame) != BaseCommand.AUTH_CHALLENGE:
-            return _understood(command, kind_of(command, frame))
+        if kind_of(frame) != BaseCommand.AUTH_CHALLENGE:
+            return _understood(command, kind_of(frame))
         proof = caller.proof()
         if proof is None:
             return No(ServerError.AuthenticationError, "asks for a credential")

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
+from gateway import machine
 from gateway.config import model
 from gateway.doctor.finding import Finding, ok, warn
-from gateway.machine import CONTROL_GROUPS, OWN_GROUP, around, processes
+from gateway.machine import CONTROL_GROUPS, OWN_GROUP, around, descriptors_for, processes
 
 MIB = 1024 * 1024
-
-OWN_DESCRIPTORS = 100
-"""Listeners, the log, epoll and so on take some twenty; the rest is for chased lookups, which have
-side connections for some seconds."""
 
 OWN_MEMORY = 64 * MIB
 """Bytes of a process without connections; measured."""
@@ -26,9 +22,8 @@ IDLE_CONNECTION = 5632
 
 def examine(configuration: model.Configuration) -> Iterator[Finding]:
     """Compare what the limits of a configuration may need with what there is."""
-    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     connections = configuration.limits.connections * len(configuration.listeners)
-    yield descriptors(connections, None if soft == resource.RLIM_INFINITY else soft)
+    yield descriptors(connections, machine.descriptors())
     each = OWN_MEMORY + configuration.limits.buffered + connections * IDLE_CONNECTION
     workers = processes(configuration.workers)
     yield memory(
@@ -39,7 +34,7 @@ def examine(configuration: model.Configuration) -> Iterator[Finding]:
 
 def descriptors(connections: int, there: int | None) -> Finding:
     """`there`: how many the process may have; None: endless."""
-    what, needed = "descriptors", 2 * connections + OWN_DESCRIPTORS
+    what, needed = "descriptors", descriptors_for(connections)
     if there is None or there >= needed:
         return ok(what, f"{there or 'endless'}, {needed} at the most")
     return warn(

@@ -39,13 +39,19 @@ async def examine(configured: model.Store, network: Network) -> Finding:
 
 async def _answered(store: Store) -> float:
     """In how many seconds; the first question waits for the connection, too."""
-    await store.reserve([_ASK])
+    await _ask(store)
     took = []
     for _ in range(_TIMES):
         began = trio.current_time()
-        await store.reserve([_ASK])
+        await _ask(store)
         took.append(trio.current_time() - began)
     return min(took)
+
+
+async def _ask(store: Store) -> None:
+    (answer,) = await store.reserve([_ASK])
+    if isinstance(answer, StoreError):
+        raise answer
 
 
 def _unanswered(what: str, error: StoreError) -> Finding:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from gateway.policy.reservations import Ask
 
 
+def _read(answer: Any) -> Reserved | StoreError:
+    """Numbers; a text says what went wrong."""
+    return StoreError(answer) if isinstance(answer, str) else Reserved(*answer)
+
+
 class Parent(Protocol):
     """The way to the parent; see `gateway.workers.channel`."""
 
@@ -32,9 +37,9 @@ class ParentStore:
         """See `Store`."""
         task_status.started()
 
-    async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved]:
+    async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved | StoreError]:
         """See `Store`."""
-        return [Reserved(*it) for it in await self._ask("reserve", asks)]
+        return [_read(it) for it in await self._ask("reserve", asks)]
 
     async def beat(self) -> int:
         """See `Store`."""

@@ -30,8 +30,9 @@ class Store(Protocol):
         """Keep what the others need, until `close`; to be started before them."""
         ...
 
-    async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved]:
-        """See `policy.reservations`; one answer for each, in their order. Raises `StoreError`."""
+    async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved | StoreError]:
+        """See `policy.reservations`; one answer for each, in their order: an error where one limit
+        cannot be had and others can. Raises `StoreError` where none can."""
         ...
 
     async def beat(self) -> int:

@@ -4,6 +4,8 @@ Everything that is wanted by then is asked in one call, and calls are `TICK` apa
 there are depends on nothing that passes. A call that takes too long is given up, and the store is
 *lost*: limits go on alone, as their rules say. Nobody waits for it meanwhile; it is tried again and
 again, and is back when it answers.
+
+A limit that alone has no answer goes on alone, too, and is asked for again.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ import trio
 
 from gateway.figures import StoreFigures
 from gateway.fleet.store import Store, StoreError
+from gateway.policy.reservations import Reserved
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Sequence
 
-    from gateway.policy.supply import Supply
+    from gateway.policy.supply import Asked, Supply
 
 T = TypeVar("T")
 
@@ -101,8 +104,23 @@ class Supplier:
             self._lose()
             return
         self.figures.asked += len(asked)
-        self._supply.answered(asked, answers, self._clock())
+        self._tell(asked, answers)
+        reserved = [it if isinstance(it, Reserved) else None for it in answers]
+        self._supply.answered(asked, reserved, self._clock())
         self._supplied([it.meter.owner for it in asked])
+
+    def _tell(self, asked: Sequence[Asked], answers: Sequence[Reserved | StoreError]) -> None:
+        """Log which limits have no answer from now on, and which have one again."""
+        each = list(zip(asked, answers, strict=True))
+        failures = [(it, no) for it, no in each if isinstance(no, StoreError)]
+        lost = [(it, str(no)) for it, no in failures if not it.meter.lost]
+        back = [it for it, answer in each if isinstance(answer, Reserved) and it.meter.lost]
+        self.figures.refused += len(failures)
+        if lost:
+            key, reason = lost[0][0].ask.key, lost[0][1]
+            self._log.warning("limits_lost", limits=len(lost), first=key, reason=reason)
+        if back:
+            self._log.info("limits_back", limits=len(back), first=back[0].ask.key)
 
     async def _beat(self) -> None:
         processes = await self._called(self._store.beat())

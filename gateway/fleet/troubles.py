@@ -16,7 +16,9 @@ from coredis.exceptions import (
     BusyLoadingError,
     MovedError,
     ReadOnlyError,
+    ResponseError,
     UnknownCommandError,
+    WrongTypeError,
 )
 
 _LONGEST = 200
@@ -54,6 +56,14 @@ def is_lost(error: BaseException) -> bool:
     """Whether a connection ended; not that the store said something."""
     ended = isinstance(error, exceptions.ConnectionError | OSError)
     return ended and not isinstance(error, BusyLoadingError | TimeoutError)
+
+
+def is_of_one_limit(error: BaseException) -> bool:
+    """Whether a script failed with the keys of its limit: what fails with all keys, the next beat
+    finds."""
+    return isinstance(error, WrongTypeError) or (
+        type(error) is ResponseError and "user_script" in str(error)
+    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -10,7 +10,6 @@ This module loads coredis (18 MB, 0.2 s): import it only where a store is config
 from __future__ import annotations
 
 import secrets
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import trio
@@ -19,10 +18,11 @@ from coredis.exceptions import NoScriptError
 from gateway.fleet.link import Access, Link, LostError
 from gateway.fleet.scripts import BEAT, RESERVE, Script
 from gateway.fleet.store import StoreError
+from gateway.fleet.troubles import is_of_one_limit, told
 from gateway.policy.reservations import Reserved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from coredis import Redis
 
@@ -73,19 +73,23 @@ class ValkeyStore:
         """End `run`. What was reserved is earned soon; nothing else is left."""
         self._running.cancel()
 
-    async def reserve(self, asks: Sequence[Ask]) -> list[Reserved]:
+    async def reserve(self, asks: Sequence[Ask]) -> list[Reserved | StoreError]:
         """See `Store`. Each key once in a call."""
         if not asks:
             return []
         self._call += 1
         questions = [self._about(ask) for ask in asks]
-        with self._hearing([ask.key for ask in asks]):
-            return [_reserved(reply) for reply in await self._asked(RESERVE, questions)]
+        self._remember(ask.key for ask in asks)
+        answers = [_reserved(reply) for reply in await self._asked(RESERVE, questions)]
+        self._hear(ask.key for ask, it in zip(asks, answers, strict=True) if _is_good(it))
+        return answers
 
     async def beat(self) -> int:
         """See `Store`."""
         question = Question([f"{self._prefix}processes"], [self._process, self._time()])
         (present,) = await self._asked(BEAT, [question])
+        if isinstance(present, Exception):
+            raise StoreError(told(present))
         if not isinstance(present, int):
             raise _strange()
         return present
@@ -104,14 +108,15 @@ class ValkeyStore:
     def _time(self) -> str:
         return "" if self._clock is None else f"{self._clock() * 1e6:.0f}"
 
-    @contextmanager
-    def _hearing(self, keys: Sequence[str]) -> Iterator[None]:
-        """Remember of which limits the answer was lost, and what was the last one heard before."""
+    def _remember(self, keys: Iterable[str]) -> None:
+        """Until they are heard: of which limits the answer was lost, and what was the last one
+        heard before."""
         if len(self._unheard) > MOST_UNHEARD:
             self._unheard.clear()
         for key in keys:
             self._unheard.setdefault(key, self._heard)
-        yield
+
+    def _hear(self, keys: Iterable[str]) -> None:
         for key in keys:
             self._unheard.pop(key, None)
         self._heard = self._call
@@ -136,7 +141,8 @@ class ValkeyStore:
 async def _answered(
     client: Redis[bytes], script: Script, questions: Sequence[Question]
 ) -> list[Any]:
-    """The answers of all; where the server has lost the script, by another round."""
+    """The answers of all, errors where they are of one limit; where the server has lost the script,
+    by another round."""
     replies = await _sent(client, script, questions)
     unknown = [at for at, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
     if unknown:
@@ -145,7 +151,7 @@ async def _answered(
         for at, reply in zip(unknown, again, strict=True):
             replies[at] = reply
     for reply in replies:
-        if isinstance(reply, Exception):
+        if isinstance(reply, Exception) and not is_of_one_limit(reply):
             raise reply
     return replies
 
@@ -157,12 +163,18 @@ async def _sent(client: Redis[bytes], script: Script, questions: Sequence[Questi
     return list(pipeline.results or ())
 
 
-def _reserved(reply: Any) -> Reserved:
+def _reserved(reply: Any) -> Reserved | StoreError:
+    if isinstance(reply, Exception):
+        return StoreError(told(reply))
     try:
         units, delay = reply
         return Reserved(float(units), float(delay))
     except (TypeError, ValueError):
-        raise _strange() from None
+        return _strange()
+
+
+def _is_good(answer: Reserved | StoreError) -> bool:
+    return isinstance(answer, Reserved)
 
 
 def _strange() -> StoreError:

@@ -57,6 +57,13 @@ class Conversation:
 
     async def run(self, steps: Generator[Step, StepResult, T]) -> T:
         """Carry the steps out, to the outcome. Raises what the generator raises."""
+        try:
+            return await self._run(steps)
+        finally:
+            for leg in (*self.legs.values(), *self.reached):
+                leg.release()
+
+    async def _run(self, steps: Generator[Step, StepResult, T]) -> T:
         result: StepResult = None
         taken = 0
         while True:

@@ -1,5 +1,10 @@
 """One socket while a conversation speaks on it.
 
+Nobody knows yet who the peer is, and there may be thousands of them. So a frame beyond some
+kilobytes is read only with a claim on a share of memory, which all legs of the process have
+together (see `plane.share`). Who finds no room waits, within the deadline of the conversation.
+The claim lasts until the conversation is over, as what was decoded of the frame does.
+
 Plain sockets and trio's waiting, without a stream object, and with a cancel scope only where there
 is something to wait for: it costs as much as all the rest. Setting a connection up must stay cheap,
 and the data plane takes the very same sockets over.
@@ -13,10 +18,11 @@ from collections.abc import Callable
 
 import trio
 
+from gateway.plane.share import UNCLAIMED, Claim, Share
 from gateway.wire.contract import Denial, Refusal
 
 CHUNK = 64 * 1024
-"""One read. What comes behind the opening's last frame goes to the plane, which has room for it."""
+"""The most that one read takes."""
 
 LINGER = 1.0
 """Seconds that a refused peer may take to read why."""
@@ -26,25 +32,41 @@ _TOO_SLOW = Denial(Refusal.TIMEOUT, "the handshake took too long")
 
 
 class Leg:
-    """Frames in, bytes out. `bound`: the largest frame, in bytes."""
+    """Frames in, bytes out. `bound`: the largest frame, in bytes. `share`: room for large ones,
+    None where nobody else wants any; `host`: of the peer, which may have a part of it.
 
-    __slots__ = ("_bound", "_frame_length", "received", "sock")
+    What comes behind the last frame is in `received`: no more than small frames are.
+    """
+
+    __slots__ = ("_bound", "_claim", "_frame_length", "_host", "_share", "received", "sock")
 
     def __init__(
-        self, sock: socket.socket, frame_length: Callable[[bytearray], int], bound: int
+        self,
+        sock: socket.socket,
+        frame_length: Callable[[bytearray], int],
+        bound: int,
+        share: Share | None = None,
+        host: str = "",
     ) -> None:
         self.sock = sock
         self.received = bytearray()
         self._frame_length = frame_length
         self._bound = bound
+        self._share = share
+        self._host = host
+        self._claim: Claim | None = None
 
     async def receive(self, deadline: float) -> bytes | Denial:
         """The next frame; at the latest at `deadline`, of trio's clock."""
         while True:
-            taken = self._take()
-            if taken is not None:
-                return taken
-            more = self._read()
+            length = self._frame_length(self.received)
+            if length > self._bound:
+                return Denial(Refusal.TOO_MANY, f"a frame of {length} bytes before CONNECTED")
+            if length and len(self.received) >= length:
+                return self._take(length)
+            if length > UNCLAIMED and not await self._has_room(length, deadline):
+                return _TOO_SLOW
+            more = self._read(max(length, UNCLAIMED) - len(self.received))
             if more is None:
                 with trio.CancelScope(deadline=deadline) as scope:
                     await trio.lowlevel.wait_readable(self.sock)
@@ -53,21 +75,33 @@ class Leg:
             elif not more:
                 return _CLOSED
 
-    def _take(self) -> bytes | Denial | None:
-        """The frame that was received, if it is whole."""
-        length = self._frame_length(self.received)
-        if length > self._bound:
-            return Denial(Refusal.TOO_MANY, f"a frame of {length} bytes before CONNECTED")
-        if not length or len(self.received) < length:
-            return None
+    def _take(self, length: int) -> bytes:
         frame = bytes(self.received[:length])
         del self.received[:length]
         return frame
 
-    def _read(self) -> bool | None:
+    async def _has_room(self, length: int, deadline: float) -> bool:
+        """Whether there is a claim for a frame of this length, by the deadline."""
+        if self._share is None or (self._claim is not None and self._claim.size >= length):
+            return True
+        self.release()
+        granted = trio.Event()
+        self._claim = self._share.claim(self._host, length, granted.set)
+        if not self._claim.granted:
+            with trio.CancelScope(deadline=deadline):
+                await granted.wait()
+        return self._claim.granted
+
+    def release(self) -> None:
+        """The conversation is over: its large frames need no room any more."""
+        if self._share is not None and self._claim is not None:
+            self._share.release(self._claim)
+            self._claim = None
+
+    def _read(self, most: int) -> bool | None:
         """Whether bytes came; None: not yet."""
         try:
-            chunk = self.sock.recv(CHUNK)
+            chunk = self.sock.recv(min(most, CHUNK))
         except BlockingIOError:
             return None
         except OSError:
@@ -112,7 +146,7 @@ class Leg:
     async def _until_closed(self, deadline: float) -> None:
         with contextlib.suppress(OSError), trio.CancelScope(deadline=deadline):
             self.sock.shutdown(socket.SHUT_WR)
-            while (more := self._read()) is not False:
+            while (more := self._read(CHUNK)) is not False:
                 self.received.clear()
                 if more is None:
                     await trio.lowlevel.wait_readable(self.sock)
@@ -121,4 +155,5 @@ class Leg:
 
     def close(self) -> None:
         """At once."""
+        self.release()
         self.sock.close()

@@ -180,7 +180,7 @@ class Server:
 
     async def _open(self, connection: Connection, sock: socket.socket) -> None:
         """From an accepted socket to a pair, or to a farewell."""
-        leg = self.leg(sock)
+        leg = self.leg(sock, connection.host)
         try:
             refused = await self._converse(connection, leg)
         finally:
@@ -232,16 +232,17 @@ class Server:
         if isinstance(dialled, Denial):
             return dialled
         sock, address = dialled
-        return self.leg(sock), Dialled(address)
+        return self.leg(sock, address.host), Dialled(address)
 
     async def connect(self, target: Address | None) -> Leg | Denial:
         """A new connection to a broker, for a chased lookup."""
         reached = await self._reach(target)
         return reached if isinstance(reached, Denial) else reached[0]
 
-    def leg(self, sock: socket.socket) -> Leg:
+    def leg(self, sock: socket.socket, host: str) -> Leg:
         """A connected socket for a conversation."""
-        return Leg(sock, self.entry.frame_length, self.settings.handshake_frame)
+        share = self._reactor.memory.opening
+        return Leg(sock, self.entry.frame_length, self.settings.handshake_frame, share, host)
 
     def _opened(self, connection: Connection, client: Leg, broker: Leg, session: Session) -> None:
         received = (bytes(client.received), bytes(broker.received))

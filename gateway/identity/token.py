@@ -26,6 +26,10 @@ LARGEST_TOKEN = 16_384
 """Bytes. Tokens with many claims have about 2,000; HTTP servers refuse more than 8,000 or 16,000.
 Verifying is linear, so this also bounds what a stranger's CONNECT costs."""
 
+LONGEST_NAME = 2048
+"""Characters of a principal: SPIFFE IDs have so many at most, and others fewer. It is kept for as
+long as a connection lasts, and for each limit that is per principal."""
+
 NOT_ACCEPTED = Denial(Refusal.UNAUTHENTICATED, "token not accepted")
 EXPIRED = Denial(Refusal.UNAUTHENTICATED, "token expired")
 
@@ -78,7 +82,7 @@ class TokenVerifier:
         if claims is None:
             return NOT_ACCEPTED
         name = _first(claims.get(self._principal_claim))
-        if not name or not self._is_for_us(claims):
+        if not name or len(name) > LONGEST_NAME or not self._is_for_us(claims):
             return NOT_ACCEPTED
         return self._in_time(name, claims, now_wall)
 

@@ -17,14 +17,18 @@ if TYPE_CHECKING:
     from gateway.plane.memory import Memory
 
 LEAST = 64 * 1024
-"""Bytes that each account may have waiting, however much others have."""
+"""Bytes that each account may have waiting though others have all of `held_bound`."""
 
 
 class _Entry(NamedTuple):
-    """When it came, and whole frames, one or more; or what the client is told in place of one."""
+    """When it came, and whole frames, one or more; or what the client is told in place of one.
+
+    Frames that pass are cut off in front, which a bytearray does without moving the rest: copies of
+    what is left would cost as much for each frame as all of them have bytes.
+    """
 
     came: float
-    data: bytes
+    data: bytearray
     is_refusal: bool = False
 
 
@@ -77,11 +81,11 @@ class HeldFrames:
     def put(self, account: Account, frames: bytes, now: float) -> None:
         """Have whole frames wait; or throw them away, where too much waits already."""
         account.hold()
-        self._put(account, _Entry(now, frames))
+        self._put(account, _Entry(now, bytearray(frames)))
 
     def refuse(self, account: Account, told: bytes, now: float) -> None:
         """Have a refusal wait for its turn among the frames."""
-        self._put(account, _Entry(now, told, is_refusal=True))
+        self._put(account, _Entry(now, bytearray(told), is_refusal=True))
 
     def _put(self, account: Account, entry: _Entry) -> None:
         queue = self._queues.get(account)
@@ -94,12 +98,18 @@ class HeldFrames:
             self._grow(account, queue, len(entry.data))
 
     def _is_full(self, queue: _Queue, more: int) -> bool:
-        if not queue.frames:
-            return False  # one frame of any size is let wait
-        return queue.size + more > max(LEAST, self._memory.held_bound - self._memory.held)
+        """One frame of any size may wait, and a little of each account; of thousands of accounts
+        that would be too much."""
+        memory = self._memory
+        if memory.held and memory.held + more > memory.held_most:
+            return True
+        return bool(queue.frames) and queue.size + more > max(
+            LEAST, memory.held_bound - memory.held
+        )
 
-    def first(self, account: Account) -> bytes | None:
-        """The frames that came first, if the account may pass one now."""
+    def first(self, account: Account) -> bytearray | None:
+        """The frames that came first, if the account may pass one now. Not to be changed, nor used
+        behind `passed`."""
         queue = self._queues.get(account)
         if queue is None or not queue.frames or account.held:
             return None
@@ -109,7 +119,7 @@ class HeldFrames:
         """The refusal whose turn it is, though receipts may have to come before it."""
         queue = self._queues.get(account)
         is_next = queue is not None and queue.frames and queue.frames[0].is_refusal
-        return queue.frames[0].data if queue is not None and is_next else None
+        return bytes(queue.frames[0].data) if queue is not None and is_next else None
 
     def has_refusals(self, account: Account) -> bool:
         """Some wait, behind frames perhaps."""
@@ -119,12 +129,14 @@ class HeldFrames:
     def passed(self, account: Account, size: int) -> None:
         """So many bytes of the first frames wait no more."""
         queue = self._queues[account]
-        entry = queue.frames.popleft()
-        queue.refusals -= entry.is_refusal
+        entry = queue.frames[0]
         self._grow(account, queue, -size)
         if size < len(entry.data):
-            queue.frames.appendleft(entry._replace(data=entry.data[size:]))
-        elif not queue.frames and not queue.cut:
+            del entry.data[:size]
+            return
+        queue.frames.popleft()
+        queue.refusals -= entry.is_refusal
+        if not queue.frames and not queue.cut:
             del self._queues[account]
 
     def discard(self, account: Account) -> None:

@@ -80,6 +80,15 @@ class Lane:
         self._memory = memory
         self._mask = 0
 
+    @property
+    def address(self) -> str:
+        """The peer's host; empty where it is gone, or has none. A system call."""
+        try:
+            name = self.sock.getpeername()
+        except OSError:
+            return ""
+        return str(name[0]) if isinstance(name, tuple) else ""
+
     # -- what we wait for --------------------------------------------------------------------
 
     @property

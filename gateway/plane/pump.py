@@ -7,7 +7,7 @@ shared buffer, one scan, one send of all that the scanner cleared. What else can
 
 - **carry**: the chunk ended within a header. Those bytes are kept, and put before the next ones.
 - **stop frame**: the session decides it, and its effects are carried out; the scan goes on behind
-  it. One that is not all here is *collected*, within the session's bound.
+  it. One that is not all here is *collected*, within the session's bound (see `collection`).
 - **injections**: frames of our own may enter only at a frame border. While the last frame is *owed*
   in part they wait. A peer that lets too many of them wait is not read: it would fill the memory
   with the answers to its requests.
@@ -21,9 +21,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway.errors import PeerError
+from gateway.plane.collection import Collection
+from gateway.plane.memory import SMALLEST_READ, SPARING_READ
 from gateway.wire.contract import Direction, EndReason
 
 if TYPE_CHECKING:
@@ -32,25 +35,9 @@ if TYPE_CHECKING:
     from gateway.plane.pair import Pair
     from gateway.wire.contract import Account, Scanner
 
-SMALLEST_READ = 16 * 1024
-"""Below this a blocked pump does not halve its reads: system calls would cost more than memory."""
-
-SPARING_READ = 4 * 1024
-"""One read while the plane's memory is more than half full. With the default bound the other half
-is enough for 30,000 pumps whose peers do not read, and those whose peers do go on."""
-
 BREATH = 0.05
 """Seconds that a pump does not read while the plane's memory is full: a few round trips, in which
 the peers that caused it may take what is pending."""
-
-
-UNHEARD_BOUND = 64 * 1024
-"""Bytes of our own frames that may wait for a peer before it is not read any more. Some hundred
-answers: more than a client asks for before it listens, and far below what a buffer holds."""
-
-DECISIONS_AT_ONCE = 64
-"""Stop frames of one chunk that are decided in a row. One costs 10 to 20 µs, so this is about a
-turn; a chunk may hold 25,000."""
 
 
 class Pump:
@@ -59,12 +46,12 @@ class Pump:
     __slots__ = (
         "_at_border",
         "_carry",
-        "_collected",
-        "_collecting",
+        "_collection",
         "_memory",
         "_pauses",
         "_read_size",
         "_scan",
+        "_silences",
         "_unheard",
         "blocked_since",
         "direction",
@@ -91,12 +78,12 @@ class Pump:
         self._memory = memory
         self._read_size = memory.size
         self._carry = b""
-        self._collected: bytearray | None = None
-        self._collecting = 0  # length of the stop frame that is collected
+        self._collection: Collection | None = None  # the stop frame that is not all here
         # To be done, or sent, there.
         self._at_border: deque[Callable[[], None] | bytes] | None = None
         self._pauses = 0  # how many reasons there are not to read
         self._unheard = 0  # bytes of our own that were not sent at once
+        self._silences = False  # whether the sink's peer is not read because of them
         self.heard = 0.0  # when the source said something last
         self.blocked_since = math.inf  # since when the sink owes us room
         self.source.reader = self
@@ -110,8 +97,8 @@ class Pump:
             self._not_now(now)
             return
         self.heard = now
-        if self._collected is not None:
-            self._collect(now)
+        if self._collection is not None:
+            self._collect(self._collection, now)
             return
         start = len(carry)
         most = self._read_size if memory.used <= memory.ample else SPARING_READ
@@ -179,7 +166,7 @@ class Pump:
         self.unpause(now)
 
     def _blocked_by_sink(self) -> None:
-        self.source.read(False)
+        self._stop_reading()
         self._read_size = max(SMALLEST_READ, self._read_size // 2)
         self.blocked_since = min(self.blocked_since, self.pair.clock())
 
@@ -187,7 +174,7 @@ class Pump:
 
     def _move(self, at: int, end: int, now: float) -> None:
         """Scan and send `buffer[at:end]`, and do at the first border what waits for it."""
-        memory, decisions = self._memory, 0
+        memory = self._memory
         if self._at_border is not None:
             at = self._to_border(at, end)
         while at < end and not self.pair.over:
@@ -202,10 +189,6 @@ class Pump:
                 self._keep(memory.view[cleared:end])
                 return
             at = self._stop_frame(cleared, end, now)
-            decisions += 1
-            if decisions == DECISIONS_AT_ONCE and not self.pair.over:
-                self.pause()
-                self.pair.soon(self.unpause)
 
     def _stopped(self, at: int, end: int, now: float) -> None:
         """The scan of the usual way halted at a stop frame."""
@@ -219,13 +202,16 @@ class Pump:
             self.pair.end(EndReason.FRAME_TOO_LARGE, detail=f"a stop frame of {length} bytes")
             return end
         if at + length > end:
-            self._collected = bytearray(memory.view[at:end])
-            self._collecting = length
-            memory.used += end - at
+            self._begin_to_collect(length, memory.view[at:end], now)
             return end
         behind = at + length
         holder = self.pair.decide(self.direction, bytes(memory.view[at:behind]), now)
-        return behind if holder is None else self._hold_on(holder, behind, end, now)
+        if holder is not None:
+            behind = self._hold_on(holder, behind, end, now)
+        if behind < end and not self.pair.over and self.pair.decided_enough():
+            self.pause()
+            self.pair.soon(self.unpause)
+        return behind
 
     def _hold_on(self, account: Account, at: int, end: int, now: float) -> int:
         """Behind a frame that waits there are often more of its producer."""
@@ -257,13 +243,25 @@ class Pump:
         if not self.sink.pending:
             self._heard()
 
-    def _collect(self, now: float) -> None:
+    def _begin_to_collect(self, length: int, first: memoryview, now: float) -> None:
+        """Keep the first bytes of a stop frame; read on when there is room for all of it."""
+        collection = self.pair.collect(length)
+        self._collection = collection
+        collection.add(first)
+        if not collection.claim(self.source.address, partial(self.pair.soon, self.unpause)):
+            self.pause()
+        elif self.listens:
+            collection.go_on(now, self._overdue)
+
+    def _overdue(self, now: float) -> None:
+        detail = f"{self.source.peer.name.lower()}: {self._collection}"
+        self.pair.end(EndReason.FRAME_TIMEOUT, detail=detail)
+
+    def _collect(self, collection: Collection, now: float) -> None:
         """Receive more of a stop frame, never beyond it."""
-        memory, collected = self._memory, self._collected
-        assert collected is not None
-        missing = self._collecting - len(collected)
+        memory = self._memory
         try:
-            count = self.source.receive_into(memory.buffer, min(missing, memory.size))
+            count = self.source.receive_into(memory.buffer, min(collection.missing, memory.size))
         except BlockingIOError:
             return
         except OSError as error:
@@ -272,25 +270,20 @@ class Pump:
         if not count:
             self.pair.closed_by(self.source)
             return
-        self._collect_from(memory.view[:count], now)
+        self._collect_from(collection, memory.view[:count], now)
 
-    def _collect_from(self, data: memoryview, now: float) -> int:
+    def _collect_from(self, collection: Collection, data: memoryview, now: float) -> int:
         """Add to the stop frame that is collected; decide it when it is whole. Answers how much
         was taken."""
-        collected = self._collected
-        assert collected is not None
-        taken = data[: self._collecting - len(collected)]
-        collected += taken
-        self._memory.used += len(taken)
-        if len(collected) == self._collecting:
-            self._release_collected()
-            self.pair.decide(self.direction, bytes(collected), now)
-        return len(taken)
-
-    def _release_collected(self) -> None:
-        if self._collected is not None:
-            self._memory.used -= len(self._collected)
-            self._collected = None
+        taken = collection.add(data)
+        if not collection.missing:
+            self._collection = None
+            frame = collection.frame()
+            try:
+                self.pair.decide(self.direction, frame, now)
+            finally:
+                collection.close()
+        return taken
 
     def _emit(self, data: memoryview | bytes) -> None:
         if not data:
@@ -309,15 +302,12 @@ class Pump:
         """Send in place of the stop frame that is being decided: at a border by its nature."""
         self._emit(frame)
 
-    def release(self, frames: bytes) -> int:
+    def release(self, frames: bytearray) -> int:
         """Scan and send whole frames that were held, at a border. Answers how many bytes passed;
-        what comes behind them is a stop frame.
-
-        Not by way of the shared buffer, which may be in use, and not behind what is carried,
-        which came later.
-        """
-        cleared = self._scan(bytearray(frames), 0, len(frames))
-        self._emit(frames[:cleared])
+        what comes behind them is a stop frame. Not by way of the shared buffer, which may be in
+        use, and not behind what is carried, which came later."""
+        cleared = self._scan(frames, 0, len(frames))
+        self._emit(bytes(frames[:cleared]))
         return cleared
 
     def inject(self, frames: bytes) -> None:
@@ -329,13 +319,15 @@ class Pump:
             self._emit(frames)
             if self.pair.over or not self.sink.pending:
                 return
-        before, self._unheard = self._unheard, self._unheard + len(frames)
-        if before <= UNHEARD_BOUND < self._unheard:
+        self._unheard += len(frames)
+        if self._unheard > self._memory.unheard_bound and not self._silences:
+            self._silences = True
             self._other.pause()
 
     def _heard(self) -> None:
         """None of our own frames waits any more."""
-        if self._unheard > UNHEARD_BOUND:
+        if self._silences:
+            self._silences = False
             self.pair.soon(self._other.unpause)
         self._unheard = 0
 
@@ -361,7 +353,12 @@ class Pump:
     def pause(self) -> None:
         """One more reason not to read."""
         self._pauses += 1
+        self._stop_reading()
+
+    def _stop_reading(self) -> None:
         self.source.read(False)
+        if self._collection is not None:
+            self._collection.stop(self.pair.clock())
 
     def unpause(self, now: float) -> None:
         """One reason less. With none left, what was carried is moved, and reading goes on."""
@@ -384,12 +381,12 @@ class Pump:
     def _offer(self, data: bytes, now: float) -> None:
         memory, rest = self._memory, memoryview(data)
         while rest and not self.pair.over:
-            if self._collected is not None:
-                rest = rest[self._collect_from(rest, now) :]
-                continue
             if self._pauses:
                 self._keep(self._carry + bytes(rest))
                 return
+            if self._collection is not None:
+                rest = rest[self._collect_from(self._collection, rest, now) :]
+                continue
             start, take = len(self._carry), min(len(rest), memory.size)
             memory.buffer[:start] = self._carry
             memory.buffer[start : start + take] = rest[:take]
@@ -408,6 +405,8 @@ class Pump:
         if self.listens and not self.pair.over:
             self.heard = self.pair.clock()  # it may have spoken meanwhile
             self.source.read(True)
+            if self._collection is not None:
+                self._collection.go_on(self.heard, self._overdue)
             if self.pair.attends:
                 self.pair.attend(self.heard)
 
@@ -430,8 +429,8 @@ class Pump:
 
     @property
     def kept(self) -> int:
-        """Bytes: carried, collected, and of our own that wait for a border."""
-        return len(self._carry) + len(self._collected or b"") + self._waiting
+        """Bytes: carried, and of our own that wait for a border."""
+        return len(self._carry) + self._waiting
 
     @property
     def _waiting(self) -> int:
@@ -439,7 +438,9 @@ class Pump:
 
     def close(self) -> None:
         """The pair is over: nothing is kept."""
-        self._release_collected()
+        if self._collection is not None:
+            self._collection.close()
+            self._collection = None
         self._keep(b"")
         self._memory.used -= self._waiting
         self._at_border = None

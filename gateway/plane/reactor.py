@@ -43,10 +43,6 @@ EVENTS_AT_ONCE = 256
 """Events taken from the kernel by one call: enough to make it cheap, few enough to be fresh."""
 
 
-DEADLINES_AT_ONCE = 16
-"""Deadlines kept in a row before the rest of the process has a chance: each may be a chunk that was
-carried, which costs up to a turn."""
-
 RELIEF = 2.0
 """Seconds that memory may be full all the time: those who should take what is kept do not, and
 nobody is read. Longer than a lane lingers, and a short break for all others."""
@@ -69,7 +65,12 @@ class PlaneSettings:
     patient one: it gives a silent broker 90 s.
     `stalled`: how long a peer may take for what could not be sent at once, one chunk at the most.
     Most clients, and brokers, give the other side 60 s to say a word.
-    `memory`: bound on all bytes that are kept, see `Memory`.
+    `frame`: how long a stop frame may take to become whole. Brokers give a client 30 to 60 s for a
+    frame, as they close a connection that answers no PING: a slower one does not pass directly.
+    `memory`: bound on the bytes that wait for peers and allowance, see `Memory`.
+    `collected`, `opening`: the shares of memory of frames that are not all here, of open
+    connections and of those that are being opened. They are not part of `memory`; None: a quarter
+    and an eighth as much.
     `held`: of these, what may wait for allowance; None: a quarter. Far less than all, so that who
     is above a limit stops nobody else; enough for a client's thousand messages of 32 KB.
     `held_for`: how long they may. Clients give a SEND 30 s.
@@ -81,7 +82,10 @@ class PlaneSettings:
     idle: float = 120.0
     silent: float = 90.0
     stalled: float = 60.0
+    frame: float = 60.0
     memory: int = 256 * 1024 * 1024
+    collected: int | None = None
+    opening: int | None = None
     held: int | None = None
     held_for: float = 20.0
     linger: float = 1.0
@@ -111,12 +115,14 @@ class Reactor:
     ) -> None:
         self.hooks = hooks
         self.settings = settings or PlaneSettings()
-        self.memory = Memory(self.settings.buffer, self.settings.memory, self.settings.held)
+        it = self.settings
+        self.memory = Memory(it.buffer, it.memory, it.held, it.collected, it.opening)
         self.deadlines = Deadlines(self._rearm)
         self.pairs: set[Pair] = set()
         self.holding: dict[Account, Pair] = {}  # in which pair an account has frames that wait
         self._parted: list[Pair] = []  # over, and to be taken apart
         self.turns = self.resets = 0
+        self.decisions = 0  # in a row, in this turn or by this deadline
         self.clock = clock
         self._epoll = select.epoll()
         self._lanes: dict[int, Lane] = {}
@@ -216,6 +222,7 @@ class Reactor:
     def turn(self) -> None:
         """Handle what the lanes have, for a bounded time. Flat: once for each wake-up."""
         self.turns += 1
+        self.decisions = 0
         clock, poll, lanes = self.clock, self._epoll.poll, self._lanes
         until = clock() + self.settings.turn
         events = self._rest or poll(0, EVENTS_AT_ONCE)
@@ -273,11 +280,12 @@ class Reactor:
             self.deadlines.add(now + RELIEF, partial(self._relieve, now))
 
     def _relieve(self, since: float, now: float) -> None:
-        """End the pairs that keep the most, if memory was full all the time."""
+        """End the pairs that keep the most, if memory was full all the time. So many that a quarter
+        is free: if only the excess went, the next bytes of those who stay would stop all again."""
         if self.memory.full_since != since:
             return
         self.memory.full_since = None
-        excess = self.memory.used - self.memory.bound
+        excess = self.memory.used - self.memory.bound * 3 // 4
         by_size = sorted(((pair.kept, id(pair), pair) for pair in self.pairs), reverse=True)
         for kept, _, pair in by_size:
             if excess <= 0:
@@ -305,7 +313,17 @@ class Reactor:
                 await trio.sleep_forever() if head is None else await trio.sleep(
                     max(0.0, head - self.clock())
                 )
-            self.deadlines.expire(self.clock(), DEADLINES_AT_ONCE)
+            self.keep_deadlines()
+
+    def keep_deadlines(self) -> None:
+        """Keep what is due, for as long as a turn. Each may be a chunk that was carried: those of
+        peers that ask for much at once would keep all others waiting."""
+        now = self.clock()
+        until = now + self.settings.turn
+        while (head := self.deadlines.head) is not None and head <= now <= until:
+            self.decisions = 0
+            self.deadlines.expire(now, 1)
+            now = self.clock()
 
     def _rearm(self) -> None:
         if self._timer is not None:

@@ -13,7 +13,9 @@ leaves their ghosts behind.
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gateway.plane.ages import Ages, Marks
@@ -36,18 +38,29 @@ RESET_STEP = 0.02
 """Seconds between two looks whether a producer that is reset has all its receipts."""
 
 
+ANSWERS_AT_ONCE = 64
+"""Accounts that are looked at when something went to the client: any of them may have its last
+receipt now. Thousands, each time, would cost a client's receipts a second each."""
+
+ANSWERS_STEP = 0.01
+"""Seconds until the next ones are looked at."""
+
+
 class Waiting:
     """Made for a pair when its first frame waits."""
 
     __slots__ = (
         "_ages",
         "_aging",
+        "_answering",
+        "_bordering",
         "_earlier",
         "_expecting",
         "_frames",
         "_pair",
         "_reactor",
         "_refused",
+        "_unlooked",
     )
 
     def __init__(self, pair: Pair, reactor: Reactor) -> None:
@@ -55,10 +68,16 @@ class Waiting:
         self._reactor = reactor
         self._frames = HeldFrames(reactor.memory)
         self._ages: dict[Account, Ages] = {}
-        self._earlier: dict[str, tuple[float, Marks]] = {}  # by topic: until when, and of what
+        # By topic: until when, and of what. The first ones are over first.
+        self._earlier: OrderedDict[str, tuple[float, Marks]] = OrderedDict()
         self._expecting: set[Account] = set()
         # In whose queues refusals are, and what is kept of their allowance meanwhile.
-        self._refused: dict[Account, tuple[int, int] | None] = {}
+        self._refused: OrderedDict[Account, tuple[int, int] | None] = OrderedDict()
+        self._unlooked = (
+            0  # how many of these were not looked at since something went to the client
+        )
+        self._answering = False  # whether the next ones are looked at in a while
+        self._bordering: set[Account] = set()  # those that go on at the next border
         self._aging: set[Account] = set()  # whose oldest frame is looked at when it is too old
 
     @property
@@ -87,10 +106,30 @@ class Waiting:
 
     def answer(self, now: float) -> None:
         """Something went to the client: it may have been the last receipt before a refusal."""
+        self._unlooked = len(self._refused)
+        if not self._answering:
+            self._answer_some(now)
+
+    def _answer_some(self, now: float) -> None:
+        """Look at some accounts, by turn; at the others in a while."""
         border = self._pair.pumps[Direction.TO_BROKER].at_border
-        for account in tuple(self._refused):
-            if account.outstanding <= 0 and self._frames.refusal(account) is not None:
-                border(partial(self._go_on, account, now))
+        looks = min(self._unlooked, len(self._refused), ANSWERS_AT_ONCE)
+        self._unlooked -= looks
+        for account in tuple(islice(self._refused, looks)):
+            if account not in self._refused:
+                continue  # the pair ended, or was told so by the one before
+            self._refused.move_to_end(account)
+            is_next = account.outstanding <= 0 and self._frames.refusal(account) is not None
+            if is_next and account not in self._bordering:
+                self._bordering.add(account)
+                border(partial(self._go_on_at_border, account, now))
+        self._answering = self._unlooked > 0 and bool(self._refused)
+        if self._answering:
+            self._pair.later(now + ANSWERS_STEP, self._answer_some)
+
+    def _go_on_at_border(self, account: Account, now: float) -> None:
+        self._bordering.discard(account)
+        self._go_on(account, now)
 
     def expect(self, account: Account) -> None:
         """Its next grant is told to the session."""
@@ -144,10 +183,11 @@ class Waiting:
             return False
         # Whatever else it halts at is decided: it came behind what has passed.
         stop = 0 if account.held else pump.scanner.stop
+        decided = bytes(frames[passed : passed + stop])
         self._frames.passed(account, passed + stop)
         self._ages[account].passed(passed + stop)
         if stop:
-            self._pair.decide(Direction.TO_BROKER, frames[passed : passed + stop], now)
+            self._pair.decide(Direction.TO_BROKER, decided, now)
         return True
 
     # -- refusals ----------------------------------------------------------------------------
@@ -209,8 +249,15 @@ class Waiting:
             self._watch(account)
             return
         if not due[1]:
-            self._earlier[account.topic] = now + COMING, self._ages[account].rest()
+            self._remember(account, now)
         self._begin_reset(account, now)
+
+    def _remember(self, account: Account, now: float) -> None:
+        """What is thrown away comes again, in a while or never."""
+        while self._earlier and next(iter(self._earlier.values()))[0] <= now:
+            self._earlier.popitem(last=False)
+        self._earlier.pop(account.topic, None)
+        self._earlier[account.topic] = now + COMING, self._ages[account].rest()
 
     # -- resets ------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ names, each its own invention, leaves nothing behind.
 from __future__ import annotations
 
 from collections import OrderedDict
+from sys import getsizeof
 from typing import TYPE_CHECKING
 
 from gateway.figures import OTHER, TopicFigures, Totals
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 # saw traffic both ways they cost 75 MB here, which is why there is a bound at all.
 TOPICS_KEPT = 100_000
 
+NAMES_KEPT = 32 * 1024 * 1024
+"""Bytes of the names of these topics, which clients choose: 100,000 usual names have half of it,
+and as many of the longest would have ten times as much."""
+
 
 class _Side:
     """One action on one topic: the counts of closed accounts, and the open ones.
@@ -32,16 +37,16 @@ class _Side:
     It counts as accounts do: frames are messages without surplus.
     """
 
-    __slots__ = ("accounts", "bytes", "messages", "receipts", "surplus")
+    __slots__ = ("accounts", "bytes", "damaged", "messages", "receipts", "surplus")
 
     def __init__(self) -> None:
         # None where nobody is there: an empty set is larger than all the rest.
         self.accounts: set[Account] | None = None
-        self.messages = self.surplus = self.bytes = self.receipts = 0
+        self.messages = self.surplus = self.bytes = self.receipts = self.damaged = 0
 
     @property
     def has_counts(self) -> bool:
-        return bool(self.messages or self.bytes or self.receipts)
+        return bool(self.messages or self.bytes or self.receipts or self.damaged)
 
     def open(self, account: Account) -> None:
         if self.accounts is None:
@@ -61,16 +66,19 @@ class _Side:
         self.bytes += passed.bytes
         self.surplus += passed.surplus
         self.receipts += passed.receipts
+        self.damaged += passed.damaged
 
     def totals(self) -> Totals:
         messages, surplus, size, receipts = self.messages, self.surplus, self.bytes, self.receipts
-        accounts = self.accounts or ()
+        damaged, accounts = self.damaged, self.accounts or ()
         for account in accounts:
             messages += account.messages
             surplus += account.surplus
             size += account.bytes
             receipts += account.receipts
-        return Totals(messages, size, messages - surplus, receipts, len(accounts))
+            damaged += account.damaged
+        frames = messages - surplus
+        return Totals(messages, size, frames, receipts, len(accounts), damaged)
 
 
 class _Topic:
@@ -101,10 +109,13 @@ class _Topic:
 
 
 class AccountBook:
-    """All accounts of one cluster. `topics_kept` bounds the topics known, open ones apart."""
+    """All accounts of one cluster. `topics_kept` bounds the topics known, `names_kept` the bytes of
+    their names; open ones are all kept."""
 
-    def __init__(self, topics_kept: int = TOPICS_KEPT) -> None:
+    def __init__(self, topics_kept: int = TOPICS_KEPT, names_kept: int = NAMES_KEPT) -> None:
         self._topics_kept = topics_kept
+        self._names_kept = names_kept
+        self._names = 0  # bytes of all names
         self._busy: dict[str, _Topic] = {}
         # The longest idle first. Only this dictionary forgets its first entry at no cost.
         self._idle: OrderedDict[str, _Topic] = OrderedDict()
@@ -143,18 +154,30 @@ class AccountBook:
             yield topic.figures()
 
     def _woken(self, name: str) -> _Topic:
-        topic = self._idle.pop(name, None) or _Topic(name)
+        topic = self._idle.pop(name, None) or self._new(name)
         self._busy[topic.name] = topic
         self._fold()
         return topic
+
+    def _new(self, name: str) -> _Topic:
+        self._names += getsizeof(name)
+        return _Topic(name)
 
     def _rest(self, topic: _Topic) -> None:
         del self._busy[topic.name]
         if topic.has_counts:
             self._idle[topic.name] = topic
             self._fold()
+        else:
+            self._names -= getsizeof(topic.name)
 
     def _fold(self) -> None:
-        while self._idle and len(self._busy) + len(self._idle) > self._topics_kept:
-            _, longest = self._idle.popitem(last=False)
+        while self._idle and self._are_too_many:
+            name, longest = self._idle.popitem(last=False)
+            self._names -= getsizeof(name)
             self._other.add(longest)
+
+    @property
+    def _are_too_many(self) -> bool:
+        known = len(self._busy) + len(self._idle)
+        return known > self._topics_kept or self._names > self._names_kept

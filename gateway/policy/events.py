@@ -16,7 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.gcra import ONE, Meter
-from gateway.policy.keys import Identity, identity_of, on_loss_of
+from gateway.policy.keys import MOST_RESTING, Identity, identity_of, on_loss_of
 from gateway.policy.rules import Dimension
 from gateway.policy.tallies import Tallies
 from gateway.policy.waiters import LEAST, Waiters
@@ -116,11 +116,14 @@ _APART = 1e-7
 class Events:
     """Given are limits of events only. Where there is a `supply` they are shared by it.
 
-    A limit that nobody has asked of for a while is forgotten: it is as good as a new one.
+    A limit that nobody has asked of for a while is forgotten: it is as good as a new one. `most`:
+    bytes of those that are kept until then.
     """
 
-    def __init__(self, supply: Supply | None = None) -> None:
+    def __init__(self, supply: Supply | None = None, most: int = MOST_RESTING) -> None:
         self._supply = supply
+        self._most = most
+        self._size = 0  # bytes
         self._paces: dict[Identity, _Pace] = {}
         self._full: list[tuple[float, int, Identity]] = []  # when each may be forgotten
         self._tickets = count()
@@ -195,6 +198,7 @@ class Events:
         pace = self._paces.get(identity)
         if pace is None:
             pace = self._paces[identity] = self._new(limit)
+            self._size += identity[0].size
             heappush(self._full, (now, next(self._tickets), identity))
         if (pace.meter.rate, pace.meter.burst) != (limit.rate, limit.burst):
             pace.meter.change(limit.rate, limit.burst, now)
@@ -209,11 +213,12 @@ class Events:
         return _Pace(meter, Waiters(PATIENCE[limit.dimension]))
 
     def _forget(self, now: float) -> None:
-        while self._full and self._full[0][0] <= now:
-            _, ticket, identity = self._full[0]
+        while self._full and (self._full[0][0] <= now or self._size > self._most):
+            when, ticket, identity = self._full[0]
             full_at = self._paces[identity].full_at(now)
-            if full_at > now:
+            if full_at > max(now, when):
                 heapreplace(self._full, (full_at, ticket, identity))
             else:
                 heappop(self._full)
                 del self._paces[identity]
+                self._size -= identity[0].size

@@ -16,6 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from gateway.policy.gcra import Meter
+from gateway.policy.keys import LIMIT_SIZE, MOST_RESTING, Key
 from gateway.policy.limits import LEASE, Applied, Dimension, Limit
 from gateway.policy.members import Grant, Member, endless
 
@@ -45,13 +46,17 @@ def own_meter(applied: Applied) -> Metered:
 class Limiter:
     """`wants`, `lease` and `next_time` are for producers and consumers alike: a grant to a consumer
     is of messages that may be asked for. `forgotten` is told of a limit that is there no more.
-    `metered` makes what a limit hands out of."""
+    `metered` makes what a limit hands out of. `most_resting`: bytes of limits that nobody is under.
+    """
 
     def __init__(
         self,
         forgotten: Callable[[Limit], None] | None = None,
         metered: Callable[[Applied], Metered] = own_meter,
+        most_resting: int = MOST_RESTING,
     ) -> None:
+        self._most_resting = most_resting
+        self._resting = 0  # bytes
         self._forgotten = forgotten
         self._metered = metered
         self._limits: dict[Identity, Limit] = {}
@@ -313,19 +318,29 @@ class Limiter:
         anew has no new burst."""
         if not limit.accounts and not limit.forgettable:
             limit.forgettable = True
+            self._resting += _size(limit)
             entry = (limit.meter.full_at(now), id(limit), limit.applied.identity)
             heappush(self._forgettable, entry)
 
     def _forget(self, now: float) -> None:
-        while self._forgettable and self._forgettable[0][0] <= now:
-            _, _, identity = heappop(self._forgettable)
+        while self._forgettable and (
+            self._forgettable[0][0] <= now or self._resting > self._most_resting
+        ):
+            when, _, identity = heappop(self._forgettable)
             limit = self._limits[identity]
             limit.forgettable = False
+            self._resting -= _size(limit)
             if limit.accounts:
                 continue
-            if limit.meter.full_at(now) <= now:
+            if limit.meter.full_at(now) <= max(now, when):
                 del self._limits[identity]
                 if self._forgotten is not None:
                     self._forgotten(limit)
             else:
                 self._rest(limit, now)
+
+
+def _size(limit: Limit) -> int:
+    """Bytes in memory."""
+    key = limit.applied.key
+    return key.size if isinstance(key, Key) else LIMIT_SIZE

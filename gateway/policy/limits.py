@@ -37,6 +37,11 @@ LEAST_BURST = 0.1
 """Seconds of the rate that are saved up at least: a late timer must not lose what was earned."""
 
 
+MOST_TURNS = 1000
+"""Places that are looked at to know among how many a round is shared. More get no more than a unit
+each, in several rounds."""
+
+
 class Dimension(IntEnum):
     MESSAGES = 0
     BYTES = 1
@@ -180,11 +185,30 @@ class Limit:
         least = first.tags[self] if first is not None else self.clock
         self.clock = max(self.clock, least)
         until = least + LEASE
-        self.turns = sum(it[0] <= until for it in self._queue if it[2].ticket == it[1])
+        self.turns = self._ahead(until)
         while self.turns and self.has_room(now) and (member := self.first()) is not None:
             yield member
             self.turns -= 1
         self.turns = 0
+
+    def _ahead(self, until: float) -> int:
+        """How many wait whose tags are not beyond this; of a long queue, of the first `MOST_TURNS`
+        that are seen.
+
+        A queue is a heap: behind an entry are none with lesser tags, and most are never looked at.
+        """
+        if len(self._queue) <= MOST_TURNS:
+            return sum(it[0] <= until for it in self._queue if it[2].ticket == it[1])
+        found, places = 0, [0]
+        for _ in range(MOST_TURNS):
+            if not places:
+                break
+            at = places.pop()
+            if at < len(self._queue) and self._queue[at][0] <= until:
+                _, ticket, member = self._queue[at]
+                found += member.ticket == ticket
+                places += (2 * at + 2, 2 * at + 1)
+        return found
 
     @property
     def is_wanted(self) -> bool:

@@ -5,8 +5,8 @@ What it may hand out it has reserved before (`reservations`): when half of that 
 more, about twice what it used in the time that a reservation lasts. Whoever finds nothing waits
 until the answer is here, and until what was reserved is earned.
 
-While nobody can be asked it goes on as its rule says; it may take its part of the rate
-(`local_share`) by a meter of its own.
+While nobody can be asked, or nobody answers for this limit, it goes on as its rule says; it may
+take its part of the rate (`local_share`) by a meter of its own.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ and who begins has twice as much each time."""
 KEPT = 0.5
 """Seconds that what nobody uses is kept for them, then it is given back to all. What is asked for
 less often is not reserved in advance."""
+
+AGAIN = 0.5
+"""Seconds after which a limit that had no answer is asked for again."""
 
 LEAST_TIME = 0.01
 """Seconds by which use is divided at least: what came at once says nothing of the next second."""
@@ -69,7 +72,10 @@ class Metered(Protocol):
 
 
 class SharedMeter:
-    """`key`: the same in all processes; `owner`: whose it is in this one. Made by a `Supply`."""
+    """`key`: the same in all processes; `owner`: whose it is in this one. Made by a `Supply`.
+
+    `lost`: the last question about this limit had no answer, though others had.
+    """
 
     __slots__ = (
         "_alone",
@@ -78,6 +84,7 @@ class SharedMeter:
         "_coming",
         "_last",
         "_loss",
+        "_retry_at",
         "_stock",
         "_supply",
         "_taken",
@@ -85,6 +92,7 @@ class SharedMeter:
         "burst",
         "forgiven",
         "key",
+        "lost",
         "on_loss",
         "owner",
         "rate",
@@ -112,12 +120,13 @@ class SharedMeter:
         self._taken, self._asked_at, self._last = 0.0, float("-inf"), 0.0
         self._alone: Meter | None = None
         self._loss = 0
+        self.lost, self._retry_at = False, float("inf")
 
     # -- as a meter --------------------------------------------------------------------------
 
     def available(self, now: float) -> float:
         """Units that may be taken now; below zero: debt."""
-        if self._supply.lost:
+        if self._is_alone:
             return self._lost_available(now)
         self._ripen(now)
         return self._stock
@@ -126,7 +135,7 @@ class SharedMeter:
         """Nothing is left, and what is reserved comes later. Who has not asked knows nothing."""
         if self.available(now) >= ONE:
             return False
-        if self._supply.lost:
+        if self._is_alone:
             return self.on_loss is not OnLoss.OPEN
         return self._coming > 0 or self._stock < 0
 
@@ -136,7 +145,7 @@ class SharedMeter:
             return
         self.used_at = now
         self._taken += units
-        if self._supply.lost:
+        if self._is_alone:
             self._lost_take(units, now)
             return
         self._ripen(now)
@@ -151,7 +160,7 @@ class SharedMeter:
     def give_back(self, units: float, now: float) -> None:
         """Return what was taken in advance and not used."""
         self._taken = max(0.0, self._taken - units)
-        if self._supply.lost:
+        if self._is_alone:
             self._lost_take(-units, now)
             return
         self._stock += units
@@ -161,7 +170,7 @@ class SharedMeter:
         """When so many units may be taken; infinity: not known until there is an answer."""
         if self.available(now) >= units * ONE:
             return now
-        if self._supply.lost:
+        if self._is_alone:
             return self._lost_ready_at(units, now)
         if self._coming:
             return self._comes_at
@@ -170,7 +179,7 @@ class SharedMeter:
 
     def full_at(self, now: float) -> float:
         """From when on this meter is as good as a new one: others keep what it took."""
-        if self._supply.lost:
+        if self._is_alone:
             return now if self.on_loss is OnLoss.OPEN else self._lost_meter(now).full_at(now)
         self._ripen(now)
         rests = not (self._stock or self._coming or self.asking)
@@ -207,7 +216,7 @@ class SharedMeter:
 
     def answered(self, ask: Ask, reserved: Reserved, now: float) -> None:
         """What was owed is charged, and so much will come."""
-        self.asking = False
+        self.asking = self.lost = False
         self._stock += max(0.0, ask.owed)
         if reserved.units:
             self._coming, self._comes_at = reserved.units, now + reserved.delay
@@ -222,6 +231,12 @@ class SharedMeter:
         self.asking = False
         self._stock -= min(0.0, ask.owed)
 
+    def refused(self, ask: Ask, now: float) -> None:
+        """This limit has no answer: it goes on alone. It is asked for again while it is used."""
+        self.unanswered(ask)
+        self._ripen(now)
+        self.lost, self._retry_at = True, now + AGAIN
+
     def idle_since(self, now: float) -> float | None:
         """Since when what is here was not used; None: nothing is here."""
         self._ripen(now)
@@ -230,7 +245,7 @@ class SharedMeter:
         return max(self.used_at, self._comes_at)
 
     def _ripen(self, now: float) -> None:
-        if self._alone is not None and not self._supply.lost:
+        if self._alone is not None and not self._is_alone:
             # What was owed alone is still owed.
             self._stock += min(0.0, self._alone.available(now))
             self._alone = None
@@ -239,6 +254,14 @@ class SharedMeter:
             self._coming = 0.0
 
     # -- while nobody can be asked -----------------------------------------------------------
+
+    @property
+    def _is_alone(self) -> bool:
+        return self._supply.lost or self.lost
+
+    def _ask_again(self, now: float) -> None:
+        if self.lost and now >= self._retry_at and not (self._supply.lost or self.asking):
+            self._supply.want(self)
 
     @property
     def _part(self) -> tuple[float, float]:
@@ -265,6 +288,7 @@ class SharedMeter:
             self._lost_meter(now).give_back(-units, now)
 
     def _lost_available(self, now: float) -> float:
+        self._ask_again(now)
         if self.on_loss is OnLoss.OPEN:
             return _ENDLESS
         there = self._lost_meter(now).available(now)
@@ -272,5 +296,5 @@ class SharedMeter:
 
     def _lost_ready_at(self, units: float, now: float) -> float:
         if self.on_loss is OnLoss.CLOSED:
-            return float("inf")
+            return float("inf") if self._supply.lost else max(now, self._retry_at)
         return self._lost_meter(now).ready_at(units, now)

@@ -4,8 +4,9 @@ answers. While it is *lost* nobody can be asked.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from heapq import heappop, heappush
-from itertools import count, islice
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.stock import KEPT, OnLoss, SharedMeter
@@ -37,7 +38,8 @@ class Supply:
         self.processes = 1
         self.lost = False
         self.losses = 0
-        self._wanting: dict[SharedMeter, None] = {}
+        # Only this dictionary forgets its first entry at no cost.
+        self._wanting: OrderedDict[SharedMeter, None] = OrderedDict()
         self._watched: list[tuple[float, int, SharedMeter]] = []
         self._tickets = count()
 
@@ -69,9 +71,10 @@ class Supply:
 
     def questions(self, now: float, most: int = AT_ONCE) -> list[Asked]:
         """What is to be asked now, who waits for longest first; each is then answered, or not."""
-        asked = [Asked(meter, meter.ask(now)) for meter in islice(self._wanting, most)]
-        for meter, _ in asked:
-            del self._wanting[meter]
+        asked: list[Asked] = []
+        while self._wanting and len(asked) < most:
+            meter, _ = self._wanting.popitem(last=False)
+            asked.append(Asked(meter, meter.ask(now)))
         while len(asked) < most and self._watched and self._watched[0][0] <= now:
             meter = heappop(self._watched)[2]
             meter.watched = False
@@ -82,10 +85,15 @@ class Supply:
                 asked.append(Asked(meter, meter.returned()))
         return asked
 
-    def answered(self, asked: Iterable[Asked], answers: Sequence[Reserved], now: float) -> None:
-        """The answers, in the order of the questions."""
+    def answered(
+        self, asked: Iterable[Asked], answers: Sequence[Reserved | None], now: float
+    ) -> None:
+        """The answers, in the order of the questions; None: there is none for this limit alone."""
         for (meter, ask), reserved in zip(asked, answers, strict=True):
-            meter.answered(ask, reserved, now)
+            if reserved is None:
+                meter.refused(ask, now)
+            else:
+                meter.answered(ask, reserved, now)
 
     def unanswered(self, asked: Iterable[Asked]) -> None:
         """Nobody answered."""

@@ -86,7 +86,7 @@ class Session:
             return
         self.now = now
         command = decode(frame)
-        kind = kind_of(command, frame)
+        kind = kind_of(frame)
         if self.is_open == (kind == Kind.CONNECT):
             raise PeerError(f"{kind_name(kind)} is out of place")
         if kind in self.place.faults.words:

@@ -11,18 +11,20 @@ from prometheus_client import CollectorRegistry, Metric, ProcessCollector, gener
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from gateway.telemetry.process import dropped_lines
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gateway.figures import CrewFigures
+    from gateway.figures import CrewFigures, LogFigures
 
 
 class CrewMetrics:
     """A registry of its own."""
 
-    def __init__(self, crew: Callable[[], CrewFigures]) -> None:
+    def __init__(self, crew: Callable[[], CrewFigures], log: LogFigures) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_Crew(crew))
+        self._registry.register(_Crew(crew, log))
         ProcessCollector(registry=self._registry)
 
     def render(self) -> bytes:
@@ -31,8 +33,9 @@ class CrewMetrics:
 
 
 class _Crew(Collector):
-    def __init__(self, crew: Callable[[], CrewFigures]) -> None:
+    def __init__(self, crew: Callable[[], CrewFigures], log: LogFigures) -> None:
         self._crew = crew
+        self._log = log
 
     def collect(self) -> Iterable[Metric]:
         figures = self._crew()
@@ -44,3 +47,4 @@ class _Crew(Collector):
             "Workers that were started in the place of one that had ended.",
             value=figures.restarts,
         )
+        yield dropped_lines(self._log)

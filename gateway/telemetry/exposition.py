@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from array import array
 from itertools import islice
+from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.telemetry.topics import parsed
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 _TOPICS_PER_SLICE = 250
 _LINES_PER_SLICE = 1000
 
-_COLUMNS = 5
-_MESSAGES, _BYTES, _FRAMES, _RECEIPTS, _OPEN = range(_COLUMNS)
+_COLUMNS = 6
+_MESSAGES, _BYTES, _FRAMES, _RECEIPTS, _OPEN, _DAMAGED = range(_COLUMNS)
 
 
 class _Family(NamedTuple):
@@ -45,6 +46,9 @@ _COUNTERS = (
     _Family("frames_total", "counter", "Frames that passed; a batch is one.", _FRAMES),
     _Family("receipts_total", "counter", "Frames that passed and were confirmed.", _RECEIPTS),
 )
+_CHECKSUMS = _Family(
+    "checksum_failures_total", "counter", "Frames whose checksum was wrong.", _DAMAGED
+)
 _PRODUCERS = _Family("producers", "gauge", "Producers that are open.", _OPEN)
 _CONSUMERS = _Family("consumers", "gauge", "Consumers that are open.", _OPEN)
 
@@ -55,19 +59,37 @@ class _Table:
     def __init__(self, tail: str) -> None:
         self.tail = tail
         self.rows: dict[str, int] = {}
-        self.numbers = array("q")
+        # A list of Python's own integers from the first number on that needs more than 63 bits.
+        self.numbers: array[int] | list[int] = array("q")
 
     def add(self, labels: str, totals: Totals) -> None:
-        row = (totals.messages, totals.bytes, totals.frames, totals.receipts, totals.open)
+        row = (
+            *(totals.messages, totals.bytes, totals.frames, totals.receipts),
+            *(totals.open, totals.damaged),
+        )
         if not any(row):
             return
-        at = self.rows.setdefault(labels, len(self.numbers))
-        if at == len(self.numbers):
-            self.numbers.extend(row)
+        end = len(self.numbers)
+        at = self.rows.setdefault(labels, end)
+        if at != end:
+            # Two spellings of one name: the same labels twice would spoil the scrape.
+            self._put(at, tuple(map(add, self.numbers[at : at + _COLUMNS], row)))
             return
-        # Two spellings of one name: the same labels twice would spoil the scrape.
-        for column, number in enumerate(row, at):
-            self.numbers[column] += number
+        try:
+            self.numbers.extend(row)
+        except OverflowError:
+            del self.numbers[end:]
+            self._put(end, row)
+
+    def _put(self, at: int, row: tuple[int, ...]) -> None:
+        """Replace a row, or append one: in an array if it fits."""
+        if isinstance(self.numbers, array):
+            try:
+                self.numbers[at : at + _COLUMNS] = array("q", row)
+                return
+            except OverflowError:
+                self.numbers = self.numbers.tolist()
+        self.numbers[at : at + _COLUMNS] = row
 
     def lines(self, family: _Family, tail: str = "") -> Iterator[bytes]:
         head = f"gateway_topic_{family.name}{{"
@@ -80,10 +102,14 @@ class _Table:
 
 
 class TopicExposition:
-    """The metrics of all topics of all clusters, given as a book per cluster name."""
+    """The metrics of all topics of all clusters, given as a book per cluster name.
 
-    def __init__(self, books: Mapping[str, TopicBook]) -> None:
+    `verified`: checksums are verified somewhere, so failures have a family.
+    """
+
+    def __init__(self, books: Mapping[str, TopicBook], *, verified: bool = False) -> None:
         self._books = books
+        self._counters = (*_COUNTERS, _CHECKSUMS) if verified else _COUNTERS
         self._labels: dict[str, dict[str, str]] = {}
 
     def chunks(self) -> Iterator[bytes]:
@@ -94,7 +120,7 @@ class TopicExposition:
         produced, consumed = _Table(',direction="to_broker"'), _Table(',direction="to_client"')
         for cluster in self._books:
             yield from self._copied(cluster, produced, consumed)
-        for family in _COUNTERS:
+        for family in self._counters:
             yield _heading(family)
             for table in (produced, consumed):
                 yield from table.lines(family, table.tail)

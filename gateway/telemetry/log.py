@@ -1,58 +1,84 @@
 """Lines for people and machines, on standard error.
 
 Rooms that may log call `structlog.get_logger()`; what is set here applies to all of them.
-Identical warnings are folded: one line per interval, which says how many it stands for.
+Floods are folded, long texts are cut, and a process that serves has a thread write.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-import time
-from collections import OrderedDict
-from types import MappingProxyType
+from dataclasses import dataclass, field
+from json import JSONEncoder
 from typing import TYPE_CHECKING, Any, TextIO
 
 import structlog
 
+from gateway.telemetry.folding import BURST, Folding
+from gateway.telemetry.writing import Lines, Queue, written_to
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from structlog.typing import EventDict, Processor, WrappedLogger
 
-# Often enough to see that it goes on, and 6 lines a minute at the most.
-_FOLDED_FOR = 10.0
+LONGEST = 1024
+"""Characters of a text; the default of `log.longest_text`, which gives the reason."""
 
-# Distinct warnings remembered; one costs some hundred bytes.
-_REMEMBERED = 512
-
-# Fields that name one occurrence of an event, not its kind.
-_OCCURRENCE = frozenset({"client", "connection", "detail", "exc_info", "seconds"})
+_TRACEBACK = 16
+"""A traceback may be so many times as long: it has up to a hundred lines of our own code, and the
+error at its end may repeat what a peer said."""
 
 
-def configure(
-    style: str,
-    level: str,
-    stream: TextIO | None = None,
-    always: Mapping[str, object] = MappingProxyType({}),
-) -> None:
-    """Set up logging for the whole process.
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How lines look, and which are written.
 
-    `style` is json, console, or auto (console where `stream` is a terminal); `level` is the
-    lowest that is written. `stream` is standard error unless given. `always`: fields of all lines.
+    `format` is json, console, or auto (console where the stream is a terminal); `level` is the
+    lowest that is written. `burst`: see `Folding`. `longest`: characters of a text.
+    `always`: fields of all lines.
+    """
+
+    format: str = "auto"
+    level: str = "info"
+    burst: int = BURST
+    longest: int = LONGEST
+    always: Mapping[str, object] = field(default_factory=dict)
+
+
+def configure(style: Style, stream: TextIO | None = None) -> None:
+    """Set up logging for the whole process; each line is written at once.
+
+    `stream` is standard error unless given.
     """
     stream = sys.stderr if stream is None else stream
-    for_people = style == "console" or (style == "auto" and stream.isatty())
+    _configure(style, _written(style, stream), Lines(stream))
+
+
+def configure_queued(style: Style, *, lines: int, size: int, stream: TextIO | None = None) -> Queue:
+    """The same, but lines wait in a queue (so many, and so many bytes) until a thread writes them.
+
+    The queue is to be closed at the end of the process.
+    """
+    stream = sys.stderr if stream is None else stream
+    processors = _written(style, stream)
+
+    def notice(number: int) -> str:
+        event: Any = {"event": "lines_dropped", "lines": number, "level": "warning"}
+        for process in processors:
+            event = process(None, "warning", event)
+        return str(event)
+
+    queue = Queue(written_to(stream), notice, lines=lines, size=size)
+    _configure(style, processors, queue)
+    return queue
+
+
+def _configure(style: Style, written: Sequence[Processor], lines: Lines | Queue) -> None:
     structlog.configure(
-        processors=[
-            lambda _logger, _method, event: {**always, **event},
-            structlog.processors.add_log_level,
-            Repeats(),
-            structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
-            *(_console(stream) if for_people else _json()),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=lambda *_: Lines(stream),
+        processors=[structlog.processors.add_log_level, Folding(style.burst), *written],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[style.level]),
+        logger_factory=lambda *_: lines,
         cache_logger_on_first_use=True,
     )
 
@@ -65,13 +91,29 @@ _LEVELS = {
 }
 
 
-def _json() -> tuple[Processor, ...]:
-    # Tracebacks as text: the structured ones show local variables, and so credentials.
-    return structlog.processors.format_exc_info, structlog.processors.JSONRenderer()
+def _written(style: Style, stream: TextIO) -> list[Processor]:
+    """What makes a line of an event. Keeps nothing, so any thread may do it."""
+    for_people = style.format == "console" or (style.format == "auto" and stream.isatty())
+    always = style.always
+    return [
+        *([lambda _logger, _method, event: {**always, **event}] if always else []),
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+        # Tracebacks as text: the structured ones show local variables, and so credentials.
+        structlog.processors.format_exc_info,
+        Cut(style.longest),
+        *(_console(stream) if for_people else [_json]),
+    ]
+
+
+def _json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
+    # structlog's own renderer makes an encoder for each line, which takes as long again.
+    return _ENCODED(event)
+
+
+_ENCODED = JSONEncoder(check_circular=False).encode
 
 
 def _console(stream: TextIO) -> tuple[Processor, ...]:
-    # The plain traceback for the same reason: the pretty ones show local variables.
     renderer = structlog.dev.ConsoleRenderer(
         colors=stream.isatty(),
         exception_formatter=structlog.dev.plain_traceback,
@@ -80,64 +122,46 @@ def _console(stream: TextIO) -> tuple[Processor, ...]:
     return printable, renderer
 
 
+class Cut:
+    """Cuts texts at so many characters, and says how long they were: clients choose some."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+
+    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        """Answer the event."""
+        for key, value in event.items():
+            kind = value.__class__
+            if kind is str:
+                if len(value) > self._longest:
+                    times = _TRACEBACK if key == "exception" else 1
+                    event[key] = cut(value, self._longest * times)
+            elif kind is not int and kind is not float:
+                event[key] = self._cut(value)
+        return event
+
+    def _cut(self, value: object) -> object:
+        if value is None or isinstance(value, int | float):
+            return value
+        if isinstance(value, list | tuple):
+            return [self._cut(it) for it in value]
+        return cut(str(value), self._longest)
+
+
+def cut(text: str, longest: int) -> str:
+    """The beginning of a text that is too long, and its length."""
+    return text if len(text) <= longest else f"{text[:longest]}... ({len(text)} characters)"
+
+
 def printable(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Write control characters as escapes: clients choose names, and a terminal obeys."""
     for key, value in event.items():
-        if isinstance(value, str) and not value.isprintable():
-            event[key] = ascii(value)
+        if key == "exception":
+            event[key] = "\n".join(map(_printable, value.split("\n")))
+        elif isinstance(value, str):
+            event[key] = _printable(value)
     return event
 
 
-class Repeats:
-    """Lets one of several identical warnings pass per interval (in seconds).
-
-    Warnings and errors are identical if all but the fields of one occurrence are. The next one
-    that passes says in `repeated` how many were left out. `clock` is a monotonic one.
-    """
-
-    def __init__(
-        self, interval: float = _FOLDED_FOR, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._interval = interval
-        self._clock = clock
-        # Kind of warning -> when it was last written, and how often it came since.
-        self._seen: OrderedDict[tuple[Any, ...], tuple[float, int]] = OrderedDict()
-
-    def __call__(self, _logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-        """Answer the event, or raise `structlog.DropEvent`."""
-        if method not in {"warning", "error", "critical"}:
-            return event
-        kind, now = _kind(event), self._clock()
-        written, repeated = self._seen.get(kind, (-self._interval, 0))
-        if now - written < self._interval:
-            self._seen[kind] = written, repeated + 1
-            raise structlog.DropEvent
-        self._remember(kind, now)
-        return {**event, "repeated": repeated} if repeated else event
-
-    def _remember(self, kind: tuple[Any, ...], now: float) -> None:
-        self._seen[kind] = now, 0
-        self._seen.move_to_end(kind)
-        if len(self._seen) > _REMEMBERED:
-            self._seen.popitem(last=False)
-
-
-def _kind(event: EventDict) -> tuple[Any, ...]:
-    return tuple((key, str(event[key])) for key in sorted(event.keys() - _OCCURRENCE))
-
-
-class Lines:
-    """Writes lines to a stream; one that cannot be written is no reason to end a connection."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def msg(self, line: str) -> None:
-        """Write one line."""
-        try:
-            self._stream.write(line + "\n")
-            self._stream.flush()
-        except (OSError, ValueError):  # gone, full, or closed: there is nobody to tell
-            pass
-
-    debug = info = warning = error = critical = exception = log = msg
+def _printable(text: str) -> str:
+    return text if text.isprintable() else ascii(text)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         BrokerHealth,
         ClusterFigures,
         ListenerFigures,
+        LogFigures,
         PlaneFigures,
         ReloadFigures,
         RuleFigures,
@@ -39,6 +40,7 @@ class Sources:
     brokers: Callable[[], Iterable[BrokerHealth]]
     failures: Callable[[], Iterable[BrokerFailures]]
     rules: Callable[[], Iterable[RuleFigures]]
+    log: LogFigures
     reloads: ReloadFigures | None = None
     store: StoreFigures | None = None
 
@@ -71,6 +73,7 @@ class _Gateway(Collector):
             yield from _reloads(self._sources.reloads)
         if self._sources.store is not None:
             yield from _store(self._sources.store)
+        yield dropped_lines(self._sources.log)
         yield _build(self._sources.version)
 
 
@@ -138,6 +141,11 @@ def _failures(failures: Iterable[BrokerFailures]) -> Metric:
 def _plane(figures: PlaneFigures) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "gateway_buffered_bytes", "Bytes that wait in the gateway.", value=figures.buffered
+    )
+    yield GaugeMetricFamily(
+        "gateway_collected_bytes",
+        "Bytes of frames that must be held whole and have not come yet.",
+        value=figures.collected,
     )
     yield GaugeMetricFamily(
         "gateway_held_bytes", "Bytes that wait for their limit.", value=figures.held
@@ -216,6 +224,20 @@ def _store(figures: StoreFigures) -> Iterator[Metric]:
         "gateway_store_questions",
         "Limits that were asked for, several in one call.",
         value=figures.asked,
+    )
+    yield CounterMetricFamily(
+        "gateway_store_refusals",
+        "Limits that alone had no answer, though the store answered.",
+        value=figures.refused,
+    )
+
+
+def dropped_lines(figures: LogFigures) -> Metric:
+    """Workers and their parent have this one in common."""
+    return CounterMetricFamily(
+        "gateway_log_lines_dropped",
+        "Lines of the log that could not be written in time.",
+        value=figures.dropped,
     )
 
 

@@ -1,8 +1,9 @@
 """A topic's name, taken apart for labels.
 
 Pulsar's forms (TopicName): `persistent://tenant/namespace/topic`, the older
-`persistent://tenant/cluster/namespace/topic`, and short ones, `topic` and
-`tenant/namespace/topic`. Whatever else a client sends is a name without parts.
+`persistent://tenant/cluster/namespace/topic`, those of scalable topics (`topic://` and
+`segment://`, whose last part may hold slashes), and short ones, `topic` and
+`tenant/namespace/topic`. Whatever else there is is a name without parts.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ _NAMESPACE = "public/default"
 
 _PARTS = 3
 _OLDER_PARTS = 4
+
+_SCALABLE = frozenset({"topic", "segment"})
 
 # Brokers keep a topic's name in paths and file names, where 255 is usual. It bounds what a
 # client that invents names can write into every scrape.
@@ -36,8 +39,9 @@ def parsed(name: str) -> TopicName:
     if name == OTHER:
         return TopicName("", "", name)
     full = _full(name)
-    _, _, path = full.partition("://")
-    match path.split("/", _OLDER_PARTS - 1):
+    domain, _, path = full.partition("://")
+    parts = _PARTS if domain in _SCALABLE else _OLDER_PARTS
+    match path.split("/", parts - 1):
         case [tenant, namespace, local] if tenant and namespace and local:
             return TopicName(tenant[:_LONGEST], namespace[:_LONGEST], full[:_LONGEST])
         case [tenant, cluster, namespace, local] if tenant and cluster and namespace and local:

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import NamedTuple, Protocol
 
+from gateway.errors import PeerError
+
 
 class Direction(IntEnum):
     """Which way bytes travel; also the index of a pair's scanners and pumps."""
@@ -42,8 +44,10 @@ class EndReason(StrEnum):
     CLIENT_VIOLATION = "client_violation"  # bytes that the protocol does not allow
     BROKER_VIOLATION = "broker_violation"
     FRAME_TOO_LARGE = "frame_too_large"  # a frame that we must hold whole, beyond its bound
+    FRAME_TIMEOUT = "frame_timeout"  # such a frame that does not become whole in time
     HANDSHAKE_TIMEOUT = "handshake_timeout"
     DIAL_TIMEOUT = "dial_timeout"
+    MISCOUNTED = "miscounted"  # a client said another number of messages than it sent
     IDLE = "idle"  # nobody says anything
     CLIENT_SILENT = "client_silent"  # half-open: the broker goes on speaking to it
     BROKER_SILENT = "broker_silent"
@@ -60,6 +64,14 @@ class EndReason(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"  # the process-wide bound on buffered bytes
     DRAINED = "drained"  # the gateway shuts down
     INTERNAL_ERROR = "internal_error"
+
+
+class ViolationError(PeerError):
+    """A peer broke its protocol in a way that has a reason of its own."""
+
+    def __init__(self, reason: EndReason, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
 
 
 class Address(NamedTuple):
@@ -85,6 +97,7 @@ class Refusal(StrEnum):
     UNSUPPORTED = "unsupported"
     FULL = "full"  # a rule allows no more of it; to try again at once is of no use
     TOO_OFTEN = "too_often"  # a rule allows no more of it now
+    NAME = "name"  # brokers would read a name differently, or none accepts it
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +172,8 @@ class Account:
     puts them at the counters, and an account that nothing limits has ceilings it never reaches.
 
     `messages` counts what batches hold, `surplus` those beyond the first of each frame.
-    `queued`: bytes that wait for allowance. Counts are written by the scanner, ceilings by policy,
+    `queued`: bytes that wait for allowance. `damaged`: frames whose checksum was wrong, where it is
+    verified. Counts are written by the scanner, ceilings by policy,
     `queued` by the plane; telemetry reads them.
     `generation` is that of the rules which admitted it. `patience`: None where nothing is refused.
     """
@@ -168,6 +182,7 @@ class Account:
         "action",
         "bytes",
         "bytes_ceiling",
+        "damaged",
         "generation",
         "messages",
         "messages_ceiling",
@@ -183,6 +198,7 @@ class Account:
         self.action = action
         self.generation = generation
         self.messages = self.surplus = self.bytes = self.receipts = self.queued = 0
+        self.damaged = 0
         self.messages_ceiling = self.bytes_ceiling = ENDLESS
         self.patience: Patience | None = None
 
@@ -210,6 +226,11 @@ class Account:
     def outstanding(self) -> int:
         """Frames that passed to the broker and have no receipt yet."""
         return self.frames - self.receipts
+
+    def count(self, messages: int) -> None:
+        """Count one frame of so many messages."""
+        self.messages += messages
+        self.surplus += messages - 1
 
     def hold(self) -> None:
         """Take the whole allowance away. Debt stays."""

@@ -30,13 +30,18 @@ class TopicName(NamedTuple):
     whole: str
     partition: str | None
 
+    @property
+    def name(self) -> str:
+        """The one spelling under which the topic, or this partition of it, is counted."""
+        return self.partition or self.whole
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
     """What a client wants to do, and who it is.
 
-    `name`: of the topic, as the client wrote it; empty: of no topic. `topic`: what that says; None:
-    it cannot be read. `subscription`: of a consumer. `again`: what it opens was open before, and
+    `name`: of the topic, in its one spelling; empty: of no topic. `topic`: its parts; None: there
+    is no topic. `subscription`: of a consumer. `again`: what it opens was open before, and
     the broker may still have it.
     """
 

@@ -8,8 +8,8 @@ from itertools import starmap
 import trio
 
 from gateway.admin.routes import alive, exposed, readiness
-from gateway.admin.server import Answer, Routes
-from gateway.figures import CrewFigures
+from gateway.admin.server import Answer, Long, Routes
+from gateway.figures import CrewFigures, LogFigures
 from gateway.telemetry.crew import CrewMetrics
 from gateway.workers.crew import Crew
 from gateway.workers.merging import merged
@@ -26,16 +26,19 @@ that has nothing else to do."""
 class Answers:
     """Asks all workers at once. Of one that does not answer in time its last metrics count."""
 
-    def __init__(self, crew: Crew, is_draining: Callable[[], bool]) -> None:
+    def __init__(
+        self, crew: Crew, is_draining: Callable[[], bool], log: LogFigures | None = None
+    ) -> None:
         self._crew = crew
         self._is_draining = is_draining
         self._past = Past()
         self._asking = trio.Lock()
-        self._metrics = CrewMetrics(lambda: CrewFigures(crew.running, crew.restarts))
+        figures = LogFigures() if log is None else log
+        self._metrics = CrewMetrics(lambda: CrewFigures(crew.running, crew.restarts), figures)
 
     def routes(self) -> Routes:
         """See `gateway.admin.routes`."""
-        return {"/livez": alive, "/readyz": self.ready, "/metrics": self.metrics}
+        return {"/livez": alive, "/readyz": self.ready, "/metrics": Long(self.metrics)}
 
     async def ready(self) -> Answer:
         """Clients may come as long as there is a worker that would serve them."""

@@ -20,6 +20,9 @@ from gateway.errors import InternalError
 LARGEST = 4 * 1024 * 1024
 """Bytes of one message: a configuration, which has thousands, or a part of an answer."""
 
+LONGEST_FAILURE = 1000
+"""Characters of what is told about an answer that failed."""
+
 _HEAD = 4
 """Bytes that tell the length of a message."""
 
@@ -78,7 +81,7 @@ class Channel:
         """Answers all parts of the answer.
 
         Raises `trio.BrokenResourceError` where the other side is gone, `AnswerError` where it
-        failed.
+        failed, `InternalError` where the question is too large; other questions go on.
         """
         number, question = next(self._numbers), _Question()
         self._open[number] = question
@@ -120,7 +123,8 @@ class Channel:
                 raise
             except Exception as failure:  # noqa: BLE001 - a bug of ours fails one question
                 self._log.exception("question_failed", subject=question["ask"])
-                await self._say({"number": question["number"], "failure": repr(failure)})
+                told = repr(failure)[:LONGEST_FAILURE]
+                await self._say({"number": question["number"], "failure": told})
 
     async def _answer_in_parts(self, question: Mapping[str, Any]) -> None:
         parts = iter(self._handlers[question["ask"]](question["value"]))

@@ -12,16 +12,19 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import structlog
 import trio
 
-from gateway.app import Application, mistakes_told, start_log
+from gateway import furnishing
+from gateway.app import Application, logged, mistakes_told
 from gateway.config import model
+from gateway.figures import LogFigures
 from gateway.front.binding import listening
 from gateway.interpreter import command
-from gateway.policy.reservations import Ask, Reservations
+from gateway.policy.reservations import Ask, Reservations, Reserved
 from gateway.signals import AT_ONCE, STOP, received
 from gateway.workers import briefing
 from gateway.workers.briefing import Briefing
@@ -42,12 +45,11 @@ def run(configuration: model.Configuration, size: int, *, trace: bool = False) -
 
     Raises `ConfigurationError` where the configuration cannot be put in force.
     """
-    start_log(configuration, trace=trace)
-    with mistakes_told():
+    with logged(configuration, trace=trace) as lines, mistakes_told():
         Application(configuration)  # all that is wrong in files is told before anything is begun
         gc.collect()
         gc.freeze()  # what is there now stays: no collection need walk through it again
-        trio.run(Parent(configuration, size, trace=trace).serve)
+        trio.run(Parent(configuration, size, trace=trace, lines=lines).serve)
     return 0
 
 
@@ -61,8 +63,10 @@ class Parent:
         *,
         trace: bool = False,
         clock: Callable[[], float] = time.monotonic,
+        lines: LogFigures | None = None,
     ) -> None:
         self._clock = clock
+        self._lines = LogFigures() if lines is None else lines
         self._configuration = configuration
         self._size = size
         self._trace = trace
@@ -142,7 +146,16 @@ class Parent:
         return Briefing(worker, self._configuration, self._trace, descriptors, self._seals)
 
     def _reserved(self, worker: int, asks: Any) -> Iterator[Any]:
-        yield self._limits.reserve(str(worker), [Ask(*it) for it in asks], self._clock())
+        yield [self._answer(worker, it) for it in asks]
+
+    def _answer(self, worker: int, asked: Any) -> Reserved | str:
+        """About one limit. A bug of ours with one is none with all others."""
+        try:
+            (answer,) = self._limits.reserve(str(worker), [Ask(*asked)], self._clock())
+        except Exception as failure:  # noqa: BLE001
+            self._log.exception("reservation_failed", worker=worker)
+            return f"the parent process failed: {failure!r}"
+        return answer
 
     # -- the admin listener ------------------------------------------------------------------
 
@@ -150,11 +163,12 @@ class Parent:
         admin = self._configuration.admin
         if admin is None:
             return
-        from gateway.admin.server import serve
+        from gateway.admin.server import Bounds, serve
         from gateway.workers.answers import Answers
 
-        answers = Answers(self._crew, lambda: self._draining)
-        addresses = await nursery.start(serve, admin.bind, answers.routes())
+        answers = Answers(self._crew, lambda: self._draining, self._lines)
+        bounds = Bounds(furnishing.admin_connections(admin.connections, clients=0), admin.scrapes)
+        addresses = await nursery.start(partial(serve, admin.bind, answers.routes(), bounds=bounds))
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])
 
 

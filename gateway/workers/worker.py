@@ -13,8 +13,9 @@ from contextlib import suppress
 
 import trio
 
-from gateway.app import Application, mistakes_told, start_log
+from gateway.app import Application, logged, mistakes_told
 from gateway.errors import ConfigurationError
+from gateway.figures import LogFigures
 from gateway.fleet.parent import ParentStore
 from gateway.workers.briefing import Briefing, read
 from gateway.workers.channel import Channel, Handler
@@ -37,8 +38,10 @@ async def _work(end: socket.socket) -> int:
         nursery.start_soon(_converse, channel)
         try:
             (told,) = await channel.ask("briefing")
-            with mistakes_told():
-                await _serve(read(told), channel, handlers)
+            briefing = read(told)
+            log = logged(briefing.configuration, trace=briefing.trace, worker=briefing.worker)
+            with log as lines, mistakes_told():
+                await _serve(briefing, channel, handlers, lines)
         except trio.BrokenResourceError:
             return 0  # the parent is gone, before anything was begun
         except ConfigurationError as mistake:
@@ -56,14 +59,16 @@ async def _converse(channel: Channel) -> None:
     signal.raise_signal(signal.SIGTERM)
 
 
-async def _serve(briefing: Briefing, channel: Channel, handlers: dict[str, Handler]) -> None:
+async def _serve(
+    briefing: Briefing, channel: Channel, handlers: dict[str, Handler], lines: LogFigures
+) -> None:
     configuration = briefing.configuration
-    start_log(configuration, trace=briefing.trace, worker=briefing.worker)
     application = Application(
         configuration.model_copy(update={"admin": None}),
         trace=briefing.trace,
         store=ParentStore(channel),
         inherited=briefing.inherited(),
+        lines=lines,
     )
     handlers["unready"] = lambda _: [application.unready()]
     if configuration.admin is not None:

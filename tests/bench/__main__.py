@@ -1,6 +1,7 @@
 """`python -m tests.bench`: measures, and prints the table on standard output.
 
-`PEERS=java` adds Apache's proxy; `BENCH_PYTHON=/usr/bin/python3` runs the gateway by another
+`PEERS=java` adds Apache's proxy; `BESIDE=FOLDER` adds the gateway of another checkout, so that two
+versions are compared in one run; `BENCH_PYTHON=/usr/bin/python3` runs the gateway by another
 interpreter. Exit status 0 also where the machine lacks something: then it says what.
 """
 
@@ -101,6 +102,9 @@ def _recipes(folder: Path, broker: str, connections: int, interpreter: Interpret
         from tests.bench import javaproxy
 
         recipes += javaproxy.recipes(folder, broker)
+    if "BESIDE" in os.environ:
+        checkout = Path(os.environ["BESIDE"]).resolve()
+        recipes.append(gateway(folder, broker, room, interpreter, checkout, "gateway beside"))
     return recipes
 
 

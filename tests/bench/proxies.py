@@ -159,8 +159,17 @@ log: {{format: json}}
 """
 
 
-def gateway(folder: Path, broker: str, connections: int, interpreter: Interpreter) -> Recipe:
-    """As a sidecar runs it: pass-through, counting, with its admin listener."""
+def gateway(
+    folder: Path,
+    broker: str,
+    connections: int,
+    interpreter: Interpreter,
+    checkout: Path = CHECKOUT,
+    name: str = "gateway",
+) -> Recipe:
+    """Return how a sidecar runs it: pass-through, counting, with its admin listener."""
+    folder = folder / name
+    folder.mkdir()
     port, admin = free_ports(HOST, 2)
     file = folder / "gateway.yaml"
     file.write_text(
@@ -172,17 +181,17 @@ def gateway(folder: Path, broker: str, connections: int, interpreter: Interprete
         )
     )
     return Recipe(
-        "gateway",
+        name,
         (interpreter.path, "-m", "gateway", "run", str(file)),
         port,
         folder / "gateway.log",
-        environment={"PYTHONPATH": _python_path(folder, interpreter)},
+        environment={"PYTHONPATH": _python_path(folder, interpreter, checkout)},
         metrics=f"http://{HOST}:{admin}/metrics",
     )
 
 
-def _python_path(folder: Path, interpreter: Interpreter) -> str:
-    """This checkout, and the packages it is tested with where they fit the interpreter.
+def _python_path(folder: Path, interpreter: Interpreter, checkout: Path) -> str:
+    """Return the path of a checkout, and of our packages where they fit the interpreter.
 
     Without rich: only a tool of the tests needs it, and where it is structlog loads it.
     """
@@ -190,4 +199,4 @@ def _python_path(folder: Path, interpreter: Interpreter) -> str:
     hidden.mkdir()
     (hidden / "rich.py").write_text('raise ImportError("not in production")\n')
     packages = [sysconfig.get_path("purelib")] if interpreter.has_our_packages else []
-    return os.pathsep.join([str(hidden), str(CHECKOUT), *packages])
+    return os.pathsep.join([str(hidden), str(checkout), *packages])

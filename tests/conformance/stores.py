@@ -43,7 +43,7 @@ class Clock:
 class Reserves(Protocol):
     """What the battery asks: of a store this part."""
 
-    async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved]: ...
+    async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved | StoreError]: ...
 
 
 @dataclass
@@ -56,7 +56,14 @@ class Fleet:
     async def ask(self, process: int, units: float, **how: float) -> Reserved:
         """About the one limit of a test."""
         (answer,) = await self.stores[process].reserve([an_ask(units, **how)])
-        return answer
+        return good(answer)
+
+
+def good(answer: Reserved | StoreError) -> Reserved:
+    """Raises an error that is of one limit."""
+    if isinstance(answer, StoreError):
+        raise answer
+    return answer
 
 
 def an_ask(units: float, *, rate: float = 100, burst: float = 10, owed: float = 0) -> Ask:

@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.policy.gcra import MOST_DEBT
+from gateway.policy.keys import Key
 from gateway.policy.reservations import ACTIVE, LEASE, Ask
+from gateway.policy.rules import Dimension
+from gateway.policy.supply import AT_ONCE
 from tests.support.store import StoreServer
 
-from .stores import Fleet, OpenFleet, book_fleet, saturated, valkey_fleet
+from .stores import Fleet, OpenFleet, book_fleet, good, saturated, valkey_fleet
 
 ROUNDING = 1e-6
 """Of what is compared; a time is exact to a microsecond."""
@@ -24,6 +27,22 @@ def open_fleet(request: pytest.FixtureRequest) -> OpenFleet:
     if request.param == "book":
         return book_fleet
     return partial(valkey_fleet, request.getfixturevalue("server"))
+
+
+# -- which limit ---------------------------------------------------------------------------------
+
+
+async def test_a_limit_with_a_long_name_is_shared_as_others_are(open_fleet: OpenFleet) -> None:
+    """A client chose the name."""
+    long = Key("topics", Dimension.PUBLISH_MESSAGES, ("persistent://a/b/" + "x" * 4_000_000,))
+    others = [f"limit {number}" for number in range(AT_ONCE - 1)]
+    asks = [Ask(key, 100.0, 10.0, 10.0) for key in (long.text, *others)]
+    async with open_fleet(2) as fleet:
+        for due in (0.0, 0.1, 0.2):
+            for store in fleet.stores[:1]:
+                answers = [good(it) for it in await store.reserve(asks)]
+                assert answers == [pytest.approx((10, due))] * AT_ONCE
+        assert good((await fleet.stores[1].reserve(asks[:1]))[0]).delay > 0
 
 
 # -- how much ----------------------------------------------------------------------------------
@@ -116,7 +135,7 @@ async def test_limits_do_not_know_each_other(open_fleet: OpenFleet) -> None:
     names = ["a", "b", "a}", "}", "{", "%7D", "a:asked", "ä €"]
     asks = [Ask(name, 50, 5, 5) for name in names]
     async with open_fleet(1) as fleet:
-        assert [tuple(it) for it in await fleet.stores[0].reserve(asks)] == [(5, 0)] * len(names)
+        assert [good(it) for it in await fleet.stores[0].reserve(asks)] == [(5, 0)] * len(names)
         for answer in await fleet.stores[0].reserve(asks):
             assert answer == pytest.approx((5, 0.1))
 

@@ -17,11 +17,11 @@ from gateway.config import model
 from gateway.fleet.store import Store, StoreError
 from gateway.fleet.stores import store_of
 from gateway.fleet.valkey import ValkeyStore
-from gateway.policy.reservations import Reserved
+from gateway.policy.reservations import Ask, Reserved
 from tests.support.certificates import self_signed
 from tests.support.store import HOST, StoreServer, free_port
 
-from .stores import Deaf, Fleet, an_ask, opened, valkey_fleet
+from .stores import Deaf, Fleet, an_ask, good, opened, valkey_fleet
 
 SOON = 0.2
 """Seconds for a call that is not to be answered."""
@@ -46,7 +46,7 @@ def start(tmp_path: Path) -> Iterator[StartServer]:
 
 async def _ask(store: Store, units: float = 1e6, **how: float) -> Reserved:
     (answer,) = await store.reserve([an_ask(units, **how)])
-    return answer
+    return good(answer)
 
 
 # -- faults ------------------------------------------------------------------------------------
@@ -220,6 +220,48 @@ async def test_keys_of_something_else_are_told(start: StartServer) -> None:
     async with opened(server) as store:
         with pytest.raises(StoreError, match=r"wrong kind"):
             await _ask(store)
+
+
+SPOILERS = {
+    "another kind": ["SET test:{spoilt} something", "RPUSH test:{spoilt}:asked something"],
+    "what it kept": ["HSET test:{spoilt} at yesterday behind 7"],
+    "its process": ["RPUSH test:{spoilt}:PROCESS something"],
+}
+
+
+@pytest.mark.parametrize("spoils", SPOILERS.values(), ids=SPOILERS)
+async def test_a_spoilt_key_is_an_error_of_its_limit_alone(
+    start: StartServer, spoils: list[str]
+) -> None:
+    server = start()
+    async with opened(server) as store:
+        asks = [Ask(key, 100.0, 10.0, 1e6) for key in ("one", "spoilt", "other")]
+        for _ in range(3):
+            for spoil in spoils:
+                server.ask(*spoil.replace("PROCESS", store._process).split(" "))
+            one, spoilt, other = await store.reserve(asks)
+            assert isinstance(spoilt, StoreError)
+            assert good(one).units == good(other).units == 10
+        assert good(one).delay > 0
+        assert await store.beat() == 1
+        server.ask("FLUSHALL")
+        assert [good(it).units for it in await store.reserve(asks)] == [10, 10, 10]
+
+
+async def test_what_a_spoilt_key_took_is_taken_back(server: StoreServer) -> None:
+    """The script fails behind the first keys that it writes."""
+    async with valkey_fleet(server, 1) as fleet:
+        store = fleet.stores[0]
+        assert isinstance(store, ValkeyStore)
+        mine = f"{store._prefix}{{limit}}:{store._process}"
+        await fleet.ask(0, 10)
+        fleet.clock.pass_by(1)
+        server.ask("DEL", mine)
+        server.ask("RPUSH", mine, "something")
+        with pytest.raises(StoreError):
+            await fleet.ask(0, 10)
+        server.ask("DEL", mine)
+        assert await fleet.ask(0, 10) == pytest.approx((10, 0))
 
 
 # -- the way there -----------------------------------------------------------------------------

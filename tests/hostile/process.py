@@ -13,9 +13,10 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import yaml
@@ -92,7 +93,8 @@ class Metrics:
 
 class Gateway:
     """A process with one listener of each kind, in front of some brokers. `wrapper`: the command
-    that starts it.
+    that starts it. `more`: settings beside the usual ones. `stderr`: where its log goes, if not
+    into the file.
     """
 
     def __init__(
@@ -101,22 +103,26 @@ class Gateway:
         directory: Path,
         deadlines: dict[str, str],
         wrapper: Sequence[str] = (),
+        more: Mapping[str, Any] = MappingProxyType({}),
+        stderr: int | None = None,
     ) -> None:
         names = (*LISTENERS, "serving")
         *ports, admin = free_ports(len(names) + 1)
         self.ports = dict(zip(names, ports, strict=True))
-        self._metrics_url = f"http://{HOST}:{admin}/metrics"
+        self.admin = admin
         self.log = directory / "gateway.log"
         file = directory / "gateway.yaml"
         secret = directory / "secret"
         secret.write_bytes(secrets.token_bytes(32))
         settings = self._settings(brokers, admin, secret, deadlines)
+        for part, values in more.items():
+            settings[part] = settings.get(part, {}) | values if isinstance(values, dict) else values
         file.write_text(yaml.safe_dump(settings))
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [*wrapper, sys.executable, "-m", "gateway", "run", str(file)],
                 stdout=log,
-                stderr=log,
+                stderr=log if stderr is None else stderr,
                 env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
             )
         assert until(self._is_ready), f"the gateway did not start:\n{self.log.read_text()}"
@@ -148,15 +154,21 @@ class Gateway:
     def _is_ready(self) -> bool:
         assert self.process.poll() is None, f"the gateway ended:\n{self.log.read_text()}"
         with suppress(OSError):
-            return self.healthy
+            return bool(self.got("/readyz"))
         return False
 
     # -- what it says of itself --------------------------------------------------------------
 
     def metrics(self) -> Metrics:
         """All of them, right now."""
-        with urllib.request.urlopen(self._metrics_url, timeout=PATIENCE) as answer:
-            return Metrics(answer.read().decode())
+        return Metrics(self.got("/metrics"))
+
+    def got(self, path: str, patience: float = PATIENCE) -> str:
+        """What the admin listener answers, within so many seconds. Raises `OSError`."""
+        url = f"http://{HOST}:{self.admin}{path}"
+        with urllib.request.urlopen(url, timeout=patience) as answer:
+            text: str = answer.read().decode()
+            return text
 
     @property
     def healthy(self) -> bool:

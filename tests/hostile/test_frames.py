@@ -33,6 +33,8 @@ VIOLATIONS = {
     "a lookup of ours": simple(Kind.LOOKUP, topic="t", request_id=(1 << 64) - 1),
     "groups in PRODUCER": frame(command(5, DEEP)),
     "a PRODUCER that is no protobuf": frame(command(5, b"\xff" * 30)),
+    "a SEND of fewer messages than none": send(1, 1, num_messages=-5),
+    "bytes behind a PING": frame(command(18, b""), b"x" * 20),
     "a PRODUCER behind the type of PING": frame(number(1, 18) + data(5, b"\xff" * 30)),
 }
 
@@ -74,7 +76,8 @@ def test_a_large_frame_that_passes(gateway: Gateway) -> None:
         gateway.expecting("passing", EndReason.CLIENT_CLOSED),
         Client(gateway.ports["passing"]).open() as client,
     ):
-        client.say(frame(command(18, b""), b"x" * 1000, total=0x7FFFFFFF))
+        client.produce()
+        client.say(frame(command(6, number(1, 1) + number(2, 1)), b"x" * 1000, total=0x7FFFFFFF))
         for _ in range(20):
             client.say(b"x" * 50_000)
         assert gateway.buffered < 1 << 20
@@ -190,7 +193,6 @@ def test_a_type_behind_another_is_seen(gateway: Gateway, broker: Broker) -> None
 
 
 LYING = [
-    send(1, 1, num_messages=-5),
     send(1, 1, num_messages=(1 << 31) - 1),
     frame(command(6, number(1, 1) + number(2, 1)), tail(b"", length=0xFFFFFFFF)),
     frame(command(6, number(1, 1) + number(2, 1))),

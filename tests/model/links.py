@@ -205,7 +205,7 @@ class Gateway(Direct):
         account.grant(messages)
         while (frame := self.held.first(account)) is not None:
             self.held.passed(account, len(frame))
-            self._pass(Direction.TO_BROKER, frame)
+            self._pass(Direction.TO_BROKER, bytes(frame))
         self._attend()
 
     def grant_all(self) -> None:

@@ -286,7 +286,9 @@ class Plane:
         assert len(set(ended)) == len(ended) == len(self._opened), "a pair ends once"
         assert not self.reactor.pairs
         assert not self.reactor._lanes, "a lane was not closed"
-        assert self.memory.used == 0, "bytes of pairs that are over are still counted"
+        assert self.memory.kept == 0, "bytes of pairs that are over are still counted"
+        assert self.memory.unclaimed == 0, "bytes of pairs that are over wait for claims"
+        assert (self.memory.collecting.taken, self.memory.collecting.waiting) == (0, 0)
         assert not self.woken(0), "a descriptor is still registered"
         self.reactor._epoll.close()
 

@@ -37,7 +37,7 @@ def taken(held: HeldFrames, account: Account) -> Iterator[bytes]:
     """Have all pass that may."""
     while (frames := held.first(account)) is not None:
         held.passed(account, len(frames))
-        yield frames
+        yield bytes(frames)
 
 
 def test_a_held_frame_takes_the_allowance_away(held: HeldFrames, account: Account) -> None:
@@ -64,6 +64,18 @@ def test_what_has_not_passed_of_frames_stays_first(held: HeldFrames, account: Ac
     held.passed(account, 3)
     assert held.since(account) == 1.0
     assert list(taken(held, account)) == [b"two", b"three"]
+
+
+def test_what_has_not_passed_of_frames_is_not_copied(held: HeldFrames, account: Account) -> None:
+    """A run of thousands of frames may pass one by one."""
+    held.put(account, b"frame" * 1000, 0.0)
+    account.grant()
+    first = held.first(account)
+    assert first is not None
+    for _ in range(999):
+        held.passed(account, 5)
+        assert held.first(account) is first
+    assert bytes(first) == b"frame"
 
 
 def test_held_frames_are_counted_until_they_go(
@@ -148,6 +160,18 @@ def test_when_all_have_too_much_waiting_each_has_little(
     account.grant()
     assert list(taken(held, account)) == [b"a" * LEAST]
     assert held.is_spent(account)
+
+
+def test_thousands_of_accounts_do_not_have_a_little_each(memory: Memory) -> None:
+    """A client may open so many producers; what waits of them must not stop everybody."""
+    held = HeldFrames(memory)
+    accounts = [producing() for _ in range(1000)]
+    for account in accounts:
+        held.put(account, b"a" * LEAST, 0.0)
+    assert memory.held <= memory.held_most < memory.bound
+    assert held.is_spent(accounts[-1])  # its next grant has the client send it again
+    held.clear()
+    assert memory.used == 0
 
 
 def test_two_queues_have_a_third_each(held: HeldFrames, memory: Memory) -> None:

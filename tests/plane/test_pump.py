@@ -8,7 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from gateway.plane.pump import DECISIONS_AT_ONCE, SMALLEST_READ, UNHEARD_BOUND
+from gateway.plane.memory import SMALLEST_READ, UNHEARD_BOUND
+from gateway.plane.pair import DECISIONS_AT_ONCE
 from gateway.wire.contract import DROP, Direction, EndReason, Inject, Peer
 
 from .harness import BUFFER, KIB, Opened, Plane, Reception, Transmission, both, tcp_sockets
@@ -112,14 +113,14 @@ def test_a_stop_frame_is_collected_across_chunks(
     for at in range(0, 90, 30):
         speaker.say(said[at : at + 30])
         plane.turn()
-        assert plane.memory.used == at + 30
+        assert (plane.memory.used, plane.memory.collected) == (0, at + 30)
         assert pair.session.decided == []
         assert hearer.hear() == b""
     speaker.say(said[90:] + passing(b"behind"))
     plane.turn()
     assert pair.session.decided == [(direction, said)]
     assert hearer.hear() == said + passing(b"behind")
-    assert plane.memory.used == 0
+    assert plane.memory.kept == 0
 
 
 def test_a_stop_frame_may_be_larger_than_the_buffer(plane: Plane, pair: Opened) -> None:
@@ -178,6 +179,21 @@ def test_a_chunk_of_stop_frames_does_not_keep_the_others_waiting(
     plane.turn()
     assert pair.broker.hear() == said
     assert plane.memory.used == 0
+
+
+def test_many_that_ask_much_do_not_keep_others_waiting(plane: Plane) -> None:
+    """All together have as many decisions in a turn as one of them."""
+    asking = [plane.open() for _ in range(20)]
+    for pair in asking:
+        pair.client.say(b"".join(stop(b"%d" % n) for n in range(DECISIONS_AT_ONCE)))
+    innocent = plane.open()
+    innocent.client.say(passing(b"ping"))
+    plane.reactor.turn()
+    assert innocent.broker.hear() == passing(b"ping")
+    decided = sum(len(pair.session.decided) for pair in asking)
+    assert decided < DECISIONS_AT_ONCE + len(asking)
+    plane.turn()
+    assert all(len(pair.session.decided) == DECISIONS_AT_ONCE for pair in asking)
 
 
 # -- slow readers ----------------------------------------------------------------------------

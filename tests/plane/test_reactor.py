@@ -194,6 +194,19 @@ def test_turns_are_counted(plane: Plane) -> None:
     assert plane.reactor.turns == 2
 
 
+def test_deadlines_are_kept_for_as_long_as_a_turn(plane: Plane) -> None:
+    """Then the lanes have their turn: what is done later may be as much as what is done at once."""
+    kept: list[int] = []
+    for number in range(20):
+        plane.reactor.deadlines.add(plane.clock.now, lambda _now, n=number: kept.append(n))  # type: ignore[misc]
+    plane.clock.step = plane.settings.turn / 4
+    plane.reactor.keep_deadlines()
+    assert 0 < len(kept) < 8
+    for _ in range(20):
+        plane.reactor.keep_deadlines()
+    assert kept == list(range(20))
+
+
 # -- memory ----------------------------------------------------------------------------------
 
 
@@ -271,26 +284,6 @@ def test_those_who_keep_most_go_if_memory_stays_full(tight: Plane) -> None:
     tight.after(BREATH)
     assert innocent.broker.hear() == passing(b"y")
     assert not small.pair.over
-
-
-def test_frames_that_are_collected_do_not_stop_each_other_for_ever(tight: Plane) -> None:
-    """Each of them needs to be read on to become whole, and memory is full."""
-    pairs = [tight.open() for _ in range(4)]
-    said = stop(b"x" * 50_000)
-    for _ in range(2):
-        for pair in pairs:
-            pair.client.say(said[:24_000])
-            tight.turn()
-    for pair in pairs:
-        pair.client.say(said[:24_000])
-    for _ in range(3):
-        tight.after(BREATH)
-        tight.after(RELIEF)
-    assert tight.hooks.reasons == [EndReason.OUT_OF_MEMORY]
-    for pair in pairs:
-        if not pair.pair.over:
-            pair.client.say(said[72_000 - len(said) :])
-    tight.turn()
 
 
 def test_memory_that_was_not_full_all_the_time_costs_nobody_a_pair(tight: Plane) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from gateway.plane.waiting import ANSWERS_AT_ONCE, ANSWERS_STEP
 from gateway.wire.contract import (
     DROP,
     FORWARD,
@@ -157,3 +158,77 @@ def test_a_pair_that_ends_refuses_nobody(plane: Plane, pair: Opened, refusing: R
     plane.turn()
     assert plane.memory.used == 0
     assert not plane.reactor.holding
+
+
+# -- many of them ----------------------------------------------------------------------------
+
+
+def many(plane: Plane, pair: Opened, number: int) -> list[Account]:
+    """Producers each of which has a refusal that waits for one receipt."""
+    accounts = [pair.session.account(id) for id in range(number)]
+    for account in accounts:
+        account.patience = Patience(1.0, 1.0)
+        account.messages = 1
+        account.hold()
+
+    def answer(direction: Direction, frame: bytes) -> Effects:
+        account = pair.session.accounts.get(frame[5])
+        if frame[4] != counted(0)[4] or account is None:
+            return FORWARD
+        return (Drop(), Refuse(account, refused(b"%d" % frame[5])))
+
+    pair.session.answer = answer
+    for id in range(number):
+        pair.client.say(counted(id))
+    plane.turn()
+    return accounts
+
+
+def test_each_of_many_is_told_when_its_receipts_are_there(plane: Plane, pair: Opened) -> None:
+    accounts = many(plane, pair, 200)
+    pair.broker.say(passing(b"receipts"))
+    plane.turn()
+    assert answers(pair) == []
+    for account in accounts:
+        account.receipts = 1
+    pair.broker.say(passing(b"receipts"))
+    for _ in range(200 // ANSWERS_AT_ONCE + 1):
+        plane.after(ANSWERS_STEP)
+    assert sorted(answers(pair)) == sorted(refused(b"%d" % id) for id in range(200))
+
+
+def test_what_goes_to_the_client_costs_as_much_however_many_wait(
+    plane: Plane, pair: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many(plane, pair, 250)
+    looks = 0
+    outstanding = Account.outstanding.fget  # type: ignore[attr-defined]
+
+    def counting(account: Account) -> int:
+        nonlocal looks
+        looks += 1
+        return int(outstanding(account))
+
+    monkeypatch.setattr(Account, "outstanding", property(counting))
+    for _ in range(10):
+        for _ in range(10):
+            pair.broker.say(passing(b"message"))
+            plane.turn()
+        plane.after(ANSWERS_STEP)
+    assert 0 < looks <= 10 * ANSWERS_AT_ONCE
+
+
+def test_a_border_that_does_not_come_is_waited_for_once(plane: Plane, pair: Opened) -> None:
+    """However often something goes to the client meanwhile."""
+    accounts = many(plane, pair, 3)
+    pair.client.say(passing(b"x" * 100)[:50])
+    plane.turn()
+    for account in accounts:
+        account.receipts = 1
+    for _ in range(50):
+        pair.broker.say(passing(b"message"))
+        plane.turn()
+    assert len(pair.pair.pumps[Direction.TO_BROKER]._at_border or ()) == len(accounts)
+    pair.client.say(passing(b"x" * 100)[50:])
+    plane.turn()
+    assert len(answers(pair)) == len(accounts)

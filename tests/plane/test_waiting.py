@@ -148,6 +148,22 @@ def test_behind_a_full_queue_nothing_passes_until_the_producer_is_reset() -> Non
     plane.close()
 
 
+def test_a_frame_that_found_no_room_is_asked_for_again_by_the_next_grant(
+    plane: Plane, pair: Opened
+) -> None:
+    (account,) = held(pair, 1)
+    plane.memory.hold(plane.memory.held_most)
+    pair.client.say(counted(1, b"x"))
+    plane.turn()
+    assert account.queued == 0
+    resets: list[Account] = []
+    pair.session.resetting = resets.append
+    plane.reactor.grant(account, 5, 10_000)
+    assert resets == [account]
+    assert pair.broker.hear() == b""
+    plane.memory.hold(-plane.memory.held_most)
+
+
 def test_others_of_the_connection_go_on_while_one_is_thrown_away() -> None:
     plane = Plane(PlaneSettings(buffer=BUFFER, memory=1 << 24, held=2 * BOUND))
     pair = plane.open()

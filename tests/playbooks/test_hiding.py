@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from gateway.errors import PeerError
 from gateway.wire.contract import Direction, Drop, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
+from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.tables import STOPS
 
@@ -203,10 +205,55 @@ def test_an_error_of_a_known_request_is_cleaned_too(play: Play) -> None:
     play.broker(send_error(1, f"not by {BROKER_1}")).replaces(send_error(1, "not by broker"))
 
 
-def test_a_command_that_is_written_in_another_order_is_cleaned_too(play: Play) -> None:
+def test_a_brokers_command_that_is_written_in_another_order_never_reaches_a_client(
+    play: Play,
+) -> None:
     said = error(1, text=f"not by {BROKER_1}")[10:]
-    odd = framed(said + number_field(1, Kind.ERROR))
-    assert play.broker(odd).replaced().error.message == "not by broker"
+    with pytest.raises(PeerError, match="its type and the field of that type"):
+        play.broker(framed(said + number_field(1, Kind.ERROR)))
+
+
+# -- long texts --------------------------------------------------------------------------------
+
+LONGEST = 100
+
+
+def told(text: str) -> str:
+    """What a client hears of a text."""
+    play = Play(bounds=Bounds(text=LONGEST))
+    message: str = play.broker(error(1, text=text)).replaced().error.message
+    return message
+
+
+def test_a_long_text_is_cut_between_two_words() -> None:
+    text = "persistent://a/b/c is being unloaded, " + "and more " * 20
+    assert told(text).startswith("persistent://a/b/c is being unloaded, and more and")
+    assert told(text).endswith("more and ... (cut)")
+    assert len(told(text)) <= LONGEST + len("... (cut)")
+
+
+@pytest.mark.parametrize("before", range(LONGEST - len(str(BROKER_1)) - 3, LONGEST + 1))
+def test_no_part_of_an_address_is_left_where_a_text_is_cut(before: int) -> None:
+    heard = told("x" * (before - 1) + f" {BROKER_1} " + "y" * LONGEST)
+    assert heard in ("x" * (before - 1) + end for end in (" ... (cut)", " broker ... (cut)"))
+
+
+def test_of_a_text_that_is_one_long_word_nothing_is_left() -> None:
+    assert told("a." * LONGEST) == "... (cut)"
+
+
+def test_a_text_of_the_longest_allowed_is_whole(play: Play) -> None:
+    said = error(1, text="x" * Bounds().text)
+    play.broker(said).forwards()
+
+
+def test_a_long_text_that_is_not_utf8_is_cut_too() -> None:
+    play = Play(bounds=Bounds(text=LONGEST))
+    text = b"\xff " * 1000
+    message = bytes(read(error(1, text="?" * len(text))).SerializeToString())
+    said = framed(message.replace(b"?" * len(text), text))
+    heard = play.broker(said).replaced().error.message
+    assert heard == "\ufffd " * (LONGEST // 2) + "... (cut)"
 
 
 # -- nothing is forgotten ----------------------------------------------------------------------

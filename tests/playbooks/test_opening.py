@@ -388,9 +388,9 @@ BEGINNINGS = {
     "PING": (frame(Kind.PING), "a connection begins with CONNECT, not with PING"),
     "LOOKUP": (frame(Kind.LOOKUP, topic="t", request_id=1), "not with LOOKUP"),
     "unknown": (raw(99, b""), "not with command 99"),
-    "disguised": (framed(number_field(1, 99) + connect()[10:]), "not with command 99"),
-    "bare": (framed(b"\x08\x02"), "not with CONNECT"),
-    "not decodable": (framed(b"\xff\xff"), "cannot be decoded"),
+    "disguised": (framed(number_field(1, 99) + connect()[10:]), "its type and the field of"),
+    "bare": (framed(b"\x08\x02"), "its type and the field of"),
+    "not decodable": (framed(b"\xff\xff"), "its type and the field of"),
     "too short": (b"\x00\x00\x00\x01\x00", "holds no command"),
 }
 

@@ -173,10 +173,12 @@ def test_a_send_that_the_scanner_cannot_read_is_counted_by_the_session(play: Pla
     assert (account.messages, account.surplus, account.bytes) == (4, 3, len(odd))
 
 
-def test_a_message_count_of_nothing_is_one_message(play: Play) -> None:
+@pytest.mark.parametrize("count", [0, 1 << 31, (1 << 64) - 1])
+def test_a_client_that_sends_no_message_or_fewer_is_at_fault(play: Play, count: int) -> None:
     opened(play)
-    play.client(raw(6, number_field(1, 1) + number_field(3, 0) + number_field(90, 1))).forwards()
-    assert play.account.messages == 1
+    with pytest.raises(PeerError, match=r"a SEND of -?[0-9]+ messages"):
+        play.client(raw(6, number_field(1, 1) + number_field(3, count)))
+    assert play.account.messages == 0
 
 
 def test_a_send_for_a_producer_that_was_never_opened_is_dropped(play: Play) -> None:

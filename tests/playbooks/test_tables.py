@@ -321,9 +321,10 @@ def test_the_broker_is_told_what_the_page_says() -> None:
 def test_the_page_has_the_bounds_as_they_are() -> None:
     defaults = " ".join(row[1] for row in table("Bounds"))
     bounds = Bounds()
-    for number in (UNANSWERED, bounds.handles, bounds.lookups, bounds.rounds, HOPS):
+    counted = (bounds.handles, bounds.lookups, bounds.rounds, bounds.fields, bounds.names, HOPS)
+    for number in (UNANSWERED, *counted):
         assert f"{number:,}" in defaults
-    for size in (bounds.collected, bounds.lookup_bytes):
+    for size in (bounds.collected, bounds.lookup_bytes, bounds.command):
         assert f"{size >> 20} MiB" in defaults
     for size in (FRAME_PADDING, COMMAND_BOUND):
         assert f"{size >> 10} KiB" in defaults

@@ -143,7 +143,7 @@ def test_a_producer_that_is_held_for_too_long_loses_and_doubles_nothing(
 def test_a_producer_that_has_too_much_waiting_loses_and_doubles_nothing(
     connect: Connect, limited: Limited
 ) -> None:
-    route = limited(limits={"held": "64KiB", "buffered": "8MiB"})
+    route = limited(limits={"held": "64KiB", "buffered": "32MiB"})
     client, topic = connect(route.url), fresh_topic("limited")
     consumer = client.subscribe(topic, "s")
     sending = Sending(client, topic, 60, size=4000)

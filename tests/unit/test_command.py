@@ -411,7 +411,8 @@ async def test_a_word_to_each_process_is_one_word(write: Writer) -> None:
             workers = [it["process"] for it in gateway.events if it["event"] == "worker_started"]
             for process in (*workers, gateway.process.pid):
                 os.kill(process, signal.SIGTERM)
-            await gateway.until("stopping")
+            while "worker" in await gateway.until("stopping"):
+                pass
             assert await gateway.readiness() == ("HTTP/1.1 503 ", "draining\n")
             await client.send_all(PING)
             assert await received(client) == PING

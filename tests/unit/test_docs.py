@@ -27,6 +27,7 @@ from gateway.figures import (
     ClusterFigures,
     CrewFigures,
     ListenerFigures,
+    LogFigures,
     PlaneFigures,
     ReloadFigures,
     RuleFigures,
@@ -284,18 +285,19 @@ def _exposition() -> str:
         version="1",
         listeners={"a": ListenerFigures()},
         clusters={"b": ClusterFigures()},
-        plane=lambda: PlaneFigures(0, 0, 0, 0),
+        plane=lambda: PlaneFigures(0, 0, 0, 0, 0),
         brokers=lambda: [BrokerHealth("b", "127.0.0.1:6650", healthy=True)],
         failures=lambda: [BrokerFailures("b", "silent", 0)],
         rules=lambda: [RuleFigures("r", "publish.bytes", "shadow")],
+        log=LogFigures(),
         reloads=ReloadFigures(loaded_at=0),
         store=StoreFigures(),
     )
-    crew = CrewMetrics(lambda: CrewFigures(1, 0))
+    crew = CrewMetrics(lambda: CrewFigures(1, 0), LogFigures())
     chunks = [
         ProcessMetrics(sources).render(),
         crew.render(),
-        *TopicExposition({"b": book}).chunks(),
+        *TopicExposition({"b": book}, verified=True).chunks(),
     ]
     return b"".join(chunks).decode()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.brokers.learned import LearnedHosts
-from gateway.brokers.names import Names, SealedNames, TemplateNames
+from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.figures import ClusterFigures
 from gateway.gate import ClusterParts, ListenerGate
@@ -29,7 +29,8 @@ class Setting:
         self.accounts = AccountBook()
         self.figures = ClusterFigures()
         self.logged: list[str] = []
-        known = (names, LearnedHosts(), NoCredential(), self.accounts, self.figures)
+        self.learned = LearnedHosts()
+        known = (names, self.learned, NoCredential(), self.accounts, self.figures)
         parts = ClusterParts(*known, {ELSEWHERE: OTHER_GATEWAY})
         self.gate = ListenerGate(
             parts,
@@ -55,6 +56,22 @@ def test_a_cluster_without_one_is_withheld_counted_and_logged() -> None:
     assert isinstance(setting.gate.migrated(BROKER), Denial)
     assert (setting.figures.migrations, setting.figures.migrations_withheld) == (0, 1)
     assert setting.logged == ["migration_without_gateway"]
+
+
+# -- addresses in texts ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("names", [READABLE, HandedOnNames(SEALED)])
+def test_names_that_clients_make_up_are_not_learned(names: Names) -> None:
+    """They would take the place of addresses that brokers said."""
+    setting = Setting(names)
+    setting.gate.advertise(BROKER)
+    known = len(setting.learned)
+    for number in range(100):
+        setting.gate.open(f"broker-{number}.example:6650")
+        setting.gate.open(f"{number:050}.gw:6650")
+    assert len(setting.learned) == known
+    assert setting.gate.clean(f"at {BROKER}") == "at broker"
 
 
 # -- aliases -----------------------------------------------------------------------------------

@@ -1,14 +1,16 @@
-"""How many CPUs a process may use."""
+"""How many CPUs and descriptors a process may use."""
 
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
 
 from gateway.config.model import MOST_WORKERS
-from gateway.machine import cpus, processes, quota
+from gateway.furnishing import LEAST_ADMIN_CONNECTIONS, admin_connections
+from gateway.machine import cpus, descriptors, processes, quota
 
 
 @pytest.mark.parametrize(
@@ -93,3 +95,27 @@ def test_a_quota_above_the_affinity_is_none(machine: Machine) -> None:
     machine.membership.write_text("0::/\n")
     machine.allows("", "1600000 100000")
     assert machine.available() == 8
+
+
+@pytest.mark.parametrize(("soft", "there"), [(1024, 1024), (resource.RLIM_INFINITY, None)])
+def test_descriptors_are_those_that_the_process_may_have(
+    monkeypatch: pytest.MonkeyPatch, soft: int, there: int | None
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _what: (soft, resource.RLIM_INFINITY))
+    assert descriptors() == there
+
+
+@pytest.mark.parametrize(
+    ("there", "clients", "allowed"),
+    [
+        pytest.param(None, 1_000_000, 2048, id="endless"),
+        pytest.param(100_000, 10_000, 2048, id="enough"),
+        pytest.param(21_000, 10_000, 900, id="what-clients-leave"),
+        pytest.param(1024, 10_000, LEAST_ADMIN_CONNECTIONS, id="nothing-left"),
+    ],
+)
+def test_the_admin_listener_takes_what_clients_leave(
+    monkeypatch: pytest.MonkeyPatch, there: int | None, clients: int, allowed: int
+) -> None:
+    monkeypatch.setattr("gateway.machine.descriptors", lambda: there)
+    assert admin_connections(2048, clients) == allowed

@@ -23,15 +23,26 @@ ADVERTISED_PORT = 6650
 """Clients neither resolve an advertised name nor connect to it: any port serves, as long as it is
 always the same, because the text is the key of the client's connection pool."""
 
+CUT = "... (cut)"
+"""What stands at the end of a text that was too long."""
+
+_BETWEEN_WORDS = " \n\t,;'\"()"
+"""No address holds one of these."""
+
+_LARGEST_CHARACTER = 4
+"""Bytes in UTF-8."""
+
 _NOWHERE = Denial(Refusal.NOT_READY, "no broker was named")
 
 
 @dataclass(frozen=True, slots=True)
 class Veil:
-    """Hides brokers from the clients of one listener. `scheme`: how these clients connect."""
+    """Hides brokers from the clients of one listener. `scheme`: how these clients connect.
+    `longest_text`: characters of a broker's text that clients get."""
 
     gate: Gate
     scheme: str
+    longest_text: int
 
     def advertised_url(self, url: str) -> str | Denial:
         """What stands for a broker's URL."""
@@ -59,18 +70,26 @@ class Veil:
         return name if isinstance(name, Denial) else f"{self.scheme}://{name}:{ADVERTISED_PORT}"
 
     def cleaned(self, text: str | bytes) -> str:
-        """A broker's text for a client. Protobuf hands out bytes where it is not UTF-8."""
-        return self.gate.clean(text.decode(errors="replace") if isinstance(text, bytes) else text)
+        """A broker's text for a client. Protobuf hands out bytes where it is not UTF-8.
+
+        A text that is too long is cut first: what is looked for in it takes time.
+        """
+        most = self.longest_text
+        if isinstance(text, bytes):
+            text = text[: _LARGEST_CHARACTER * (most + 1)].decode(errors="replace")
+        if len(text) <= most:
+            return self.gate.clean(text)
+        return f"{self.gate.clean(_whole_words(text, most))}{CUT}"
 
     def hidden(self, command: BaseCommand, frame: bytes) -> Effects:
         """A broker's command on its way to the client."""
-        if self.hide(command, kind_of(command, frame)):
+        if self.hide(command, kind_of(frame)):
             return (Replace(encode(command)),)
         return FORWARD
 
     def shown(self, command: BaseCommand, frame: bytes) -> bytes:
         """What a client is shown of a broker's command."""
-        return encode(command) if self.hide(command, kind_of(command, frame)) else frame
+        return encode(command) if self.hide(command, kind_of(frame)) else frame
 
     def hide(self, command: BaseCommand, kind: int) -> bool:
         """Rewrite a command in place. Answers whether anything was changed."""
@@ -87,6 +106,11 @@ class Veil:
             return False
         setattr(message, place[1], cleaned)
         return True
+
+
+def _whole_words(text: str, most: int) -> str:
+    """The beginning of a text, without a part of a word: it may be a part of an address."""
+    return text[: 1 + max(text.rfind(separator, 0, most) for separator in _BETWEEN_WORDS)]
 
 
 def parse(url: str | bytes) -> Address | None:

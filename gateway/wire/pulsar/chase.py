@@ -133,7 +133,7 @@ class Chase:
             command = decode(frame)
             if command.type == wanted and command.HasField("type"):
                 return frame
-            reply = self._reply(command, kind_of(command, frame), opened=opened)
+            reply = self._reply(command, kind_of(frame), opened=opened)
             if isinstance(reply, Denial):
                 return reply
             if reply:

@@ -27,7 +27,8 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     CommandPartitionedTopicMetadataResponse,
     ServerError,
 )
-from gateway.wire.pulsar.frames import HEAD, HEADER
+from gateway.wire.pulsar.fields import CHECKED_FROM, MOST_FIELDS, check_fields
+from gateway.wire.pulsar.frames import HEAD, LAST_TYPE_OF_ONE_BYTE, split
 
 NO_REQUEST = (1 << 64) - 1
 """The request id of an ERROR that answers no request (-1 on the wire)."""
@@ -46,6 +47,7 @@ CODES = {
     Refusal.UNSUPPORTED: ServerError.UnsupportedVersionError,
     Refusal.FULL: ServerError.NotAllowedError,
     Refusal.TOO_OFTEN: ServerError.ServiceNotReady,
+    Refusal.NAME: ServerError.InvalidTopicName,
 }
 """Pulsar's error for each kind of refusal. What clients make of them: docs/protocols/pulsar.md."""
 
@@ -74,17 +76,33 @@ def text(value: str | bytes) -> str:
     return value
 
 
-def decode(frame: bytes) -> BaseCommand:
-    """The command of a whole frame. Raises `PeerError` where it holds none."""
-    if len(frame) < HEADER:
-        raise PeerError(f"a frame of {len(frame)} bytes holds no command")
-    _, size = HEAD.unpack_from(frame)
-    if size < 2 or size + 8 > len(frame):  # two bytes are the type's, where `kind_of` looks
-        raise PeerError(f"a frame of {len(frame)} bytes cannot hold a command of {size}")
+def decode(frame: bytes, most_fields: int = MOST_FIELDS) -> BaseCommand:
+    """Return the command of a whole frame, which is canonical, as `frames.split` demands.
+
+    Raises `PeerError` where it is none, or has more than `most_fields` fields.
+    """
+    kind, begin, end = split(frame)
+    if end - begin > CHECKED_FROM:
+        check_fields(frame, begin, end, kind, most_fields)
     try:
-        return BaseCommand.FromString(frame[8 : 8 + size])
+        return BaseCommand.FromString(frame[8:end])
     except DecodeError as error:
         raise PeerError(f"a command that cannot be decoded: {error}") from None
+
+
+def as_read(command: BaseCommand, frame: bytes) -> bytes:
+    """Return the frame as the gateway read it: its decoded command, encoded, and its payload.
+
+    This is what goes on in place of the frame. Two decoders may read one encoding differently
+    (repeated fields, nested lengths that run out, numbers that are too long), but not this one.
+    It is the same object where peers wrote it so, as nearly all do.
+    """
+    _, size = HEAD.unpack_from(frame)
+    body = command.SerializePartialToString()
+    if frame[8 : 8 + size] == body:
+        return frame
+    payload = frame[8 + size :]
+    return b"".join((HEAD.pack(len(body) + len(payload) + 4, len(body)), body, payload))
 
 
 def encode(command: BaseCommand) -> bytes:
@@ -93,9 +111,9 @@ def encode(command: BaseCommand) -> bytes:
     return HEAD.pack(len(body) + 4, len(body)) + body
 
 
-def kind_of(command: BaseCommand, frame: bytes) -> int:
-    """The command's type, by its number if it is none of ours."""
-    return command.type if command.HasField("type") else frame[9]
+def kind_of(frame: bytes) -> int:
+    """Return the type of a canonical command, known or not."""
+    return frame[9] if frame[9] <= LAST_TYPE_OF_ONE_BYTE else split(frame)[0]
 
 
 def error(request_id: int, denial: Denial) -> bytes:

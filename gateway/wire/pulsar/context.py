@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.wire.contract import Action, Address, Credential, Denial, Origin, Principal
@@ -10,8 +10,10 @@ from gateway.wire.gate import Ask, Gate
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
 from gateway.wire.pulsar.addresses import Veil
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST, encode
+from gateway.wire.pulsar.counts import Suspects
+from gateway.wire.pulsar.fields import MOST_FIELDS
 from gateway.wire.pulsar.refusing import CLIENTS
-from gateway.wire.pulsar.topics import named
+from gateway.wire.pulsar.topics import LONGEST_NAME, named
 
 
 class Mode(StrEnum):
@@ -31,16 +33,22 @@ class Bounds:
     Java client allows itself 5,000. `lookup_bytes`: of their frames, which are kept in case of a
     redirect; 5,000 have less than a megabyte. `delayed`, `delayed_bytes`: frames that wait for
     their time, where rules limit how often they come; as many as lookups. `rounds`: frames of a
-    broker until CONNECTED; SASL needs a handful.
+    broker until CONNECTED; SASL needs a handful. `names`: characters of a name. `command`: bytes
+    of a client's command, without the message of a SEND; the largest hold schemas. `fields`: of a
+    command that is decoded. `text`: characters of a broker's text that a client gets.
     """
 
     collected: int = 6 * 1024 * 1024
+    text: int = 4096
     handles: int = 20_000
     lookups: int = 5_000
     lookup_bytes: int = 4 * 1024 * 1024
     delayed: int = 5_000
     delayed_bytes: int = 4 * 1024 * 1024
     rounds: int = 10
+    names: int = LONGEST_NAME
+    command: int = 1024 * 1024
+    fields: int = MOST_FIELDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,8 @@ class Listener:
     `limited`: rules may limit what its clients do.
     `own_requests`: where the ids of our own requests begin. Another gateway takes none of its own
     range from us, so there we begin somewhere below it, where no client counts to.
+    `checksums`: those of messages are verified; see `checksums`.
+    `suspects`: clients that have lied about their counts; see `counts`.
     """
 
     gate: Gate
@@ -64,10 +74,12 @@ class Listener:
     scheme: str = "pulsar"
     version: str = "broker-gateway"
     bounds: Bounds = Bounds()
+    checksums: bool = False
+    suspects: Suspects = field(default_factory=Suspects)
 
     @property
     def veil(self) -> Veil:
-        return Veil(self.gate, self.scheme)
+        return Veil(self.gate, self.scheme, self.bounds.text)
 
 
 class Client:
@@ -107,7 +119,9 @@ class Client:
 
     def ask(self, action: Action, topic: str, subscription: str | None = None) -> Ask:
         """What this client wants to do, for the gate."""
-        return Ask(action, topic, named(topic), self.principal, self.origin, subscription)
+        read = named(topic)
+        name = topic if read is None else read.name
+        return Ask(action, name, read, self.principal, self.origin, subscription)
 
     def show(self, credential: Credential) -> None:
         """The client has a newer credential: later connections of ours use it."""

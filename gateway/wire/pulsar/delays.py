@@ -155,12 +155,12 @@ class Delays:
 
     def _asked_again(self, frame: bytes, again: Again) -> float | Again | Denial:
         command = decode(frame)
-        return self._wait(_ABOUT[kind_of(command, frame)](command), again)
+        return self._wait(_ABOUT[kind_of(frame)](command), again)
 
     def _told(self, frame: bytes, denial: Denial) -> Iterator[Effect]:
         """What tells the client no; the frame itself was dropped when it came."""
         command = decode(frame)
-        kind = kind_of(command, frame)
+        kind = kind_of(frame)
         effects = self._refused(kind, _ABOUT[kind](command), denial)
         return (effect for effect in effects if not isinstance(effect, Drop))
 

@@ -8,15 +8,20 @@ Source: Pulsar binary protocol specification, sections "Framing" and PIP-70.
 
 A BaseCommand is *canonical* when its type comes first and the field of that type fills the rest.
 In Pulsar's schema the number of a command's field equals the number of its type, so one check
-serves all. Every known client and broker writes it so. What is not canonical is handed to the
-session, which decodes it whole: otherwise a command could be smuggled past the scanner behind
-the type of another.
+serves all. Every known client and broker writes its commands so.
+
+Nothing else is accepted, from either side. Decoders disagree about commands that are not canonical:
+of two types one decoder takes the last, another one ignores a type that it does not know and takes
+the first. A canonical command has one reading, in every decoder: its type is the first field, and
+whatever its body holds, a decoder that has read the body is at the command's end.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
 from struct import Struct
+
+from gateway.errors import PeerError
 
 HEAD = Struct(">II")
 """Total size, command size."""
@@ -33,6 +38,9 @@ are the acknowledgement sets of huge batches, some kilobytes. It bounds what is 
 header."""
 
 LAST_TYPE_OF_ONE_BYTE = 127
+
+_TYPE_TAG = 0x08
+"""The tag of `BaseCommand.type`: field 1, a varint."""
 
 
 class Kind(IntEnum):
@@ -112,10 +120,107 @@ class Kind(IntEnum):
 
 KNOWN = frozenset(Kind)
 
+WITH_PAYLOAD = frozenset({Kind.SEND, Kind.MESSAGE})
+"""The known commands with bytes behind them. A nested field that runs out of another command must
+not find any: a decoder that does not check would read on there."""
+
 
 def kind_name(kind: int) -> str:
     """The command's name in the specification, or its number."""
     return Kind(kind).name if kind in KNOWN else f"command {kind}"
+
+
+def varint(value: int) -> bytes:
+    """Encode a number that is not negative, in as few bytes as possible."""
+    encoded = bytearray()
+    while value > 127:
+        encoded.append(value & 127 | 128)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def tag_of(kind: int) -> bytes:
+    """Return the tag of the field that a canonical command of this type consists of."""
+    return varint(kind << 3 | 2)
+
+
+_TAGS = tuple(tag_of(kind) for kind in range(LAST_TYPE_OF_ONE_BYTE + 1))
+
+
+def find_body(chunk: bytes | bytearray, command: int, end: int, command_end: int) -> int:
+    """Return where the fields of a canonical command with a type of one byte begin.
+
+    `command` and `command_end` are offsets in `chunk`, of which `end` bytes are here.
+    Return 0 if the command is not canonical, -1 if too little of it is here to tell.
+    """
+    at = command + 2
+    here, short = (end, -1) if end < command_end else (command_end, 0)
+    for byte in _TAGS[chunk[command + 1]]:
+        if at >= here:
+            return short
+        if chunk[at] != byte:
+            return 0
+        at += 1
+    length = shift = 0
+    while shift < 35:
+        if at >= here:
+            return short
+        byte = chunk[at]
+        at += 1
+        length |= (byte & 127) << shift
+        if byte < 128:
+            return at if at + length == command_end else 0
+        shift += 7
+    return 0
+
+
+def split(frame: bytes) -> tuple[int, int, int]:
+    """Return a whole frame's command type, and the begin and the end of its command's fields.
+
+    Raises `PeerError` where the sizes lie, the command is not canonical, or bytes stand behind a
+    command that has no payload.
+    """
+    if len(frame) < HEADER:
+        raise PeerError(f"a frame of {len(frame)} bytes holds no command")
+    total, size = HEAD.unpack_from(frame)
+    end = 8 + size
+    if total + 4 != len(frame) or size < 2 or end > len(frame):
+        raise PeerError(f"a frame of {len(frame)} bytes cannot hold a command of {size}")
+    kind = frame[9]
+    if frame[8] != _TYPE_TAG:
+        begin = 0
+    elif kind <= LAST_TYPE_OF_ONE_BYTE:
+        begin = find_body(frame, 8, end, end)
+    else:
+        kind, begin = _split_far(frame, end)
+    if not begin:
+        raise PeerError("a command that is not its type and the field of that type alone")
+    if end < len(frame) and kind in KNOWN and kind not in WITH_PAYLOAD:
+        raise PeerError(f"a {kind_name(kind)} with {len(frame) - end} bytes behind it")
+    return kind, begin, end
+
+
+def _split_far(frame: bytes, end: int) -> tuple[int, int]:
+    """Do the same for a type of more than one byte, which no version has so far."""
+    kind, at = _shortest_varint(frame, 9, end)
+    tag = tag_of(kind)
+    if not at or frame[at : at + len(tag)] != tag:
+        return kind, 0
+    length, at = _shortest_varint(frame, at + len(tag), end)
+    return kind, at if at and at + length == end else 0
+
+
+def _shortest_varint(frame: bytes, at: int, end: int) -> tuple[int, int]:
+    """Return a number of at most 32 bits and the offset behind it: 0 where it is longer than it
+    need be, or cut."""
+    value = 0
+    for index in range(at, min(at + 5, end)):
+        value |= (frame[index] & 127) << 7 * (index - at)
+        if frame[index] < 128:
+            shortest = value < 1 << 32 and (index == at or frame[index] > 0)
+            return value, index + 1 if shortest else 0
+    return 0, 0
 
 
 PASS, COUNT, STOP = range(3)

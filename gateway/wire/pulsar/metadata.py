@@ -10,12 +10,60 @@ the count is what was read so far.
 
 from __future__ import annotations
 
-from gateway.wire.contract import Account
+from collections.abc import Callable
+from struct import Struct
+
+from gateway.wire.pulsar.frames import BROKER_ENTRY_MAGIC, CHECKSUM_MAGIC, HEAD
+
+_magic = Struct(">H").unpack_from
+_size = Struct(">I").unpack_from
 
 _NUM_MESSAGES = 11 << 3
 
-_NOWHERE = 1 << 64
+_ENTRY_BOUND = 4 * 1024
+"""Broker entry metadata up to this size is waited for: what brokers write has 22 bytes. Behind
+more of it, which could only be a producer's, no metadata is looked for."""
+
+NOWHERE = 1 << 64
 """An offset beyond any metadata: there is nothing more to be read."""
+
+
+def find_metadata(
+    chunk: bytes | bytearray, at: int, frame_end: int, end: int
+) -> tuple[int, int] | None:
+    """Return begin and end of the metadata behind a command that ends at `at`; None: not here yet.
+
+    `frame_end`: of the frame of a SEND or MESSAGE; `end`: of what has come. The metadata is empty
+    where its sizes lie.
+    """
+    nowhere = at, at
+    if at + 6 > frame_end:
+        return nowhere if at <= end else None
+    if at + 6 > end:
+        return None
+    if _magic(chunk, at)[0] == BROKER_ENTRY_MAGIC:
+        size = _size(chunk, at + 2)[0]
+        at += 6 + size
+        if size > _ENTRY_BOUND or at + 6 > frame_end:
+            return nowhere
+        if at + 6 > end:
+            return None
+    if _magic(chunk, at)[0] == CHECKSUM_MAGIC:
+        at += 6
+        if at + 4 > frame_end:
+            return nowhere
+        if at + 4 > end:
+            return None
+    begin = at + 4
+    metadata_end = begin + _size(chunk, at)[0]
+    return (begin, metadata_end) if metadata_end <= frame_end else nowhere
+
+
+def metadata_of(frame: bytes) -> bytes:
+    """Return the metadata of a whole SEND or MESSAGE; empty where it has none."""
+    end = len(frame)
+    found = find_metadata(frame, 8 + HEAD.unpack_from(frame)[1], end, end)
+    return b"" if found is None else frame[slice(*found)]
 
 
 def count_messages(chunk: bytes | bytearray, at: int, end: int) -> int:
@@ -44,7 +92,7 @@ def walk_fields(
         tag = chunk[at]
         at += 1
         if tag > 127:
-            tag, at = _varint(chunk, begin, end)
+            tag, at = read_varint(chunk, begin, end)
             if at < 0:
                 return begin, value
             tag &= 0xFFFFFFFF  # Pulsar's own decoder ignores what is above
@@ -54,10 +102,10 @@ def walk_fields(
             while at < here and chunk[at] > 127:
                 at += 1
             if at == here:
-                return (begin if here == end else _NOWHERE), value
+                return (begin if here == end else NOWHERE), value
             at += 1
         elif wire == 2 or wire == 0:
-            number, at = _varint(chunk, at, end)
+            number, at = read_varint(chunk, at, end)
             if at < 0:
                 return begin, value
             if wire == 2:
@@ -67,12 +115,12 @@ def walk_fields(
         elif wire == 5 or wire == 1:
             at += 4 if wire == 5 else 8
         else:
-            return _NOWHERE, value
+            return NOWHERE, value
     return at, value
 
 
-def _varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
-    """A varint and the next offset: -1 where it is cut, nowhere where it is none."""
+def read_varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
+    """Return a varint and the next offset: -1 where it is cut, `NOWHERE` where it is none."""
     if at < end and chunk[at] < 128:
         return chunk[at], at + 1
     value = shift = 0
@@ -82,19 +130,19 @@ def _varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
         if byte < 128:
             return value, index + 1
         shift += 7
-    return 0, -1 if end < at + 10 else _NOWHERE
+    return 0, -1 if end < at + 10 else NOWHERE
 
 
 class MetadataWalk:
     """Walks metadata of any length as its pieces pass, keeping at most a cut field's head.
 
-    The message count is booked on the account when the last byte was seen.
+    Call `found(messages)` when the last byte was seen.
     """
 
-    __slots__ = ("_account", "_cut", "_left", "_number", "_skip")
+    __slots__ = ("_cut", "_found", "_left", "_number", "_skip")
 
-    def __init__(self, account: Account, size: int) -> None:
-        self._account = account
+    def __init__(self, size: int, found: Callable[[int], object]) -> None:
+        self._found = found
         self._left = size
         self._skip = 0
         self._cut = b""
@@ -112,7 +160,5 @@ class MetadataWalk:
         self._cut = piece[at:]
         if self._left:
             return self
-        messages = as_count(self._number)
-        self._account.messages += messages
-        self._account.surplus += messages - 1
+        self._found(as_count(self._number))
         return None

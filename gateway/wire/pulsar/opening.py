@@ -36,6 +36,7 @@ from gateway.wire.gate import Again
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import (
     NO_REQUEST,
+    as_read,
     auth_response,
     decode,
     encode,
@@ -79,8 +80,8 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
 
 
 def _connect(frame: bytes, listener: Listener) -> CommandConnect:
-    command = decode(frame)
-    kind = kind_of(command, frame)
+    command = decode(frame, listener.bounds.fields)
+    kind = kind_of(frame)
     if kind != BaseCommand.CONNECT or not command.HasField("connect"):
         raise PeerError(f"a connection begins with CONNECT, not with {kind_name(kind)}")
     connect = command.connect
@@ -114,6 +115,8 @@ def _vouched(connect: CommandConnect, listener: Listener, origin: Origin) -> Cli
     name = text(connect.original_principal)
     if not name or name in listener.proxies:
         return _NOBODY
+    if len(name) > listener.bounds.names:
+        return Denial(Refusal.UNAUTHENTICATED, "the name in original_principal is too long")
     method, data = text(connect.original_auth_method), text(connect.original_auth_data)
     principal = Principal(name, verified=True)
     return Client(connect, principal, Credential(method, data.encode()), origin, vouched=True)
@@ -174,10 +177,10 @@ def _await_connected(listener: Listener, client: Client, broker: Address | None)
         if not isinstance(frame, bytes):
             return _broker_gone(frame)
         try:
-            command = decode(frame)
+            command = decode(frame, listener.bounds.fields)
         except PeerError as violation:
             return _refused(EndReason.BROKER_VIOLATION, _NOT_READY, str(violation))
-        if kind_of(command, frame) == BaseCommand.CONNECTED:
+        if kind_of(frame) == BaseCommand.CONNECTED:
             yield Transmit(Peer.CLIENT, _connected(command, frame, listener))
             most = command.connected.max_message_size
             return Opened(PulsarSession(listener, client, broker, most))
@@ -191,9 +194,9 @@ def _answered(
     listener: Listener, client: Client, command: BaseCommand, frame: bytes
 ) -> Generator[Step, StepResult, Refused | None]:
     """Another answer of the broker to our CONNECT; None: it goes on."""
-    kind = kind_of(command, frame)
+    kind = kind_of(frame)
     if kind == BaseCommand.AUTH_CHALLENGE:
-        return (yield from _challenged(listener, client, frame))
+        return (yield from _challenged(listener, client, command, frame))
     if kind == BaseCommand.ERROR:
         return _broker_no(command, listener)
     detail = f"the broker answered CONNECT by {kind_name(kind)}"
@@ -201,7 +204,7 @@ def _answered(
 
 
 def _challenged(
-    listener: Listener, client: Client, frame: bytes
+    listener: Listener, client: Client, command: BaseCommand, frame: bytes
 ) -> Generator[Step, StepResult, Refused | None]:
     """One round: passed through, or answered with our own credential."""
     if listener.mode is not Mode.PASS_THROUGH:
@@ -210,22 +213,22 @@ def _challenged(
             return _refused(EndReason.NO_BROKER, ours)
         yield Transmit(Peer.BROKER, auth_response(ours, listener.version))
         return None
-    yield Transmit(Peer.CLIENT, frame)
+    yield Transmit(Peer.CLIENT, as_read(command, frame))
     answer = yield Receive(Peer.CLIENT)
     if not isinstance(answer, bytes):
         return _silent(answer)
-    if kind_of(decode(answer), answer) != BaseCommand.AUTH_RESPONSE:
+    response = decode(answer, listener.bounds.fields)
+    if kind_of(answer) != BaseCommand.AUTH_RESPONSE:
         raise PeerError("an AUTH_CHALLENGE is answered by AUTH_RESPONSE")
-    yield Transmit(Peer.BROKER, answer)
+    yield Transmit(Peer.BROKER, as_read(response, answer))
     return None
 
 
 def _connected(command: BaseCommand, frame: bytes, listener: Listener) -> bytes:
     """The broker's own word; under `unknown: mask` without flags that we do not know."""
-    if listener.unknown_pass:
-        return frame
-    command.DiscardUnknownFields()
-    return encode(command)
+    if not listener.unknown_pass:
+        command.DiscardUnknownFields()
+    return as_read(command, frame)
 
 
 def _broker_no(command: BaseCommand, listener: Listener) -> Refused:

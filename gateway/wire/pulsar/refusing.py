@@ -29,11 +29,24 @@ def is_refused(account: Account, messages: int, size: int) -> bool:
 
 
 def refusal(command: BaseCommand) -> bytes:
-    """The SEND_ERROR for a SEND; of a batch it names the last message, as its receipt would."""
+    """Return the SEND_ERROR for a SEND beyond a limit."""
+    return _send_error(command, ServerError.NotAllowedError, _TEXT)
+
+
+def damaged(command: BaseCommand) -> bytes:
+    """Return the SEND_ERROR for a SEND whose checksum is wrong, as brokers answer it.
+
+    Clients look at their own copy: they send it again if that one is right, and fail it if not.
+    """
+    return _send_error(command, ServerError.ChecksumError, "Checksum failed at the gateway")
+
+
+def _send_error(command: BaseCommand, code: ServerError.ValueType, text: str) -> bytes:
+    """Return the SEND_ERROR for a SEND; of a batch it names the last message, as receipts do."""
     send = command.send
     answer = BaseCommand(type=BaseCommand.SEND_ERROR)
     answer.send_error.producer_id = send.producer_id
     answer.send_error.sequence_id = max(send.sequence_id, send.highest_sequence_id)
-    answer.send_error.error = ServerError.NotAllowedError
-    answer.send_error.message = _TEXT
+    answer.send_error.error = code
+    answer.send_error.message = text
     return encode(answer)

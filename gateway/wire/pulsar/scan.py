@@ -40,25 +40,32 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Account, Action
+from gateway.wire.contract import ENDLESS, Account, Action, EndReason, ViolationError
+from gateway.wire.pulsar.counts import SUSPICIOUS, CountChecks
 from gateway.wire.pulsar.frames import (
-    BROKER_ENTRY_MAGIC,
     CHECKSUM_MAGIC,
     COMMAND_BOUND,
     COUNT,
     HEAD,
     HEADER,
+    KNOWN,
     LAST_TYPE_OF_ONE_BYTE,
     PASS,
     STOP,
+    WITH_PAYLOAD,
     Kind,
+    find_body,
 )
-from gateway.wire.pulsar.metadata import MetadataWalk, as_count, count_messages, walk_fields
+from gateway.wire.pulsar.metadata import (
+    MetadataWalk,
+    count_messages,
+    find_metadata,
+    walk_fields,
+)
 
 _head: Callable[[bytearray, int], tuple[int, int]] = HEAD.unpack_from
 # Magic, checksum, metadata size, the first two bytes of the metadata.
 _metadata_head: Callable[[bytearray, int], tuple[int, int, int, int]] = Struct(">HIIH").unpack_from
-_magic = Struct(">H").unpack_from
 _size = Struct(">I").unpack_from
 _lead: Callable[[bytearray, int], tuple[int, int, int]] = Struct(">IIH").unpack_from
 
@@ -83,16 +90,6 @@ command (2), tags of producer and sequence id (2)."""
 
 _CARRY_BOUND = 8 * 1024
 """Metadata up to this size is waited for, larger is walked as it passes. Most has 50 bytes."""
-
-_ENTRY_BOUND = 4 * 1024
-"""Broker entry metadata up to this size is waited for: what brokers write has 22 bytes. Behind
-more of it, which could only be a producer's, no metadata is looked for."""
-
-_TAGS = tuple(
-    bytes((tag & 127 | 128, tag >> 7) if tag > 127 else (tag,))
-    for tag in (kind << 3 | 2 for kind in range(LAST_TYPE_OF_ONE_BYTE + 1))
-)
-"""Of the field that a canonical command of each type consists of."""
 
 _PLAIN_HEAD = [int.from_bytes(b"\xff" + b"\x80" * (length - 1)) for length in range(9)]
 _PLAIN_HEAD_PROOF = [int.from_bytes(b"\x10" + b"\x80" * (length - 1)) for length in range(9)]
@@ -131,6 +128,11 @@ def _shape(id_length: int, sequence_length: int) -> Shape:
 
 _NOBODY = Account("", Action.PRODUCE)
 
+_WITHOUT_PAYLOAD = KNOWN - WITH_PAYLOAD
+
+_LARGEST_COMMAND = (1 << 32) - 1
+"""Bytes of a command where nothing bounds it but its size field."""
+
 
 class _FrameScanner:
     """What both directions share: the owed bytes, and the frames that are not counted."""
@@ -154,10 +156,27 @@ class _FrameScanner:
 class ToBrokerScanner(_FrameScanner):
     """Counts SENDs per producer; halts where a producer is not open or has no allowance left."""
 
-    __slots__ = ("_account", "_key", "_producers", "_seen", "_shape")
+    __slots__ = (
+        "_account",
+        "_checks",
+        "_command_bound",
+        "_distance",
+        "_key",
+        "_producers",
+        "_seen",
+        "_shape",
+    )
 
-    def __init__(self, actions: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        actions: tuple[int, ...],
+        command_bound: int = _LARGEST_COMMAND,
+        checks: CountChecks | None = None,
+    ) -> None:
         super().__init__(actions)
+        self._command_bound = command_bound
+        self._checks = checks
+        self._distance = 0  # bytes of limited producers until counts are compared again
         self._producers: dict[int, Account] = {}
         self._shape: Shape | None = None
         self._key = b""
@@ -176,6 +195,10 @@ class ToBrokerScanner(_FrameScanner):
             self._account = _NOBODY
             self._seen = {}
 
+    def is_damaged(self, frame: bytes) -> bool:
+        """Return whether the checksum of a whole SEND is wrong, where it is verified."""
+        return False
+
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Scanner`."""
         self.stop = 0
@@ -185,7 +208,7 @@ class ToBrokerScanner(_FrameScanner):
                 pos = self._run(chunk, pos, end, self._shape)
                 if pos >= end:
                     break
-            after = self._walk(chunk, pos, end)
+            after = self._frame(chunk, pos, end)
             if after == pos:
                 self.owed = 0
                 return pos
@@ -201,17 +224,27 @@ class ToBrokerScanner(_FrameScanner):
         begin, last = pos, end - header
         if account.bytes_ceiling - account.bytes <= last - pos:
             last = pos + account.bytes_ceiling - account.bytes - 1
+        compared = self._checks is not None and account.messages_ceiling < ENDLESS
+        if compared:
+            last = min(last, pos + self._distance - 1)
         frames = 0
         while pos <= last and frames < left:
             total, found, sequence = unpack(chunk, pos)
             if found != key or sequence & mask != proof or total < least:
                 account.messages += frames
                 account.bytes += pos - begin
-                return self._mix(chunk, pos, end, shape) if found in self._seen else pos
+                if compared:
+                    self._distance -= pos - begin
+                if found not in self._seen:
+                    return pos
+                mix = self._mix if self._checks is None else self._mix_checked
+                return mix(chunk, pos, end, shape)
             frames += 1
             pos += total + 4
         account.messages += frames
         account.bytes += pos - begin
+        if compared:
+            self._distance -= pos - begin
         return pos
 
     def _mix(self, chunk: bytearray, pos: int, end: int, shape: Shape) -> int:
@@ -235,6 +268,28 @@ class ToBrokerScanner(_FrameScanner):
             pos += total
         return pos
 
+    def _mix_checked(self, chunk: bytearray, pos: int, end: int, shape: Shape) -> int:
+        """Do the same where counts are compared. Apart, since the loop is that hot."""
+        unpack, mask, proof, header, least, _ = shape
+        last = end - header
+        seen = self._seen.get
+        distance = self._distance
+        while pos <= last:
+            total, found, sequence = unpack(chunk, pos)
+            account = seen(found)
+            if account is None or sequence & mask != proof or total < least or account.held:
+                break
+            total += 4
+            if account.messages_ceiling < ENDLESS:
+                if distance <= 0:
+                    break
+                distance -= total
+            account.messages += 1
+            account.bytes += total
+            pos += total
+        self._distance = distance
+        return pos
+
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Scanner`. SENDs of one producer and shape, that are all here."""
         pos = start
@@ -249,34 +304,39 @@ class ToBrokerScanner(_FrameScanner):
             pos += total + 4
         return pos
 
-    def _walk(self, chunk: bytearray, pos: int, end: int) -> int:
+    def _frame(self, chunk: bytearray, pos: int, end: int) -> int:
         """Judge one frame of any kind. Answers the offset behind it, or `pos` to halt or wait."""
         if end - pos < HEADER:
             return pos
         total, size = _head(chunk, pos)
         if size < 2 or size + 4 > total:
             raise PeerError(f"a frame of {total} bytes cannot hold a command of {size}")
+        if size > self._command_bound:
+            raise ViolationError(EndReason.FRAME_TOO_LARGE, f"a command of {size} bytes")
         kind = chunk[pos + 9]
         if chunk[pos + 8] != 0x08 or kind > LAST_TYPE_OF_ONE_BYTE:
             return self._halt(pos, total)
         action = self._actions[kind]
-        if action == STOP:
+        if action == STOP or (total > size + 4 and kind in _WITHOUT_PAYLOAD):
             return self._halt(pos, total)
         command_end = pos + 8 + size
-        body = _body(chunk, pos + 8, end, command_end)
+        body = find_body(chunk, pos + 8, end, command_end)
         if body < 0:
             return pos
         if not body or (action == COUNT and body != pos + _SEND_BODY):
             return self._halt(pos, total)
         if action == PASS:
             return pos + total + 4
-        return pos if command_end > end else self._send(chunk, pos, total, command_end)
+        return pos if command_end > end else self._send(chunk, pos, total, command_end, end)
 
-    def _send(self, chunk: bytearray, pos: int, total: int, end: int) -> int:
+    def _send(  # noqa: C901 - flat, as all that is done for each frame
+        self, chunk: bytearray, pos: int, total: int, end: int, here: int
+    ) -> int:
         """Count a SEND that is of numbers alone, with tags of one byte, in less than 128 bytes.
 
         All that clients write are. The broker's decoder lets a nested field run out of its message,
-        and would find other numbers behind it than a walk here.
+        and would find other numbers behind it than a walk here. `end`: of the command; `here`: of
+        what has come.
         """
         producer, messages, sequence_at, at = -1, 1, 0, pos + _SEND_BODY
         fields = 0
@@ -300,7 +360,9 @@ class ToBrokerScanner(_FrameScanner):
             if tag == 0x08:
                 producer = value
             elif tag == 0x18:
-                messages = as_count(value)
+                messages = value & 0xFFFFFFFF
+        if not 0 < messages < 1 << 31:  # to brokers it is no count, or a negative one
+            return self._halt(pos, total)
         account = self._producers.get(producer)
         if account is None:
             return self._halt(pos, total)
@@ -311,10 +373,39 @@ class ToBrokerScanner(_FrameScanner):
             self._shape = None
         if account.held:
             return self._halt(pos, total)
+        if self._checks is not None and account.messages_ceiling < ENDLESS:
+            if self._distance > 0 and messages <= SUSPICIOUS:
+                self._distance -= total + 4
+            elif not self._is_compared(chunk, pos, (end, here), account, messages):
+                return pos
         account.messages += messages
         account.surplus += messages - 1
         account.bytes += total + 4
         return pos + total + 4
+
+    def _is_compared(
+        self, chunk: bytearray, pos: int, ends: tuple[int, int], account: Account, messages: int
+    ) -> bool:
+        """Compare the count of the SEND at `pos` with that of its batch.
+
+        `ends`: of its command, and of what has come. Return False where that is too little; large
+        metadata, which is not waited for, makes it a stop frame.
+        """
+        assert self._checks is not None
+        command_end, here = ends
+        total = _size(chunk, pos)[0]
+        found = find_metadata(chunk, command_end, pos + 4 + total, here)
+        if found is None:
+            return False
+        begin, end = found
+        if here < end <= pos + _CARRY_BOUND:
+            return False
+        self._distance = self._checks.distance()
+        if here < end:
+            self._halt(pos, total)
+            return False
+        self._checks.compare(account, messages, bytes(chunk[begin:end]))
+        return True
 
     def _learn(
         self, chunk: bytearray, pos: int, sequence_at: int, end: int, account: Account
@@ -364,17 +455,17 @@ class ToClientScanner(_FrameScanner):
                 begin = at + 10
                 metadata_end = begin + length
                 if magic != CHECKSUM_MAGIC or metadata_end > frame_end:
-                    found = _find_metadata(chunk, at, frame_end, end)
+                    found = find_metadata(chunk, at, frame_end, end)
                     if found is None:
                         break
                     begin, metadata_end = found
                     first = 0
                 (ids,) = _size(chunk, pos + 10)  # the whole command is here
-                consumer = ids & 127 if ids & _ID == _MESSAGE_ID else _id(chunk, pos + 8, at)
+                consumer = ids & 127 if ids & _ID == _MESSAGE_ID else id_of(chunk, pos + 8, at)
                 account = consumers.get(consumer, unknown)
                 if metadata_end > end:
                     if metadata_end - pos > _CARRY_BOUND:
-                        walk = MetadataWalk(account, metadata_end - begin)
+                        walk = MetadataWalk(metadata_end - begin, account.count)
                         self._walk = walk.feed(chunk, begin, end)
                         account.bytes += total + 4
                         pos = frame_end
@@ -403,75 +494,28 @@ class ToClientScanner(_FrameScanner):
                 if at > end:
                     break
                 self._receipt(chunk, pos + 8, at)
-            elif lead >> 8 != 0x08 or lead & 0x80 or self._actions[lead & 0x7F] != PASS:
-                self.owed = 0
-                return self._halt(pos, total)
+            else:
+                body = 0
+                if lead >> 8 == 0x08 and not lead & 0x80 and self._actions[lead & 0x7F] == PASS:
+                    body = find_body(chunk, pos + 8, end, at)
+                if body < 0:
+                    break
+                if not body or (at < pos + 4 + total and lead & 0x7F in _WITHOUT_PAYLOAD):
+                    self.owed = 0
+                    return self._halt(pos, total)
             pos += total + 4
         self.owed = pos - end if pos > end else 0
         return pos if pos < end else end
 
     def _receipt(self, chunk: bytearray, command: int, end: int) -> None:
         ids = _size(chunk, command + 2)[0] if end - command > 5 else 0
-        producer = ids & 127 if ids & _ID == _RECEIPT_ID else _id(chunk, command, end)
+        producer = ids & 127 if ids & _ID == _RECEIPT_ID else id_of(chunk, command, end)
         account = self.producers.get(producer)
         if account is not None:
             account.receipts += 1
 
 
-def _body(chunk: bytearray, command: int, end: int, command_end: int) -> int:
-    """Where the fields of a canonical command begin; 0: it is not canonical; -1: not all here."""
-    at = command + 2
-    if at == command_end:
-        return at
-    here, short = (end, -1) if end < command_end else (command_end, 0)
-    for byte in _TAGS[chunk[command + 1]]:
-        if at >= here:
-            return short
-        if chunk[at] != byte:
-            return 0
-        at += 1
-    length = shift = 0
-    while shift < 35:
-        if at >= here:
-            return short
-        byte = chunk[at]
-        at += 1
-        length |= (byte & 127) << shift
-        if byte < 128:
-            return at if at + length == command_end else 0
-        shift += 7
-    return 0
-
-
-def _id(chunk: bytearray, command: int, end: int) -> int:
-    """The id of a whole command: its field 1; -1 where there is none."""
-    body = _body(chunk, command, end, end)
+def id_of(chunk: bytearray, command: int, end: int) -> int:
+    """Return the id of a whole command, which is its field 1; -1 where there is none."""
+    body = find_body(chunk, command, end, end)
     return walk_fields(chunk, body, end, 0x08, -1)[1] if body else -1
-
-
-def _find_metadata(chunk: bytearray, at: int, frame_end: int, end: int) -> tuple[int, int] | None:
-    """Begin and end of the metadata of a MESSAGE whose command ends at `at`; None: not here yet.
-
-    It is empty where its sizes lie: they are the producer's, not the broker's.
-    """
-    nowhere = at, at
-    if at + 6 > frame_end:
-        return nowhere if at <= end else None
-    if at + 6 > end:
-        return None
-    if _magic(chunk, at)[0] == BROKER_ENTRY_MAGIC:
-        size = _size(chunk, at + 2)[0]
-        at += 6 + size
-        if size > _ENTRY_BOUND or at + 6 > frame_end:
-            return nowhere
-        if at + 6 > end:
-            return None
-    if _magic(chunk, at)[0] == CHECKSUM_MAGIC:
-        at += 6
-        if at + 4 > frame_end:
-            return nowhere
-        if at + 4 > end:
-            return None
-    begin = at + 4
-    metadata_end = begin + _size(chunk, at)[0]
-    return (begin, metadata_end) if metadata_end <= frame_end else nowhere

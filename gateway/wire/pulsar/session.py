@@ -12,36 +12,44 @@ from collections.abc import Callable
 from gateway.errors import PeerError
 from gateway.wire.contract import (
     DROP,
+    ENDLESS,
     FORWARD,
     Account,
     Action,
     Address,
     Denial,
     Direction,
+    Drop,
     Effect,
     Effects,
     EndReason,
     Forward,
     Inject,
     Refusal,
+    Refuse,
     Replace,
 )
-from gateway.wire.pulsar import renewal
+from gateway.wire.pulsar import refusing, renewal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import (
     NO_REQUEST,
+    as_read,
     decode,
     end,
     error,
     kind_of,
 )
 from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.delays import Delays
 from gateway.wire.pulsar.events import EVENTS
 from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
+from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.incarnations import Incarnations
 from gateway.wire.pulsar.late import FIRST_TOKEN
 from gateway.wire.pulsar.lookups import Lookups
+from gateway.wire.pulsar.metadata import metadata_of
+from gateway.wire.pulsar.naming import improper, unnamed
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.tables import ACTIONS, LIMITED
 
@@ -53,6 +61,7 @@ class PulsarSession:
     """See `contract.Session`."""
 
     __slots__ = (
+        "_checks",
         "_client",
         "_delays",
         "_ending",
@@ -75,8 +84,13 @@ class PulsarSession:
         self.collected_bound = max(listener.bounds.collected, max_message_size + FRAME_PADDING)
         unknown = listener.unknown_pass
         to_broker = LIMITED if listener.limited else ACTIONS
-        self._to_broker = ToBrokerScanner(to_broker[Direction.TO_BROKER, unknown])
-        self._to_client = ToClientScanner(ACTIONS[Direction.TO_CLIENT, unknown], _STRAY)
+        who = client.principal.name or client.origin.host
+        self._checks = CountChecks(listener.suspects, who) if listener.limited else None
+        of_broker, of_client = _scanners(listener)
+        self._to_broker = of_broker(
+            to_broker[Direction.TO_BROKER, unknown], listener.bounds.command, self._checks
+        )
+        self._to_client = of_client(ACTIONS[Direction.TO_CLIENT, unknown], _STRAY)
         self.incarnations = Incarnations(listener, client, broker, self.scanners)
 
     @property
@@ -92,9 +106,29 @@ class PulsarSession:
     # -- decisions ---------------------------------------------------------------------------
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
-        """See `contract.Session`."""
-        command = decode(frame)
-        if direction is Direction.TO_BROKER and (self._listener.gate.paced or self._delays):
+        """See `contract.Session`. What goes on is never the frame as it came, unless it came as it
+        was understood: see `commands.as_read`."""
+        command = decode(frame, self._listener.bounds.fields)
+        if not self._listener.unknown_pass and kind_of(frame) in KNOWN:
+            command.DiscardUnknownFields()
+        read = as_read(command, frame)
+        effects = self._decided(direction, command, read, now)
+        return effects if read is frame else tuple(_put(effect, read) for effect in effects)
+
+    def _decided(
+        self, direction: Direction, command: BaseCommand, frame: bytes, now: float
+    ) -> Effects:
+        if direction is Direction.TO_CLIENT:
+            return self._decide(direction, command, frame, now)
+        kind = kind_of(frame)
+        denial = improper(command, kind, self._listener.bounds.names)
+        if denial is not None:
+            return unnamed(command, kind, denial, self._listener.gate)
+        if kind == Kind.SEND:
+            refused = self._check_send(command, frame)
+            if refused is not None:
+                return refused
+        elif self._listener.gate.paced or self._delays:
             delayed = self._delayed(command, frame, now)
             if delayed is not None:
                 return delayed
@@ -103,7 +137,7 @@ class PulsarSession:
     def _decide(
         self, direction: Direction, command: BaseCommand, frame: bytes, now: float
     ) -> Effects:
-        kind = kind_of(command, frame)
+        kind = kind_of(frame)
         event = EVENTS[direction].get(kind)
         if event is not None:
             return event(self.incarnations.at(now), command, frame)
@@ -114,6 +148,22 @@ class PulsarSession:
             to_broker = direction is Direction.TO_BROKER
             return FORWARD if to_broker else self._listener.veil.hidden(command, frame)
         return self._unknown(direction, kind)
+
+    def _check_send(self, command: BaseCommand, frame: bytes) -> Effects | None:
+        """Check a SEND that stopped: its count where a rule limits messages, and its checksum."""
+        send = command.send
+        if send.num_messages < 1:
+            raise PeerError(f"a SEND of {send.num_messages} messages")
+        handle = self.incarnations.handles.producers.get(send.producer_id)
+        if handle is None or handle.state is not State.OPEN:
+            return None
+        account = handle.account
+        if self._to_broker.is_damaged(frame):
+            account.damaged += 1
+            return (Drop(), Refuse(account, refusing.damaged(command)))
+        if self._checks is not None and account.messages_ceiling < ENDLESS:
+            self._checks.compare(account, send.num_messages, metadata_of(frame))
+        return None
 
     def _unknown(self, direction: Direction, kind: int) -> Effects:
         if self._listener.unknown_pass:
@@ -132,7 +182,7 @@ class PulsarSession:
     def _delayed(self, command: BaseCommand, frame: bytes, now: float) -> Effects | None:
         if self._delays is None:
             self._delays = Delays(self._listener, self._client)
-        return self._delays.ask(kind_of(command, frame), command, frame, now)
+        return self._delays.ask(kind_of(frame), command, frame, now)
 
     def _due(self, delays: Delays, token: int, now: float) -> Effects:
         """Frames that waited are decided as if they came now; none of them is at a border."""
@@ -220,6 +270,20 @@ class PulsarSession:
             self._delays.clear()
 
 
+def _scanners(listener: Listener) -> tuple[type[ToBrokerScanner], type[ToClientScanner]]:
+    """Return the classes of this listener's scanners. Checksums need a library of their own."""
+    if not listener.checksums:
+        return ToBrokerScanner, ToClientScanner
+    from gateway.wire.pulsar.checksums import VerifyingToBrokerScanner, VerifyingToClientScanner
+
+    return VerifyingToBrokerScanner, VerifyingToClientScanner
+
+
+def _put(effect: Effect, read: bytes) -> Effect:
+    """The same effect where the frame goes on as it was understood."""
+    return Replace(read) if isinstance(effect, Forward) else effect
+
+
 def _injected(effect: Effect, frame: bytes) -> Effect:
     """The same for a frame that is not at hand any more where effects are carried out."""
     match effect:
@@ -237,6 +301,7 @@ _STRAY = Account("", Action.CONSUME)
 _TOLD = {
     EndReason.CLIENT_VIOLATION: Refusal.UNSUPPORTED,
     EndReason.FRAME_TOO_LARGE: Refusal.UNSUPPORTED,
+    EndReason.MISCOUNTED: Refusal.UNSUPPORTED,
     EndReason.CREDENTIAL_EXPIRED: Refusal.UNAUTHENTICATED,
 }
 

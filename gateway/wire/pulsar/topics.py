@@ -1,4 +1,20 @@
-"""What a topic's name says to a session."""
+"""Topic names, read as every supported broker reads them, or not at all.
+
+Brokers 4.0, 4.2 and 5.0 read some spellings differently: to 4.0 `orders/` is `orders` and
+`PERSISTENT://t/n/x` is `persistent://t/n/x`; to 4.2 the former is no name and the latter is another
+topic. Rules, limits, metrics and records would speak of another topic than the broker does. So
+`named` accepts only what has one reading in all versions that accept it at all:
+
+- `topic` and `tenant/namespace/topic`, which mean `persistent://public/default/topic` and
+  `persistent://tenant/namespace/topic`;
+- `persistent://tenant/namespace/topic`, also `non-persistent://`, written in lower case;
+- the same with a cluster between tenant and namespace (names of Pulsar 1, which only 4.0 accepts);
+- `topic://tenant/namespace/topic` and `segment://tenant/namespace/topic/0000-7fff-1` (scalable
+  topics, which only 5.0 accepts).
+
+Source: `TopicName`, `NamespaceName` and `NamedEntity` of the three versions, run side by side by
+`tests/oracle`.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +22,76 @@ import re
 
 from gateway.wire.gate import TopicName
 
+LONGEST_NAME = 2048
+"""Characters of a topic, a subscription or another name. Brokers put topics into paths of metadata
+stores, where some hundred are usual; patterns that Java looks up as if they were topics are longer.
+"""
+
 _OWN = "pulsar/"
-_PARTITION = re.compile(r"(.+)-partition-(?:0|[1-9][0-9]*)", re.DOTALL)
 _COORDINATORS = "pulsar/system/transaction_coordinator_assign"
+
+_ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
+_SEGMENT = re.compile(r"([0-9a-f]{4})-([0-9a-f]{4})-(?:0|[1-9][0-9]{0,17})")
+_PARTITION = "-partition-"
+_LAST_PARTITION = (1 << 31) - 1
+
+_BLANK = re.compile(r"[\t-\r\x1c-\x20\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]*")
+"""What Java's `Character.isWhitespace` says of: a local name of these alone is no name."""
 
 
 def is_brokers_own(topic: str) -> bool:
-    """Whether brokers keep there what they tell each other, their addresses among it.
+    """Return whether brokers keep there what they tell each other, their addresses among it.
 
     That is all of tenant `pulsar` (load reports, health checks, policies), but for the names by
     which clients find transaction coordinators. Brokers compare names letter by letter.
     """
     path = topic.partition("://")[2] or topic
-    return path.startswith(_OWN) and not path.startswith(_COORDINATORS)
+    return path.startswith(_OWN) and not (
+        path == _COORDINATORS or path.startswith(_COORDINATORS + _PARTITION)
+    )
 
 
 def named(topic: str) -> TopicName | None:
-    """Read a name as clients write it: `orders`, `tenant/namespace/orders`, or with a domain.
-
-    None where it is none of these. Names of Pulsar 1 have a cluster between tenant and namespace.
-    """
+    """Read a topic's name; None where brokers disagree about it, or none accepts it."""
     domain, mark, path = topic.partition("://")
     if not mark:
         domain, path = "persistent", topic if "/" in topic else f"public/default/{topic}"
-    steps = path.split("/", 3)
-    if len(steps) < 3 or not all(steps):
+    steps = path.split("/")
+    if len(steps) < 3 or not all(steps) or _BLANK.fullmatch(steps[-1]):
         return None
-    whole = f"{domain}://{path}"
-    found = _PARTITION.fullmatch(whole)
-    return TopicName(
-        steps[0], "/".join(steps[:-1]), found[1] if found else whole, whole if found else None
-    )
+    if len(steps) > 3 and not mark:
+        return None
+    match domain:
+        case "persistent" | "non-persistent":
+            return _topic(domain, steps[:2] if len(steps) == 3 else steps[:3], path)
+        case "topic":
+            return _topic(domain, steps[:2], path)
+        case "segment" if len(steps) > 3:
+            return _segment(steps, topic)
+    return None
+
+
+def _topic(domain: str, namespace: list[str], path: str) -> TopicName | None:
+    """Return a topic, or one of its partitions: `topic-partition-3`."""
+    if not all(map(_ENTITY.fullmatch, namespace)):
+        return None
+    name = f"{domain}://{path}"
+    tenant, whole_namespace = namespace[0], "/".join(namespace)
+    base, mark, number = name.rpartition(_PARTITION)
+    if not mark or not number.isdecimal():
+        return TopicName(tenant, whole_namespace, name, None)
+    if not number.isascii() or base.endswith("/"):
+        # Brokers read any script's digits, and a partition of a topic without a name.
+        return None
+    if str(int(number[:11])) != number or int(number) > _LAST_PARTITION:
+        return TopicName(tenant, whole_namespace, name, None)
+    return TopicName(tenant, whole_namespace, base, name)
+
+
+def _segment(steps: list[str], name: str) -> TopicName | None:
+    """Return a segment of a scalable topic, which counts as a partition of it."""
+    hashes = _SEGMENT.fullmatch(steps[-1])
+    if hashes is None or hashes[1] > hashes[2]:
+        return None
+    parent = _topic("topic", steps[:2], "/".join(steps[:-1]))
+    return None if parent is None else parent._replace(partition=name)

@@ -9,7 +9,7 @@ from tests.conformance.battery import Spec
 from . import to_broker, to_client
 from .common import of_later_versions
 
-SPECS = tuple(
+_PLAIN = tuple(
     spec
     for unknown_pass, mode in ((True, "pass"), (False, "mask"))
     for spec in (
@@ -36,4 +36,16 @@ SPECS = tuple(
             carry_bound=to_client.CARRY_BOUND,
         ),
     )
+)
+
+SPECS = (
+    *_PLAIN,
+    Spec(
+        name="pulsar to client, checksums: verify",
+        make=partial(to_client.make, unknown_pass=True, verify=True),
+        samples=to_client.SAMPLES,
+        lies=to_client.LIES,
+        limits=False,
+        carry_bound=to_client.CARRY_BOUND,
+    ),
 )

@@ -88,7 +88,11 @@ RUNS = [
     ),
     sample("payloads of all sizes", (plain(1, 300, n) for n in (0, 1, 9, 5000, 70_000, 0))),
     sample("a SEND of 4 GB", plain(1, 300), begun(send(1, 301), "producer 1", 1)),
-    sample("a command of 4 GB", plain(1, 300), begun(simple(Kind.ACK, consumer_id=1))),
+    sample(
+        "4 GB behind a command that has no payload",
+        plain(1, 300),
+        begun(simple(Kind.ACK, consumer_id=1), stop=True),
+    ),
     sample("a stop frame of 4 GB", begun(simple(Kind.PRODUCER, producer_id=1), stop=True)),
     sample(
         "other commands between",
@@ -136,10 +140,12 @@ ENCODINGS = [
         plain(1, 300),
     ),
     sample(
-        "a count that is none is one",
-        (
-            sent(1, odd(ID, SEQUENCE, number(3, count)))
-            for count in (0, 1 << 31, LARGEST, LARGEST - 5000)
+        "a count that is none",
+        stops(
+            *(
+                odd(ID, SEQUENCE, number(3, count))
+                for count in (0, 1 << 31, LARGEST, LARGEST - 5000)
+            )
         ),
     ),
     sample(
@@ -266,9 +272,8 @@ ATTACKS = [
             frame(b"\x12\x06"),
         ),
         stops(frame(b"\x08\x06"), frame(b"\x08\x06", PAYLOAD), frame(b"\x08\x05")),
-        passes(
-            frame(bytes((8, Kind.PING))), *(frame(command(Kind.PING, b"", w)) for w in WIDTHS[:5])
-        ),
+        stops(frame(bytes((8, Kind.PING))), frame(common.PING, PAYLOAD)),
+        passes(*(frame(command(Kind.PING, b"", w)) for w in WIDTHS[:5])),
     ),
     sample(
         "a type of two bytes whose first is that of a SEND",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.wire.contract import Account, Action, Direction
+from gateway.wire.pulsar.checksums import VerifyingToClientScanner
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.scan import ToClientScanner
 from gateway.wire.pulsar.tables import ACTIONS
@@ -366,10 +367,11 @@ LIES = (
 )
 
 
-def make(*, unknown_pass: bool) -> Subject:
+def make(*, unknown_pass: bool, verify: bool = False) -> Subject:
     """A scanner on which consumers and producers of all `IDS` are open."""
     unknown = Account("", Action.CONSUME)
-    scanner = ToClientScanner(ACTIONS[Direction.TO_CLIENT, unknown_pass], unknown)
+    kind = VerifyingToClientScanner if verify else ToClientScanner
+    scanner = kind(ACTIONS[Direction.TO_CLIENT, unknown_pass], unknown)
     accounts = {"unknown": unknown}
     for id in IDS:
         consumer = accounts[f"consumer {id}"] = Account(f"topic {id}", Action.CONSUME)

@@ -30,7 +30,7 @@ COMMON = 12
 LONG = 1500
 """Frames of one stream."""
 
-END = frame(number(1, Kind.PONG) + data(Kind.PONG, b""), b"the end of a stream")
+END = frame(number(1, Kind.PONG) + data(Kind.PONG, data(15, b"the end of a stream")))
 """The last frame of each stream."""
 
 

@@ -207,7 +207,7 @@ def walked(data: bytes) -> int:
 def _in_pieces(about: bytes, sizes: list[int]) -> int | None:
     """Counted at its end, once; None where there is nothing to be walked."""
     account = to_client.make(unknown_pass=True).accounts["unknown"]
-    walk: MetadataWalk | None = MetadataWalk(account, len(about))
+    walk: MetadataWalk | None = MetadataWalk(len(about), account.count)
     for piece in cut(about, sizes):
         assert walk is not None, "it ended before its end"
         walk = walk.feed(bytearray(piece), 0, len(piece))

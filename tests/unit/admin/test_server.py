@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import errno
 import gzip
+import socket
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
+from itertools import chain, repeat
 
 import h11
 import pytest
@@ -16,7 +20,7 @@ from hypothesis import strategies as st
 
 from gateway.admin import server
 from gateway.admin.routes import METRICS_TYPE, routes
-from gateway.admin.server import Actions, Routes, attend, serve
+from gateway.admin.server import Actions, Bounds, Routes, Site, serve
 from gateway.errors import ConfigurationError
 from gateway.wire.contract import Address
 
@@ -63,6 +67,15 @@ def answers_in(data: bytes, *methods: str) -> list[Answer]:
         if client.our_state is h11.DONE and client.their_state is h11.DONE:
             client.start_next_cycle()
     return found
+
+
+async def attend(
+    stream: trio.abc.HalfCloseableStream, known: Routes, actions: Actions = server.NONE
+) -> None:
+    """One connection alone."""
+    site = Site(known, actions)
+    site.places.take()
+    await server.attend(stream, site)
 
 
 async def said(request: bytes, known: Routes, actions: Actions = server.NONE) -> bytes:
@@ -396,24 +409,139 @@ async def test_all_addresses_are_the_empty_host(gateway: Gateway, nursery: trio.
     assert b"alive" in await fetched(Address("127.0.0.1", addresses[0].port))
 
 
-async def test_more_connections_than_its_bound_wait_their_turn(
-    gateway: Gateway, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server, "CONNECTIONS", 2)
-    (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
-    idle = [await trio.open_tcp_stream(*address) for _ in range(2)]
+@pytest.fixture
+async def small(gateway: Gateway, nursery: trio.Nursery) -> Address:
+    """A listener for three connections, and one long answer at a time."""
+    bounds = Bounds(connections=3, long=1)
+    start = partial(serve, ANYWHERE, gateway.routes(), bounds=bounds)
+    (address,) = await nursery.start(start)
+    assert isinstance(address, Address)
+    return address
+
+
+async def ended(client: trio.SocketStream) -> bool:
+    """Whether it ends, rather than stays, while the others do what they can."""
+    with trio.move_on_after(0.05):
+        try:
+            return await client.receive_some() == b""
+        except trio.BrokenResourceError:
+            return True
+    return False
+
+
+async def test_one_more_has_the_place_of_the_one_that_waits_longest(small: Address) -> None:
+    idle = [await trio.open_tcp_stream(*small) for _ in range(3)]
     for client in idle:
         await client.send_all(GET % (b"/livez", b""))
         assert b"alive" in await client.receive_some()
-    waiting = await trio.open_tcp_stream(*address)
-    await waiting.send_all(GET % (b"/livez", b""))
-    with trio.move_on_after(0.05) as scope:
-        await waiting.receive_some()
-    assert scope.cancelled_caught
-    await idle[0].aclose()
-    assert b"alive" in await waiting.receive_some()
-    for client in (idle[1], waiting):
+    await idle[0].send_all(GET % (b"/livez", b""))
+    assert b"alive" in await idle[0].receive_some()
+    assert b"alive" in await fetched(small)
+    assert [await ended(it) for it in idle] == [False, True, False]
+    for client in idle:
         await client.aclose()
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /livez HT", GET % (b"/metrics", b"")])
+async def test_probes_are_answered_whatever_others_do(
+    gateway: Gateway, small: Address, said: bytes
+) -> None:
+    gateway.chunks = repeat(b"x" * 65536)
+    others = []
+    for _ in range(20):
+        others.append(await trio.open_tcp_stream(*small))
+        if said:
+            await others[-1].send_all(said)
+    for _ in range(5):
+        assert b"alive" in await fetched(small)
+    for client in others:
+        await client.aclose()
+
+
+async def test_who_is_given_a_long_answer_stays(gateway: Gateway, small: Address) -> None:
+    gateway.chunks = chain(repeat(b"x" * 65536, 300), [b"end"])
+    scraper = await trio.open_tcp_stream(*small)
+    await scraper.send_all(GET % (b"/metrics", b"Connection: close\r\n"))
+    await scraper.receive_some()
+    for _ in range(10):
+        assert b"alive" in await fetched(small)
+    assert b"".join([bytes(data) async for data in scraper]).endswith(b"end\r\n0\r\n\r\n")
+
+
+async def test_long_answers_are_made_one_after_the_other(
+    gateway: Gateway, nursery: trio.Nursery
+) -> None:
+    """Who came last comes next."""
+    order: list[bytes] = []
+    made = trio.Event()
+
+    async def slow() -> server.Answer:
+        order.append(b"begun")
+        await made.wait()
+        order.append(b"made")
+        return server.Answer(200, [b"slow\n"])
+
+    known = {"/slow": server.Long(slow)}
+    start = partial(serve, ANYWHERE, known, bounds=Bounds(connections=9, long=1))
+    (address,) = await nursery.start(start)
+    async with trio.open_nursery() as asking:
+        for _ in range(3):
+            asking.start_soon(fetched, address, GET % (b"/slow", b"Connection: close\r\n"))
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        assert order == [b"begun"]
+        made.set()
+    assert order == [b"begun", b"made"] * 3
+
+
+async def test_a_long_answer_that_is_not_taken_gives_its_turn_to_the_next(
+    gateway: Gateway, autojump_clock: trio.testing.MockClock
+) -> None:
+    known = {**gateway.routes(), "/endless": server.Long(endless)}
+    site = Site(known, bounds=Bounds(connections=9, long=1))
+    async with trio.open_nursery() as nursery:
+        stuck, served = trio.testing.lockstep_stream_pair()
+        site.places.take()
+        nursery.start_soon(server.attend, served, site)
+        await stuck.send_all(GET % (b"/endless", b""))
+        await trio.testing.wait_all_tasks_blocked()
+        client, other = trio.testing.memory_stream_pair()
+        site.places.take()
+        nursery.start_soon(server.attend, other, site)
+        await client.send_all(GET % (b"/metrics", b""))
+        assert b"two 2" in await client.receive_some()
+        assert trio.current_time() == pytest.approx(server.TURN, abs=0.1)
+        await client.aclose()
+
+
+def endless() -> server.Answer:
+    return server.Answer(200, repeat(b"x" * 65536))
+
+
+async def test_without_descriptors_those_that_wait_make_room(
+    small: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle = [await trio.open_tcp_stream(*small) for _ in range(2)]
+    scarce(monkeypatch, failures=1)
+    for _ in range(2):
+        assert b"alive" in await fetched(small)
+    assert [await ended(it) for it in idle] == [True, False]
+    for client in idle:
+        await client.aclose()
+
+
+def scarce(monkeypatch: pytest.MonkeyPatch, failures: int) -> list[float]:
+    """So often no descriptor is left. Answers the list of the times when one was wanted."""
+    accept = server._accept_some
+    tries: list[float] = []
+
+    def accepting(listener: socket.socket, arrived: deque[socket.socket], most: int) -> None:
+        tries.append(trio.current_time())
+        if len(tries) <= failures:
+            raise OSError(errno.EMFILE, "Too many open files")
+        accept(listener, arrived, most)
+
+    monkeypatch.setattr(server, "_accept_some", accepting)
+    return tries
 
 
 async def test_it_goes_on_when_descriptors_ran_out(
@@ -429,16 +557,7 @@ async def test_it_goes_on_when_descriptors_ran_out(
             failures.append((event, fields["reason"]))
 
     monkeypatch.setattr(server, "_log", Log)
-    accept = trio.SocketListener.accept
-    tries: list[float] = []
-
-    async def scarce(listener: trio.SocketListener) -> trio.SocketStream:
-        tries.append(trio.current_time())
-        if len(tries) < 4:
-            raise OSError(errno.EMFILE, "Too many open files")
-        return await accept(listener)
-
-    monkeypatch.setattr(trio.SocketListener, "accept", scarce)
+    tries = scarce(monkeypatch, failures=3)
     (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
     assert b"alive" in await fetched(address)
     assert failures == [("admin_accept_failed", "Too many open files")] * 3

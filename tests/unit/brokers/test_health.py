@@ -13,7 +13,8 @@ import trio.testing
 
 from gateway.brokers import health
 from gateway.brokers.health import Brokers, Failure, Timing, connect
-from gateway.brokers.learned import LearnedHosts
+from gateway.brokers.learned import MOST_HOSTS, LearnedHosts
+from gateway.brokers.resolver import MOST_NAMES
 from gateway.brokers.targets import REFUSED, TargetList
 from gateway.wire.contract import Address, Denial, Refusal
 
@@ -89,6 +90,7 @@ class Setting:
         self, *addresses: Address, targets: TargetList | None = None, timing: Timing = TIMING
     ) -> None:
         self.ips: dict[str, list[str]] = {}
+        self.asked: list[str] = []  # of the name server
         self.events: list[tuple[str, dict[str, object]]] = []
         self.learned = LearnedHosts()
         self.brokers = Brokers(
@@ -103,6 +105,7 @@ class Setting:
 
     async def look_up(self, host: str) -> Sequence[str]:
         await trio.lowlevel.checkpoint()
+        self.asked.append(host)
         if host not in self.ips:
             raise OSError(-2, "Name or service not known")
         return self.ips[host]
@@ -358,7 +361,8 @@ async def test_a_silent_name_server_times_out(autojump_clock: trio.testing.MockC
         await trio.sleep_forever()
 
     timing = Timing(dial_timeout=2.0)
-    brokers = Brokers("main", [], TargetList(), LearnedHosts(), timing, look_up=silent)
+    targets = TargetList(["*"], [], [6650])
+    brokers = Brokers("main", [], targets, LearnedHosts(), timing, look_up=silent)
     assert (await denied(brokers, Address("a.svc", 6650))).refusal is Refusal.TIMEOUT
 
 
@@ -372,15 +376,54 @@ async def test_a_target_that_is_also_a_configured_broker_tells_its_health(
     assert not setting.ready()
 
 
-async def test_what_is_met_is_learned(broker: FakeBroker) -> None:
+async def test_what_was_connected_to_is_learned(broker: FakeBroker) -> None:
     setting = Setting(
         Address("broker.svc", broker.address.port), targets=TargetList(hosts=["*"], ports=PORTS)
     )
     assert setting.learned.clean("broker.svc") == "broker"
-    setting.ips = {"broker.svc": ["127.0.0.1"], "other.svc": ["127.0.0.2"]}
+    setting.ips = {"broker.svc": ["127.0.0.1"], "other.svc": ["127.0.0.1", "127.0.0.9"]}
     await dialled(setting.brokers)
-    await denied(setting.brokers, Address("other.svc", broker.address.port))
-    assert setting.learned.clean("127.0.0.1 other.svc/127.0.0.2:8080") == "broker broker"
+    await dialled(setting.brokers, Address("other.svc", broker.address.port))
+    assert setting.learned.clean("127.0.0.1 other.svc/127.0.0.9:8080") == "broker broker"
+
+
+async def test_names_that_clients_make_up_are_not_learned(broker: FakeBroker) -> None:
+    setting = Setting(targets=TargetList(["broker-*.svc"], ["127.0.0.1/32"], PORTS))
+    setting.ips = {"broker-1.svc": ["127.0.0.2"], "broker-2.svc": [], "other.svc": ["10.0.0.1"]}
+    for host in ["broker-1.svc", "broker-2.svc", "broker-3.svc", "other.svc"]:
+        await denied(setting.brokers, Address(host, broker.address.port))
+    assert len(setting.learned) == 0
+
+
+async def test_what_a_broker_said_is_not_forgotten_for_what_clients_lead_to(
+    broker: FakeBroker,
+) -> None:
+    setting = Setting(targets=TargetList(["broker-*.svc"], [], PORTS))
+    setting.learned.learn("said.svc")
+    for number in range(MOST_HOSTS + 1):
+        setting.ips[f"broker-{number}.svc"] = ["127.0.0.1"]
+        setting.learned.reached(f"broker-{number}.svc")
+    await dialled(setting.brokers, Address("broker-0.svc", broker.address.port))
+    assert setting.learned.clean("said.svc broker-0.svc") == "broker broker"
+
+
+@pytest.mark.parametrize("target", [Address("elsewhere.svc", 6650), Address("broker.svc", 22)])
+async def test_a_name_server_is_not_asked_for_what_may_not_be_dialled(target: Address) -> None:
+    setting = Setting(targets=TargetList(["broker.svc"], [], [6650]))
+    assert await denied(setting.brokers, target) is REFUSED
+    assert setting.asked == []
+    assert setting.happened == ["target_refused"]
+
+
+async def test_names_that_clients_make_up_leave_configured_names_known() -> None:
+    setting = Setting(Address("broker.svc", 1), targets=TargetList(["*"], [], PORTS))
+    setting.ips["broker.svc"] = ["127.0.0.1"]
+    await denied(setting.brokers)
+    for number in range(MOST_NAMES + 1):
+        setting.ips[f"{number}.svc"] = []
+        await denied(setting.brokers, Address(f"{number}.svc", 1))
+    await denied(setting.brokers, Address("broker.svc", 1))
+    assert setting.asked.count("broker.svc") == 1
 
 
 # -- sockets --

@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+import re
+import sys
+from types import FrameType
+from typing import Any
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.brokers.learned import MOST_HOSTS, LearnedHosts
+from gateway.brokers.targets import TargetList
+
+from . import slow_cleaning
 
 FQDN = "pulsar-broker-0.pulsar-broker.pulsar.svc.cluster.local"
 
@@ -113,12 +121,20 @@ def test_what_was_not_learned_stays() -> None:
 
 
 def test_what_may_be_dialled_is_replaced_before_it_was_learned() -> None:
-    learned = LearnedHosts(is_target={"other.svc", "10.0.0.1", "plain"}.__contains__)
+    learned = LearnedHosts(targets={"other.svc", "10.0.0.1", "plain"}.intersection)
     learned.learn("broker.svc")
     assert learned.clean("pulsar://other.svc:6650, x/10.0.0.1:1234") == "pulsar://broker, broker"
     assert learned.clean("persistent://a/b/other.svc is plain") == (
         "persistent://a/b/other.svc is plain"
     )
+
+
+def test_what_clients_lead_to_makes_nothing_that_a_broker_said_forgotten() -> None:
+    learned = LearnedHosts(bound=2)
+    learned.learn("a.svc")
+    learned.reached(*(f"invented-{number}.svc" for number in range(10)))
+    assert learned.clean("a.svc invented-0.svc invented-9.svc") == "broker invented-0.svc broker"
+    assert len(learned) == 3
 
 
 def test_the_oldest_is_forgotten_first() -> None:
@@ -157,12 +173,86 @@ def test_text_without_learned_hosts_is_untouched(text: str) -> None:
     assert learned.clean(text) == text
 
 
-@pytest.mark.parametrize(
-    "piece", ["a", "a-", "a.", "a:", "1:", ":", "/", "f:", "[::", "persistent://", "1."]
-)
-def test_the_time_is_linear(piece: str) -> None:
-    # A quadratic pattern would need a minute for these.
+# -- what it costs -----------------------------------------------------------------------------
+
+HOSTS = (FQDN, "10.0.0.1", "fd00::1", "pulsar", "broker-1.svc")
+PIECES = [
+    *HOSTS, FQDN.upper(), "fd00:0:0:0:0:0:0:1", "[fd00::1%eth0]", "10.0.0.12", "fd00::2",
+    "persistent://", "pulsar+ssl://", "HTTP://", "topic://", "non-", "<unresolved>", "é", "x",
+    "ffff", ":", "::", "/", ".", "-", "--", "_", " ", ",", "'", "(", "[", "]", "%", "6650", "1",
+    "\n", "K",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+@settings(max_examples=1000)
+def test_the_text_is_what_the_slow_way_makes_of_it(text: str) -> None:
     learned = LearnedHosts()
-    learned.learn(FQDN)
-    text = piece * 50_000
-    assert learned.clean(text) == text
+    learned.learn(*HOSTS)
+    assert learned.clean(text) == slow_cleaning.clean(text, HOSTS)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
+@settings(max_examples=300)
+def test_targets_are_cleaned_as_learned_hosts_are(text: str) -> None:
+    hosts = [it for it in HOSTS if ":" not in it]
+    targets = TargetList([FQDN], ["10.0.0.1/32"], [6650])
+    learned = LearnedHosts(targets=targets.among)
+    learned.learn("pulsar", "broker-1.svc")
+    assert learned.clean(text) == slow_cleaning.clean(text, hosts)
+
+
+@given(st.text(st.sampled_from("ab1.:-_/ %[]é<>,"), max_size=60))
+@settings(max_examples=1000)
+def test_texts_made_of_separators_are_no_exception(text: str) -> None:
+    hosts = ("a", "b.a", "a-b", "1::b", "1.1.1.1", "ab::")
+    learned = LearnedHosts()
+    learned.learn(*hosts)
+    assert learned.clean(text) == slow_cleaning.clean(text, hosts)
+
+
+HOSTILE = [
+    "a", "a ", "a-", "a.", "a:", "1:", ":", "/", "f:", "[::", "[::1]", "::1 ", "persistent://",
+    "1.", "a.a ", "a:22 ", "1:2:3 ", "1:2:3:4:5:6:7:8 ", "1.1.1.1 ", "a/1.1.1.1:80 ", "_", "- ",
+    "a--", "http://a ", "/<unresolved>", "1:2.", "10.0.0.1 ", f"{FQDN}:6650 ", "fd00::1 ",
+]  # fmt: skip
+
+
+def hostile(piece: str, times: int) -> str:
+    """A text of many pieces, of which no two are the same if a digit is in them."""
+    return "".join(piece.replace("1", f"{number % 250}", 1) for number in range(times))
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_the_work_grows_as_the_text_does(piece: str) -> None:
+    learned = LearnedHosts(targets=TargetList(["*.svc"], ["10.0.0.0/8"], [6650]).among)
+    learned.learn(*HOSTS)
+    one, two = (steps(learned, hostile(piece, times)) for times in (1_000, 2_000))
+    assert two <= 2.2 * one + 50
+    learned.clean(hostile(piece, 100_000))  # with a quadratic pattern it would never end
+
+
+@pytest.mark.parametrize("piece", [it for it in HOSTILE if it.strip(":650 ") not in HOSTS])
+def test_a_word_that_is_no_broker_costs_no_step_of_ours(piece: str) -> None:
+    """But where it could be an IPv6 address: these are written in several ways."""
+    learned = LearnedHosts()
+    learned.learn(*HOSTS)
+    text = hostile(piece, 1_000)
+    could_be = {it for it in re.split(r"[^0-9a-f:]", text) if it.count(":") > 1}
+    assert steps(learned, text) <= 100 + 12 * len(could_be)
+
+
+def steps(learned: LearnedHosts, text: str) -> int:
+    """Lines of the gateway's code that run for a text."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _arg: object) -> Any:
+        nonlocal count
+        count += event == "line" and "gateway" in frame.f_code.co_filename
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    learned.clean(text)
+    sys.settrace(before)
+    return count

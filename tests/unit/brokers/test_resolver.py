@@ -12,6 +12,7 @@ from gateway.brokers.resolver import (
     KEPT_FOR,
     LOOK_UP_TIMEOUT,
     MOST_NAMES,
+    MOST_NEW,
     Resolver,
 )
 
@@ -145,7 +146,37 @@ async def test_an_impossible_name_is_a_failure() -> None:
     assert await Resolver(look_up, trio.current_time, Heard()).resolve("a" * 70) == ()
 
 
-async def test_it_is_bounded(resolver: Resolver, names: FakeNames) -> None:
+async def test_names_that_never_resolved_are_bounded_and_leave_others_known(
+    resolver: Resolver, names: FakeNames
+) -> None:
+    await resolver.resolve("a")
     for number in range(MOST_NAMES + 1):
         await resolver.resolve(f"host-{number}")
-    assert len(resolver._answers) == MOST_NAMES
+    assert resolver.remembered("host-0") is None
+    assert resolver.remembered("host-1") == ()
+    assert resolver.remembered("a") == ("10.0.0.1", "10.0.0.2")
+
+
+async def test_names_that_resolved_are_bounded(resolver: Resolver, names: FakeNames) -> None:
+    for number in range(MOST_NAMES + 1):
+        names.ips[f"host-{number}"] = ["10.0.0.1"]
+        await resolver.resolve(f"host-{number}")
+    assert resolver.remembered("host-0") is None
+    assert resolver.remembered("host-1") == ("10.0.0.1",)
+
+
+async def test_a_flood_of_new_names_leaves_room_for_known_ones(
+    resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
+) -> None:
+    await resolver.resolve("a")
+    await trio.sleep(FRESH_FOR)
+    names.asked.clear()
+    names.seconds = 1.0
+    async with trio.open_nursery() as nursery:
+        for number in range(50):
+            nursery.start_soon(resolver.resolve, f"host-{number}")
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(names.asked) == MOST_NEW
+        began = trio.current_time()
+        await resolver.resolve("a")
+        assert trio.current_time() == began + names.seconds

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.brokers.targets import REFUSED, TargetList
 from gateway.config.model import Targets
@@ -77,8 +81,10 @@ def test_by_default_only_configured_brokers_are_allowed() -> None:
     ("host", "named"),
     [
         ("broker-7.pulsar.svc", True),
-        ("BROKER-7.pulsar.svc.", True),
         ("10.1.2.3", True),
+        ("fd00:0:0:0:0:0:0:1", True),
+        ("fd00::2", False),
+        ("10.1.2.300", False),
         ("configured.example", False),
         ("11.1.2.3", False),
         ("org.apache.pulsar.svc.Exception", False),
@@ -88,8 +94,57 @@ def test_by_default_only_configured_brokers_are_allowed() -> None:
 )
 def test_what_is_listed_is_known_in_a_text(host: str, named: bool) -> None:
     """But for patterns that any word of a text may match."""
-    hosts, always = ["*.pulsar.svc", "pulsar-*"], [Address("configured.example", 6650)]
-    assert TargetList(hosts, ["10.0.0.0/8"], [6650], always).names(host) is named
+    hosts, always = ["*.pulsar.svc", "pulsar-*", "fd00::1"], [Address("configured.example", 6650)]
+    targets = TargetList(hosts, ["10.0.0.0/8"], [6650], always)
+    assert targets.among(["other", host, "1.2.3.4"]) == ({host} if named else set())
+
+
+@pytest.mark.parametrize(
+    ("pattern", "host", "allowed"),
+    [
+        ("a*b*c", "abc", True),
+        ("a*b*c", "a-b-b-c-c", True),
+        ("a*b*c", "acb", False),
+        ("*bb*bb", "bbb", False),
+        ("*bb*bb", "bbbb", True),
+        ("a*a", "a", False),
+        ("**", "", True),
+    ],
+)
+def test_a_pattern_may_have_several_stars(pattern: str, host: str, allowed: bool) -> None:
+    assert TargetList([pattern], ports=[1]).check(host, "", 1) is (None if allowed else REFUSED)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "*"]), min_size=1, max_size=8).map("".join),
+    st.text("ab", max_size=10),
+)
+def test_patterns_match_what_shell_patterns_do(pattern: str, host: str) -> None:
+    allowed = TargetList([pattern], ports=[1]).check(host, "", 1) is None
+    assert allowed is fnmatchcase(host, pattern)
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "possible"),
+    [
+        ("broker.svc", 6650, True),
+        ("broker.svc", 22, False),
+        ("other.example", 6650, False),
+        ("configured.example", 6651, True),
+        ("configured.example", 6650, False),
+    ],
+)
+def test_a_name_that_can_lead_nowhere_is_refused_before_it_is_looked_up(
+    host: str, port: int, possible: bool
+) -> None:
+    targets = TargetList(["*.svc"], [], [6650], [Address("configured.example", 6651)])
+    assert targets.check_name(host, port) is (None if possible else REFUSED)
+
+
+def test_with_networks_any_name_may_lead_there() -> None:
+    targets = TargetList([], ["10.0.0.0/8"], [6650])
+    assert targets.check_name("other.example", 6650) is None
+    assert targets.check_name("other.example", 22) is REFUSED
 
 
 def test_the_list_describes_itself_for_a_log() -> None:

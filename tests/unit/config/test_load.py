@@ -195,7 +195,7 @@ ONE_MISTAKE = [
         "    unknwn: mask",
         "unknwn: is not a key known here; did you mean 'unkn",
     ),
-    ("    unknown: mask", "    zzz: mask", "zzz: is not a key known here; known here: bind, clus"),
+    ("    unknown: mask", "    zzz: mask", "zzz: is not a key known here; known here: bind, chec"),
     ("    unknown: mask", "    unknown: hide", "unknown: is not understood; one of 'pass' or 'mas"),
     ("    bind: :6650", "    bind: nowhere", "listeners[0].bind: has no port; host:port"),
     (
@@ -230,7 +230,7 @@ ONE_MISTAKE = [
     ("grace: 0", "grace: -1", "deadlines.grace: is out of bounds; from 0 to 10m"),
     ("grace: 0", "grace: soon", "deadlines.grace: is not a duration; 500ms, 10s"),
     ("connections: 7", "connections: '7'", "limits.connections: is not a whole number; digits"),
-    ("buffered: 1GiB", "buffered: 1MiB", "limits: allow more to one than to all; buffered above"),
+    ("buffered: 1GiB", "buffered: 1MiB", "limits: leave too little to others; buffered four"),
     ("buffer: 64KiB", "buffer: 32KiB", "data_plane.buffer: is out of bounds; from 64KiB to 4MiB"),
     ("level: debug", "level: loud", "log.level: is not understood; one of 'debug', 'info', 'war"),
     ("log: {format: json, level: debug}", "log:", "log: is not a mapping; indented lines of"),

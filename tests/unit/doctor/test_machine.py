@@ -11,13 +11,13 @@ from gateway.config.load import build
 from gateway.doctor.finding import State
 from gateway.doctor.machine import (
     IDLE_CONNECTION,
-    OWN_DESCRIPTORS,
     OWN_MEMORY,
     available,
     descriptors,
     examine,
     memory,
 )
+from gateway.machine import OWN_DESCRIPTORS
 
 GIB = 1 << 30
 
@@ -74,13 +74,13 @@ def test_the_connections_of_all_listeners_count(monkeypatch: pytest.MonkeyPatch)
         "version": 1,
         "listeners": listeners,
         "clusters": {"main": {"brokers": "pulsar://127.0.0.1:1"}},
-        "limits": {"connections": 500, "buffered": "8MiB"},
+        "limits": {"connections": 500, "buffered": "32MiB"},
     }
     configuration, _ = build(data, Path())
     assert configuration is not None
     found = {it.what: it for it in examine(configuration)}
     assert found["descriptors"].example == f"ulimit -n {2 * 1000 + OWN_DESCRIPTORS}"
-    needed = OWN_MEMORY + 8 * 2**20 + 1000 * IDLE_CONNECTION
+    needed = OWN_MEMORY + 32 * 2**20 + 1000 * IDLE_CONNECTION
     assert f"{needed >> 20} MiB" in found["memory"].detail
     # Three workers need three times as much, and have a parent.
     of_three = configuration.model_copy(update={"workers": 3})

@@ -106,7 +106,8 @@ SHAPES_AND_KEYS = [
     Case(
         "a key from elsewhere",
         config(rest="log: {xyzzy: 1}"),
-        "gateway.yaml:4: log.xyzzy: is not a key known here; known here: format, level",
+        "gateway.yaml:4: log.xyzzy: is not a key known here; known here: burst, format, level, "
+        "longest_text, queue, queue_lines",
     ),
     Case(
         "a word that is not one of a few",
@@ -188,12 +189,29 @@ VALUES = [
     Case(
         "more for one than for all",
         config(rest="limits: {buffered: 1MiB}"),
-        "gateway.yaml:4: limits: allow more to one than to all; buffered above collected_frame",
+        "gateway.yaml:4: limits: leave too little to others; "
+        "buffered four times as much as collected_frame",
+    ),
+    Case(
+        "less for all frames that are collected than for one",
+        config(rest="limits: {collected: 5MiB}"),
+        "gateway.yaml:4: limits: allow more to one than to all; collected above collected_frame",
+    ),
+    Case(
+        "less for all handshakes than for one",
+        config(rest="limits: {handshakes: 32KiB}"),
+        "gateway.yaml:4: limits: allow more to one than to all; handshakes above handshake_frame",
+    ),
+    Case(
+        "shares of memory that leave nothing",
+        config(rest="limits: {collected: 128MiB, handshakes: 96MiB}"),
+        "gateway.yaml:4: limits: leave too little to others; "
+        "collected and handshakes smaller, or buffered larger",
     ),
     Case(
         "more for those above a limit than for others",
         config(rest="limits: {buffered: 64MiB, held: 48MiB}"),
-        "gateway.yaml:4: limits: leave too little to others; buffered twice as much as held",
+        "gateway.yaml:4: limits: leave too little to others; held smaller, or buffered larger",
     ),
     Case(
         "a listener with a wrong name",

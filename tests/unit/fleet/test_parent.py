@@ -13,8 +13,10 @@ import trio.testing
 
 from gateway.fleet.parent import ParentStore
 from gateway.fleet.store import Store, StoreError
+from gateway.policy.keys import Key
 from gateway.policy.reservations import Ask, Reservations, Reserved
-from gateway.workers.channel import Channel, Handler
+from gateway.policy.rules import Dimension
+from gateway.workers.channel import LARGEST, Channel, Handler
 
 ASKS = [Ask("a", 100.0, 10.0, 10.0), Ask("b", 5.0, 1.0, 0.0, 0.5)]
 
@@ -51,8 +53,16 @@ async def test_what_the_book_says_comes_back() -> None:
 async def test_what_was_reserved_is_taken_by_nobody_else() -> None:
     async with store(reserve=Book().reserve) as (shared, _):
         asks = [Ask("a", 100.0, 10.0, 10.0)] * 3
-        delays = [it.delay for it in await shared.reserve(asks)]
+        delays = [it.delay for it in await shared.reserve(asks) if isinstance(it, Reserved)]
     assert delays == pytest.approx([0.0, 0.1, 0.2])
+
+
+async def test_a_limit_by_a_long_name_is_shared_as_others_are() -> None:
+    """A client chose the name, longer than any message may be."""
+    key = Key("topics", Dimension.PUBLISH_MESSAGES, ("persistent://a/b/" + "x" * LARGEST,))
+    async with store(reserve=Book().reserve) as (shared, _):
+        found = await shared.reserve([ASKS[0], Ask(key.text, 100.0, 10.0, 10.0)])
+    assert found == [Reserved(10.0, 0.0), Reserved(10.0, 0.0)]
 
 
 async def test_a_beat_answers_how_many_there_are() -> None:
@@ -73,6 +83,21 @@ async def test_a_parent_that_fails_is_no_store() -> None:
     async with store(reserve=lambda asks: [1 / 0 for _ in asks]) as (shared, _):
         with pytest.raises(StoreError, match="ZeroDivisionError"):
             await shared.reserve(ASKS)
+
+
+async def test_a_limit_that_fails_is_an_error_of_its_own() -> None:
+    async with store(reserve=lambda asks: [[[1.0, 0.5], "the parent failed"]]) as (shared, _):
+        good, bad = await shared.reserve(ASKS)
+    assert good == Reserved(1.0, 0.5)
+    assert isinstance(bad, StoreError)
+    assert str(bad) == "the parent failed"
+
+
+async def test_a_question_that_is_too_large_leaves_the_way_open_for_others() -> None:
+    async with store(reserve=Book().reserve) as (shared, _):
+        with pytest.raises(StoreError, match="at most"):
+            await shared.reserve([Ask("x" * LARGEST, 100.0, 10.0, 10.0)])
+        assert len(await shared.reserve(ASKS)) == 2
 
 
 async def test_a_question_that_takes_too_long_is_cancelled_and_asked_again() -> None:

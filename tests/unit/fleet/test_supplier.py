@@ -15,7 +15,7 @@ from trio.testing import MockClock
 from gateway.fleet.store import StoreError
 from gateway.fleet.supplier import Supplier
 from gateway.policy.reservations import Ask, Reserved
-from gateway.policy.stock import OnLoss, SharedMeter
+from gateway.policy.stock import AGAIN, OnLoss, SharedMeter
 from gateway.policy.supply import AT_ONCE, Supply
 
 Lines = Sequence[MutableMapping[str, Any]]
@@ -37,12 +37,14 @@ class Store:
         self.beats = 0
         self.slow = 0.0
         self.fails = ""
+        self.spoilt: set[str] = set()
         self.processes = 3
 
-    async def reserve(self, asks: Sequence[Ask]) -> list[Reserved]:
+    async def reserve(self, asks: Sequence[Ask]) -> list[Reserved | StoreError]:
         self.calls.append(list(asks))
         await self._answers()
-        return [Reserved(ask.units, 0.0) for ask in asks]
+        spoilt = StoreError("holds something else")
+        return [spoilt if it.key in self.spoilt else Reserved(it.units, 0.0) for it in asks]
 
     async def beat(self) -> int:
         self.beats += 1
@@ -161,6 +163,33 @@ async def test_a_lost_store_is_tried_until_it_is_back(
         await trio.sleep(0.1)
         assert len(scene.store.calls) == calls + 1
         assert lines[0]["reason"] == "connection refused"
+
+
+async def test_a_limit_without_an_answer_leaves_the_store_to_others(
+    scene: Scene, lines: Lines, autojump_clock: MockClock
+) -> None:
+    scene.store.spoilt.add("spoilt")
+    async with scene.runs():
+        spoilt, other = scene.meter("spoilt"), scene.meter("other")
+        await trio.sleep(0.1)
+        assert not scene.supply.lost
+        assert (scene.supplier.figures.failures, scene.supplier.figures.refused) == (0, 1)
+        assert spoilt.available(trio.current_time()) == pytest.approx(10 / 3)
+        assert other.available(trio.current_time()) >= 1
+        assert scene.told == [["spoilt", "other"]]
+        for _ in range(50):
+            spoilt.take(1, trio.current_time())
+            spoilt.available(trio.current_time())
+            await trio.sleep(0.1)
+        scene.store.spoilt.clear()
+        await trio.sleep(AGAIN)
+        spoilt.available(trio.current_time())
+        await trio.sleep(0.1)
+        told = [(it["event"], it["limits"], it["first"], it.get("reason")) for it in lines]
+        assert told == [
+            ("limits_lost", 1, "spoilt", "holds something else"),
+            ("limits_back", 1, "spoilt", None),
+        ]
 
 
 async def test_a_store_that_is_back_is_shared_by_all_from_the_same_time_on(

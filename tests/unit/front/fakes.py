@@ -324,7 +324,8 @@ async def serving(
         plane.cancel_scope.cancel()
     assert running.now == (0, 0), "connections are still counted"
     assert figures.accepted == sum(figures.ended.values()), "a connection ended without a reason"
-    assert reactor.memory.used == 0
+    assert reactor.memory.kept == 0
+    assert (reactor.memory.opening.taken, reactor.memory.opening.waiting) == (0, 0)
     for client in running.clients:
         client.close()
     with suppress(OSError):

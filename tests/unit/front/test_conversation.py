@@ -13,6 +13,7 @@ import trio.testing
 from gateway.errors import PeerError
 from gateway.front.conversation import Conversation, Reach
 from gateway.front.leg import Leg
+from gateway.plane.share import UNCLAIMED, Share
 from gateway.wire.contract import (
     Address,
     Denial,
@@ -230,3 +231,28 @@ async def test_a_peer_that_talks_without_end_does_not_stop_the_process(ends: End
             await trio.lowlevel.checkpoint()
             scope.cancel()
     assert scope.cancelled_caught
+
+
+async def test_a_conversation_that_is_over_needs_no_room(ends: Ends) -> None:
+    """Neither of its legs: a broker's may be kept for the next one."""
+    share = Share(1 << 20)
+    for leg in (ends.client, ends.leg()):
+        leg._share = share
+        leg._bound = 1 << 20
+    large = hello(b"x" * 2 * UNCLAIMED)
+
+    async def reach(target: Address | None) -> tuple[Leg, Dialled] | Denial:
+        return ends.legs[1], Dialled(Address("any", 1))
+
+    def steps() -> Steps:
+        yield Receive(Peer.CLIENT)
+        yield Dial(None)
+        yield Receive(Peer.BROKER)
+        assert share.taken == 2 * len(large)
+        return "outcome"
+
+    for peer in ends.peers:
+        peer.say(large)
+    conversation = Conversation(trio.current_time() + 10, reach, ends.client)
+    assert await conversation.run(steps()) == "outcome"
+    assert share.taken == 0

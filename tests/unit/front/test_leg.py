@@ -10,7 +10,8 @@ import trio
 import trio.lowlevel
 import trio.testing
 
-from gateway.front.leg import CHUNK, LINGER, Leg
+from gateway.front.leg import LINGER, Leg
+from gateway.plane.share import UNCLAIMED, Share
 from gateway.wire.contract import Denial, Refusal
 from tests.plane.harness import tcp_sockets, unix_sockets
 from tests.plane.protocol import passing
@@ -93,7 +94,7 @@ async def test_little_more_than_the_bound_is_kept(ends: Ends) -> None:
         nursery.start_soon(ends.leg.receive, soon())
         await trio.testing.wait_all_tasks_blocked()
         assert ends.peer.sock.send(b"x" * 100 + passing(b"y" * 150_000)) > 1000
-    assert len(ends.leg.received) <= BOUND + CHUNK
+    assert len(ends.leg.received) <= UNCLAIMED
 
 
 @pytest.mark.parametrize("said", [b"", hello()[:3], hello(b"x" * 50)[:20]])
@@ -273,3 +274,101 @@ async def test_a_peer_that_talks_without_end_does_not_stop_the_process() -> None
             await trio.lowlevel.checkpoint()
             scope.cancel()
     assert not sock.open
+
+
+# -- room for large frames -------------------------------------------------------------------
+
+LARGE = hello(b"x" * 2 * UNCLAIMED)
+
+
+def sharing(share: Share, host: str = "") -> Ends:
+    """A leg that has its room of this share."""
+    near, far = unix_sockets()
+    ends = Ends(near, far)
+    ends.leg = Leg(near, frame_length, 8 * UNCLAIMED, share, host)
+    return ends
+
+
+async def test_a_large_frame_has_room_until_the_leg_is_done() -> None:
+    share = Share(4 * UNCLAIMED)
+    ends = sharing(share)
+    ends.peer.say(LARGE)
+    assert await ends.leg.receive(soon()) == LARGE
+    assert share.taken == len(LARGE)
+    ends.leg.release()
+    assert share.taken == 0
+    ends.close()
+
+
+async def test_a_small_frame_needs_no_room() -> None:
+    share = Share(4 * UNCLAIMED)
+    taken = share.claim("", 4 * UNCLAIMED, lambda: None)
+    ends = sharing(share)
+    small = hello(b"x" * (UNCLAIMED - len(hello())))
+    ends.peer.say(small)
+    assert await ends.leg.receive(soon()) == small
+    share.release(taken)
+    ends.close()
+
+
+async def test_a_large_frame_waits_for_room_without_being_read() -> None:
+    share = Share(4 * UNCLAIMED)
+    taken = share.claim("", 4 * UNCLAIMED, lambda: None)
+    ends = sharing(share)
+    ends.peer.say(LARGE)
+    received: list[bytes | Denial] = []
+
+    async def receive() -> None:
+        received.append(await ends.leg.receive(soon()))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(receive)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(ends.leg.received) == UNCLAIMED
+        share.release(taken)
+    assert received == [LARGE]
+    ends.close()
+    assert share.taken == 0
+
+
+async def test_who_finds_no_room_in_time_is_too_slow(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    share = Share(4 * UNCLAIMED)
+    taken = share.claim("", 4 * UNCLAIMED, lambda: None)
+    ends = sharing(share)
+    ends.peer.say(LARGE)
+    assert refusal(await ends.leg.receive(soon())) is Refusal.TIMEOUT
+    ends.close()
+    share.release(taken)
+    assert (share.taken, share.waiting) == (0, 0)
+
+
+async def test_a_larger_frame_has_more_room_and_a_smaller_one_none_besides() -> None:
+    share = Share(8 * UNCLAIMED)
+    ends = sharing(share)
+    larger = hello(b"x" * 3 * UNCLAIMED)
+    for frame, taken in ((LARGE, len(LARGE)), (larger, len(larger)), (LARGE, len(larger))):
+        ends.peer.say(frame)
+        assert await ends.leg.receive(soon()) == frame
+        assert share.taken == taken
+    ends.close()
+    assert share.taken == 0
+
+
+async def test_thousands_that_say_most_of_a_large_frame_keep_little() -> None:
+    """What all legs keep is the share, and a little of each."""
+    share = Share(8 * UNCLAIMED)
+    several = [sharing(share) for _ in range(100)]
+    for ends in several:
+        ends.peer.say(LARGE[:-1])
+    async with trio.open_nursery() as nursery:
+        for ends in several:
+            nursery.start_soon(ends.leg.receive, soon())
+        await trio.testing.wait_all_tasks_blocked()
+        kept = sum(len(ends.leg.received) for ends in several)
+        nursery.cancel_scope.cancel()
+    assert kept <= share.size + 100 * UNCLAIMED
+    for ends in several:
+        ends.close()
+    assert (share.taken, share.waiting) == (0, 0)

@@ -19,6 +19,7 @@ from gateway.identity.keys import TokenKey
 from gateway.identity.token import (
     EXPIRED,
     LARGEST_TOKEN,
+    LONGEST_NAME,
     NOT_ACCEPTED,
     TokenVerifier,
     Verified,
@@ -323,3 +324,10 @@ def test_keys_and_algorithms_that_do_not_fit_are_explained(
 ) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         TokenVerifier(keys, algorithms)
+
+
+def test_a_name_beyond_bounds_is_not_accepted() -> None:
+    """It would be kept for each connection, and in the names of limits."""
+    longest = "x" * LONGEST_NAME
+    assert VERIFIER.verify(signed({"sub": longest}), NOW) == Verified(longest, None)
+    assert VERIFIER.verify(signed({"sub": longest + "x"}), NOW) is NOT_ACCEPTED

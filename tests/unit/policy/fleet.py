@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gateway.policy.events import Events
 from gateway.policy.limiter import Limiter, own_meter
 from gateway.policy.limits import Applied
-from gateway.policy.reservations import Reservations, Reserved
+from gateway.policy.reservations import Ask, Reservations, Reserved
 from gateway.policy.stock import Metered, OnLoss
 from gateway.policy.supply import Asked, Supply
 from tests.unit.policy.world import World
@@ -22,7 +22,7 @@ class _Call(NamedTuple):
 
     until: float
     asked: list[Asked]
-    answers: list[Reserved] | None
+    answers: list[Reserved | None] | None
 
 
 class Process:
@@ -72,12 +72,15 @@ class Process:
 
 
 class Fleet:
-    """`trip`: seconds of a question, and of its answer."""
+    """`trip`: seconds of a question, and of its answer. `spoilt`: keys about which there is none.
+    `refused`: how often there was none."""
 
     def __init__(self, processes: int, trip: float = 0.0005) -> None:
         self.book = Reservations()
         self.now = 1000.0
         self.trip = trip
+        self.spoilt: set[str] = set()
+        self.refused = 0
         self.processes = [Process(str(number), self.now) for number in range(processes)]
         for process in self.processes:
             process.supply.processes = processes
@@ -122,13 +125,20 @@ class Fleet:
     def _answers(self, process: Process, call: _Call) -> None:
         if call.answers is None:
             asks = [it.ask for it in call.asked]
-            answers = self.book.reserve(process.name, asks, self.now)
+            answers = [self._answer(process, ask) for ask in asks]
             process.call = _Call(self.now + self.trip, call.asked, answers)
             return
+        self.refused += call.answers.count(None)
         process.call, process.next_call = None, self.now + TICK
         process.supply.answered(call.asked, call.answers, self.now)
         owners = [it.meter.owner for it in call.asked]
         process.world.limiter.supplied(owners, self.now)
+
+    def _answer(self, process: Process, ask: Ask) -> Reserved | None:
+        if ask.key in self.spoilt:
+            return None
+        (answer,) = self.book.reserve(process.name, [ask], self.now)
+        return answer
 
 
 def shared(applied: Applied, on_loss: OnLoss = OnLoss.LOCAL_SHARE) -> Applied:

@@ -112,6 +112,26 @@ def test_the_longest_idle_topic_is_folded_beyond_the_bound() -> None:
     assert {it.topic: it.produced.messages for it in book.topics()} == {OTHER: 1, "a": 2, "c": 1}
 
 
+def test_topics_are_folded_beyond_the_bound_of_their_names_bytes() -> None:
+    book = AccountBook(names_kept=10_000)
+    for number in range(100):
+        account = book.open(Action.PRODUCE, f"{number:02}" + "x" * 998)
+        passes(account)
+        book.close(account)
+    kept = {it.topic[:2]: it.produced.messages for it in book.topics()}
+    assert kept == {OTHER[:2]: 91, **{str(number): 1 for number in range(91, 100)}}
+
+
+def test_names_that_are_forgotten_make_room() -> None:
+    book = AccountBook(names_kept=10_000)
+    kept = book.open(Action.PRODUCE, "kept")
+    passes(kept)
+    book.close(kept)
+    for number in range(100):
+        book.close(book.open(Action.PRODUCE, f"{number}" + "x" * 1000))
+    assert figures_of(book, "kept").produced.messages == 1
+
+
 def test_open_topics_are_never_folded() -> None:
     book = AccountBook(topics_kept=1)
     accounts = [book.open(Action.CONSUME, topic) for topic in "abc"]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gateway.policy.events import PATIENCE, Events
 from gateway.policy.matching import AppliedLimit
 from gateway.policy.rules import Dimension, Limit, Rule
+from gateway.policy.supply import Supply
 
 OPENS = Dimension.PRODUCER_CREATIONS
 
@@ -180,3 +181,34 @@ def test_what_waits_for_another_limit_adds_no_more_than_its_wait(
     for first, begin in enumerate(went):
         for last, end in enumerate(went[first:], start=1):
             assert last <= 5 * (end - begin + PATIENCE[OPENS]) + 2 + 1
+
+
+def seldom(number: int, length: int = 1000) -> AppliedLimit:
+    """A limit by a name that a client made up; it owes for an hour."""
+    return limit(1 / 3600, 1, "seldom", f"{number:06}".ljust(length, "x"))
+
+
+def test_limits_by_names_that_clients_make_up_are_bounded_in_bytes() -> None:
+    events = Events(most=1_000_000)
+    for number in range(2_000):
+        events.wait([seldom(number)], float(number))
+    assert 300 <= len(events) <= 400
+    short = Events(most=1_000_000)
+    for number in range(2_000):
+        short.wait([seldom(number, length=10)], float(number))
+    assert 600 <= len(short) <= 700
+
+
+def test_what_owes_most_is_not_forgotten_for_what_clients_make_up() -> None:
+    events, busy = Events(most=100_000), limit(1, 1, "busy", "busy")
+    waits(events, [busy], 3)
+    for number in range(1_000):
+        events.wait([limit(1, 1, "busy", f"{number}" + "x" * 1_000)], 0.0)
+    assert waits(events, [busy], 1) == pytest.approx([3], abs=1e-4)
+
+
+def test_shared_limits_by_names_that_clients_make_up_are_bounded_too() -> None:
+    events = Events(Supply(), most=100_000)
+    for number in range(1_000):
+        events.wait([seldom(number)], 0.0)
+    assert len(events) <= 40

@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from gateway.policy.gcra import MOST_DEBT
 from gateway.policy.limits import LEASE
+from gateway.policy.members import Member
 from gateway.wire.contract import ENDLESS, Account, Action
 from tests.unit.policy.world import Frame, World, jain, messages, size
 
 ONE = Frame(1, 100)
+
+
+# -- what it costs ---------------------------------------------------------------------------
+
+
+def places_looked_at(producers: int) -> int:
+    """In the queue of a limit, by ten rounds in which so many wait."""
+
+    class Counting(list[tuple[float, int, Member]]):
+        looked = 0
+
+        def __getitem__(self, at: Any) -> Any:
+            Counting.looked += 1
+            return super().__getitem__(at)
+
+        def __iter__(self) -> Iterator[Any]:
+            for it in super().__iter__():
+                Counting.looked += 1
+                yield it
+
+    world = World()
+    limit = messages(1000)
+    for _ in range(producers):
+        world.floods(ONE, world.opens(limit))
+    (found,) = world.limiter.limits()
+    found._queue = Counting(found._queue)
+    before = world.rounds
+    while world.rounds < before + 10:
+        world.runs(0.01)
+    return Counting.looked
+
+
+def test_a_round_costs_no_more_the_more_accounts_wait() -> None:
+    assert places_looked_at(8_000) <= 1.1 * places_looked_at(4_000)
 
 
 # -- one account -----------------------------------------------------------------------------

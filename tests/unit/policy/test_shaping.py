@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from gateway.config.rules import build
+from gateway.policy.limiter import Limiter
 from gateway.policy.matching import RuleSet, Subject
 from gateway.policy.shaping import Shaping
 from gateway.wire.contract import ENDLESS, Account, Action
@@ -50,6 +51,19 @@ class Setting:
         for account in accounts:
             self.shaping.renew(account, NOW)
         return len(accounts)
+
+
+def test_limits_by_names_that_clients_make_up_are_bounded_in_bytes() -> None:
+    shaping = Shaping(rules(limit(rate="1/h", per="topic")))
+    shaping.limiter = Limiter(most_resting=100_000)
+    for number in range(1_000):
+        account = Account("t", Action.PRODUCE)
+        topic = f"persistent://a/b/{number}" + "x" * 1_000
+        shaping.admit(account, Subject(tenant="a", namespace="a/b", topic=topic), NOW)
+        assert shaping.limiter.wants(account, NOW)
+        account.messages += 1
+        shaping.release(account, NOW)
+    assert 30 <= len(shaping.limiter) <= 45
 
 
 def test_a_rule_makes_one_limit_for_each_it_is_per() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.policy.limits import Applied
-from gateway.policy.stock import KEPT, OnLoss
+from gateway.policy.stock import AGAIN, KEPT, OnLoss
 from tests.unit.policy.fleet import Fleet, Process, shared
 from tests.unit.policy.world import Frame, Producer, jain, messages, size
 
@@ -223,6 +223,82 @@ def test_all_is_as_before_when_they_answer_again(on_loss: str) -> None:
     passed = steady(fleet)
     assert sum(passed) == pytest.approx(10_000, rel=0.02)
     assert jain(passed) > 0.99
+
+
+# -- while nobody answers for one limit ------------------------------------------------------
+
+
+def both(fleet: Fleet, on_loss: str = "local_share") -> tuple[list[Producer], list[Producer]]:
+    """Producers under a limit that is spoilt, and under another one, in all processes."""
+    spoilt, other = (
+        [
+            process.world.opens(shared(messages(1000, key=key), OnLoss(on_loss)))
+            for process in fleet.processes
+        ]
+        for key in ("spoilt", "other")
+    )
+    for process, *producers in zip(fleet.processes, spoilt, other, strict=True):
+        for producer in producers:
+            process.world.floods(ONE, producer)
+    return spoilt, other
+
+
+def passed_by(fleet: Fleet, producers: list[Producer], seconds: float) -> int:
+    before = sum(it.account.messages for it in producers)
+    fleet.runs(seconds)
+    return sum(it.account.messages for it in producers) - before
+
+
+@pytest.mark.parametrize(("on_loss", "passed"), [("local_share", 1000), ("closed", 0)])
+def test_a_limit_without_an_answer_goes_on_alone_and_others_are_shared(
+    on_loss: str, passed: int
+) -> None:
+    fleet = Fleet(4)
+    fleet.spoilt.add("spoilt")
+    spoilt, other = both(fleet, on_loss)
+    fleet.runs(2)
+    assert passed_by(fleet, spoilt, 5) == pytest.approx(passed * 5, rel=0.02, abs=1)
+    assert passed_by(fleet, other, 5) == pytest.approx(1000 * 5, rel=0.02)
+    assert not any(it.supply.lost for it in fleet.processes)
+
+
+def test_a_limit_without_an_answer_lets_pass_where_the_rule_says_open() -> None:
+    fleet = Fleet(1)
+    fleet.spoilt.add("spoilt")
+    (process,) = fleet.processes
+    producer = process.world.opens(shared(messages(10, key="spoilt"), OnLoss.OPEN))
+    fleet.runs(0.1)
+    assert all(process.world.sends(producer, 1000) for _ in range(10))
+
+
+@pytest.mark.parametrize("on_loss", ["local_share", "closed"])
+def test_a_limit_that_has_an_answer_again_is_shared_again(on_loss: str) -> None:
+    fleet = Fleet(4)
+    spoilt, _ = both(fleet, on_loss)
+    fleet.runs(1)
+    fleet.spoilt.add("spoilt")
+    fleet.runs(3)
+    fleet.spoilt.clear()
+    fleet.runs(2)
+    assert passed_by(fleet, spoilt, 5) == pytest.approx(1000 * 5, rel=0.02)
+    assert jain([it.account.messages for it in spoilt]) > 0.95
+
+
+def test_a_limit_without_an_answer_is_asked_for_twice_a_second_while_it_is_used() -> None:
+    fleet = Fleet(1)
+    fleet.spoilt.add("spoilt")
+    both(fleet)
+    fleet.runs(10)
+    assert 10 <= fleet.refused <= 10 / AGAIN + 1
+
+
+def test_a_limit_without_an_answer_that_nobody_uses_is_not_asked_for() -> None:
+    fleet = Fleet(1)
+    fleet.spoilt.add("spoilt")
+    (process,) = fleet.processes
+    process.world.opens(shared(messages(1000, key="spoilt")))
+    fleet.runs(10)
+    assert fleet.refused == 1
 
 
 # -- whatever happens ------------------------------------------------------------------------

@@ -64,6 +64,18 @@ def test_each_number_stands_in_its_family() -> None:
     assert samples(found, "gateway_topic_consumers") == {(NAME, None): 10}
 
 
+def test_checksum_failures_have_a_family_where_checksums_are_verified() -> None:
+    book = Book(figures_of(NAME, totals(1)._replace(damaged=3)))
+    text = b"".join(TopicExposition({"main": book}, verified=True).chunks()).decode()
+    (found,) = (
+        it
+        for it in text_string_to_metric_families(text)
+        if it.name == "gateway_topic_checksum_failures"
+    )
+    assert samples({"it": found}, "it") == {(NAME, "to_broker"): 3}
+    assert not any("checksum" in name for name in families(main=book))
+
+
 def test_all_families_have_their_type_and_help_with_or_without_topics() -> None:
     for book in (Book(), Book(figures_of(NAME, totals(1)))):
         found = families(main=book)
@@ -191,3 +203,34 @@ def test_a_real_book_is_exposed() -> None:
     found = families(main=book)
     assert samples(found, "gateway_topic_messages") == {(NAME, "to_broker"): 3}
     assert samples(found, "gateway_topic_producers") == {(NAME, None): 1}
+
+
+@pytest.mark.parametrize("beyond", [2**63, 2**64, 2**64 + 1])
+def test_numbers_beyond_64_bits_are_told(beyond: int) -> None:
+    """Two spellings of one topic are added up."""
+    topics_of_one = (
+        figures_of("a", totals(1)),
+        figures_of("b", totals(7, beyond, 3), totals(0, 0, beyond)),
+        figures_of("persistent://public/default/b", totals(1, 2**63, 0)),
+        figures_of("c", totals(5), totals(2**63 - 1)),
+        figures_of("persistent://public/default/c", totals(5, beyond), totals(2)),
+    )
+    text = b"".join(TopicExposition({"main": Book(*topics_of_one)}).chunks()).decode()
+    assert told(text, "messages_total", "b", "to_broker") == 8
+    assert told(text, "bytes_total", "b", "to_broker") == beyond + 2**63
+    assert told(text, "frames_total", "b", "to_client") == beyond
+    assert told(text, "messages_total", "c", "to_client") == 2**63 + 1
+    assert told(text, "bytes_total", "c", "to_broker") == beyond
+    assert told(text, "messages_total", "a", "to_broker") == 1
+
+
+def told(text: str, family: str, topic: str, direction: str) -> int:
+    """One sample, to the last digit."""
+    (value,) = (
+        line.rpartition(" ")[2]
+        for line in text.splitlines()
+        if line.startswith(f"gateway_topic_{family}{{")
+        and f'topic="persistent://public/default/{topic}"' in line
+        and f'direction="{direction}"' in line
+    )
+    return int(value)

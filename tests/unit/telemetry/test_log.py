@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import re
+import threading
 from collections.abc import Iterator
 from typing import NoReturn
 
 import pytest
 import structlog
-from structlog.typing import EventDict, FilteringBoundLogger
+from structlog.typing import FilteringBoundLogger
 
 from gateway.telemetry import log
 
@@ -29,7 +32,7 @@ def logger(
     style: str = "json", level: str = "info", stream: io.StringIO | None = None
 ) -> tuple[FilteringBoundLogger, io.StringIO]:
     stream = io.StringIO() if stream is None else stream
-    log.configure(style, level, stream)
+    log.configure(log.Style(style, level), stream)
     return structlog.get_logger(), stream
 
 
@@ -45,7 +48,7 @@ def test_json_is_one_object_per_line() -> None:
 
 def test_what_holds_for_a_process_stands_in_all_its_lines() -> None:
     stream = io.StringIO()
-    log.configure("json", "info", stream, {"worker": 3})
+    log.configure(log.Style("json", always={"worker": 3}), stream)
     structlog.get_logger().info("one")
     structlog.get_logger().warning("two", worker=4)
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
@@ -114,65 +117,48 @@ def test_a_log_that_cannot_be_written_stops_nobody(make: type[io.StringIO]) -> N
     out.info("hello")
 
 
-# -- repeats ---------------------------------------------------------------------------------
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-def passed(repeats: log.Repeats, method: str = "warning", **event: object) -> EventDict | None:
+@pytest.mark.parametrize("style", ["json", "console"])
+def test_a_traceback_obeys_nobody_either(style: str) -> None:
+    out, stream = logger(style)
     try:
-        return repeats(None, method, {"level": method, **event})
-    except structlog.DropEvent:
-        return None
+        fail("\x1b[2J")
+    except ValueError:
+        out.exception("failed")
+    assert "Traceback" in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()
 
 
-def test_identical_warnings_are_folded_and_counted(clock: Clock) -> None:
-    repeats = log.Repeats(interval=10, clock=clock)
-    assert passed(repeats, event="e") == {"level": "warning", "event": "e"}
-    clock.now += 9.9
-    assert [passed(repeats, event="e") for _ in range(3)] == [None] * 3
-    clock.now += 0.1
-    assert passed(repeats, event="e") == {"level": "warning", "event": "e", "repeated": 3}
-    clock.now += 10
-    assert passed(repeats, event="e") == {"level": "warning", "event": "e"}
+# -- what is too long ------------------------------------------------------------------------
+
+LONG = "x" * 5_000_000
 
 
-def test_warnings_that_differ_pass(clock: Clock) -> None:
-    repeats = log.Repeats(clock=clock)
-    assert passed(repeats, event="e", reason="a")
-    assert passed(repeats, event="e", reason="b")
-    assert passed(repeats, event="f", reason="a")
-    assert passed(repeats, "error", event="e", reason="a")
+@pytest.mark.parametrize("value", [LONG, [LONG], (1, LONG), {"a": LONG}], ids=type)
+@pytest.mark.parametrize("style", ["json", "console"])
+def test_a_text_that_is_too_long_is_cut_and_its_length_told(style: str, value: object) -> None:
+    out, stream = logger(style)
+    out.info("opened", topic=value)
+    assert len(stream.getvalue()) < log.LONGEST + 300
+    assert "characters)" in stream.getvalue()
 
 
-def test_whose_connection_it_was_makes_no_difference(clock: Clock) -> None:
-    repeats = log.Repeats(clock=clock)
-    assert passed(repeats, event="e", connection=1, client="a")
-    assert not passed(repeats, event="e", connection=2, client="b")
+def test_a_text_of_the_longest_length_stays_whole() -> None:
+    assert log.cut("x" * 64, 64) == "x" * 64
+    assert log.cut("x" * 65, 64) == "x" * 64 + "... (65 characters)"
 
 
-def test_information_is_never_folded(clock: Clock) -> None:
-    repeats = log.Repeats(clock=clock)
-    assert all(passed(repeats, "info", event="e") for _ in range(3))
+def fail(text: str) -> NoReturn:
+    raise ValueError(text)
 
 
-def test_warnings_without_end_are_forgotten_the_oldest_first(clock: Clock) -> None:
-    repeats = log.Repeats(clock=clock)
-    for number in range(5000):
-        assert passed(repeats, event="e", number=number)
-    assert len(repeats._seen) == 512
-    assert not passed(repeats, event="e", number=4999)
-    assert passed(repeats, event="e", number=0)
+def test_an_error_may_say_what_a_client_said_but_not_all_of_it() -> None:
+    out, stream = logger()
+    try:
+        fail(LONG)
+    except ValueError:
+        out.exception("failed")
+    assert "Traceback" in stream.getvalue()
+    assert len(stream.getvalue()) < 16 * log.LONGEST + 500
 
 
 def test_folding_is_part_of_the_set_up() -> None:
@@ -180,3 +166,31 @@ def test_folding_is_part_of_the_set_up() -> None:
     for _ in range(3):
         out.warning("again", listener="clients")
     assert stream.getvalue().count("again") == 1
+
+
+# -- by a thread -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("style", ["json", "console"])
+def test_what_was_dropped_is_told_in_the_same_style(style: str) -> None:
+    """The pipe has room for some hundred lines, and is read only afterwards."""
+    reading, writing = os.pipe()
+    with open(writing, "w") as stream, open(reading) as reader:  # noqa: PTH123
+        chosen = log.Style(style, burst=100_000)
+        queue = log.configure_queued(chosen, lines=100, size=1 << 20, stream=stream)
+        out = structlog.get_logger()
+        for number in range(10_000):
+            out.info("flood", number=number)
+        dropped = queue.figures.dropped
+        assert dropped > 5000
+        took = threading.Thread(target=lambda: written.append(reader.read()))
+        written: list[str] = []
+        took.start()
+        queue.close(patience=60)
+        stream.close()
+        took.join()
+    lines = written[0].splitlines()
+    assert sum("flood" in it for it in lines) == 10_000 - dropped
+    told = [it for it in lines if "lines_dropped" in it]
+    assert all("warning" in it for it in told)
+    assert sum(int(found) for it in told for found in re.findall(r"lines\W+(\d+)", it)) == dropped

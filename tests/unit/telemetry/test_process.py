@@ -13,6 +13,7 @@ from gateway.figures import (
     BrokerHealth,
     ClusterFigures,
     ListenerFigures,
+    LogFigures,
     PlaneFigures,
     ReloadFigures,
     RuleFigures,
@@ -22,7 +23,7 @@ from gateway.telemetry.process import ProcessMetrics, Sources
 from gateway.wire.contract import EndReason
 from gateway.wire.gate import LookupOutcome
 
-STORE = ("up", "processes", "calls", "failures", "questions")
+STORE = ("up", "processes", "calls", "failures", "questions", "refusals")
 
 
 def sources(
@@ -35,13 +36,14 @@ def sources(
         version="1.2.3",
         listeners=listeners or {"clients": ListenerFigures()},
         clusters=clusters or {"main": ClusterFigures()},
-        plane=lambda: PlaneFigures(buffered=7, held=5, turns=9, resets=2),
+        plane=lambda: PlaneFigures(buffered=7, held=5, collected=3, turns=9, resets=2),
         brokers=lambda: [BrokerHealth("main", "b:6650", healthy=True)],
         failures=lambda: [BrokerFailures("main", "silent", 3)],
         rules=lambda: [
             RuleFigures("tenants", "publish.messages", "enforce", 12, 3, 40, 1.5),
             RuleFigures("trial", "publish.bytes", "shadow", 1, 0, 0, 2.5, 7000.0),
         ],
+        log=LogFigures(dropped=11),
         reloads=reloads,
         store=store,
     )
@@ -94,9 +96,11 @@ def test_brokers_plane_and_build_are_told() -> None:
     failures = values(found["gateway_broker_failures"], "cluster", "cause")
     assert failures == {("main", "silent"): 3}
     assert values(found["gateway_buffered_bytes"]) == {(): 7}
+    assert values(found["gateway_collected_bytes"]) == {(): 3}
     assert values(found["gateway_held_bytes"]) == {(): 5}
     assert values(found["gateway_reactor_turns"]) == {(): 9}
     assert values(found["gateway_producer_resets"]) == {(): 2}
+    assert values(found["gateway_log_lines_dropped"]) == {(): 11}
     python = ".".join(map(str, sys.version_info[:3]))
     assert values(found["gateway_build_info"], "version", "python") == {("1.2.3", python): 1}
 
@@ -125,10 +129,11 @@ def test_reloads_of_rules_are_told_where_there_are_rules() -> None:
 
 
 def test_the_store_is_told_of_where_there_is_one() -> None:
-    figures = StoreFigures(calls=40, failures=2, asked=90, processes=4, lost=True)
+    figures = StoreFigures(calls=40, failures=2, asked=90, refused=1, processes=4, lost=True)
     found = families(ProcessMetrics(sources(store=figures)))
     told = {name: found[f"gateway_store_{name}"].samples[0].value for name in STORE}
-    assert told == {"up": 0, "processes": 4, "calls": 40, "failures": 2, "questions": 90}
+    counted = {"calls": 40, "failures": 2, "questions": 90, "refusals": 1}
+    assert told == {"up": 0, "processes": 4, **counted}
     assert not [name for name in families(ProcessMetrics(sources())) if "store" in name]
 
 

@@ -6,7 +6,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import trio
@@ -138,6 +138,31 @@ async def test_a_failure_is_of_one_question_and_logged(subject: str) -> None:
             await ends.one.ask(subject, 0)
         assert [(it["event"], it["subject"]) for it in lines] == [("question_failed", subject)]
         assert await ends.one.ask("echo", 1) == [1]
+
+
+async def test_a_question_that_is_too_large_is_an_error_of_its_own() -> None:
+    async with pair(other={"echo": echo}) as ends:
+        with pytest.raises(InternalError, match="at most"):
+            await ends.one.ask("echo", "x" * channel.LARGEST)
+        assert await ends.one.ask("echo", 1) == [1]
+
+
+@pytest.mark.parametrize("bad", [b"bytes are no JSON", "x" * channel.LARGEST])
+async def test_an_answer_that_cannot_be_sent_is_an_error_of_its_question(bad: object) -> None:
+    async with pair(other={"bad": lambda _: [bad], "echo": echo}) as ends:
+        with capture_logs(), pytest.raises(AnswerError):
+            await ends.one.ask("bad")
+        assert await ends.one.ask("echo", 1) == [1]
+
+
+async def test_of_a_failure_not_more_is_told_than_fits() -> None:
+    def fails(_: Any) -> NoReturn:
+        raise KeyError("x" * channel.LARGEST)
+
+    async with pair(other={"fails": fails}) as ends:
+        with capture_logs(), pytest.raises(AnswerError, match=r"^KeyError") as caught:
+            await ends.one.ask("fails")
+    assert len(str(caught.value)) == channel.LONGEST_FAILURE
 
 
 # -- ends ------------------------------------------------------------------------------------

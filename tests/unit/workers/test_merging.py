@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.figures import OTHER, CrewFigures, TopicFigures, Totals
+from gateway.figures import OTHER, CrewFigures, LogFigures, TopicFigures, Totals
 from gateway.telemetry.crew import CrewMetrics
 from gateway.telemetry.exposition import TopicExposition
 from gateway.workers.merging import OTHERWISE, merged
@@ -46,7 +46,7 @@ def test_families_stand_together_whoever_has_them() -> None:
 
 
 def test_large_counters_are_exact() -> None:
-    large = 2**60 + 1
+    large = 2**64 + 1
     assert f" {3 * large}\n" in merge(*[family("a_total", "counter", f" {large}")] * 3)
 
 
@@ -116,9 +116,10 @@ def test_what_is_written_for_topics_is_merged_as_it_is_meant(books: list[dict[st
 
 
 def test_a_parent_tells_how_many_there_are() -> None:
-    text = CrewMetrics(lambda: CrewFigures(3, 7)).render().decode()
+    text = CrewMetrics(lambda: CrewFigures(3, 7), LogFigures(2)).render().decode()
     samples = {it.name: it.value for family in _families(text) for it in family.samples}
     assert (samples["gateway_workers"], samples["gateway_worker_restarts_total"]) == (3, 7)
+    assert samples["gateway_log_lines_dropped_total"] == 2
     assert samples["process_resident_memory_bytes"] > 0
 
 

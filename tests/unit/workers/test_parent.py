@@ -49,6 +49,15 @@ def test_workers_share_one_book_of_reservations(parent: Parent) -> None:
     assert delays == [0, 1, 2, 3]
 
 
+def test_a_limit_that_fails_leaves_others_alone(parent: Parent) -> None:
+    good, bad = list(Ask("good", 1.0, 1.0, 1.0)), list(Ask("bad", 0.0, 1.0, 1.0))
+    with capture_logs() as lines:
+        answers = asked(parent, 1, "reserve", [good, bad, good])
+    assert [it for it in answers if not isinstance(it, str)] == [(1.0, 0.0), (1.0, 1.0)]
+    assert "ZeroDivisionError" in answers[1]
+    assert [it["event"] for it in lines] == ["reservation_failed"]
+
+
 def test_a_beat_is_answered_by_how_many_run(parent: Parent) -> None:
     parent._crew = Crew(2, Start([], [], parent._handlers))
     assert asked(parent, 1, "beat") == 0

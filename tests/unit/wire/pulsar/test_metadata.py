@@ -65,7 +65,7 @@ every_metadata = pytest.mark.parametrize(
 def walked(pieces: list[bytes], size: int) -> int:
     """The count that a walk through these pieces books. What is behind the last is no part."""
     account = Account("a topic", Action.CONSUME)
-    walk: MetadataWalk | None = MetadataWalk(account, size)
+    walk: MetadataWalk | None = MetadataWalk(size, account.count)
     for left, piece in zip(reversed(range(len(pieces))), pieces, strict=True):
         assert walk is not None
         chunk = bytearray(b"\x58\x05" + piece + b"\x58\x05")
@@ -123,7 +123,7 @@ def test_a_walk_and_a_count_agree(metadata: bytes, cuts: list[int]) -> None:
 def test_a_walk_keeps_nothing_of_what_it_has_seen() -> None:
     account = Account("a topic", Action.CONSUME)
     piece = bytearray(number(2, 300) * 10_000)
-    walk: MetadataWalk | None = MetadataWalk(account, 50 * len(piece))
+    walk: MetadataWalk | None = MetadataWalk(50 * len(piece), account.count)
     for _ in range(49):
         assert walk is not None
         walk = walk.feed(piece, 0, len(piece))
@@ -135,7 +135,7 @@ def test_a_walk_keeps_nothing_of_what_it_has_seen() -> None:
 def test_the_messages_are_booked_when_all_of_it_has_passed() -> None:
     account = Account("a topic", Action.CONSUME)
     metadata = bytearray(number(11, 9) + data(4, bytes(100)))
-    walk = MetadataWalk(account, len(metadata)).feed(metadata, 0, len(metadata) - 1)
+    walk = MetadataWalk(len(metadata), account.count).feed(metadata, 0, len(metadata) - 1)
     assert walk is not None
     assert account.messages == 0
     assert walk.feed(metadata, len(metadata) - 1, len(metadata)) is None

@@ -76,3 +76,30 @@ def test_a_name_tells_what_the_topic_is_in(topic: str, expected: TopicName) -> N
 @pytest.mark.parametrize("topic", ["", "acme/web", "persistent://orders", "a//b", "persistent://"])
 def test_what_is_no_name_is_none(topic: str) -> None:
     assert named(topic) is None
+
+
+@pytest.mark.parametrize(
+    ("topic", "expected"),
+    [
+        (
+            "topic://acme/web/orders/eu",
+            TopicName("acme", "acme/web", "topic://acme/web/orders/eu", None),
+        ),
+        (
+            "segment://acme/web/orders/0000-7fff-1",
+            TopicName(
+                *("acme", "acme/web", "topic://acme/web/orders"),
+                "segment://acme/web/orders/0000-7fff-1",
+            ),
+        ),
+    ],
+)
+def test_scalable_topics_are_in_their_namespace(topic: str, expected: TopicName) -> None:
+    assert named(topic) == expected
+
+
+@pytest.mark.parametrize("coordinator", ["", "-partition-0", "-partition-15"])
+def test_transaction_coordinators_are_found_by_name(coordinator: str) -> None:
+    name = f"persistent://pulsar/system/transaction_coordinator_assign{coordinator}"
+    assert not is_brokers_own(name)
+    assert is_brokers_own(name.replace("assign", "assigned"))

@@ -1,0 +1,82 @@
+"""Refuses commands whose names brokers would read differently, or that are longer than any name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gateway.wire.contract import Action, Denial, Direction, Drop, Effects, Inject, Refusal
+from gateway.wire.gate import Gate, LookupOutcome
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.commands import (
+    check_request,
+    lookup_failed,
+    partitions_failed,
+    refused,
+    text,
+)
+from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.topics import named
+
+_TOPIC = Denial(
+    Refusal.NAME,
+    "Invalid topic name: a topic is named <topic>, <tenant>/<namespace>/<topic> or "
+    "<domain>://<tenant>/<namespace>/<topic>",
+)
+"""It does not repeat the name: whoever wrote it knows it."""
+
+
+def improper(command: BaseCommand, kind: int, longest: int) -> Denial | None:
+    """Return why a client's command cannot go on with its names; None if it can, or has none.
+
+    `longest`: characters of a name. Raises `PeerError` for a name that is not UTF-8, which brokers
+    would read as another one.
+    """
+    if kind not in NAMING:
+        return None
+    for number, name in enumerate(map(text, _names(command, kind))):
+        if len(name) > longest:
+            return Denial(Refusal.NAME, f"a name of {len(name)} characters, of {longest} at most")
+        if number == 0 and named(name) is None:
+            return _TOPIC
+    return None
+
+
+def _names(command: BaseCommand, kind: int) -> Iterator[str]:
+    """Yield the command's names, the topic's first."""
+    match kind:
+        case Kind.PRODUCER:
+            yield command.producer.topic
+            yield command.producer.producer_name
+        case Kind.SUBSCRIBE:
+            yield command.subscribe.topic
+            yield command.subscribe.subscription
+            yield command.subscribe.consumer_name
+        case Kind.LOOKUP:
+            yield command.lookupTopic.topic
+            yield command.lookupTopic.advertised_listener_name
+        case _:
+            yield command.partitionMetadata.topic
+
+
+NAMING = frozenset({Kind.PRODUCER, Kind.SUBSCRIBE, Kind.LOOKUP, Kind.PARTITIONED_METADATA})
+"""The commands of clients by whose topic something is decided."""
+
+
+def unnamed(command: BaseCommand, kind: int, denial: Denial, gate: Gate) -> Effects:
+    """Drop the command, and answer it as a broker answers one with an invalid topic name."""
+    match kind:
+        case Kind.PRODUCER:
+            opening = command.producer
+            check_request(opening.request_id)
+            return refused(Action.PRODUCE, opening.producer_id, opening.request_id, denial)
+        case Kind.SUBSCRIBE:
+            asked = command.subscribe
+            check_request(asked.request_id)
+            return refused(Action.CONSUME, asked.consumer_id, asked.request_id, denial)
+        case Kind.LOOKUP:
+            gate.looked_up(LookupOutcome.REFUSED)
+            check_request(command.lookupTopic.request_id)
+            told = lookup_failed(command.lookupTopic.request_id, denial)
+        case _:
+            told = partitions_failed(command.partitionMetadata.request_id, denial)
+    return (Drop(), Inject(Direction.TO_CLIENT, told))

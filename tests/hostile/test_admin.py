@@ -1,0 +1,91 @@
+"""The admin listener among clients that keep it waiting."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain, repeat
+from pathlib import Path
+
+import pytest
+
+from .peers import HOST, Broker
+from .process import Gateway
+
+IDLE = SLOW = 1000
+
+ROOM = 4 * (IDLE + SLOW)
+"""Descriptors that the tests and the gateway need."""
+
+PROBES = 20
+
+PATIENCE = 2.0
+"""Seconds for a probe. It takes milliseconds; a machine that has other work is not to fail."""
+
+HEAD = b"GET /metrics HTTP/1.1\r\nHost: gw\r\nX-Long: "
+
+
+def connected(number: int, port: int, said: bytes, clients: ExitStack) -> list[socket.socket]:
+    """So many that have said something."""
+    found = []
+    for _ in range(number):
+        sock = clients.enter_context(socket.create_connection((HOST, port)))
+        with suppress(OSError):  # it may have been left already
+            sock.sendall(said)
+        found.append(sock)
+    return found
+
+
+@contextmanager
+def dripping(clients: list[socket.socket]) -> Iterator[None]:
+    """Each says a byte now and then."""
+    stopped = threading.Event()
+
+    def drip() -> None:
+        for sock, byte in zip(chain.from_iterable(repeat(clients)), repeat(b"x"), strict=False):
+            if stopped.wait(0.001):
+                return
+            try:
+                sock.send(byte)
+            except OSError:  # it has been left
+                continue
+
+    thread = threading.Thread(target=drip)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("connections", [100, 10_000], ids=["all-stay", "some-must-go"])
+def test_probes_are_answered_among_idle_and_slow_clients(
+    broker: Broker, tmp_path: Path, workers: int, connections: int
+) -> None:
+    """Where the gateway's own clients may need all descriptors, most of the others must go."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most < ROOM:
+        pytest.skip(f"a process may have {most} descriptors here, and {ROOM} are needed")
+    few = ("sh", "-c", f'ulimit -n {ROOM}; exec "$@"', "sh")
+    more = {"workers": workers, "limits": {"connections": connections}}
+    with ExitStack() as cleaned:
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], ROOM), before[1]))
+        cleaned.callback(resource.setrlimit, resource.RLIMIT_NOFILE, before)
+        gateway = Gateway([broker], tmp_path, {}, wrapper=few, more=more)
+        cleaned.callback(gateway.stop)
+        clients = cleaned.enter_context(ExitStack())
+        connected(IDLE, gateway.admin, b"", clients)
+        slow = connected(SLOW // 2, gateway.admin, HEAD, clients)
+        connected(SLOW // 2, gateway.admin, HEAD + b"\r\n\r\n", clients)
+        with dripping(slow):
+            for _ in range(PROBES):
+                assert gateway.got("/livez", PATIENCE) == "alive\n"
+                assert gateway.got("/readyz", PATIENCE) == "ready\n"
+            assert "gateway_connections" in gateway.got("/metrics")
+        gateway.serves()

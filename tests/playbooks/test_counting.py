@@ -1,0 +1,205 @@
+"""Where a rule limits messages, a SEND holds as many as it says, or its connection ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gateway.wire.contract import FORWARD, Account, Action, Direction, EndReason, ViolationError
+from gateway.wire.pulsar import counts
+from gateway.wire.pulsar.counts import DISTANCE, FIRST, MOST, SUSPECTS, CountChecks, Suspects
+from tests.support import frames
+
+from .frames import producer, producer_success
+from .script import Play
+
+
+def limited(suspects: Suspects | None = None, allowance: int = 1 << 40) -> Play:
+    """Return a pair with the open producers 1 to 3, of which a rule limits the messages."""
+    play = Play(limited=True, suspects=suspects or Suspects(lambda: 0.5))
+    for id in range(1, 4):
+        play.client(producer(id, request=id)).happens()
+        play.account.hold()
+        play.account.grant(allowance)
+        play.broker(producer_success(id)).forwards()
+    return play
+
+
+def liar(said: int | None, found: int | None, id: int = 1) -> bytes:
+    """Return a SEND that says one count, and whose metadata says another one. None: nothing."""
+    about = {} if found is None else {"num_messages_in_batch": found}
+    rest = frames.tail(frames.metadata_of(7, **about), b"payload")
+    fields = frames.number(1, id) + frames.number(2, 7)
+    if said is not None:
+        fields += frames.number(3, said)
+    return frames.frame(frames.command(6, fields), rest)
+
+
+LIES = {"too few": (None, 1000), "none": (1, 2), "too many": ((1 << 31) - 1, None)}
+
+
+@pytest.mark.parametrize(("said", "found"), LIES.values(), ids=LIES)
+def test_a_lie_ends_the_connection(said: int | None, found: int | None) -> None:
+    with pytest.raises(ViolationError, match="a SEND that says") as ended:
+        limited().client(liar(said, found))
+    assert ended.value.reason is EndReason.MISCOUNTED
+
+
+@pytest.mark.parametrize(("said", "found"), LIES.values(), ids=LIES)
+def test_a_lie_that_would_be_held_ends_the_connection_too(
+    said: int | None, found: int | None
+) -> None:
+    with pytest.raises(ViolationError, match="a SEND that says"):
+        limited(allowance=0).client(liar(said, found))
+
+
+def test_what_was_not_said_is_charged_and_what_was_said_too_much_is_not() -> None:
+    for said, found, charged in ((1, 1000, 999), (1000, 1, 0)):
+        play = limited()
+        first = play.gate.admitted[0]
+        with pytest.raises(ViolationError):
+            play.client(liar(said, found))
+        assert first.messages == charged
+
+
+def test_more_messages_than_a_batch_can_hold_end_the_connection() -> None:
+    with pytest.raises(ViolationError, match="a SEND of 1000001 messages"):
+        limited().client(liar(MOST + 1, MOST + 1))
+    limited().client(liar(MOST, MOST)).passes()
+
+
+@pytest.mark.parametrize("count", [None, 1, 2, 1000])
+def test_the_truth_passes(count: int | None) -> None:
+    play = limited()
+    for _ in range(5):
+        play.client(liar(count, count)).passes()
+    assert play.gate.admitted[0].messages == 5 * (count or 1)
+
+
+def test_a_batch_of_one_need_not_say_so() -> None:
+    limited().client(liar(None, 1)).passes()
+    limited().client(liar(1, None)).passes()
+
+
+def test_nothing_is_compared_where_no_rule_limits_messages() -> None:
+    play = Play(limited=True)
+    play.client(producer(1)).happens()
+    play.broker(producer_success(1)).forwards()
+    play.client(liar(1, 1000)).passes()
+
+
+# -- samples -----------------------------------------------------------------------------------
+
+SINGLE = frames.send(1, 7)
+
+
+def passes(play: Play, *said: bytes) -> None:
+    """Scan all of these as one chunk."""
+    scanner = play.session.scanners[Direction.TO_BROKER]
+    chunk = bytearray(b"".join(said))
+    assert scanner.scan(chunk, 0, len(chunk)) == len(chunk)
+    assert not scanner.stop
+
+
+def honest(play: Play, of: Callable[[int], bytes] = lambda number: SINGLE) -> None:
+    """Have all frames that are compared at first pass."""
+    passes(play, *(of(number) for number in range(FIRST + 1)))
+
+
+@pytest.mark.parametrize("at", [0, 1, FIRST // 2, FIRST - 1])
+def test_the_first_frames_are_all_compared(at: int) -> None:
+    play = limited()
+    with pytest.raises(ViolationError):
+        passes(play, *[SINGLE] * at, liar(None, 1000))
+
+
+@pytest.mark.parametrize("drawn", [0.01, 0.1, 0.5, 0.99])
+@pytest.mark.parametrize("producers", [1, 3])
+def test_after_them_one_frame_is_compared_at_a_drawn_distance(drawn: float, producers: int) -> None:
+    """All frames are as long as the lie, so the place of the one that is compared is known."""
+    lie = liar(None, 1000)
+    pad = b"x" * (len(b"payload") + len(lie) - len(SINGLE))
+    truth = [frames.send(1 + number % producers, 7, pad) for number in range(producers)]
+    compared = -(-int(drawn * 2 * DISTANCE) // len(lie))
+    for wrong in (compared - 1, compared, compared + 1):
+        play = limited(Suspects(lambda: drawn))
+        honest(play, lambda number: truth[number % producers])
+        run = [truth[number % producers] for number in range(compared + 2)]
+        run[wrong] = lie
+        if wrong == compared:
+            with pytest.raises(ViolationError):
+                passes(play, *run)
+        else:
+            passes(play, *run)
+
+
+def test_a_count_beyond_usual_batches_is_always_compared() -> None:
+    play = limited()
+    honest(play)
+    passes(play, liar(5, 6))
+    with pytest.raises(ViolationError):
+        passes(play, liar(counts.SUSPICIOUS + 1, 1))
+
+
+def test_metadata_that_is_too_large_to_wait_for_is_compared_by_the_session() -> None:
+    for found in (1, 1000):
+        play = limited()
+        properties = [{"key": "k", "value": "v" * 100_000}]
+        about = frames.metadata_of(7, properties=properties, num_messages_in_batch=found)
+        fields = frames.number(1, 1) + frames.number(2, 7)
+        frame = frames.frame(frames.command(6, fields), frames.tail(about, b"payload"))
+        scanner = play.session.scanners[Direction.TO_BROKER]
+        half = len(frame) // 2
+        assert scanner.scan(bytearray(frame[:half]), 0, half) == 0
+        assert scanner.stop == len(frame)
+        if found == 1:
+            assert play.session.decide(Direction.TO_BROKER, frame, 0.0) == FORWARD
+        else:
+            with pytest.raises(ViolationError):
+                play.session.decide(Direction.TO_BROKER, frame, 0.0)
+
+
+def test_metadata_that_lenient_decoders_read_otherwise_ends_the_connection() -> None:
+    """The key of a property reaches beyond it: the count behind is swallowed, or is not."""
+    overrun = b"\x22\x02\x0a\x7f" + frames.number(11, 1)
+    rest = frames.tail(frames.metadata_of(7) + overrun, b"payload")
+    said = frames.frame(frames.command(6, frames.number(1, 1) + frames.number(2, 7)), rest)
+    with pytest.raises(ViolationError, match="cannot be decoded"):
+        limited().client(said)
+
+
+def test_a_short_cut_waits_for_the_metadata() -> None:
+    scanner = limited().session.scanners[Direction.TO_BROKER]
+    frame = liar(None, 1000)
+    for cut in range(len(frame) - len(b"payload")):
+        assert scanner.scan(bytearray(frame[:cut]), 0, cut) == 0
+    with pytest.raises(ViolationError):
+        scanner.scan(bytearray(frame), 0, len(frame))
+
+
+def test_whoever_lied_once_is_compared_always() -> None:
+    suspects = Suspects(lambda: 0.99)
+    with pytest.raises(ViolationError):
+        limited(suspects).client(liar(1, 2))
+    again = limited(suspects)
+    honest(again)
+    with pytest.raises(ViolationError):
+        passes(again, SINGLE, liar(1, 2))
+
+
+def test_suspects_are_bounded() -> None:
+    suspects = Suspects()
+    for number in range(SUSPECTS + 5):
+        suspects.add(str(number))
+    assert "4" not in suspects
+    assert "5" in suspects
+    assert str(SUSPECTS + 4) in suspects
+
+
+def test_distances_are_drawn_anew() -> None:
+    drawn = iter([0.25, 0.75])
+    checks = CountChecks(Suspects(lambda: next(drawn)), "alice")
+    assert [checks.distance() for _ in range(FIRST)] == [0] * FIRST
+    assert [checks.distance(), checks.distance()] == [DISTANCE // 2, 3 * DISTANCE // 2]
+    checks.compare(Account("t", Action.PRODUCE), 3, frames.metadata_of(7, num_messages_in_batch=3))

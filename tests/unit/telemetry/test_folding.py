@@ -1,0 +1,121 @@
+"""Floods of lines, folded."""
+
+from __future__ import annotations
+
+import pytest
+import structlog
+from structlog.typing import EventDict
+
+from gateway.telemetry.folding import INTERVAL, KINDS, Folding
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def folding(clock: Clock) -> Folding:
+    return Folding(burst=5, clock=clock)
+
+
+def passed(folding: Folding, method: str = "warning", **event: object) -> EventDict | None:
+    try:
+        return folding(None, method, {"level": method, **event})
+    except structlog.DropEvent:
+        return None
+
+
+def count(folding: Folding, method: str, number: int, **event: object) -> int:
+    """How many of so many pass."""
+    return sum(passed(folding, method, **event) is not None for _ in range(number))
+
+
+def test_identical_warnings_are_folded_and_counted(folding: Folding, clock: Clock) -> None:
+    assert passed(folding, event="e") == {"level": "warning", "event": "e"}
+    clock.now += 9.9
+    assert [passed(folding, event="e") for _ in range(3)] == [None] * 3
+    clock.now += 0.2
+    assert passed(folding, event="e") == {"level": "warning", "event": "e", "repeated": 3}
+    clock.now += INTERVAL
+    assert passed(folding, event="e") == {"level": "warning", "event": "e"}
+
+
+def test_warnings_that_differ_pass(folding: Folding) -> None:
+    assert passed(folding, event="e", reason="a")
+    assert passed(folding, event="e", reason="b")
+    assert passed(folding, event="f", reason="a")
+    assert passed(folding, "error", event="e", reason="a")
+
+
+def test_whose_connection_it_was_makes_no_difference(folding: Folding) -> None:
+    assert passed(folding, event="e", connection=1, client="a")
+    assert not passed(folding, event="e", connection=2, client="b")
+
+
+def test_information_passes_until_its_burst_is_used_up(folding: Folding, clock: Clock) -> None:
+    """One of its kind, and five of its event."""
+    assert count(folding, "info", 100, event="e") == 1 + 5
+    clock.now += INTERVAL + 0.1
+    again = passed(folding, "info", event="e")
+    assert again is not None
+    assert again["repeated"] == 94
+    assert count(folding, "info", 100, event="e") == 5
+
+
+def test_a_flood_of_one_kind_hides_no_other(folding: Folding) -> None:
+    count(folding, "info", 100, event="e", reason="client_closed")
+    assert passed(folding, "info", event="e", reason="broker_closed")
+    assert passed(folding, "info", event="f")
+    assert passed(folding, "warning", event="e", reason="client_closed")
+
+
+def test_what_is_told_and_what_passes_is_all_there_was(folding: Folding, clock: Clock) -> None:
+    lines = told = 0
+    for number in range(3000):
+        clock.now += 0.05
+        line = passed(folding, event="e", reason=number % 100)
+        lines += line is not None
+        told += line["repeated"] if line and "repeated" in line else 0
+    clock.now += INTERVAL + 0.1
+    for reason in range(100):
+        line = passed(folding, event="e", reason=reason)
+        lines += line is not None
+        told += line["repeated"] if line and "repeated" in line else 0
+    clock.now += INTERVAL + 0.1
+    for reason in range(100, 100 + KINDS + 1):
+        line = passed(folding, event="e", reason=reason)
+        lines += line is not None
+        told += line["repeated"] if line and "repeated" in line else 0
+    assert lines + told == 3000 + 100 + KINDS + 1
+
+
+@pytest.mark.parametrize(("method", "most"), [("warning", KINDS + 1), ("info", KINDS + 1 + 5)])
+def test_who_invents_values_is_folded_too(
+    folding: Folding, clock: Clock, method: str, most: int
+) -> None:
+    for _ in range(3):
+        lines = sum(
+            passed(folding, method, event="e", topic=f"{clock.now} {number}") is not None
+            for number in range(10_000)
+        )
+        assert lines == most
+        assert sum(len(it._kinds) for it in folding._events.values()) <= KINDS
+        clock.now += INTERVAL + 0.1
+
+
+def test_a_value_of_any_shape_makes_a_kind(folding: Folding) -> None:
+    assert passed(folding, event="e", addresses=["a"])
+    assert passed(folding, event="e", addresses=["b"])
+    assert not passed(folding, event="e", addresses=["a"])
+
+
+def test_traces_are_never_folded(folding: Folding) -> None:
+    assert count(folding, "info", 1000, event="frame", frame="PING") == 1000

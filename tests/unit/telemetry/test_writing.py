@@ -1,0 +1,194 @@
+"""Lines that a thread writes. The streams are played, or pipes."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import threading
+
+from gateway.telemetry.writing import Queue, written_to
+
+PATIENCE = 10.0
+"""Seconds until a thread that does not do what it should fails its test."""
+
+
+class Stream:
+    """Writes only when it is told to. `begun`: a write has; `written`: all that was."""
+
+    def __init__(self) -> None:
+        self.written = b""
+        self.begun = threading.Semaphore(0)
+        self._may = threading.Semaphore(0)
+
+    def write(self, data: bytes) -> None:
+        self.begun.release()
+        assert self._may.acquire(timeout=PATIENCE)
+        self.written += data
+
+    def let(self, writes: int = 1_000_000) -> None:
+        """So many more."""
+        self._may.release(writes)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.written.decode().splitlines()
+
+
+def queue_of(stream: Stream, lines: int = 1000, size: int = 1_000_000) -> Queue:
+    """A queue whose thread is in its first write, of one line."""
+    queue = Queue(stream.write, lambda number: f"dropped {number}", lines=lines, size=size)
+    queue.msg("first")
+    assert stream.begun.acquire(timeout=PATIENCE)
+    return queue
+
+
+def test_lines_are_written_in_order() -> None:
+    stream = Stream()
+    queue = queue_of(stream)
+    for number in range(500):
+        queue.msg(str(number))
+    stream.let()
+    queue.close(PATIENCE)
+    assert stream.lines == ["first", *map(str, range(500))]
+    assert queue.figures.dropped == 0
+
+
+def test_beyond_its_lines_they_are_dropped_and_counted() -> None:
+    stream = Stream()
+    queue = queue_of(stream, lines=10)
+    for number in range(100):
+        queue.msg(str(number))
+    assert queue.figures.dropped == 90
+    stream.let()
+    queue.close(PATIENCE)
+    assert stream.lines == ["first", *map(str, range(10)), "dropped 90"]
+
+
+def test_beyond_its_bytes_they_are_dropped_and_counted() -> None:
+    stream = Stream()
+    queue = queue_of(stream, size=1006)
+    for _ in range(100):
+        queue.msg("x" * 99)
+    assert queue.figures.dropped == 90
+    stream.let()
+    queue.close(PATIENCE)
+    assert stream.lines == ["first", *["x" * 99] * 10, "dropped 90"]
+
+
+def test_when_half_is_written_lines_are_taken_again_and_the_dropped_ones_told_before() -> None:
+    stream = Stream()
+    queue = queue_of(stream, lines=4)
+    for _ in range(6):
+        queue.msg("x" * 4000)  # each is a write of its own
+    for _ in range(2):
+        stream.let(1)
+        assert stream.begun.acquire(timeout=PATIENCE)
+        queue.msg("too early")
+    stream.let(1)
+    assert stream.begun.acquire(timeout=PATIENCE)
+    queue.msg("last")
+    stream.let()
+    queue.close(PATIENCE)
+    told = [it for it in stream.lines if not it.startswith("x")]
+    assert told == ["first", "dropped 4", "last"]
+    assert queue.figures.dropped == 4
+
+
+def test_an_empty_queue_takes_a_line_of_any_length() -> None:
+    stream = Stream()
+    stream.let()
+    queue = Queue(stream.write, str, lines=10, size=100)
+    queue.msg("x" * 1000)
+    queue.close(PATIENCE)
+    assert stream.lines == ["x" * 1000]
+
+
+def test_lines_are_written_whole_and_no_more_at_once_than_a_pipe_takes_in_one_piece() -> None:
+    sizes: list[int] = []
+    stream = Stream()
+    queue = queue_of(stream)
+    write = stream.write
+
+    def seen(data: bytes) -> None:
+        assert data.endswith(b"\n")
+        sizes.append(len(data))
+        write(data)
+
+    queue._write = seen
+    for _ in range(1000):
+        queue.msg("x" * 250)
+    stream.let()
+    queue.close(PATIENCE)
+    assert sum(sizes) == 251_000
+    assert max(sizes) <= 4096
+
+
+def test_a_stream_that_fails_stops_nobody() -> None:
+    def write(_data: bytes) -> None:
+        raise BrokenPipeError
+
+    queue = Queue(write, str, lines=10, size=1000)
+    queue.msg("a")
+    queue.msg("b")
+    queue.close(PATIENCE)
+    assert queue.figures.dropped == 2
+
+
+def test_the_end_does_not_wait_for_a_stream_that_is_stuck() -> None:
+    stream = Stream()
+    queue = queue_of(stream)
+    queue.close(0)
+    assert queue._thread.is_alive()
+    stream.let()
+
+
+def test_half_of_a_surrogate_pair_is_written_as_an_escape() -> None:
+    stream = Stream()
+    stream.let()
+    queue = Queue(stream.write, str, lines=10, size=1000)
+    queue.msg("a\ud800b")
+    queue.close(PATIENCE)
+    assert stream.lines == ["a\\ud800b"]
+
+
+def test_a_stream_without_a_descriptor_is_written_to_too() -> None:
+    stream = io.StringIO()
+    written_to(stream)(b"line\n")
+    assert stream.getvalue() == "line\n"
+
+
+def test_somebody_else_may_have_made_the_pipe_non_blocking() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    data = b"x" * 300_000
+    with open(writing, "wb", buffering=0) as stream, open(reading, "rb") as reader:  # noqa: PTH123
+        write = written_to(stream)  # type: ignore[arg-type]
+        thread = threading.Thread(target=write, args=[data])
+        thread.start()
+        assert reader.read(len(data)) == data
+        thread.join(PATIENCE)
+
+
+ENDING = """
+import structlog
+from gateway.telemetry import log
+queue = log.configure_queued(log.Style("json", burst=10**6), lines=10**5, size=10**8)
+for number in range(5000):
+    structlog.get_logger().info("flood", number=number)
+queue.close(0.1)
+raise SystemExit(7)
+"""
+
+
+def test_a_process_ends_by_itself_though_nobody_reads_its_log() -> None:
+    """The thread is in the middle of a write by then."""
+    process = subprocess.Popen([sys.executable, "-c", ENDING], stderr=subprocess.PIPE)
+    try:
+        assert process.wait(60) == 7
+    finally:
+        process.kill()
+        process.wait()
+    assert process.stderr is not None
+    process.stderr.close()

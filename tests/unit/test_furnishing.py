@@ -1,0 +1,55 @@
+"""What of the configuration reaches the data plane."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway import furnishing
+from gateway.config.load import build
+from gateway.plane.reactor import PlaneSettings
+
+MIB = 1 << 20
+
+
+def settings(**limits: str) -> PlaneSettings:
+    """The data plane's, with these limits."""
+    data = {
+        "version": 1,
+        "listeners": [{"name": "clients", "bind": "127.0.0.1:0", "cluster": "main"}],
+        "clusters": {"main": {"brokers": "pulsar://127.0.0.1:1"}},
+        "deadlines": {"frame": "7s"},
+        "limits": limits,
+    }
+    configuration, mistakes = build(data, Path())
+    assert configuration is not None, mistakes
+    return furnishing.plane_settings(configuration)
+
+
+def test_memory_is_divided_by_default_as_documented() -> None:
+    found = settings()
+    assert (found.collected, found.opening) == (32 * MIB, 16 * MIB)
+    assert found.memory == (256 - 32 - 16 - 12) * MIB
+    assert found.held == 64 * MIB
+    assert found.frame == 7.0
+
+
+@pytest.mark.parametrize("buffered", ["24MiB", "32MiB", "1GiB"])
+def test_the_parts_and_room_for_deciding_are_no_more_than_the_whole(buffered: str) -> None:
+    found = settings(buffered=buffered)
+    assert found.collected is not None
+    assert found.opening is not None
+    assert found.held is not None
+    deciding = 2 * 6 * MIB
+    whole = int(buffered[:-3]) * (1024 if buffered.endswith("GiB") else 1) * MIB
+    assert found.memory + found.collected + found.opening + deciding == whole
+    assert found.collected >= 6 * MIB
+    assert found.held <= found.memory * 3 // 4
+    assert found.memory >= whole // 8
+
+
+def test_the_parts_may_be_chosen() -> None:
+    found = settings(collected="10MiB", handshakes="1MiB", held="2MiB", collected_frame="1MiB")
+    assert (found.collected, found.opening, found.held) == (10 * MIB, MIB, 2 * MIB)
+    assert found.memory == (256 - 10 - 1 - 5) * MIB  # a frame and four commands are decided
