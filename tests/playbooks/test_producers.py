@@ -420,6 +420,32 @@ def test_a_close_between_two_answers_is_of_the_one_before(play: Play) -> None:
     play.client(send(1)).passes()
 
 
+def test_a_second_refusal_does_not_end_what_is_moved(play: Play) -> None:
+    play.client(producer(1, request=1)).forwards()
+    play.client(producer(1, request=2)).forwards()
+    play.broker(producer_success(1)).forwards()
+    play.client(send(1)).passes()
+    play.leave().happens()
+    assert state(play) is State.LEAVING
+    play.broker(error(2)).forwards()
+    assert state(play) is State.LEAVING
+
+
+def test_a_close_that_waits_is_not_lost_between_two_answers(play: Play) -> None:
+    play.client(producer(1, request=1)).forwards()
+    play.client(producer(1, request=2)).forwards()
+    play.broker(producer_success(1)).forwards()
+    play.account.hold()
+    play.client(send(1)).holds(play.account)
+    close = close_producer(1, request=3)
+    play.client(close).holds(play.account)
+    waited = Inject(Direction.TO_BROKER, close)
+    play.broker(close_producer(1)).gives(Forward(), play.over, waited)
+    play.broker(producer_success(2)).forwards()
+    play.broker(success(3)).gives(Forward(), play.over)
+    assert play.gate.live == []
+
+
 def test_a_producer_is_not_asked_for_without_end(play: Play) -> None:
     """Each request is kept until it is answered."""
     for request in range(1, UNANSWERED + 1):

@@ -6,6 +6,7 @@ With `ROUNDS=60` they measure how often each goes wrong, and with `--direct` as 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,13 @@ rules:
 
 ROUNDS = int(os.environ.get("ROUNDS", "0"))
 UNLOADS = ROUNDS or 12
+LIMIT_SECONDS = 45 + 3 * ROUNDS
 TERMINATIONS = ROUNDS or 6
 
 
 @pytest.fixture(scope="module")
 def go(say: Say) -> Program:
-    return or_skip(go_client, say)
+    return replace(or_skip(go_client, say), limit=LIMIT_SECONDS)
 
 
 @pytest.fixture

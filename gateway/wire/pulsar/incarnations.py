@@ -216,11 +216,12 @@ class Incarnations:
         return hidden
 
     def _is_asked_again(self, handle: Handle) -> bool:
-        """Whether a no to one request changes nothing: it is open, or another request may open it.
+        """Whether a no to one request changes nothing: another one has opened it, or may.
 
         A broker refuses to open what it is opening already.
         """
-        return handle.state is State.OPEN or bool(self.handles.openings(handle))
+        is_open = handle.confirmed and handle.state is not State.QUEUED
+        return is_open or bool(self.handles.openings(handle))
 
     # -- closing, by the client --------------------------------------------------------------
 
@@ -326,6 +327,8 @@ class Incarnations:
         if handle.state in _PENDING:
             handle.state = State.OPENING
             return ()
+        if handle.close:
+            return self._give_way(handle)
         self._stop(handle, State.OPENING)
         return (Discard(handle.account),)
 
