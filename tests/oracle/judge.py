@@ -209,6 +209,8 @@ class _Case:
                     self._open.discard((action, id))
                     self._permits[id] = 0
                 return ""
+        if self._names.get((action, id)) == (name, subscription):
+            return ""  # it is asked for once more while it is opened: the same account is charged
         asked = [(each.ask.action, canonical(each.ask)) for _, each in self._unopened]
         return f"nobody was admitted to {name}, but {asked}"
 

@@ -27,14 +27,20 @@ def test_the_model_does_what_real_brokers_do(script: Script) -> None:
     assert not all(found), "\n".join(found[0])
 
 
+def plain() -> Gateway:
+    link = Gateway()
+    link.finds_fault = True
+    return link
+
+
 def limited() -> Gateway:
     """With limits that nobody comes near."""
-    link = Gateway()
+    link = plain()
     link.limit(100_000)
     return link
 
 
-@pytest.mark.parametrize(("between", "noticed"), [(Gateway, ALWAYS), (limited, UNDER_LIMITS)])
+@pytest.mark.parametrize(("between", "noticed"), [(plain, ALWAYS), (limited, UNDER_LIMITS)])
 def test_a_client_notices_nothing_else_of_the_gateway(
     between: Callable[[], Direct], noticed: dict[str, str]
 ) -> None:
