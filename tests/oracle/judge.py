@@ -96,6 +96,7 @@ class _Case:
         self._accounts: dict[tuple[Action, int], list[int]] = defaultdict(list)
         self._sent: Counter[int] = Counter()
         self._permits: Counter[int] = Counter()
+        self._ceilings: dict[int, int] = {}  # the highest of each account so far
         self._open: set[tuple[Action, int]] = set()
         self._counts: list[Counts] = []
         self._sends = 0
@@ -310,9 +311,12 @@ class _Case:
                     yield f"consumer {id} has {permits} permits, and may have {most}"
 
     def _most(self, account: int, now: list[Counts]) -> int:
-        """Permits that the broker may have got so far."""
+        """Permits that the broker may have got so far: an allowance that was taken away since may
+        have been passed on before."""
         known = [now[account], *self._counts[account : account + 1]]
-        return max(max(count.ceiling, count.messages + 1) for count in known)
+        most = max(max(count.ceiling, count.messages + 1) for count in known)
+        self._ceilings[account] = max(most, self._ceilings.get(account, 0))
+        return self._ceilings[account]
 
 
 def canonical(ask: Ask) -> str | None:
