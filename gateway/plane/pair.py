@@ -47,7 +47,8 @@ _CLOSED = {Peer.CLIENT: EndReason.CLIENT_CLOSED, Peer.BROKER: EndReason.BROKER_C
 _LOST = {Peer.CLIENT: EndReason.CLIENT_LOST, Peer.BROKER: EndReason.BROKER_LOST}
 DECISIONS_AT_ONCE = 64
 """Stop frames that are decided in a row, of whatever pairs, before frames that just pass have their
-turn. One costs 10 to 20 µs, so this is about a turn; a chunk may hold 25,000."""
+turn, if the turn's time is not over before. One costs 10 to 20 µs, so this is about a turn; a
+chunk may hold 25,000, and those that a client makes costly take some milliseconds each."""
 
 QUIET = 0.05
 """Seconds without a byte after which a pair that is left by everybody ends: what its client asked
@@ -121,8 +122,9 @@ class Pair:
 
     def decided_enough(self) -> bool:
         """Whether others should have their turn before more stop frames are decided."""
-        self._reactor.decisions += 1
-        return self._reactor.decisions >= DECISIONS_AT_ONCE
+        reactor = self._reactor
+        reactor.decisions += 1
+        return reactor.decisions >= DECISIONS_AT_ONCE or reactor.clock() > reactor.until
 
     def collect(self, length: int) -> Collection:
         """Begin to keep a stop frame that is not all here."""

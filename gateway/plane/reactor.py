@@ -123,6 +123,7 @@ class Reactor:
         self._parted: list[Pair] = []  # over, and to be taken apart
         self.turns = self.resets = 0
         self.decisions = 0  # in a row, in this turn or by this deadline
+        self.until = math.inf  # when this turn is over
         self.clock = clock
         self._epoll = select.epoll()
         self._lanes: dict[int, Lane] = {}
@@ -224,7 +225,7 @@ class Reactor:
         self.turns += 1
         self.decisions = 0
         clock, poll, lanes = self.clock, self._epoll.poll, self._lanes
-        until = clock() + self.settings.turn
+        self.until = until = clock() + self.settings.turn
         events = self._rest or poll(0, EVENTS_AT_ONCE)
         while events:
             now = clock()
@@ -319,7 +320,7 @@ class Reactor:
         """Keep what is due, for as long as a turn. Each may be a chunk that was carried: those of
         peers that ask for much at once would keep all others waiting."""
         now = self.clock()
-        until = now + self.settings.turn
+        self.until = until = now + self.settings.turn
         while (head := self.deadlines.head) is not None and head <= now <= until:
             self.decisions = 0
             self.deadlines.expire(now, 1)

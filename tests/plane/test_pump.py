@@ -10,7 +10,7 @@ import pytest
 
 from gateway.plane.memory import SMALLEST_READ, UNHEARD_BOUND
 from gateway.plane.pair import DECISIONS_AT_ONCE
-from gateway.wire.contract import DROP, Direction, EndReason, Inject, Peer
+from gateway.wire.contract import DROP, FORWARD, Direction, Effects, EndReason, Inject, Peer
 
 from .harness import BUFFER, KIB, Opened, Plane, Reception, Transmission, both, tcp_sockets
 from .protocol import FakeSession, frames, passing, stop
@@ -194,6 +194,26 @@ def test_many_that_ask_much_do_not_keep_others_waiting(plane: Plane) -> None:
     assert decided < DECISIONS_AT_ONCE + len(asking)
     plane.turn()
     assert all(len(pair.session.decided) == DECISIONS_AT_ONCE for pair in asking)
+
+
+def test_costly_decisions_end_with_the_turn(plane: Plane) -> None:
+    asking, innocent = plane.open(), plane.open()
+
+    def answer(_direction: Direction, _frame: bytes) -> Effects:
+        plane.clock.now += 0.4 * plane.settings.turn
+        return FORWARD
+
+    asking.session.answer = answer
+    asking.client.say(b"".join(stop(b"%d" % n) for n in range(20)))
+    plane.reactor.turn()
+    assert len(asking.session.decided) == 3
+    innocent.client.say(passing(b"ping"))
+    plane.reactor.turn()
+    assert innocent.broker.hear() == passing(b"ping")
+    for _ in range(20):
+        plane.clock.now += plane.settings.turn
+        plane.turn()
+    assert len(asking.session.decided) == 20
 
 
 # -- slow readers ----------------------------------------------------------------------------
