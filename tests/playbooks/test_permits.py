@@ -15,13 +15,14 @@ from gateway.wire.contract import (
     Drop,
     Forward,
     Inject,
+    Later,
     Replace,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.commands import IN_USE
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import State
-from gateway.wire.pulsar.trickle import LARGEST_BATCH, MOST_PERMITS, Trickle, flow
+from gateway.wire.pulsar.trickle import AT_ONCE, LARGEST_BATCH, MOST_PERMITS, Trickle, flow
 
 from .frames import close_consumer, error, frame, subscribe, success, unsubscribe
 from .script import Outcome, Play
@@ -396,3 +397,29 @@ def test_permits_are_neither_lost_nor_invented(events: list[tuple[str, int]]) ->
 
 def test_flow_is_what_clients_write() -> None:
     assert flow(3, 7) == frame(Kind.FLOW, consumer_id=3, messagePermits=7)
+
+
+def test_many_consumers_are_looked_at_some_at_a_time() -> None:
+    """A delivery costs the same however many consumers wait, and none is forgotten."""
+    play = Play(limited=True)
+    many = 3 * AT_ONCE + 5
+    for id in range(many):
+        play.client(subscribe(id, request=id)).forwards()
+        play.account.hold()
+        play.broker(success(id)).happens()
+        play.client(flow(id, 1000)).happens()
+    for account in play.gate.admitted:
+        account.messages += 1
+        account.grant(10)
+    asked = set[bytes]()
+    effects = play.session.delivered() or ()
+    rounds = 0
+    while effects:
+        rounds += 1
+        injected = [effect.data for effect in effects if isinstance(effect, Inject)]
+        assert len(injected) <= AT_ONCE
+        asked.update(injected)
+        later = [effect for effect in effects if isinstance(effect, Later)]
+        effects = play.session.resume(later[0].token, b"", 0.0) if later else ()
+    assert rounds == 4
+    assert len(asked) == many

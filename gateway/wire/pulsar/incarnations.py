@@ -50,10 +50,7 @@ from gateway.wire.pulsar.leaving import Leaving, closing, is_ours
 from gateway.wire.pulsar.refusing import is_refused, refusal
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.topics import is_brokers_own
-from gateway.wire.pulsar.trickle import Trickle, Trickles
-
-MOST_PERMITS = (1 << 31) - 1
-"""Of one FLOW. More is a negative number to brokers, who end the connection for it."""
+from gateway.wire.pulsar.trickle import MOST_PERMITS, Trickle, Trickles
 
 UNANSWERED = 16
 """Of one producer or consumer without an answer: each is kept until that comes. A client asks again
@@ -400,6 +397,10 @@ class Incarnations:
         told = tuple(effect for handle in complete for effect in self._tell(handle))
         more = None if self._trickles is None else self._trickles.delivered()
         return (*told, *(more or ())) if told or self._late or more is not None else None
+
+    def permits_go_on(self) -> Effects:
+        """See `contract.Session.resume`: go on where `delivered` has ended."""
+        return () if self._trickles is None else self._trickles.go_on()
 
     # -- the end of one ----------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ still is known by its answer, and until then all permits wait (*parked*).
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from gateway.wire.contract import (
@@ -40,13 +41,16 @@ from gateway.wire.contract import (
     Await,
     Direction,
     Drop,
+    Effect,
     Effects,
     Inject,
+    Later,
     Replace,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.ids import Handle, State
+from gateway.wire.pulsar.late import FIRST_TOKEN
 
 if TYPE_CHECKING:
     from gateway.wire.gate import Gate
@@ -56,7 +60,14 @@ LARGEST_BATCH = 1000
 charge less than is counted here; beyond this the difference is forgotten."""
 
 MOST_PERMITS = 2**31 - 1
-"""Of one FLOW: brokers read them as a signed number."""
+"""Of one FLOW: brokers read them as a signed number, and end the connection for less than 1."""
+
+AT_ONCE = 64
+"""Consumers that are looked at when messages were delivered, before others have their turn: each
+takes 1 to 2 µs, and a connection may have 20,000. The next ones follow at once."""
+
+NEXT_TOKEN = FIRST_TOKEN - 1
+"""Of the `Later` by which the session goes on looking at consumers."""
 
 
 class Trickle:
@@ -110,12 +121,15 @@ def _allowed(account: Account) -> int:
 class Trickles:
     """Those of one pair. Made only where limits may hold."""
 
-    __slots__ = ("_all", "_gate", "_hungry")
+    __slots__ = ("_all", "_gate", "_hungry", "_is_going_on", "_left")
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._all: dict[Account, Trickle] = {}
-        self._hungry: dict[Account, Trickle] = {}  # whose permits wait here
+        # Whose permits wait here; who is to be looked at next comes first.
+        self._hungry: OrderedDict[Account, Trickle] = OrderedDict()
+        self._left = 0  # of these, since something was delivered
+        self._is_going_on = False
 
     def ask(self, id: int, account: Account, permits: int) -> Effects:
         """The client's FLOW, for a consumer that the broker has open."""
@@ -169,13 +183,29 @@ class Trickles:
         """Messages were delivered, or allowance was granted; None: nobody waits for that."""
         if not self._hungry:
             return None
-        effects: Effects = ()
-        for trickle in tuple(self._hungry.values()):
+        self._left = len(self._hungry)
+        return self._look()
+
+    def go_on(self) -> Effects:
+        """Look at the consumers that `delivered` has left."""
+        self._is_going_on = False
+        return self._look()
+
+    def _look(self) -> Effects:
+        effects: list[Effect] = []
+        self._left = min(self._left, len(self._hungry))
+        for _ in range(min(self._left, AT_ONCE)):
+            account, trickle = next(iter(self._hungry.items()))
+            self._hungry.move_to_end(account)
+            self._left -= 1
             going, more = self._pass_on(trickle)
             if going:
-                effects += (Inject(Direction.TO_BROKER, flow(trickle.id, going)),)
+                effects.append(Inject(Direction.TO_BROKER, flow(trickle.id, going)))
             effects += more
-        return effects
+        if self._left and not self._is_going_on:
+            self._is_going_on = True
+            effects.append(Later(NEXT_TOKEN, 0.0))
+        return tuple(effects)
 
     def forget(self, account: Account) -> None:
         """The incarnation is over."""
