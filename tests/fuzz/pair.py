@@ -31,14 +31,15 @@ from gateway.wire.contract import (
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.chase import Chase
 from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.incarnations import UNANSWERED
 from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.pulsar.trace import LONGEST, TracedSession
 from tests.fuzz.reading import shown, walk, whole
 from tests.playbooks.gate import FakeGate
 
 LATE = Denial(Refusal.TIMEOUT, "too late")
-MOST_REQUESTS = 3
-"""Of one incarnation: to open, to unsubscribe, to close."""
+MOST_REQUESTS = UNANSWERED + 2
+"""Of one incarnation: to open, and to open again; to unsubscribe, to close."""
 
 _VIOLATIONS = {
     Direction.TO_BROKER: EndReason.CLIENT_VIOLATION,
@@ -275,6 +276,7 @@ class Pair:
         assert len(handles) <= self.session._listener.bounds.handles
         assert len(handles._awaited) <= MOST_REQUESTS * len(handles)
         assert all(len(handle.requests) <= MOST_REQUESTS for handle in handles)
+        assert handles.names == sum(handle.names for handle in handles)
         live = {handle.account for handle in handles if not handle.released}
         assert self._held.keys() <= live, "frames are kept for one who is gone"
         leaving = self.session.incarnations._leaving
