@@ -22,6 +22,7 @@ from gateway.wire.contract import (
     Discard,
     Drop,
     Effect,
+    EndReason,
     Forward,
     Hold,
     Inject,
@@ -168,7 +169,8 @@ class Gateway(Direct):
         except PeerError as error:
             if not self.finds_fault:
                 raise AssertionError(f"it finds fault with a good peer: {error}") from error
-            self._out[Direction.TO_CLIENT].append(b"")  # the connection ends
+            told = self.session.farewell(EndReason.CLIENT_VIOLATION, str(error))
+            self._out[Direction.TO_CLIENT] += (told, b"")  # the connection ends
             return
         for effect in effects:
             self._carry_out(effect, way, frame)

@@ -8,6 +8,7 @@ from __future__ import annotations
 NOT_OPEN = "a SEND of a producer that is not open is dropped, and does not end the connection"
 IN_USE = "an id stays with its topic and its subscription as long as it is in use"
 ONE_REQUEST_ID = "a request id that is used twice is the second request's"
+SAYS_WHY = "where the gateway ends a connection it says why first"
 GIVEN_UP = "what was closed while it was opened is not open, though 4.2.4 may open it after all"
 
 ALWAYS = {
@@ -26,6 +27,7 @@ ALWAYS = {
 
 UNDER_LIMITS = ALWAYS | {
     "the same request id for two consumers": ONE_REQUEST_ID,
+    "a FLOW beyond 2^31 ends the connection": SAYS_WHY,
 }
 
 SOMETIMES = {"PRODUCER, CLOSE_PRODUCER and PRODUCER in one write": GIVEN_UP}

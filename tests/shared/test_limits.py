@@ -204,7 +204,7 @@ rules:
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("program", ["java"], indirect=True)
+@pytest.mark.parametrize("built_program", ["java"], indirect=True)
 @pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])
 def test_java_is_refused_what_overflows_in_order(
     program: Program, brokers: Brokers, reach: Reach, tmp_path: Path, logs: Path, batch: bool
