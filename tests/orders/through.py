@@ -23,11 +23,11 @@ ALWAYS = {
     "one id for another subscription": IN_USE,
     "permits do not pass to another topic": IN_USE,
     "the same request id for two producers": ONE_REQUEST_ID,
+    "a FLOW beyond 2^31 ends the connection": SAYS_WHY,
 }
 
 UNDER_LIMITS = ALWAYS | {
     "the same request id for two consumers": ONE_REQUEST_ID,
-    "a FLOW beyond 2^31 ends the connection": SAYS_WHY,
 }
 
 SOMETIMES = {"PRODUCER, CLOSE_PRODUCER and PRODUCER in one write": GIVEN_UP}
