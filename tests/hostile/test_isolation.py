@@ -219,8 +219,8 @@ def test_answers_that_are_not_read_stop_nobody(bounded: Gateway, broker: Broker)
     with broker.playing(patient), ThreadPoolExecutor(STALLED) as pool:
         hostile = list(pool.map(lambda _: asking(bounded), range(STALLED)))
     try:
+        assert until(lambda: bounded.metrics().buffered > STALLED * 1000)
         assert until(lambda: is_calm(bounded))
-        assert bounded.metrics().buffered > STALLED * 1000
         with Client(bounded.ports["serving"], source=HONEST).open() as client:
             assert answered(client) >= AT_LEAST
         assert not bounded.metrics().ended("passing")[EndReason.OUT_OF_MEMORY]

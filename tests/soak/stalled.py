@@ -82,7 +82,8 @@ def run(stall: Stall, folder: Path) -> Outcome:
     settings = {
         "limits": {
             "buffered": stall.bound,
-            "collected_frame": min(stall.bound, MIB),
+            "collected_frame": min(stall.bound // 16, MIB),
+            "command": 16 * 1024,  # what deciding takes is a part of the bound
             "connections": possible_pairs(),
         },
         "data_plane": plane,

@@ -38,9 +38,10 @@ BROKERS = Stall(to_client=False, pairs=30, bound=2 * MIB, blocks=32, pings=20)
 
 @pytest.mark.parametrize("stall", [CLIENTS, BROKERS], ids=["clients", "brokers"])
 def test_readers_that_stall_stop_nobody_and_lose_nothing(tmp_path: Path, stall: Stall) -> None:
-    """The first ones fill half of the bound, and all others share the rest."""
+    """The first ones fill half of what slow peers have of the bound, which is two thirds of it, and
+    all others share the rest."""
     outcome = stalled.run(stall, tmp_path)
-    assert outcome.kept > stall.bound // 2
+    assert outcome.kept > stall.bound // 3
     assert len(outcome.pings) == 20
 
 
