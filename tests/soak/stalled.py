@@ -76,18 +76,20 @@ class Outcome:
     received: int
 
 
+def limits(stall: Stall) -> dict[str, int]:
+    """Return the settings of memory. What deciding takes is a part of the bound, so frames are
+    small."""
+    return {
+        "buffered": stall.bound,
+        "collected_frame": min(stall.bound // 16, MIB),
+        "command": 16 * 1024,
+    }
+
+
 def run(stall: Stall, folder: Path) -> Outcome:
     """One stall, from its beginning to its end; claims what must hold of any."""
     plane = {"socket_buffer": stall.socket_buffer} if stall.socket_buffer else {}
-    settings = {
-        "limits": {
-            "buffered": stall.bound,
-            "collected_frame": min(stall.bound // 16, MIB),
-            "command": 16 * 1024,  # what deciding takes is a part of the bound
-            "connections": possible_pairs(),
-        },
-        "data_plane": plane,
-    }
+    settings = {"limits": limits(stall) | {"connections": possible_pairs()}, "data_plane": plane}
     with brokers.in_thread() as behind, running(folder, behind.addresses, settings) as gateway:
         outcome = _stalled(stall, gateway, behind)
     ours = stall.bound + CHUNK

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.config.model import Limits
 from gateway.wire.pulsar.fields import CHECKED_FROM
 from gateway.wire.pulsar.frames import Kind
 from tests.bench.machine import descriptors
@@ -38,10 +39,10 @@ BROKERS = Stall(to_client=False, pairs=30, bound=2 * MIB, blocks=32, pings=20)
 
 @pytest.mark.parametrize("stall", [CLIENTS, BROKERS], ids=["clients", "brokers"])
 def test_readers_that_stall_stop_nobody_and_lose_nothing(tmp_path: Path, stall: Stall) -> None:
-    """The first ones fill half of what slow peers have of the bound, which is two thirds of it, and
-    all others share the rest."""
+    """The first ones fill half of the part of the bound that slow peers have, and all others share
+    the rest of it."""
     outcome = stalled.run(stall, tmp_path)
-    assert outcome.kept > stall.bound // 3
+    assert outcome.kept > Limits.model_validate(stalled.limits(stall)).waiting // 2
     assert len(outcome.pings) == 20
 
 
