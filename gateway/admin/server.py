@@ -31,8 +31,8 @@ from gateway.admin.turns import Places, Turns
 from gateway.errors import ConfigurationError
 from gateway.wire.contract import Address
 
-# Seconds for the head of a request, from the wait for its first byte on, and again for its answer.
-# An idle connection ends by it too; probes and scrapers that come less often dial again.
+# A client has so many seconds to send the head of a request, and as many again to take the answer.
+# Idle connections end after it; probes and scrapers that come less often connect again.
 PATIENCE = 10.0
 
 # Seconds in which a long answer is made and taken. Others wait meanwhile, and scrapers for ten.
@@ -144,8 +144,9 @@ async def _listening(bind: Address) -> list[socket.socket]:
 
 
 async def _accept(listener: socket.socket, site: Site) -> None:
-    """Who came last is served first: a probe that comes behind a thousand others has no time to
-    wait for them.
+    """Accept connections, and serve the newest first.
+
+    A probe that connects behind a thousand others cannot wait until all of them are served.
     """
     arrived: deque[socket.socket] = deque()
     with listener:

@@ -1,4 +1,4 @@
-"""Who may stay, and who has a turn, when more come than there is room for."""
+"""Bounds how many connections stay open, and how many long answers are made at a time."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class Brokers:
         self._log = log
         self._pool = BrokerPool()
         self._endpoints: dict[Address, tuple[Endpoint, ...]] = dict.fromkeys(self._addresses, ())
-        # Apart: what clients lead to must not make a configured name forgotten.
+        # Two resolvers, so that names which clients lead to never evict configured ones.
         self._resolver = Resolver(look_up, clock, log)
         self._target_resolver = Resolver(look_up, clock, log)
         self._starved = False

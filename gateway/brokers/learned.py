@@ -76,8 +76,8 @@ class LearnedHosts:
     ) -> None:
         self._bound = bound
         self._targets = targets
-        # Apart, because a client that leads the gateway to many addresses must not make it forget
-        # what brokers said. In the order of learning.
+        # Two sets, so that addresses which clients lead to never evict those that brokers named.
+        # Both are in the order of learning.
         self._named: OrderedDict[Host, None] = OrderedDict()
         self._reached: OrderedDict[Host, None] = OrderedDict()
 
@@ -159,7 +159,7 @@ def _is_in(spelling: str, brokers: Set[str]) -> bool:
 
 
 def _is_long(six: str) -> bool:
-    """Whether it may be a whole address; most times and numbers with colons are not."""
+    """Return whether the text can be a whole IPv6 address. Times such as 10:30:00 cannot."""
     return "::" in six or six.count(":") == _V6_COLONS
 
 

@@ -104,9 +104,9 @@ class TargetList:
         return None if possible else REFUSED
 
     def among(self, hosts: Collection[str]) -> set[str]:
-        """Those of some hosts in a text, in lower case, that are listed, whatever their port.
+        """Return which of these hosts, written in lower case, are listed, on whatever port.
 
-        A pattern that ends with `*` says nothing: words of any text could match it.
+        Patterns that end with `*` are left out: they would match ordinary words of a text.
         """
         lines = "\n".join(hosts)
         found = set(self._lines.findall(lines))

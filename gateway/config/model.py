@@ -269,8 +269,8 @@ class Admin(Part):
     # Probes, scrapers and people are a few dozen. Idle ones cost 8 KB each, and nobody has to end
     # for 2,000 of them; beyond, the one that has waited longest does.
     connections: Annotated[int, _within(units.whole, 64, 65_536)] = 2048
-    # Two scrapers may come at once. Each takes milliseconds from the data plane, and 40 bytes a
-    # topic; with workers it has all lines of all of them at a time.
+    # Enough for two Prometheus replicas. A scrape takes milliseconds of the data plane's time and
+    # 40 bytes of memory for each topic; with workers, it holds the lines of all of them.
     scrapes: Annotated[int, _within(units.whole, 1, 32)] = 2
 
 
