@@ -207,7 +207,7 @@ class Application:
         secret = self._inherited.seals.get(name) if self._inherited else None
         names = furnishing.names(name, cluster, secret)
         known = (names, learned, credential, accounts, figures)
-        parts = ClusterParts(*known, furnishing.migrations(cluster))
+        parts = ClusterParts(name, *known, furnishing.migrations(cluster))
         return _Cluster(name, brokers, parts, accounts, figures)
 
     def _server(self, listener: model.Listener, ids: count[int], *, trace: bool) -> Server:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gateway.wire.contract import EndReason
 from gateway.wire.gate import LookupOutcome
+from gateway.wire.subject import TopicName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,7 +146,7 @@ class BrokerHealth(NamedTuple):
     healthy: bool
 
 
-OTHER = "__other__"
+OTHER = TopicName("", "", "__other__")
 """Stands for all topics that a book has folded into one."""
 
 
@@ -164,7 +165,7 @@ class Totals(NamedTuple):
 class TopicFigures(NamedTuple):
     """One topic: `produced` went to the broker, `consumed` to clients."""
 
-    topic: str
+    topic: TopicName
     produced: Totals
     consumed: Totals
 

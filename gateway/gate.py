@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from gateway.brokers.learned import LearnedHosts
@@ -24,7 +24,8 @@ from gateway.wire.contract import (
     Principal,
     Refusal,
 )
-from gateway.wire.gate import Again, Ask, LookupOutcome
+from gateway.wire.gate import Again, LookupOutcome
+from gateway.wire.subject import Subject
 
 
 class Proof(Protocol):
@@ -49,9 +50,11 @@ class Limits(Protocol):
     @property
     def paced(self) -> Collection[Action]: ...
 
-    def wait(self, ask: Ask, listener: str, again: Again | None) -> float | Again | Denial: ...
+    def wait(
+        self, action: Action, subject: Subject, again: Again | None
+    ) -> float | Again | Denial: ...
 
-    def admit(self, account: Account, ask: Ask, listener: str) -> Denial | None: ...
+    def admit(self, account: Account, *, again: bool) -> Denial | None: ...
 
     def wants(self, account: Account) -> bool: ...
 
@@ -60,11 +63,12 @@ class Limits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClusterParts:
-    """What all listeners of one cluster share.
+    """What all listeners of one cluster share. `name`: the cluster's.
 
     `migrations`: the gateways of other clusters, by the brokers there.
     """
 
+    name: str
     names: Names
     learned: LearnedHosts
     credential: OwnCredential
@@ -132,17 +136,23 @@ class ListenerGate:
         """See `wire.gate.Gate`."""
         return () if self._limits is None else self._limits.paced
 
-    def wait(self, ask: Ask, again: Again | None = None) -> float | Again | Denial:
+    def complete(self, subject: Subject) -> Subject:
         """See `wire.gate.Gate`."""
-        return 0.0 if self._limits is None else self._limits.wait(ask, self._name, again)
+        return replace(subject, listener=self._name, cluster=self._cluster.name)
 
-    def admit(self, ask: Ask) -> Account | Denial:
-        """See `wire.gate.Gate`. Forbidden is what rules have no room for; what no rule limits is
-        endless."""
-        account = self._cluster.accounts.open(ask.action, ask.name)
-        if self._limits is None or ask.action is Action.LOOKUP:
+    def wait(
+        self, action: Action, subject: Subject, again: Again | None = None
+    ) -> float | Again | Denial:
+        """See `wire.gate.Gate`."""
+        return 0.0 if self._limits is None else self._limits.wait(action, subject, again)
+
+    def admit(self, action: Action, subject: Subject, *, again: bool = False) -> Account | Denial:
+        """See `wire.gate.Gate`. Refuse what rules have no room for. An account that no rule limits
+        is endless."""
+        account = self._cluster.accounts.open(action, subject)
+        if self._limits is None or action is Action.LOOKUP:
             return account
-        denial = self._limits.admit(account, ask, self._name)
+        denial = self._limits.admit(account, again=again)
         if denial is None:
             return account
         self._cluster.accounts.close(account)

@@ -5,10 +5,8 @@ Imported only where there are rules.
 
 from __future__ import annotations
 
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from gateway.policy.matching import Subject
 from gateway.policy.shaping import Shaping
 
 if TYPE_CHECKING:
@@ -19,7 +17,8 @@ if TYPE_CHECKING:
     from gateway.policy.matching import RuleSet
     from gateway.policy.supply import Supply
     from gateway.wire.contract import Account, Action, Denial
-    from gateway.wire.gate import Again, Ask
+    from gateway.wire.gate import Again
+    from gateway.wire.subject import Subject
 
 
 OBSERVED = 1.0
@@ -41,15 +40,14 @@ class Shaper:
         """What may be done only so often, by some rule."""
         return self.shaping.paced
 
-    def wait(self, ask: Ask, listener: str, again: Again | None) -> float | Again | Denial:
+    def wait(self, action: Action, subject: Subject, again: Again | None) -> float | Again | Denial:
         """See `wire.gate.Gate`: by all limits of how often."""
-        now = self._reactor.clock()
-        return self.shaping.wait(ask.action, subject(ask, listener), now, again)
+        return self.shaping.wait(action, subject, self._reactor.clock(), again)
 
-    def admit(self, account: Account, ask: Ask, listener: str) -> Denial | None:
-        """Put an account under its limits, where they let it be opened."""
+    def admit(self, account: Account, *, again: bool) -> Denial | None:
+        """Put an account under its limits; return a denial if they do not let it be opened."""
         now = self._reactor.clock()
-        denial = self.shaping.admit(account, subject(ask, listener), now, again=ask.again)
+        denial = self.shaping.admit(account, now, again=again)
         self._observe_later(now)
         return denial
 
@@ -110,20 +108,3 @@ class Shaper:
         self._observing = False
         self.shaping.limiter.observe(now)
         self._observe_later(now)
-
-
-def subject(ask: Ask, listener: str) -> Subject:
-    """Whom rules are held against."""
-    topic = ask.topic
-    return Subject(
-        protocol="pulsar",
-        listener=listener,
-        tenant=topic and topic.tenant,
-        namespace=topic and topic.namespace,
-        topic=topic and topic.whole,
-        partition=topic and topic.partition,
-        principal=ask.principal.name or None,
-        address=ip_address(ask.origin.host.partition("%")[0]),
-        subscription=ask.subscription,
-        connection=str(ask.origin.id),
-    )

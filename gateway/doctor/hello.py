@@ -9,7 +9,6 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from enum import Enum
 from struct import Struct
-from typing import NamedTuple
 
 from gateway import __version__
 from gateway.brokers.learned import LearnedHosts
@@ -35,6 +34,7 @@ from gateway.wire.contract import (
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import auth_response, decode, kind_of
 from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.subject import NOBODY
 
 DOCTOR = "gateway-doctor"
 """For whom we speak: a principal that no broker gives any rights."""
@@ -137,19 +137,9 @@ def _caller(mode: Mode, own: OwnCredential, shown: Credential) -> Caller:
     connect.auth_method_name = shown.method
     connect.auth_data = shown.data
     names = SealedNames(DOCTOR, [SealKey.random()])
-    parts = ClusterParts(names, LearnedHosts(), own, AccountBook(), ClusterFigures())
+    parts = ClusterParts(DOCTOR, names, LearnedHosts(), own, AccountBook(), ClusterFigures())
     listener = Listener(ListenerGate(parts, {}), mode, version=VERSION)
-    return Caller(listener, Client(connect, Principal(DOCTOR, verified=True), shown, _ORIGIN))
-
-
-class _Here(NamedTuple):
-    """See `contract.Origin`."""
-
-    id: int = 0
-    host: str = ""
-
-
-_ORIGIN = _Here()
+    return Caller(listener, Client(connect, Principal(DOCTOR, verified=True), shown, NOBODY))
 
 
 # -- the conversation ------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from gateway.figures import OTHER, TopicFigures, Totals
 from gateway.wire.contract import Account, Action
+from gateway.wire.subject import Subject, TopicName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,10 +83,11 @@ class _Side:
 
 
 class _Topic:
-    __slots__ = ("consumed", "name", "produced")
+    __slots__ = ("consumed", "name", "produced", "topic")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, topic: TopicName) -> None:
+        self.topic = topic
+        self.name = topic.name
         self.produced = _Side()
         self.consumed = _Side()
 
@@ -105,7 +107,7 @@ class _Topic:
         self.consumed.add(other.consumed)
 
     def figures(self) -> TopicFigures:
-        return TopicFigures(self.name, self.produced.totals(), self.consumed.totals())
+        return TopicFigures(self.topic, self.produced.totals(), self.consumed.totals())
 
 
 class AccountBook:
@@ -121,15 +123,17 @@ class AccountBook:
         self._idle: OrderedDict[str, _Topic] = OrderedDict()
         self._other = _Topic(OTHER)
 
-    def open(self, action: Action, topic: str, generation: int = 0) -> Account:
-        """Answer a new account; its topic is the one string that all accounts of it share.
+    def open(self, action: Action, subject: Subject) -> Account:
+        """Return a new account of a subject with a topic. All accounts of a topic share its name.
 
         A lookup is over at once: its account is not kept.
         """
+        topic = subject.topic
+        assert topic is not None
         if action is Action.LOOKUP:
-            return Account(topic, action, generation)
-        found = self._busy.get(topic) or self._woken(topic)
-        account = Account(found.name, action, generation)
+            return Account(action, subject)
+        found = self._busy.get(topic.name) or self._woken(topic)
+        account = Account(action, subject.about(found.topic, subject.subscription))
         found.side(action).open(account)
         return account
 
@@ -153,15 +157,15 @@ class AccountBook:
         for topic in known:
             yield topic.figures()
 
-    def _woken(self, name: str) -> _Topic:
-        topic = self._idle.pop(name, None) or self._new(name)
-        self._busy[topic.name] = topic
+    def _woken(self, topic: TopicName) -> _Topic:
+        found = self._idle.pop(topic.name, None) or self._new(topic)
+        self._busy[found.name] = found
         self._fold()
-        return topic
+        return found
 
-    def _new(self, name: str) -> _Topic:
-        self._names += getsizeof(name)
-        return _Topic(name)
+    def _new(self, topic: TopicName) -> _Topic:
+        self._names += _size(topic)
+        return _Topic(topic)
 
     def _rest(self, topic: _Topic) -> None:
         del self._busy[topic.name]
@@ -169,15 +173,20 @@ class AccountBook:
             self._idle[topic.name] = topic
             self._fold()
         else:
-            self._names -= getsizeof(topic.name)
+            self._names -= _size(topic.topic)
 
     def _fold(self) -> None:
         while self._idle and self._are_too_many:
-            name, longest = self._idle.popitem(last=False)
-            self._names -= getsizeof(name)
+            _, longest = self._idle.popitem(last=False)
+            self._names -= _size(longest.topic)
             self._other.add(longest)
 
     @property
     def _are_too_many(self) -> bool:
         known = len(self._busy) + len(self._idle)
         return known > self._topics_kept or self._names > self._names_kept
+
+
+def _size(topic: TopicName) -> int:
+    """Return the bytes of a topic's names."""
+    return sum(getsizeof(part) for part in topic if part is not None)

@@ -7,35 +7,15 @@ where its match has one. Asked is once for each producer, consumer, lookup or co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum, auto
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Literal, NamedTuple
 
 from gateway.config.model import Networks
 from gateway.policy.rules import DIMENSIONS, Dimension, Match, Rule
+from gateway.wire.subject import Subject, TopicName
 
 Address = IPv4Address | IPv6Address
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Who asks, and for what; None is not known.
-
-    `namespace`: with its tenant. `topic`: its whole name, without the number of a partition.
-    `partition`: the whole name of the partition, where it is one.
-    """
-
-    protocol: str | None = None
-    listener: str | None = None
-    tenant: str | None = None
-    namespace: str | None = None
-    topic: str | None = None
-    partition: str | None = None
-    principal: str | None = None
-    address: Address | None = None
-    subscription: str | None = None
-    connection: str | None = None
 
 
 class AppliedLimit(NamedTuple):
@@ -102,31 +82,40 @@ _Forms = tuple[Any, ...]
 
 def _forms(subject: Subject) -> _Forms:
     """Write a subject in all forms, in their order."""
-    namespace = subject.namespace
+    topic = subject.topic
+    connection = subject.connection
     return (
         subject.protocol,
         subject.listener,
-        subject.tenant,
-        namespace and namespace.rpartition("/")[2],
-        namespace,
-        *_topic_forms(subject.topic, namespace),
-        *_topic_forms(subject.partition or subject.topic, namespace),
+        *_topic_forms(topic),
         subject.principal,
         subject.subscription,
-        _plain(subject.address),
-        subject.connection,
+        _address(subject.host),
+        None if connection is None else str(connection),
     )
 
 
-def _topic_forms(topic: str | None, namespace: str | None) -> tuple[str | None, ...]:
+def _topic_forms(topic: TopicName | None) -> tuple[str | None, ...]:
+    """Write tenant, namespace (alone, with its tenant), topic and partition in all forms."""
     if topic is None:
-        return (None, None, None)
-    path = topic.partition("://")[2] or topic
-    return path.removeprefix(f"{namespace}/"), path, topic
+        return (None,) * 9
+    namespace = topic.namespace
+    alone = namespace.rpartition("/")[2]
+    whole, name = _name_forms(topic.whole, namespace), _name_forms(topic.name, namespace)
+    return (topic.tenant, alone, namespace, *whole, *name)
 
 
-def _plain(address: Address | None) -> Address | None:
-    """An IPv4 address that came to an IPv6 socket is an IPv4 address."""
+def _name_forms(name: str, namespace: str) -> tuple[str, str, str]:
+    """Write a topic's full name alone, with its namespace, and with its domain."""
+    path = name.partition("://")[2] or name
+    return path.removeprefix(f"{namespace}/"), path, name
+
+
+def _address(host: str | None) -> Address | None:
+    """Read an address; an IPv4 address that came to an IPv6 socket is an IPv4 address."""
+    if host is None:
+        return None
+    address = ip_address(host.partition("%")[0])
     return getattr(address, "ipv4_mapped", None) or address
 
 

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
     from gateway.policy.limits import Limit
-    from gateway.policy.matching import AppliedLimit, RuleSet, Subject
+    from gateway.policy.matching import AppliedLimit, RuleSet
     from gateway.policy.stock import Metered
     from gateway.policy.supply import Supply
     from gateway.wire.contract import Account
+    from gateway.wire.subject import Subject
 
 METERED = {
     Limited.PUBLISH_MESSAGES: Dimension.MESSAGES,
@@ -44,7 +45,7 @@ class Shaping:
     """
 
     def __init__(self, rules: RuleSet, supply: Supply | None = None) -> None:
-        self._subjects: dict[Account, Subject] = {}
+        self._accounts: dict[Account, None] = {}  # in the order in which they were opened
         self._supply = supply
         self.limiter = Limiter(self._forget, self._metered)
         self.numbers = Numbers()
@@ -53,23 +54,22 @@ class Shaping:
         self.generation = 1
         self._use(rules)
 
-    def admit(
-        self, account: Account, subject: Subject, now: float, *, again: bool = False
-    ) -> Denial | None:
+    def admit(self, account: Account, now: float, *, again: bool = False) -> Denial | None:
         """Put a new account under its limits, where they let it be opened. `again`: as what was
         open just now, so that it is rejected by no rule; a reset would otherwise be one's end."""
-        limits = self._rules.limits(subject, account.action)
+        limits = self._rules.limits(account.subject, account.action)
         denial = self._full(limits)
         if denial is None and account.action is Action.PRODUCE and not again:
             denial = self._rejected(limits, now)
         if denial is None:
-            self._subjects[account] = subject
+            self._accounts[account] = None
             self._place(account, limits, now)
         return denial
 
     def release(self, account: Account, now: float) -> None:
         """The account is over."""
-        if self._subjects.pop(account, None) is not None:
+        if account in self._accounts:
+            del self._accounts[account]
             self.limiter.release(account, now)
             self.numbers.release(account)
 
@@ -91,14 +91,13 @@ class Shaping:
         answered, when each is renewed."""
         self._use(rules)
         self.generation += 1
-        return tuple(self._subjects)
+        return tuple(self._accounts)
 
     def renew(self, account: Account, now: float) -> None:
         """Put an account under the rules in force, unless it is over or has them. Limits that are
         the same in both keep what was earned or is owed."""
-        subject = self._subjects.get(account)
-        if subject is not None and account.generation != self.generation:
-            self._place(account, self._rules.limits(subject, account.action), now)
+        if account in self._accounts and account.generation != self.generation:
+            self._place(account, self._rules.limits(account.subject, account.action), now)
 
     def figures(self, now: float) -> list[RuleFigures]:
         """What the limits of each rule did since the start, all taken together."""

@@ -11,10 +11,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 
 from gateway.config import rules as files
-from gateway.policy.matching import RuleSet, Subject
+from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Rules
 from gateway.rules import differing, explaining
 from gateway.wire.pulsar.topics import named
+from gateway.wire.subject import Subject
 
 SAME, DIFFERENT = 0, 1
 """Exit statuses of `diff`, as the command of that name has them."""
@@ -52,16 +53,12 @@ def schema(_: Options) -> int:
 
 
 def _subject(options: Options) -> Subject:
-    topic = named(options.topic) if options.topic else None
     return Subject(
         protocol="pulsar",
         listener=options.listener,
-        tenant=topic and topic.tenant,
-        namespace=topic and topic.namespace,
-        topic=topic and topic.whole,
-        partition=topic and topic.partition,
+        host=None if options.client is None else str(options.client),
         principal=options.principal,
-        address=options.client,
+        topic=named(options.topic) if options.topic else None,
         subscription=options.subscription,
     )
 

@@ -15,12 +15,11 @@ from itertools import islice
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.telemetry.topics import parsed
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gateway.figures import TopicBook, Totals
+    from gateway.wire.subject import TopicName
 
 # Topics copied, and lines written, between two chunks: half a millisecond each, twice that for
 # topics that are new, or where the lines are compressed.
@@ -110,7 +109,7 @@ class TopicExposition:
     def __init__(self, books: Mapping[str, TopicBook], *, verified: bool = False) -> None:
         self._books = books
         self._counters = (*_COUNTERS, _CHECKSUMS) if verified else _COUNTERS
-        self._labels: dict[str, dict[str, str]] = {}
+        self._labels: dict[str, dict[TopicName, str]] = {}
 
     def chunks(self) -> Iterator[bytes]:
         """Write everything; between two chunks (some are empty) others may run.
@@ -130,7 +129,7 @@ class TopicExposition:
 
     def _copied(self, cluster: str, produced: _Table, consumed: _Table) -> Iterator[bytes]:
         """Copy a book's numbers. Labels of topics that are gone are forgotten by this."""
-        known, used = self._labels.get(cluster, {}), dict[str, str]()
+        known, used = self._labels.get(cluster, {}), dict[TopicName, str]()
         for count, figures in enumerate(self._books[cluster].topics(), start=1):
             labels = known.get(figures.topic) or labels_of(cluster, figures.topic)
             used[figures.topic] = labels
@@ -141,10 +140,20 @@ class TopicExposition:
         self._labels[cluster] = used
 
 
-def labels_of(cluster: str, topic: str) -> str:
+LONGEST_LABEL = 512
+"""Characters of a label. Brokers keep a topic's name in paths and file names, where 255 are usual.
+It bounds what a client that invents names can write into every scrape."""
+
+
+def labels_of(cluster: str, topic: TopicName) -> str:
     """Write the labels that all metrics of a topic share, escaped, without braces."""
-    tenant, namespace, name = parsed(topic)
-    pairs = (("cluster", cluster), ("tenant", tenant), ("namespace", namespace), ("topic", name))
+    namespace = topic.namespace.removeprefix(f"{topic.tenant}/")
+    pairs = (
+        ("cluster", cluster),
+        ("tenant", topic.tenant[:LONGEST_LABEL]),
+        ("namespace", namespace[:LONGEST_LABEL]),
+        ("topic", topic.name[:LONGEST_LABEL]),
+    )
     return ",".join(f'{key}="{_escaped(value)}"' for key, value in pairs)
 
 

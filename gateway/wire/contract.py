@@ -21,6 +21,7 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple, Protocol
 
 from gateway.errors import PeerError
+from gateway.wire.subject import NOBODY, Subject
 
 
 class Direction(IntEnum):
@@ -164,7 +165,7 @@ class Patience(NamedTuple):
 
 
 class Account:
-    """Counters and allowance of one open producer or consumer.
+    """Counters and allowance of one open producer or consumer, `subject`.
 
     Counters only grow. The *allowance* is what lies between a counter and its ceiling:
     a frame may pass while both allowances are above zero, so a limit is exact to one frame, and
@@ -189,18 +190,24 @@ class Account:
         "patience",
         "queued",
         "receipts",
+        "subject",
         "surplus",
-        "topic",
     )
 
-    def __init__(self, topic: str, action: Action, generation: int = 0) -> None:
-        self.topic = topic
+    def __init__(self, action: Action, subject: Subject = NOBODY, generation: int = 0) -> None:
+        self.subject = subject
         self.action = action
         self.generation = generation
         self.messages = self.surplus = self.bytes = self.receipts = self.queued = 0
         self.damaged = 0
         self.messages_ceiling = self.bytes_ceiling = ENDLESS
         self.patience: Patience | None = None
+
+    @property
+    def topic(self) -> str:
+        """The name under which this topic is counted; empty without a topic."""
+        topic = self.subject.topic
+        return "" if topic is None else topic.name
 
     @property
     def frames(self) -> int:

@@ -1,9 +1,8 @@
-"""What a protocol session may ask, and of whom it speaks when it does."""
+"""What a protocol session may ask of identity, policy and brokers."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
@@ -13,45 +12,9 @@ from gateway.wire.contract import (
     Address,
     Credential,
     Denial,
-    Origin,
     Principal,
 )
-
-
-class TopicName(NamedTuple):
-    """A topic's name, whole, and the wider things that it is in.
-
-    `whole`: with the domain, and without the number of a partition. `partition`: the whole name
-    with that number, None where it has none. `namespace`: `tenant/namespace`.
-    """
-
-    tenant: str
-    namespace: str
-    whole: str
-    partition: str | None
-
-    @property
-    def name(self) -> str:
-        """The one spelling under which the topic, or this partition of it, is counted."""
-        return self.partition or self.whole
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What a client wants to do, and who it is.
-
-    `name`: of the topic, in its one spelling; empty: of no topic. `topic`: its parts; None: there
-    is no topic. `subscription`: of a consumer. `again`: what it opens was open before, and
-    the broker may still have it.
-    """
-
-    action: Action
-    name: str
-    topic: TopicName | None
-    principal: Principal
-    origin: Origin
-    subscription: str | None = None
-    again: bool = False
+from gateway.wire.subject import Subject
 
 
 class Again(NamedTuple):
@@ -77,6 +40,10 @@ class Gate(Protocol):
 
     def authenticate(self, credential: Credential) -> Principal | Denial: ...
 
+    def complete(self, subject: Subject) -> Subject:
+        """Return the subject with what the gate knows of the connection: listener and cluster."""
+        ...
+
     def credential(self) -> Credential | Denial:
         """Our own, towards brokers."""
         ...
@@ -86,15 +53,21 @@ class Gate(Protocol):
         """What some rule lets be done only so often: before it `wait` is asked."""
         ...
 
-    def wait(self, ask: Ask, again: Again | None = None) -> float | Again | Denial:
-        """In how many seconds it may do this; it counts now. Denied where that would be long.
+    def wait(
+        self, action: Action, subject: Subject, again: Again | None = None
+    ) -> float | Again | Denial:
+        """Return in how many seconds the subject may do this, and count it now; a denial if that
+        would be long.
 
-        `again`: the answer of the last time, where it is asked again.
+        `again`: the answer of the last time, if the same is asked again.
         """
         ...
 
-    def admit(self, ask: Ask) -> Account | Denial:
-        """May it, and under which limits?"""
+    def admit(self, action: Action, subject: Subject, *, again: bool = False) -> Account | Denial:
+        """Open an account under the limits that hold for the subject, or refuse.
+
+        `again`: what is opened was open before, and the broker may still have it.
+        """
         ...
 
     def wants(self, account: Account) -> bool:

@@ -18,6 +18,7 @@ from gateway.wire.contract import (
     Effects,
     EndReason,
 )
+from tests.support.subjects import subject_of
 
 HEAD = Struct(">IB")
 PASS, STOP, COUNTED, VIOLATION, BUG = b"psav!"
@@ -134,7 +135,7 @@ class FakeSession:
 
     def account(self, id: int) -> Account:
         """Open an account whose frames may pass without end."""
-        self.accounts[id] = Account(f"topic {id}", Action.PRODUCE)
+        self.accounts[id] = Account(Action.PRODUCE, subject_of(f"topic {id}"))
         return self.accounts[id]
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:

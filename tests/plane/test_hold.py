@@ -9,6 +9,7 @@ import pytest
 from gateway.plane.hold import LEAST, HeldFrames
 from gateway.plane.memory import Memory
 from gateway.wire.contract import Account, Action
+from tests.support.subjects import subject_of
 
 BOUND = 2 * LEAST
 """Of one queue alone."""
@@ -25,7 +26,7 @@ def held(memory: Memory) -> HeldFrames:
 
 
 def producing() -> Account:
-    return Account("topic", Action.PRODUCE)
+    return Account(Action.PRODUCE, subject_of("topic"))
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from gateway.wire.contract import (
     Refusal,
 )
 from gateway.wire.gate import Again, Ask, LookupOutcome
+from tests.support.subjects import subject_of
 
 OWN = Credential("token", b"the gateway's token")
 BROKER_1 = Address("broker-1.internal", 6650)
@@ -87,7 +88,7 @@ class FakeGate:
         self.asked.append(ask)
         if self.forbids or ask.name.endswith("forbidden"):
             return FORBIDDEN
-        account = Account(ask.name, ask.action)
+        account = Account(ask.action, subject_of(ask.name))
         account.messages_ceiling = self.lease
         if ask.action is not Action.LOOKUP:
             self.admitted.append(account)

@@ -29,6 +29,7 @@ from tests.soak.largest import (
     is_read,
     required,
 )
+from tests.support.subjects import subject_of
 
 from .frames import number_field, raw
 from .gate import BROKER_1
@@ -170,7 +171,7 @@ def fields_before_the_count(number: int) -> bytes:
 
 
 def test_metadata_of_a_send_has_so_many_fields_at_most() -> None:
-    checks, account = CountChecks(Suspects(), "alice"), Account("t", Action.PRODUCE)
+    checks, account = CountChecks(Suspects(), "alice"), Account(Action.PRODUCE, subject_of("t"))
     many = block(4, required(MessageMetadata.DESCRIPTOR)) * CHECKED_FROM
     for metadata in (many, bytes(MOST_METADATA + 1)):
         with pytest.raises(PeerError, match="metadata"):

@@ -10,6 +10,7 @@ from gateway.wire.contract import FORWARD, Account, Action, Direction, EndReason
 from gateway.wire.pulsar import counts
 from gateway.wire.pulsar.counts import DISTANCE, FIRST, MOST, SUSPECTS, CountChecks, Suspects
 from tests.support import frames
+from tests.support.subjects import subject_of
 
 from .frames import producer, producer_success
 from .script import Play
@@ -202,4 +203,6 @@ def test_distances_are_drawn_anew() -> None:
     checks = CountChecks(Suspects(lambda: next(drawn)), "alice")
     assert [checks.distance() for _ in range(FIRST)] == [0] * FIRST
     assert [checks.distance(), checks.distance()] == [DISTANCE // 2, 3 * DISTANCE // 2]
-    checks.compare(Account("t", Action.PRODUCE), 3, frames.metadata_of(7, num_messages_in_batch=3))
+    checks.compare(
+        Account(Action.PRODUCE, subject_of("t")), 3, frames.metadata_of(7, num_messages_in_batch=3)
+    )

@@ -23,6 +23,7 @@ from gateway.wire.pulsar.commands import IN_USE
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.trickle import AT_ONCE, LARGEST_BATCH, MOST_PERMITS, Trickle, flow
+from tests.support.subjects import subject_of
 
 from .frames import close_consumer, error, frame, subscribe, success, unsubscribe
 from .script import Outcome, Play
@@ -344,7 +345,7 @@ def test_consumers_of_a_connection_wait_apart() -> None:
 
 
 def test_what_is_batched_in_part_is_forgotten_beyond_a_batch() -> None:
-    account = Account("t", Action.CONSUME)
+    account = Account(Action.CONSUME, subject_of("t"))
     account.hold()
     trickle = Trickle(1, account)
     trickle.wanted = 10**6
@@ -355,7 +356,7 @@ def test_what_is_batched_in_part_is_forgotten_beyond_a_batch() -> None:
 
 
 def test_no_flow_has_more_than_brokers_can_read() -> None:
-    account = Account("t", Action.CONSUME)
+    account = Account(Action.CONSUME, subject_of("t"))
     account.hold()
     trickle = Trickle(1, account)
     trickle.wanted = 3 * MOST_PERMITS
@@ -372,7 +373,7 @@ GRANTED = st.tuples(st.just("grant"), st.integers(1, 100))
 @given(st.lists(st.one_of(ASKED, SENT, GRANTED), max_size=60))
 def test_permits_are_neither_lost_nor_invented(events: list[tuple[str, int]]) -> None:
     """The model broker sends while it has permits, whole batches; ours and the client's agree."""
-    account = Account("t", Action.CONSUME)
+    account = Account(Action.CONSUME, subject_of("t"))
     account.hold()
     trickle, asked, passed = Trickle(1, account), 0, 0
     for event, number in events:

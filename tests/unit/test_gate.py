@@ -12,7 +12,7 @@ from gateway.gate import ClusterParts, ListenerGate
 from gateway.identity.credential import NoCredential
 from gateway.policy.accounts import AccountBook
 from gateway.wire.contract import Account, Action, Address, Denial, Principal, Refusal
-from gateway.wire.gate import Again, Ask
+from gateway.wire.gate import Again
 from tests.playbooks.gate import FakeOrigin
 
 BROKER = Address("pulsar-0.internal", 6650)
@@ -31,7 +31,7 @@ class Setting:
         self.logged: list[str] = []
         self.learned = LearnedHosts()
         known = (names, self.learned, NoCredential(), self.accounts, self.figures)
-        parts = ClusterParts(*known, {ELSEWHERE: OTHER_GATEWAY})
+        parts = ClusterParts("main", *known, {ELSEWHERE: OTHER_GATEWAY})
         self.gate = ListenerGate(
             parts,
             {},

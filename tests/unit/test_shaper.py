@@ -2,44 +2,15 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address
-
 import pytest
 
 from gateway.plane.reactor import Reactor
 from gateway.policy.matching import RuleSet
-from gateway.shaper import Shaper, subject
-from gateway.wire.contract import Account, Action, Principal
-from gateway.wire.gate import Ask
-from gateway.wire.pulsar.topics import named
+from gateway.shaper import Shaper
+from gateway.wire.contract import Account, Action
 from tests.plane.harness import Plane
-from tests.playbooks.gate import FakeOrigin
+from tests.support.subjects import subject_of
 from tests.unit.policy.test_shaping import limit, rules
-
-ALICE = Principal("alice", verified=True)
-
-
-def asking(topic: str = "tenant/ns/orders", principal: Principal = ALICE, host: str = "::1") -> Ask:
-    return Ask(Action.PRODUCE, topic, named(topic), principal, FakeOrigin(7, host), None)
-
-
-def test_whom_rules_are_held_against() -> None:
-    found = subject(asking("tenant/ns/orders-partition-3", host="fe80::1%eth0"), "edge")
-    assert (found.protocol, found.listener, found.principal) == ("pulsar", "edge", "alice")
-    assert (found.tenant, found.namespace) == ("tenant", "tenant/ns")
-    assert found.topic == "persistent://tenant/ns/orders"
-    assert found.partition == "persistent://tenant/ns/orders-partition-3"
-    assert found.address == ip_address("fe80::1")
-    assert found.connection == "7"
-
-
-def test_who_is_not_known_has_no_name() -> None:
-    assert subject(asking(principal=Principal("", verified=False)), "edge").principal is None
-
-
-def test_a_name_that_says_nothing_is_of_no_tenant() -> None:
-    found = subject(asking("a/b"), "edge")
-    assert found.tenant is found.namespace is found.topic is None
 
 
 @pytest.fixture
@@ -48,8 +19,8 @@ def plane() -> Plane:
 
 
 def producing(shaper: Shaper) -> Account:
-    account = Account("t", Action.PRODUCE)
-    shaper.admit(account, asking(), "clients")
+    account = Account(Action.PRODUCE, subject_of("tenant/ns/orders"))
+    shaper.admit(account, again=False)
     return account
 
 

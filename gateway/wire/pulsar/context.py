@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gateway.wire.contract import Action, Address, Credential, Denial, Origin, Principal
-from gateway.wire.gate import Ask, Gate
+from gateway.wire.contract import Address, Credential, Denial, Principal
+from gateway.wire.gate import Gate
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
 from gateway.wire.pulsar.addresses import Veil
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST, encode
@@ -14,6 +14,7 @@ from gateway.wire.pulsar.counts import Suspects
 from gateway.wire.pulsar.fields import MOST_FIELDS
 from gateway.wire.pulsar.refusing import CLIENTS
 from gateway.wire.pulsar.topics import LONGEST_NAME, named
+from gateway.wire.subject import Subject
 
 
 class Mode(StrEnum):
@@ -88,28 +89,29 @@ class Listener:
 class Client:
     """Who is at the other end of one connection.
 
-    `connect`: its CONNECT, with the newest credential that it showed. A copy, made of the bytes
-    that are kept: a decoded one takes a kilobyte for as long as the connection lasts.
-    `credential`: the same credential, its method by name. `vouched`: a trusted proxy said who it
-    is, and the credential, if any, is what that one was shown. `takes_refusals`: see `refusing`.
+    `subject`: the client alone, without a topic. `connect`: its CONNECT, with the newest
+    credential that it showed; a copy, made of the bytes that are kept, since a decoded one takes a
+    kilobyte for as long as the connection lasts. `credential`: the same credential, its method by
+    name. `vouched`: a trusted proxy said who it is, and the credential, if any, is what that one
+    was shown. `takes_refusals`: see `refusing`.
     """
 
-    __slots__ = ("_connect", "credential", "origin", "principal", "takes_refusals", "vouched")
+    __slots__ = ("_connect", "credential", "principal", "subject", "takes_refusals", "vouched")
 
     def __init__(
         self,
         connect: CommandConnect,
         principal: Principal,
         credential: Credential,
-        origin: Origin,
+        subject: Subject,
         *,
         vouched: bool = False,
     ) -> None:
         self.connect = connect
         self.principal = principal
         self.credential = credential
-        self.origin = origin
-        self.takes_refusals = str(connect.client_version).startswith(CLIENTS)
+        self.subject = subject
+        self.takes_refusals = self.library.startswith(CLIENTS)
         self.vouched = vouched
 
     @property
@@ -120,11 +122,16 @@ class Client:
     def connect(self, connect: CommandConnect) -> None:
         self._connect = connect.SerializePartialToString()
 
-    def ask(self, action: Action, topic: str, subscription: str | None = None) -> Ask:
-        """What this client wants to do, for the gate."""
-        read = named(topic)
-        name = topic if read is None else read.name
-        return Ask(action, name, read, self.principal, self.origin, subscription)
+    @property
+    def library(self) -> str:
+        """The name and version of the client's library, as it says."""
+        return self.subject.library or ""
+
+    def about(self, topic: str, subscription: str | None = None) -> Subject:
+        """Return this client with a topic whose name was found proper (see `naming`)."""
+        name = named(topic)
+        assert name is not None
+        return self.subject.about(name, subscription)
 
     def show(self, credential: Credential) -> None:
         """The client has a newer credential: later connections of ours use it."""

@@ -99,7 +99,7 @@ class Delays:
         gate = self._listener.gate
         if not about.topic or action not in gate.paced:
             return 0.0
-        return gate.wait(self._client.ask(action, about.topic, about.subscription), again)
+        return gate.wait(action, self._client.about(about.topic, about.subscription), again)
 
     def _is_full(self, frame: bytes) -> bool:
         """A frame of any size may wait where no other does."""
@@ -112,8 +112,7 @@ class Delays:
             self._listener.gate.looked_up(LookupOutcome.REFUSED)
         if kind in (Kind.PRODUCER, Kind.SUBSCRIBE):
             return refused(*about.party, about.request_id, denial)
-        version = str(self._client.connect.client_version)
-        no = error if version.startswith(_BY_ERROR) else _REFUSALS.get(kind, error)
+        no = error if self._client.library.startswith(_BY_ERROR) else _REFUSALS.get(kind, error)
         return (Drop(), Inject(Direction.TO_CLIENT, no(about.request_id, denial)))
 
     def _put(self, party: Party, waiting: _Waiting) -> Effects:

@@ -25,6 +25,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from gateway.wire.contract import Account, Action
+from gateway.wire.subject import Subject
 
 
 class State(Enum):
@@ -49,14 +50,9 @@ class Asked(Enum):
     CLOSE = auto()
 
 
-About = tuple[str, str | None]
-"""A topic and a subscription."""
-
-
 class Handle:
     """One incarnation of a producer (`Action.PRODUCE`) or consumer (`Action.CONSUME`).
 
-    `about`: its topic and, of a consumer, its subscription, as the client wrote them.
     `requests`: those that the broker has not answered.
     `confirmed`: the broker has said yes to the request that opened it: it counts a consumer's
     permits from then on.
@@ -65,7 +61,6 @@ class Handle:
     """
 
     __slots__ = (
-        "about",
         "account",
         "action",
         "close",
@@ -76,10 +71,7 @@ class Handle:
         "state",
     )
 
-    def __init__(
-        self, action: Action, id: int, account: Account, state: State, about: About = ("", None)
-    ) -> None:
-        self.about = about
+    def __init__(self, action: Action, id: int, account: Account, state: State) -> None:
         self.action = action
         self.id = id
         self.account = account
@@ -92,8 +84,12 @@ class Handle:
     @property
     def names(self) -> int:
         """Characters of the names of its topic and subscription."""
-        topic, subscription = self.about
-        return len(topic) + len(subscription or "")
+        return len(self.account.topic) + len(self.account.subject.subscription or "")
+
+    def is_for(self, subject: Subject) -> bool:
+        """Return whether it is for the topic and the subscription of a subject."""
+        own = self.account.subject
+        return own.topic == subject.topic and own.subscription == subject.subscription
 
     @property
     def unanswered(self) -> int:

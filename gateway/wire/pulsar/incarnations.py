@@ -7,8 +7,6 @@ them, and answers with effects.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gateway.errors import PeerError
 from gateway.wire.contract import (
     DROP,
@@ -28,7 +26,6 @@ from gateway.wire.contract import (
     Refuse,
     Replace,
 )
-from gateway.wire.gate import Ask
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandTopicMigrated
 from gateway.wire.pulsar.commands import (
     BROKERS_OWN,
@@ -44,13 +41,14 @@ from gateway.wire.pulsar.commands import (
     text,
 )
 from gateway.wire.pulsar.context import Client, Listener
-from gateway.wire.pulsar.ids import About, Asked, Handle, Handles, State
+from gateway.wire.pulsar.ids import Asked, Handle, Handles, State
 from gateway.wire.pulsar.late import LateReceipts
 from gateway.wire.pulsar.leaving import Leaving, closing, is_ours
 from gateway.wire.pulsar.refusing import is_refused, refusal
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.topics import is_brokers_own
 from gateway.wire.pulsar.trickle import MOST_PERMITS, Trickle, Trickles
+from gateway.wire.subject import Subject
 
 UNANSWERED = 16
 """Of one producer or consumer without an answer: each is kept until that comes. A client asks again
@@ -99,31 +97,30 @@ class Incarnations:
 
     def producer(self, command: BaseCommand, frame: bytes) -> Effects:
         request = command.producer
-        ask = self._client.ask(Action.PRODUCE, text(request.topic))
-        return self._open(ask, request.producer_id, request.request_id)
+        subject = self._client.about(text(request.topic))
+        return self._open(Action.PRODUCE, subject, request.producer_id, request.request_id)
 
     def subscribe(self, command: BaseCommand, frame: bytes) -> Effects:
         request = command.subscribe
         subscription = text(request.subscription)
-        ask = self._client.ask(Action.CONSUME, text(request.topic), subscription)
-        return self._open(ask, request.consumer_id, request.request_id)
+        subject = self._client.about(text(request.topic), subscription)
+        return self._open(Action.CONSUME, subject, request.consumer_id, request.request_id)
 
-    def _open(self, ask: Ask, id: int, request_id: int) -> Effects:
+    def _open(self, action: Action, subject: Subject, id: int, request_id: int) -> Effects:
         check_request(request_id)
-        action, about = ask.action, (ask.name, ask.subscription)
         before = self.handles.table(action).get(id)
-        if before is not None and _is_taken(before, about):
+        if before is not None and _is_taken(before, subject):
             return (Drop(), Inject(Direction.TO_CLIENT, error(request_id, IN_USE)))
         if before is not None and before.state in _PENDING:
             return self._ask_again(before, request_id)
         permits = self._permits_of(before)
         ended = self._ended(before)
-        account = self._admitted(ask if before is None else replace(ask, again=True))
+        account = self._admitted(action, subject, again=before is not None)
         if isinstance(account, Denial):
             return (*ended, *refused(action, id, request_id, account))
         is_new = before is None or before.state is State.CLOSED
         state = State.OPENING if is_new else State.REOPENING
-        self.handles.add(Handle(action, id, account, state, about), request_id)
+        self.handles.add(Handle(action, id, account, state), request_id)
         if action is Action.CONSUME:
             self._to_client.consumers[id] = account
         if permits is not None and self._trickles is not None:
@@ -144,13 +141,13 @@ class Incarnations:
             return None
         return self._trickles.of(before.account)
 
-    def _admitted(self, ask: Ask) -> Account | Denial:
+    def _admitted(self, action: Action, subject: Subject, *, again: bool) -> Account | Denial:
         bounds = self._listener.bounds
         if len(self.handles) >= bounds.handles or self.handles.names >= bounds.handle_names:
             return BUSY
-        if is_brokers_own(ask.name):
+        if subject.topic is not None and is_brokers_own(subject.topic.name):
             return BROKERS_OWN
-        return self._listener.gate.admit(ask)
+        return self._listener.gate.admit(action, subject, again=again)
 
     def producer_success(self, command: BaseCommand, frame: bytes) -> Effects:
         answer = command.producer_success
@@ -547,12 +544,12 @@ class Incarnations:
         return (Drop(), told, *self._ended(handle))
 
 
-def _is_taken(before: Handle, about: About) -> bool:
+def _is_taken(before: Handle, subject: Subject) -> bool:
     """Whether an id cannot be opened now: for another topic, or while it is not known whether the
     broker has the consumer still, with its permits."""
     if before.state is State.UNSUBSCRIBING:
         return True
-    return before.state is not State.CLOSED and before.about != about
+    return before.state is not State.CLOSED and not before.is_for(subject)
 
 
 _PENDING = frozenset({State.OPENING, State.REOPENING, State.QUEUED})

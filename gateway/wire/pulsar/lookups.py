@@ -74,7 +74,7 @@ class Lookups:
             return BUSY
         if self._kept + len(lookup.frame) > bounds.lookup_bytes:
             return BUSY
-        admitted = self._listener.gate.admit(self._client.ask(Action.LOOKUP, topic))
+        admitted = self._listener.gate.admit(Action.LOOKUP, self._client.about(topic))
         return admitted if isinstance(admitted, Denial) else None
 
     # -- from brokers ------------------------------------------------------------------------

@@ -47,6 +47,7 @@ from gateway.wire.pulsar.commands import (
 from gateway.wire.pulsar.context import Client, Listener, Mode
 from gateway.wire.pulsar.frames import kind_name
 from gateway.wire.pulsar.session import PulsarSession
+from gateway.wire.subject import Subject
 
 _DIAL_REASONS = {
     Refusal.TARGET: EndReason.TARGET_REFUSED,
@@ -55,6 +56,9 @@ _DIAL_REASONS = {
 
 _LEGACY_METHODS = {1: "ycav1", 2: "athens"}
 """`CommandConnect.auth_method`, which the method's name replaced."""
+
+LONGEST_LIBRARY = 128
+"""Characters of what a client says of its library. Real ones have up to 40."""
 
 _OF_PROXIES = frozenset(
     {"original_principal", "original_auth_data", "original_auth_method", "proxy_version"}
@@ -94,7 +98,8 @@ def _identify(connect: CommandConnect, listener: Listener, origin: Origin) -> Cl
     method = text(connect.auth_method_name) or _LEGACY_METHODS.get(connect.auth_method, "")
     credential = Credential(method, connect.auth_data)
     if listener.mode is Mode.PASS_THROUGH:
-        return Client(connect, Principal("", verified=False), credential, origin)
+        nobody = Principal("", verified=False)
+        return Client(connect, nobody, credential, _subject(connect, listener, origin, nobody))
     principal = listener.gate.authenticate(credential)
     if isinstance(principal, Denial):
         return principal
@@ -103,7 +108,21 @@ def _identify(connect: CommandConnect, listener: Listener, origin: Origin) -> Cl
     claimed = {field.name for field, _ in connect.ListFields()} & _OF_PROXIES
     if claimed:
         return Denial(Refusal.UNAUTHENTICATED, f"{min(claimed)} is not accepted here")
-    return Client(connect, principal, credential, origin)
+    return Client(connect, principal, credential, _subject(connect, listener, origin, principal))
+
+
+def _subject(
+    connect: CommandConnect, listener: Listener, origin: Origin, principal: Principal
+) -> Subject:
+    return listener.gate.complete(
+        Subject(
+            protocol="pulsar",
+            connection=origin.id,
+            host=origin.host,
+            principal=principal.name or None,
+            library=text(connect.client_version)[:LONGEST_LIBRARY],
+        )
+    )
 
 
 def _vouched(connect: CommandConnect, listener: Listener, origin: Origin) -> Client | Denial:
@@ -119,7 +138,8 @@ def _vouched(connect: CommandConnect, listener: Listener, origin: Origin) -> Cli
         return Denial(Refusal.UNAUTHENTICATED, "the name in original_principal is too long")
     method, data = text(connect.original_auth_method), text(connect.original_auth_data)
     principal = Principal(name, verified=True)
-    return Client(connect, principal, Credential(method, data.encode()), origin, vouched=True)
+    subject = _subject(connect, listener, origin, principal)
+    return Client(connect, principal, Credential(method, data.encode()), subject, vouched=True)
 
 
 _NOBODY = Denial(
@@ -132,11 +152,10 @@ def _pace(listener: Listener, client: Client) -> Generator[Step, StepResult, Ref
     it until then."""
     if Action.CONNECT not in listener.gate.paced:
         return None
-    ask = client.ask(Action.CONNECT, "")
-    answer = listener.gate.wait(ask)
+    answer = listener.gate.wait(Action.CONNECT, client.subject)
     while isinstance(answer, Again):
         yield Wait(answer.seconds)
-        answer = listener.gate.wait(ask, answer)
+        answer = listener.gate.wait(Action.CONNECT, client.subject, answer)
     if isinstance(answer, Denial):
         return _refused(EndReason.TOO_MANY_CONNECTS, answer)
     if answer:

@@ -128,7 +128,7 @@ def _shape(id_length: int, sequence_length: int) -> Shape:
     return Shape(Struct(layout).unpack_from, mask, proof, header, header - 4, key_length)
 
 
-_NOBODY = Account("", Action.PRODUCE)
+_NOBODY = Account(Action.PRODUCE)
 
 _WITHOUT_PAYLOAD = KNOWN - WITH_PAYLOAD
 

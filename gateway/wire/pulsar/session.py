@@ -85,7 +85,7 @@ class PulsarSession:
         self.collected_bound = max(listener.bounds.collected, max_message_size + FRAME_PADDING)
         unknown = listener.unknown_pass
         to_broker = LIMITED if listener.limited else ACTIONS
-        who = client.principal.name or client.origin.host
+        who = client.principal.name or client.subject.host or ""
         bounds = listener.bounds
         self._checks = (
             CountChecks(listener.suspects, who, bounds.fields) if listener.limited else None
@@ -304,7 +304,7 @@ def _injected(effect: Effect, frame: bytes) -> Effect:
             return effect
 
 
-_STRAY = Account("", Action.CONSUME)
+_STRAY = Account(Action.CONSUME)
 """MESSAGEs of consumers that were closed meanwhile: of no topic, and on nobody's bill."""
 
 _TOLD = {

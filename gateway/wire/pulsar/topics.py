@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 
-from gateway.wire.gate import TopicName
+from gateway.wire.subject import TopicName
 
 LONGEST_NAME = 2048
 """Characters of a topic, a subscription or another name. Brokers put topics into paths of metadata

@@ -19,6 +19,7 @@ from tests.support.frames import (
     simple,
     varint,
 )
+from tests.support.subjects import subject_of
 
 from . import common
 from .common import (
@@ -336,7 +337,7 @@ LIES = (
 def make(*, unknown_pass: bool) -> Subject:
     """A scanner on which producers of all `IDS` are open."""
     scanner = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, unknown_pass])
-    accounts = {f"producer {id}": Account(f"topic {id}", Action.PRODUCE) for id in IDS}
+    accounts = {f"producer {id}": Account(Action.PRODUCE, subject_of(f"topic {id}")) for id in IDS}
     for id in IDS:
         scanner.admit(id, accounts[f"producer {id}"])
     return Subject(scanner, accounts)

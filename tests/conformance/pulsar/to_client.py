@@ -24,6 +24,7 @@ from tests.support.frames import (
     simple,
     tail,
 )
+from tests.support.subjects import subject_of
 
 from . import common
 from .common import (
@@ -369,12 +370,12 @@ LIES = (
 
 def make(*, unknown_pass: bool, verify: bool = False) -> Subject:
     """A scanner on which consumers and producers of all `IDS` are open."""
-    unknown = Account("", Action.CONSUME)
+    unknown = Account(Action.CONSUME)
     kind = VerifyingToClientScanner if verify else ToClientScanner
     scanner = kind(ACTIONS[Direction.TO_CLIENT, unknown_pass], unknown)
     accounts = {"unknown": unknown}
     for id in IDS:
-        consumer = accounts[f"consumer {id}"] = Account(f"topic {id}", Action.CONSUME)
-        producer = accounts[f"producer {id}"] = Account(f"topic {id}", Action.PRODUCE)
+        consumer = accounts[f"consumer {id}"] = Account(Action.CONSUME, subject_of(f"topic {id}"))
+        producer = accounts[f"producer {id}"] = Account(Action.PRODUCE, subject_of(f"topic {id}"))
         scanner.consumers[id], scanner.producers[id] = consumer, producer
     return Subject(scanner, accounts)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 
+from gateway.telemetry.topics import parsed
 from joserfc.jwk import OctKey
 
 from gateway.brokers.address import parse_address, parse_service_url, parse_url
@@ -19,7 +20,6 @@ from gateway.brokers.seal import SealKey
 from gateway.config import units
 from gateway.errors import ConfigurationError
 from gateway.identity.token import TokenVerifier
-from gateway.telemetry.topics import parsed
 from gateway.wire.contract import Address, Denial, Direction
 from gateway.wire.pulsar.addresses import parse
 from gateway.wire.pulsar.topics import is_brokers_own

@@ -12,6 +12,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from gateway.figures import OTHER, TopicFigures, Totals
 from gateway.policy.accounts import AccountBook
 from gateway.wire.contract import Account, Action
+from tests.support.subjects import subject_of
 
 NOTHING = Totals(0, 0, 0, 0, 0)
 
@@ -67,7 +68,7 @@ def test_a_second_close_changes_nothing() -> None:
 
 def test_an_account_of_nobody_is_ignored() -> None:
     book = AccountBook()
-    stranger = Account("t", Action.PRODUCE)
+    stranger = Account(Action.PRODUCE, subject_of("t"))
     passes(stranger)
     book.open(Action.PRODUCE, "t")
     book.close(stranger)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from gateway.policy.matching import RuleSet, Subject
+from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Rule
 from gateway.policy.shaping import Shaping
 from gateway.wire.contract import Account, Action, Denial, Refusal
 from gateway.wire.gate import Again
+from gateway.wire.subject import Subject
+from tests.support.subjects import subject_of
 
-ACME = Subject(tenant="acme", namespace="acme/web", topic="persistent://acme/web/orders")
-OTHER = Subject(tenant="other", namespace="other/web", topic="persistent://other/web/orders")
+ACME = subject_of("acme/web/orders")
+OTHER = subject_of("other/web/orders")
 
 
 def rules(*parts: dict[str, Any]) -> RuleSet:
@@ -28,12 +30,12 @@ class World:
         self.now = 1000.0
 
     def opens(self, subject: Subject = ACME, action: Action = Action.PRODUCE) -> Account:
-        account = Account(subject.topic or "", action)
-        assert self.shaping.admit(account, subject, self.now) is None
+        account = Account(action, subject)
+        assert self.shaping.admit(account, self.now) is None
         return account
 
     def refused(self, subject: Subject = ACME, action: Action = Action.PRODUCE) -> str:
-        denial = self.shaping.admit(Account("t", action), subject, self.now)
+        denial = self.shaping.admit(Account(action, subject), self.now)
         assert denial is not None
         assert denial.refusal is Refusal.FULL
         return denial.text
@@ -73,7 +75,7 @@ def test_who_is_refused_is_under_no_limit() -> None:
     (limit,) = world.shaping.limiter.limits()
     world.refused()
     assert limit.accounts == 1
-    assert len(world.shaping._subjects) == 1
+    assert len(world.shaping._accounts) == 1
 
 
 def test_producers_and_consumers_are_counted_apart() -> None:
@@ -148,15 +150,20 @@ def test_a_producer_that_is_open_is_held_as_by_any_other_rule() -> None:
     world.sends_all_it_may(opened)
     assert opened.held
     world.adopts(REJECT)
-    assert opened in world.shaping._subjects
+    assert opened in world.shaping._accounts
 
 
 def test_one_that_is_opened_again_is_not_rejected() -> None:
     """Or one that a limit had reset could not come back while it is above that limit."""
     world = World(REJECT, {"limit": {"producers": 2}})
     world.sends_all_it_may(world.opens())
-    assert world.shaping.admit(Account("t", Action.PRODUCE), ACME, world.now, again=True) is None
-    full = world.shaping.admit(Account("t", Action.PRODUCE), ACME, world.now, again=True)
+    assert (
+        world.shaping.admit(Account(Action.PRODUCE, subject_of("t")), ACME, world.now, again=True)
+        is None
+    )
+    full = world.shaping.admit(
+        Account(Action.PRODUCE, subject_of("t")), ACME, world.now, again=True
+    )
     assert full == Denial(Refusal.FULL, "rule r1 allows 2 producers")
 
 

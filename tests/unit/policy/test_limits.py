@@ -11,6 +11,7 @@ from gateway.policy.gcra import MOST_DEBT
 from gateway.policy.limits import LEASE
 from gateway.policy.members import Member
 from gateway.wire.contract import ENDLESS, Account, Action
+from tests.support.subjects import subject_of
 from tests.unit.policy.world import Frame, World, jain, messages, size
 
 ONE = Frame(1, 100)
@@ -117,7 +118,7 @@ def test_a_limit_of_bytes_leaves_the_messages_unlimited() -> None:
 
 def test_a_stranger_may_do_as_its_allowance_says() -> None:
     world = World()
-    stranger = Account("t", Action.PRODUCE)
+    stranger = Account(Action.PRODUCE, subject_of("t"))
     assert world.limiter.wants(stranger, world.now)
     stranger.hold()
     assert not world.limiter.wants(stranger, world.now)

@@ -11,6 +11,7 @@ from gateway.policy.matching import AppliedLimit
 from gateway.policy.numbers import Numbers
 from gateway.policy.rules import Dimension, Limit, Rule
 from gateway.wire.contract import Account, Action
+from tests.support.subjects import subject_of
 
 
 def limit(most: int, rule: str = "few", *key: str, **fields: Any) -> AppliedLimit:
@@ -25,7 +26,7 @@ def refused(numbers: Numbers) -> int:
 
 
 def account() -> Account:
-    return Account("t", Action.PRODUCE)
+    return Account(Action.PRODUCE, subject_of("t"))
 
 
 def test_one_more_than_the_number_is_refused_by_its_rule() -> None:

@@ -6,9 +6,11 @@ import math
 
 from gateway.config.rules import build
 from gateway.policy.limiter import Limiter
-from gateway.policy.matching import RuleSet, Subject
+from gateway.policy.matching import RuleSet
 from gateway.policy.shaping import Shaping
 from gateway.wire.contract import ENDLESS, Account, Action
+from gateway.wire.subject import Subject
+from tests.support.subjects import subject_of
 
 NOW = 1000.0
 
@@ -24,7 +26,7 @@ def limit(id: str = "r", rate: str = "1/s", **more: object) -> dict[str, object]
 
 
 def of(tenant: str) -> Subject:
-    return Subject(tenant=tenant, namespace=f"{tenant}/n", topic=f"persistent://{tenant}/n/t")
+    return subject_of(f"{tenant}/n/t")
 
 
 class Setting:
@@ -34,8 +36,8 @@ class Setting:
         self.shaping = Shaping(rules(*texts))
 
     def opens(self, tenant: str = "a", action: Action = Action.PRODUCE) -> Account:
-        account = Account("t", action)
-        self.shaping.admit(account, of(tenant), NOW)
+        account = Account(action, of(tenant))
+        self.shaping.admit(account, NOW)
         return account
 
     def sends(self, account: Account, now: float = NOW) -> bool:
@@ -57,9 +59,9 @@ def test_limits_by_names_that_clients_make_up_are_bounded_in_bytes() -> None:
     shaping = Shaping(rules(limit(rate="1/h", per="topic")))
     shaping.limiter = Limiter(most_resting=100_000)
     for number in range(1_000):
-        account = Account("t", Action.PRODUCE)
         topic = f"persistent://a/b/{number}" + "x" * 1_000
-        shaping.admit(account, Subject(tenant="a", namespace="a/b", topic=topic), NOW)
+        account = Account(Action.PRODUCE, subject_of(topic))
+        shaping.admit(account, NOW)
         assert shaping.limiter.wants(account, NOW)
         account.messages += 1
         shaping.release(account, NOW)
@@ -138,7 +140,7 @@ def test_what_limits_did_is_told_when_they_are_there_no_more() -> None:
     assert setting.sends(account)
     assert not setting.sends(account)
     setting.shaping.release(account, NOW)
-    setting.shaping.admit(Account("t", Action.PRODUCE), of("b"), NOW + 100)
+    setting.shaping.admit(Account(Action.PRODUCE, subject_of("t")), of("b"), NOW + 100)
     (figures,) = setting.shaping.figures(NOW + 100)
     assert (figures.limits, figures.waiting, figures.waits) == (1, 0, 1)
 

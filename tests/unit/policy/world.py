@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gateway.policy.limiter import Limiter
 from gateway.policy.limits import Applied, Dimension, Limit
 from gateway.wire.contract import Account, Action
+from tests.support.subjects import subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -78,7 +79,7 @@ class World:
         self._late = late
 
     def opens(self, *applied: Applied) -> Producer:
-        producer = Producer(Account("t", Action.PRODUCE), applied)
+        producer = Producer(Account(Action.PRODUCE, subject_of("t")), applied)
         self.limiter.admit(producer.account, applied, self.now)
         self.producers.append(producer)
         self.met.update(self.limiter.limits() if self._records else ())

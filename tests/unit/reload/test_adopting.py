@@ -14,10 +14,9 @@ from gateway.policy.keys import Key
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Dimension, Rule
 from gateway.shaper import Shaper
-from gateway.wire.contract import ENDLESS, Account, Action, Principal
-from gateway.wire.gate import Ask
-from gateway.wire.pulsar.topics import named
+from gateway.wire.contract import ENDLESS, Account, Action
 from tests.support.examples import examples
+from tests.support.subjects import subject_of
 from tests.unit.reload.samples import rule
 
 
@@ -33,13 +32,6 @@ class Plane:
         return self.now
 
 
-class Client:
-    """`host` of all clients; connections are numbered."""
-
-    id = 1
-    host = "10.1.2.3"
-
-
 class House:
     """A shaper, and producers that send frames of one message."""
 
@@ -48,12 +40,8 @@ class House:
         self.shaper = Shaper(RuleSet.compile(rules), self.plane)  # type: ignore[arg-type]
 
     def opens(self, tenant: str = "acme") -> Account:
-        topic = named(f"persistent://{tenant}/web/orders")
-        assert topic is not None
-        account = Account(topic.whole, Action.PRODUCE)
-        principal = Principal("app", verified=True)
-        ask = Ask(Action.PRODUCE, topic.whole, topic, principal, Client())
-        self.shaper.admit(account, ask, "clients")
+        account = Account(Action.PRODUCE, subject_of(f"persistent://{tenant}/web/orders"))
+        self.shaper.admit(account, again=False)
         return account
 
     def sends(self, account: Account) -> bool:

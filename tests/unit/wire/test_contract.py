@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from gateway.wire.contract import ENDLESS, Account, Action
+from tests.support.subjects import subject_of
 
 
 @pytest.fixture
 def account() -> Account:
-    return Account("a topic", Action.PRODUCE)
+    return Account(Action.PRODUCE, subject_of("a topic"))
 
 
 def test_nothing_limits_a_new_account(account: Account) -> None:

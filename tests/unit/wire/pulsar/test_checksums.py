@@ -17,6 +17,7 @@ from gateway.wire.pulsar.tables import ACTIONS
 from tests.playbooks.frames import producer, producer_success
 from tests.playbooks.script import Play
 from tests.support.frames import command, entry_of, frame, message, metadata_of, number, send, tail
+from tests.support.subjects import subject_of
 
 
 def damaged(of: bytes) -> bytes:
@@ -26,7 +27,7 @@ def damaged(of: bytes) -> bytes:
 
 @pytest.fixture
 def account() -> Account:
-    return Account("a topic", Action.PRODUCE)
+    return Account(Action.PRODUCE, subject_of("a topic"))
 
 
 @pytest.fixture
@@ -38,9 +39,7 @@ def to_broker(account: Account) -> VerifyingToBrokerScanner:
 
 @pytest.fixture
 def to_client(account: Account) -> VerifyingToClientScanner:
-    scanner = VerifyingToClientScanner(
-        ACTIONS[Direction.TO_CLIENT, True], Account("", Action.CONSUME)
-    )
+    scanner = VerifyingToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account(Action.CONSUME))
     scanner.consumers[1] = account
     return scanner
 

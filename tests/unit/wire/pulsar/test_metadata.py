@@ -12,6 +12,7 @@ from gateway.wire.contract import Account, Action
 from gateway.wire.pulsar.metadata import MetadataWalk, count_messages
 from tests.support.examples import examples
 from tests.support.frames import LARGEST, TIME, data, fixed, group, metadata_of, number, varint
+from tests.support.subjects import subject_of
 
 HEAD = data(1, b"standalone-0-7") + number(2, 300) + number(3, TIME)
 LONGEST_CUT = 20
@@ -64,7 +65,7 @@ every_metadata = pytest.mark.parametrize(
 
 def walked(pieces: list[bytes], size: int) -> int:
     """The count that a walk through these pieces books. What is behind the last is no part."""
-    account = Account("a topic", Action.CONSUME)
+    account = Account(Action.CONSUME, subject_of("a topic"))
     walk: MetadataWalk | None = MetadataWalk(size, account.count)
     for left, piece in zip(reversed(range(len(pieces))), pieces, strict=True):
         assert walk is not None
@@ -121,7 +122,7 @@ def test_a_walk_and_a_count_agree(metadata: bytes, cuts: list[int]) -> None:
 
 
 def test_a_walk_keeps_nothing_of_what_it_has_seen() -> None:
-    account = Account("a topic", Action.CONSUME)
+    account = Account(Action.CONSUME, subject_of("a topic"))
     piece = bytearray(number(2, 300) * 10_000)
     walk: MetadataWalk | None = MetadataWalk(50 * len(piece), account.count)
     for _ in range(49):
@@ -133,7 +134,7 @@ def test_a_walk_keeps_nothing_of_what_it_has_seen() -> None:
 
 
 def test_the_messages_are_booked_when_all_of_it_has_passed() -> None:
-    account = Account("a topic", Action.CONSUME)
+    account = Account(Action.CONSUME, subject_of("a topic"))
     metadata = bytearray(number(11, 9) + data(4, bytes(100)))
     walk = MetadataWalk(len(metadata), account.count).feed(metadata, 0, len(metadata) - 1)
     assert walk is not None

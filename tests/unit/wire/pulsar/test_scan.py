@@ -24,6 +24,7 @@ from tests.support.frames import (
     simple,
     tail,
 )
+from tests.support.subjects import subject_of
 
 
 @pytest.fixture
@@ -33,11 +34,11 @@ def to_broker() -> ToBrokerScanner:
 
 @pytest.fixture
 def to_client() -> ToClientScanner:
-    return ToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account("", Action.CONSUME))
+    return ToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account(Action.CONSUME))
 
 
 def producing() -> Account:
-    return Account("a topic", Action.PRODUCE)
+    return Account(Action.PRODUCE, subject_of("a topic"))
 
 
 def scan(scanner: ToBrokerScanner | ToClientScanner, *frames: bytes) -> int:
@@ -266,7 +267,7 @@ def test_producers_in_turn_stop_each_at_its_own_limit(
 def test_a_consumer_that_closes_while_its_message_passes_is_still_counted(
     to_client: ToClientScanner,
 ) -> None:
-    account = Account("a topic", Action.CONSUME)
+    account = Account(Action.CONSUME, subject_of("a topic"))
     to_client.consumers[1] = account
     metadata = metadata_of(1, num_messages_in_batch=9) + data(4, bytes(20_000))
     whole = bytearray(message(1, tail(metadata)))
@@ -299,8 +300,8 @@ def test_a_message_whose_length_lies_is_on_one_bill_however_it_is_cut() -> None:
     lying = frame(b"\x08\x09\x4a\x0f" + number(1, 1) + number(5, 9, 9), rest)
     bills = []
     for first in (len(lying), len(lying) - 15):
-        scanner = ToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account("", Action.CONSUME))
-        account = scanner.consumers[1] = Account("a topic", Action.CONSUME)
+        scanner = ToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account(Action.CONSUME))
+        account = scanner.consumers[1] = Account(Action.CONSUME, subject_of("a topic"))
         chunk = bytearray(lying)
         passed = scanner.scan(chunk, 0, first)
         if passed < len(chunk):

@@ -37,6 +37,7 @@ from tests.support.frames import (
     simple,
     tail,
 )
+from tests.support.subjects import subject_of
 
 OPEN = (0, 1, 5, 127, 128, 300, 1 << 21, LARGEST)
 """Ids of producers and consumers that are open."""
@@ -153,7 +154,7 @@ def with_runs(*kinds: st.SearchStrategy[Said]) -> st.SearchStrategy[list[Said]]:
 
 def to_broker(said: Iterable[Said], sizes: list[int], around: Around) -> Outcome:
     scanner = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, True])
-    accounts = {f"producer {id}": Account(f"topic {id}", Action.PRODUCE) for id in OPEN}
+    accounts = {f"producer {id}": Account(Action.PRODUCE, subject_of(f"topic {id}")) for id in OPEN}
     for id in OPEN:
         scanner.admit(id, accounts[f"producer {id}"])
     return driven(Subject(scanner, accounts), said, sizes, around)
@@ -275,12 +276,12 @@ answers = st.sampled_from(
 
 
 def to_client(said: Iterable[Said], sizes: list[int], around: Around) -> Outcome:
-    unknown = Account("", Action.CONSUME)
+    unknown = Account(Action.CONSUME)
     scanner = ToClientScanner(ACTIONS[Direction.TO_CLIENT, True], unknown)
     accounts = {"unknown": unknown}
     for id in OPEN:
-        accounts[f"consumer {id}"] = scanner.consumers[id] = Account("", Action.CONSUME)
-        accounts[f"producer {id}"] = scanner.producers[id] = Account("", Action.PRODUCE)
+        accounts[f"consumer {id}"] = scanner.consumers[id] = Account(Action.CONSUME)
+        accounts[f"producer {id}"] = scanner.producers[id] = Account(Action.PRODUCE)
     return driven(Subject(scanner, accounts), said, sizes, around)
 
 
