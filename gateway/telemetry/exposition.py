@@ -129,7 +129,8 @@ class TopicExposition:
 
     def _copied(self, cluster: str, produced: _Table, consumed: _Table) -> Iterator[bytes]:
         """Copy a book's numbers. Labels of topics that are gone are forgotten by this."""
-        known, used = self._labels.get(cluster, {}), dict[TopicName, str]()
+        known = self._labels.get(cluster, {})
+        used: dict[TopicName, str] = {}
         for count, figures in enumerate(self._books[cluster].topics(), start=1):
             labels = known.get(figures.topic) or labels_of(cluster, figures.topic)
             used[figures.topic] = labels

@@ -33,8 +33,9 @@ from gateway.wire.contract import (
 from gateway.wire.pulsar.context import Client, Mode
 from gateway.wire.pulsar.session import PulsarSession
 from tests.playbooks.frames import connect, read
-from tests.playbooks.gate import BROKER_1, FakeGate, FakeOrigin
+from tests.playbooks.gate import BROKER_1, FakeGate
 from tests.playbooks.script import listener
+from tests.support.subjects import client_of
 
 Frames = deque[bytes]
 
@@ -118,11 +119,12 @@ class Gateway(Direct):
     def __init__(self) -> None:
         super().__init__()
         self.gate = FakeGate()
+        hello = read(connect()).connect
         client = Client(
-            read(connect()).connect,
+            hello,
             Principal("alice", verified=False),
             Credential("token", b"x"),
-            FakeOrigin(),
+            self.gate.complete(client_of(hello)),
         )
         limited = listener(self.gate, Mode.PASS_THROUGH, limited=True)
         self.session = PulsarSession(limited, client, BROKER_1)

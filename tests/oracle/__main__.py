@@ -54,7 +54,7 @@ def _tell(played: Played, oracles: Oracles) -> None:
         for thought in step.thoughts:
             _say(f"    taken for {thought.kind}: {str(thought.body)!r}")
         for admission in step.admissions:
-            _say(f"    admitted: {admission.ask.action} {admission.ask.name}")
+            _say(f"    admitted: {admission.asked.action} {admission.asked.name}")
         for frame, readings in zip(step.frames, oracles.frames(step.frames), strict=True):
             _say(f"    went on: {frame.hex()}")
             for oracle, reading in zip(oracles.all, readings, strict=True):

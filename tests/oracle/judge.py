@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 from google.protobuf.message import Message
 
 from gateway.wire.contract import ENDLESS, Action, Direction
-from gateway.wire.gate import Ask
 from gateway.wire.pulsar import counts
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Mode
 from gateway.wire.pulsar.frames import KNOWN, Kind
 from gateway.wire.pulsar.tables import LIMITS, STOPS
+from gateway.wire.subject import Subject
 from tests.fuzz.reading import HOSTS
 from tests.playbooks.gate import OWN
 
@@ -91,7 +91,7 @@ class _Case:
         self._masked = not listener.unknown_pass
         self._thoughts: dict[int, list[Thought]] = defaultdict(list)
         self._unopened: list[tuple[int, Admission]] = []
-        self._lookups: list[Ask] = []
+        self._lookups: list[Subject] = []
         self._admitted = 0
         self._accounts: dict[tuple[Action, int], list[int]] = defaultdict(list)
         self._sent: Counter[int] = Counter()
@@ -143,8 +143,8 @@ class _Case:
             if thought.direction is Direction.TO_BROKER:
                 self._thoughts[thought.kind].append(thought)
         for admission in step.admissions:
-            if admission.ask.action is Action.LOOKUP:
-                self._lookups.append(admission.ask)
+            if admission.asked.action is Action.LOOKUP:
+                self._lookups.append(admission.asked.subject)
             else:
                 self._unopened.append((self._admitted, admission))
             self._admitted += 1
@@ -201,8 +201,9 @@ class _Case:
         if is_brokers_own(name):
             return f"a topic of the brokers: {name}"
         for index, (account, admission) in enumerate(self._unopened):
-            ask = admission.ask
-            if ask.action is action and canonical(ask) == name and ask.subscription == subscription:
+            admitted, subject = admission.asked.action, admission.asked.subject
+            same_name = canonical(subject) == name and subject.subscription == subscription
+            if admitted is action and same_name:
                 del self._unopened[index]
                 self._accounts[action, id].append(account)
                 self._names[action, id] = (name, subscription)
@@ -212,18 +213,19 @@ class _Case:
                 return ""
         if self._names.get((action, id)) == (name, subscription):
             return ""  # it is asked for once more while it is opened: the same account is charged
-        asked = [(each.ask.action, canonical(each.ask)) for _, each in self._unopened]
+        all_asked = (each.asked for _, each in self._unopened)
+        asked = [(each.action, canonical(each.subject)) for each in all_asked]
         return f"nobody was admitted to {name}, but {asked}"
 
     def _looks_up(self, reading: Reading) -> str:
         if "tx" in reading:
             return ""
         name = reading["tn"]
-        for index, ask in enumerate(self._lookups):
-            if canonical(ask) == name:
+        for index, subject in enumerate(self._lookups):
+            if canonical(subject) == name:
                 del self._lookups[index]
                 return ""
-        return f"nobody may look up {name}, but {[canonical(ask) for ask in self._lookups]}"
+        return f"nobody may look up {name}, but {[canonical(it) for it in self._lookups]}"
 
     def _send(self, step: Step, reading: Reading) -> str:
         id = reading["f"]["1"] & (1 << 64) - 1
@@ -319,9 +321,10 @@ class _Case:
         return self._ceilings[account]
 
 
-def canonical(ask: Ask) -> str | None:
-    """The one name of the topic that was asked for, as brokers have it."""
-    return None if ask.topic is None else ask.topic.partition or ask.topic.whole
+def canonical(subject: Subject) -> str | None:
+    """The one name of a subject's topic, as brokers have it."""
+    topic = subject.topic
+    return None if topic is None else topic.partition or topic.whole
 
 
 def is_brokers_own(name: str) -> bool:

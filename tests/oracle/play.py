@@ -20,9 +20,9 @@ from tests.fuzz.grammar import metadata, rest
 from tests.fuzz.source import Source
 from tests.playbooks.frames import connect, error, producer, producer_success, subscribe, success
 from tests.playbooks.frames import read as read_frame
-from tests.playbooks.gate import FakeOrigin
 from tests.playbooks.script import listener
 from tests.support.frames import command, message, metadata_of, number, receipt, send, tail
+from tests.support.subjects import client_of
 
 from .mutations import changed, described, framed, odd_command, spilled, taken_apart, true_fields
 from .names import any_name
@@ -137,7 +137,7 @@ def drawn_client(mode: Mode) -> WatchedClient:
     verified = mode is not Mode.PASS_THROUGH
     alice = Principal("alice", verified, expires_at=None)
     credential = Credential("token", b"alice's token")
-    client = WatchedClient(hello, alice, credential, FakeOrigin())
+    client = WatchedClient(hello, alice, credential, client_of(hello))
     client.shown = []
     return client
 

@@ -28,12 +28,12 @@ from gateway.wire.contract import (
     Principal,
     Refusal,
 )
-from gateway.wire.gate import Ask
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import kind_of
 from gateway.wire.pulsar.context import Client, Listener
 from gateway.wire.pulsar.session import PulsarSession
-from tests.playbooks.gate import BROKER_1, FakeGate
+from gateway.wire.subject import Subject
+from tests.playbooks.gate import BROKER_1, Asked, FakeGate
 
 _GONE = Denial(Refusal.TIMEOUT, "too late")
 _LARGEST = 512 * 1024
@@ -51,7 +51,7 @@ class Thought(NamedTuple):
 class Admission(NamedTuple):
     """What the gate was asked, and the account that it gave."""
 
-    ask: Ask
+    asked: Asked
     account: Account
 
 
@@ -67,18 +67,18 @@ class WatchedGate(FakeGate):
         self.admissions: list[Admission] = []
         self.proven: list[tuple[Credential, str]] = []
 
-    def admit(self, ask: Ask) -> Account | Denial:
-        """See `contract.Gate`."""
-        account = super().admit(ask)
+    def admit(self, action: Action, subject: Subject, *, again: bool = False) -> Account | Denial:
+        """See `wire.gate.Gate`."""
+        account = super().admit(action, subject, again=again)
         if isinstance(account, Account):
-            if self.ceiling is not None and ask.action is not Action.LOOKUP:
+            if self.ceiling is not None and action is not Action.LOOKUP:
                 account.hold()
                 account.grant(self.ceiling)
-            self.admissions.append(Admission(ask, account))
+            self.admissions.append(Admission(self.asked[-1], account))
         return account
 
     def authenticate(self, credential: Credential) -> Principal | Denial:
-        """See `contract.Gate`."""
+        """See `wire.gate.Gate`."""
         principal = super().authenticate(credential)
         if isinstance(principal, Principal):
             self.proven.append((credential, principal.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import NamedTuple
 
 from gateway.wire.contract import (
@@ -15,8 +16,9 @@ from gateway.wire.contract import (
     Principal,
     Refusal,
 )
-from gateway.wire.gate import Again, Ask, LookupOutcome
-from tests.support.subjects import subject_of
+from gateway.wire.gate import Again, LookupOutcome
+from gateway.wire.subject import Subject
+from tests.support.subjects import CONNECTION, HOST
 
 OWN = Credential("token", b"the gateway's token")
 BROKER_1 = Address("broker-1.internal", 6650)
@@ -39,23 +41,38 @@ TOO_LONG = Denial(Refusal.UNSUPPORTED, "the broker's name is too long to be hidd
 class FakeOrigin(NamedTuple):
     """See `contract.Origin`."""
 
-    id: int = 1
-    host: str = "192.0.2.7"
+    id: int = CONNECTION
+    host: str = HOST
+
+
+class Asked(NamedTuple):
+    """What a gate was asked: see `Gate.admit` and `Gate.wait`."""
+
+    action: Action
+    subject: Subject
+    again: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name under which the topic is counted; empty without a topic."""
+        topic = self.subject.topic
+        return "" if topic is None else topic.name
 
 
 class FakeGate:
-    """See `contract.Gate`. Knows two brokers, and tokens like `alice's token`."""
+    """See `wire.gate.Gate`. Knows two brokers, and tokens like `alice's token`."""
 
     def __init__(self) -> None:
         self.own: Credential | Denial = OWN
         self.names = {BROKER_1: NAME_1, BROKER_2: NAME_2}
         self.forbids = False  # whatever it is asked
         self.lease = ENDLESS  # messages that those who are admitted may pass
+        self.completed: list[Subject] = []
         self.paced: set[Action] = set()
         self.delay: float | Again | Denial = 0.0  # for what is paced
         self.again: list[Again | None] = []  # what was said before to those that are counted
-        self.counted: list[Ask] = []  # of what is paced
-        self.asked: list[Ask] = []
+        self.counted: list[Asked] = []  # of what is paced
+        self.asked: list[Asked] = []
         self.admitted: list[Account] = []
         self.lending: set[Account] = set()  # who may pass one message more whenever it asks
         self.released: list[Account] = []
@@ -79,18 +96,25 @@ class FakeGate:
     def credential(self) -> Credential | Denial:
         return self.own
 
-    def wait(self, ask: Ask, again: Again | None = None) -> float | Again | Denial:
-        self.counted.append(ask)
+    def complete(self, subject: Subject) -> Subject:
+        self.completed.append(subject)
+        return replace(subject, listener="clients", cluster="main")
+
+    def wait(
+        self, action: Action, subject: Subject, again: Again | None = None
+    ) -> float | Again | Denial:
+        self.counted.append(Asked(action, subject))
         self.again.append(again)
         return self.delay
 
-    def admit(self, ask: Ask) -> Account | Denial:
-        self.asked.append(ask)
-        if self.forbids or ask.name.endswith("forbidden"):
+    def admit(self, action: Action, subject: Subject, *, again: bool = False) -> Account | Denial:
+        asked = Asked(action, subject, again)
+        self.asked.append(asked)
+        if self.forbids or asked.name.endswith("forbidden"):
             return FORBIDDEN
-        account = Account(ask.action, subject_of(ask.name))
+        account = Account(action, subject)
         account.messages_ceiling = self.lease
-        if ask.action is not Action.LOOKUP:
+        if action is not Action.LOOKUP:
             self.admitted.append(account)
         return account
 

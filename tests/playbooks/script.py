@@ -42,6 +42,7 @@ from gateway.wire.pulsar.context import Bounds, Client, Listener, Mode
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import PulsarSession
+from tests.support.subjects import client_of
 
 from .frames import close_consumer, connect, read
 from .gate import BROKER_1, FakeGate, FakeOrigin
@@ -138,11 +139,12 @@ class Play:
     ) -> None:
         self.gate = FakeGate()
         self.listener = listener(self.gate, mode, **settings)
+        hello = read(connect(client_version=version)).connect
         self.hello = Client(
-            read(connect(client_version=version)).connect,
+            hello,
             Principal("alice", verified=mode is not PASS_THROUGH, expires_at=1000.0),
             Credential("token", b"alice's token"),
-            FakeOrigin(),
+            self.gate.complete(client_of(hello)),
         )
         self.session = PulsarSession(self.listener, self.hello, BROKER_1, max_message_size)
 

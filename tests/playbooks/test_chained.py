@@ -19,7 +19,7 @@ from .frames import (
     read,
     success,
 )
-from .gate import BROKER_1, NAME_1, OWN
+from .gate import BROKER_1, NAME_1, OWN, FakeGate
 from .script import FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Play, Talk, opening
 
 OUTER = "outer"
@@ -45,6 +45,13 @@ def test_a_trusted_proxy_is_believed() -> None:
     assert (command.original_principal, command.proxy_version) == ("carol", "outer 1.0")
     assert command.auth_data == OWN.data
     assert not command.HasField("original_auth_data")
+
+
+def test_rules_are_held_against_the_client_that_it_speaks_for() -> None:
+    gate = FakeGate()
+    talk = opening(VERIFY, gate, proxies=frozenset({OUTER})).client_says(SPOKEN_FOR)
+    talk.dials(None).said_to_broker()
+    assert [subject.principal for subject in gate.completed] == ["carol"]
 
 
 def test_what_it_was_shown_is_passed_on() -> None:

@@ -123,9 +123,9 @@ def test_a_producer_that_waits_is_unknown_until_its_time_comes(play: Paced) -> N
 
 def test_it_is_asked_how_long_for_the_client_and_its_topic(play: Paced) -> None:
     play.client(subscribe(1, topic=TOPIC)).happens()
-    (ask,) = play.gate.counted
-    assert (ask.action, ask.name, ask.subscription) == (Action.CONSUME, TOPIC, "s")
-    assert ask.principal.name == "alice"
+    (asked,) = play.gate.counted
+    assert (asked.action, asked.name) == (Action.CONSUME, TOPIC)
+    assert (asked.subject.principal, asked.subject.subscription) == ("alice", "s")
 
 
 def test_one_that_need_not_wait_goes_on_at_once(play: Paced) -> None:
@@ -250,7 +250,7 @@ def test_a_lookup_that_waited_is_answered_like_any_other(play: Paced) -> None:
 
 def test_partitions_count_as_lookups(play: Paced) -> None:
     token = play.later(play.client(partitions(3)))
-    assert [ask.action for ask in play.gate.counted] == [Action.LOOKUP]
+    assert [asked.action for asked in play.gate.counted] == [Action.LOOKUP]
     play.due(token).gives(to_broker(partitions(3)))
     play.gate.delay = 0.0
     play.client(partitions(4)).forwards()
@@ -348,7 +348,7 @@ def test_it_is_asked_again_until_it_may_go_on(unknown: Paced) -> None:
     unknown.gate.delay = 0.0
     unknown.due(token, now=1.0).gives(to_broker(producer(1, request=5)))
     assert unknown.gate.again == [None, SOON, SOON]
-    assert len({(ask.action, ask.name) for ask in unknown.gate.counted}) == 1
+    assert len({(asked.action, asked.name) for asked in unknown.gate.counted}) == 1
 
 
 def test_when_it_is_known_it_waits_for_that_time_alone(unknown: Paced) -> None:
@@ -429,9 +429,11 @@ def test_a_client_waits_before_any_broker_is_asked() -> None:
     talk = opening(VERIFY, gate).client_says(connect())
     talk.waits(0.5).dials(None).said_to_broker()
     talk.broker_says(connected()).tells_client(connected()).opens()
-    (ask,) = gate.counted
-    assert (ask.action, ask.principal.name, ask.origin) == (Action.CONNECT, "alice", FakeOrigin())
-    assert (ask.name, ask.topic) == ("", None)
+    (asked,) = gate.counted
+    subject = asked.subject
+    assert (asked.action, subject.principal) == (Action.CONNECT, "alice")
+    assert (subject.connection, subject.host) == FakeOrigin()
+    assert (asked.name, subject.topic) == ("", None)
 
 
 def test_it_is_asked_again_for_a_client_of_which_nothing_is_known_yet() -> None:

@@ -395,4 +395,4 @@ def test_the_gate_is_told_what_was_open_before() -> None:
         pass
     play.client(producer(1, request=3)).happens()
     play.client(producer(2, request=4)).happens()
-    assert [ask.again for ask in play.gate.asked] == [False, True, True, False]
+    assert [asked.again for asked in play.gate.asked] == [False, True, True, False]

@@ -81,10 +81,12 @@ def test_the_gate_is_asked_for_each_lookup(play: Play) -> None:
 
 def test_lookups_are_admitted_for_the_clients_principal(play: Play) -> None:
     play.client(lookup(1)).forwards()
-    (ask,) = play.gate.asked
-    assert (ask.action, ask.name, ask.principal) == (Action.LOOKUP, TOPIC, play.hello.principal)
-    assert ask.topic == ("public", "public/default", TOPIC, None)
-    assert ask.origin == FakeOrigin()
+    (asked,) = play.gate.asked
+    subject = asked.subject
+    assert (asked.action, asked.name) == (Action.LOOKUP, TOPIC)
+    assert subject.principal == play.hello.principal.name == "alice"
+    assert subject.topic == ("public", "public/default", TOPIC, None)
+    assert (subject.connection, subject.host) == FakeOrigin()
 
 
 def test_more_lookups_than_the_bound_are_refused_until_one_is_answered() -> None:

@@ -12,10 +12,13 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
 from gateway.wire.pulsar.context import Bounds, Mode
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.session import FRAME_PADDING
+from gateway.wire.subject import Subject
+from tests.support.subjects import topic_of
 
 from .frames import (
     LATER,
     NO_REQUEST,
+    TOPIC,
     auth_challenge,
     auth_response,
     connect,
@@ -24,10 +27,12 @@ from .frames import (
     frame,
     framed,
     number_field,
+    producer,
     raw,
     read,
+    subscribe,
 )
-from .gate import BROKER_1, EXPIRED, NAME_1, OWN, FakeGate
+from .gate import BROKER_1, EXPIRED, NAME_1, OWN, FakeGate, FakeOrigin
 from .script import FEW, FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Talk, opening
 
 VERIFYING = [VERIFY, FORWARD_TOO]
@@ -136,6 +141,55 @@ def test_the_broker_refuses_a_credential() -> None:
     code = ServerError.AuthenticationError
     talk = greeted().broker_says(error(code=code, text="bad"))
     assert told(talk.refused(EndReason.AUTHENTICATION_FAILED)) == (NO_REQUEST, code, "bad")
+
+
+# -- whom it opens for -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "principal"), [(PASS_THROUGH, None), (VERIFY, "alice"), (FORWARD_TOO, "alice")]
+)
+def test_the_gate_completes_what_is_known_of_a_client(mode: Mode, principal: str | None) -> None:
+    gate = FakeGate()
+    opening(mode, gate).client_says(connect()).dials(None).said_to_broker()
+    origin = FakeOrigin()
+    expected = Subject(
+        protocol="pulsar",
+        connection=origin.id,
+        host=origin.host,
+        principal=principal,
+        library="Pulsar-CPP-v4.2.0",
+    )
+    assert gate.completed == [expected]
+
+
+def test_what_a_client_says_of_its_library_is_cut() -> None:
+    gate, version = FakeGate(), "Pulsar-CPP-v" + "4" * 1000
+    said = connect(client_version=version)
+    opening(gate=gate).client_says(said).dials(None).tells_broker(said)
+    assert [subject.library for subject in gate.completed] == [version[:128]]
+
+
+@pytest.mark.parametrize(
+    ("said", "topic", "subscription"),
+    [
+        (producer(1), TOPIC, None),
+        (subscribe(1, topic=f"{TOPIC}-partition-3"), f"{TOPIC}-partition-3", "s"),
+    ],
+    ids=["PRODUCER", "SUBSCRIBE"],
+)
+def test_an_account_is_opened_for_the_client_and_its_topic(
+    said: bytes, topic: str, subscription: str | None
+) -> None:
+    gate = FakeGate()
+    talk = opening(VERIFY, gate).client_says(connect()).dials(None)
+    talk.said_to_broker()
+    session = talk.broker_says(connected()).tells_client(connected()).opens()
+    session.decide(Direction.TO_BROKER, said, now=0.0)
+    (client,) = gate.completed
+    expected = gate.complete(client).about(topic_of(topic), subscription)
+    assert [account.subject for account in gate.admitted] == [expected]
+    assert (expected.principal, expected.library) == ("alice", "Pulsar-CPP-v4.2.0")
 
 
 # -- verify ------------------------------------------------------------------------------------

@@ -357,6 +357,14 @@ def test_an_id_is_of_one_topic_as_long_as_it_is_in_use(play: Play) -> None:
     play.client(producer(1, request=4, topic=OTHER)).forwards()
 
 
+def test_another_spelling_of_its_topic_is_the_same_topic(play: Play) -> None:
+    opened(play)
+    over = play.over
+    play.client(producer(1, request=2, topic=TOPIC.rpartition("/")[2])).gives(over, Forward())
+    play.broker(producer_success(2)).forwards()
+    assert {account.topic for account in play.gate.admitted} == {TOPIC}
+
+
 def test_a_queued_producer_given_up_does_not_open(play: Play) -> None:
     play.client(producer(1, request=1)).forwards()
     play.broker(queued(1)).forwards()

@@ -22,6 +22,7 @@ from .frames import (
     subscribe,
     varint,
 )
+from .gate import FakeGate
 from .script import Play, opening
 
 UNKNOWN = [1, 41, 49, 69, 82, 127]
@@ -119,6 +120,13 @@ def test_a_client_whose_text_is_not_utf_8_is_at_fault(said: bytes) -> None:
 def test_a_connect_whose_text_is_not_utf_8_is_refused(field: int) -> None:
     farewell = opening().client_says(raw(Kind.CONNECT, text_field(field)))
     assert "not UTF-8" in farewell.refused(EndReason.CLIENT_VIOLATION).error.message
+
+
+def test_what_a_client_says_of_its_library_may_be_no_text() -> None:
+    gate = FakeGate()
+    said = raw(Kind.CONNECT, text_field(1))
+    opening(gate=gate).client_says(said).dials(None).tells_broker(said)
+    assert [subject.library for subject in gate.completed] == ["\ufffd\ufffd"]
 
 
 def test_a_brokers_text_that_is_not_utf_8_is_made_readable() -> None:

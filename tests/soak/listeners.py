@@ -30,7 +30,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.context import Client, Listener, Mode
 from gateway.wire.pulsar.session import PulsarSession
 from tests.playbooks.frames import connect, read
-from tests.playbooks.gate import FakeOrigin
+from tests.support.subjects import client_of
 
 HOSTS = 300
 """Brokers that were learned. The largest clusters have hundreds."""
@@ -68,7 +68,7 @@ def listener_of(way: Way) -> Listener:
     verifiers: dict[str, Verifier] = {"token": TokenVerifier([SECRET], ["HS256"])}
     limits = Shaper(_rules(way.rules), Reactor(Jobs())) if way.rules else None
     gate = ListenerGate(
-        ClusterParts(*known),
+        ClusterParts("main", *known),
         {} if way.mode is Mode.PASS_THROUGH else verifiers,
         name="clients",
         limits=limits,
@@ -81,7 +81,8 @@ def session_of(listener: Listener) -> PulsarSession:
     """An open pair of it."""
     alice = Principal("alice", verified=listener.mode is not Mode.PASS_THROUGH)
     hello = read(connect(auth_data=token())).connect
-    client = Client(hello, alice, Credential("token", token()), FakeOrigin())
+    subject = listener.gate.complete(client_of(hello))
+    client = Client(hello, alice, Credential("token", token()), subject)
     return PulsarSession(listener, client, BROKER)
 
 

@@ -2,10 +2,49 @@
 
 from __future__ import annotations
 
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandConnect
 from gateway.wire.pulsar.topics import named
 from gateway.wire.subject import Subject, TopicName
 
+HOST = "192.0.2.7"
+CONNECTION = 1
 
-def subject_of(topic: str, subscription: str | None = None) -> Subject:
+
+def topic_of(name: str) -> TopicName:
+    """Return the parts of a topic's name, whatever name it is."""
+    return named(name) or TopicName("", "", name)
+
+
+def subject_of(
+    topic: str,
+    subscription: str | None = None,
+    *,
+    protocol: str | None = None,
+    listener: str | None = None,
+    connection: int | None = None,
+    host: str | None = None,
+    principal: str | None = None,
+    library: str | None = None,
+) -> Subject:
     """Return a client with this topic, whatever its name is."""
-    return Subject().about(named(topic) or TopicName("", "", topic), subscription)
+    return Subject(
+        protocol=protocol,
+        listener=listener,
+        connection=connection,
+        host=host,
+        principal=principal,
+        library=library,
+        topic=topic_of(topic),
+        subscription=subscription,
+    )
+
+
+def client_of(connect: CommandConnect, principal: str | None = "alice") -> Subject:
+    """Return a client without a topic, as an opening that begins with this CONNECT describes it."""
+    return Subject(
+        protocol="pulsar",
+        connection=CONNECTION,
+        host=HOST,
+        principal=principal,
+        library=str(connect.client_version),
+    )

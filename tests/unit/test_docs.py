@@ -39,6 +39,7 @@ from gateway.telemetry.exposition import TopicExposition
 from gateway.telemetry.process import ProcessMetrics, Sources
 from gateway.wire.contract import Action, EndReason
 from tests.support.certificates import self_signed
+from tests.support.subjects import subject_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGURATION = ROOT / "docs" / "configuration.md"
@@ -280,7 +281,7 @@ def _exposition() -> str:
     """All metrics, each with at least one sample."""
     book = AccountBook()
     for action in (Action.PRODUCE, Action.CONSUME):
-        book.open(action, "topic").messages += 1
+        book.open(action, subject_of("topic")).messages += 1
     sources = Sources(
         version="1",
         listeners={"a": ListenerFigures()},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.brokers.learned import LearnedHosts
@@ -11,9 +13,10 @@ from gateway.figures import ClusterFigures
 from gateway.gate import ClusterParts, ListenerGate
 from gateway.identity.credential import NoCredential
 from gateway.policy.accounts import AccountBook
-from gateway.wire.contract import Account, Action, Address, Denial, Principal, Refusal
+from gateway.wire.contract import Account, Action, Address, Denial, Refusal
 from gateway.wire.gate import Again
-from tests.playbooks.gate import FakeOrigin
+from gateway.wire.subject import Subject
+from tests.support.subjects import subject_of
 
 BROKER = Address("pulsar-0.internal", 6650)
 ELSEWHERE = Address("blue.internal", 6650)
@@ -119,15 +122,17 @@ class Rules:
     def __init__(self, denial: Denial | None = None) -> None:
         self.denial = denial
         self.paced = {Action.LOOKUP}
-        self.asked: list[tuple[Action, str]] = []
+        self.asked: list[tuple[Action, str | None]] = []
+        self.again: list[bool] = []
         self.released: list[Account] = []
 
-    def wait(self, ask: Ask, listener: str, again: Again | None) -> float | Again | Denial:
-        self.asked.append((ask.action, listener))
+    def wait(self, action: Action, subject: Subject, again: Again | None) -> float | Again | Denial:
+        self.asked.append((action, subject.listener))
         return Again(0.1, since=5.0) if again is None else again.since
 
-    def admit(self, account: Account, ask: Ask, listener: str) -> Denial | None:
-        self.asked.append((ask.action, listener))
+    def admit(self, account: Account, *, again: bool) -> Denial | None:
+        self.asked.append((account.action, account.subject.listener))
+        self.again.append(again)
         return self.denial
 
     def wants(self, account: Account) -> bool:
@@ -137,22 +142,17 @@ class Rules:
         self.released.append(account)
 
 
-def asks(action: Action) -> Ask:
-    principal = Principal("alice", verified=True)
-    return Ask(action, "orders", None, principal, FakeOrigin())
-
-
 def test_who_is_refused_leaves_nothing_in_the_book() -> None:
     denial = Denial(Refusal.FULL, "rule few allows 1 producers")
     setting = Setting(limits=Rules(denial))
-    assert setting.gate.admit(asks(Action.PRODUCE)) is denial
+    assert setting.gate.admit(Action.PRODUCE, subject_of("orders")) is denial
     assert list(setting.accounts.topics()) == []
 
 
 def test_who_is_admitted_is_released_from_its_limits() -> None:
     rules = Rules()
     gate = Setting(limits=rules).gate
-    account = gate.admit(asks(Action.PRODUCE))
+    account = gate.admit(Action.PRODUCE, gate.complete(subject_of("orders")))
     assert isinstance(account, Account)
     gate.release(account)
     assert rules.asked == [(Action.PRODUCE, "clients")]
@@ -163,13 +163,44 @@ def test_rules_say_how_long_somebody_waits() -> None:
     rules = Rules()
     gate = Setting(limits=rules).gate
     assert gate.paced == {Action.LOOKUP}
-    answer = gate.wait(asks(Action.LOOKUP))
+    subject = gate.complete(subject_of("orders"))
+    answer = gate.wait(Action.LOOKUP, subject)
     assert isinstance(answer, Again)
-    assert gate.wait(asks(Action.LOOKUP), answer) == 5.0
+    assert gate.wait(Action.LOOKUP, subject, answer) == 5.0
     assert rules.asked == [(Action.LOOKUP, "clients")] * 2
 
 
 def test_nobody_waits_without_rules() -> None:
     gate = Setting().gate
     assert not gate.paced
-    assert gate.wait(asks(Action.LOOKUP)) == 0
+    assert gate.wait(Action.LOOKUP, subject_of("orders")) == 0
+
+
+def test_rules_are_told_what_was_open_before() -> None:
+    rules = Rules()
+    gate = Setting(limits=rules).gate
+    for again in (False, True):
+        gate.admit(Action.PRODUCE, subject_of("orders"), again=again)
+    assert rules.again == [False, True]
+
+
+# -- subjects ----------------------------------------------------------------------------------
+
+
+def test_a_subject_gets_listener_and_cluster() -> None:
+    client = subject_of("orders", "s", protocol="pulsar", connection=7, principal="alice")
+    expected = replace(client, listener="clients", cluster="main")
+    assert Setting().gate.complete(client) == expected
+
+
+@pytest.mark.parametrize("action", [Action.PRODUCE, Action.CONSUME, Action.LOOKUP])
+@pytest.mark.parametrize("limits", [None, Rules()])
+def test_an_account_has_the_subject_that_it_was_opened_for(
+    action: Action, limits: Rules | None
+) -> None:
+    gate = Setting(limits=limits).gate
+    client = subject_of("orders", "s", principal="alice", library="Pulsar-CPP-v4.2.0")
+    account = gate.admit(action, gate.complete(client))
+    assert isinstance(account, Account)
+    assert account.topic == "persistent://public/default/orders"
+    assert account.subject == gate.complete(client)

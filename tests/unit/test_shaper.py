@@ -12,6 +12,15 @@ from tests.plane.harness import Plane
 from tests.support.subjects import subject_of
 from tests.unit.policy.test_shaping import limit, rules
 
+SUBJECT = subject_of(
+    "tenant/ns/orders",
+    protocol="pulsar",
+    listener="clients",
+    connection=7,
+    host="::1",
+    principal="alice",
+)
+
 
 @pytest.fixture
 def plane() -> Plane:
@@ -19,7 +28,7 @@ def plane() -> Plane:
 
 
 def producing(shaper: Shaper) -> Account:
-    account = Account(Action.PRODUCE, subject_of("tenant/ns/orders"))
+    account = Account(Action.PRODUCE, SUBJECT)
     shaper.admit(account, again=False)
     return account
 

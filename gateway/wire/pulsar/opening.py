@@ -120,9 +120,14 @@ def _subject(
             connection=origin.id,
             host=origin.host,
             principal=principal.name or None,
-            library=text(connect.client_version)[:LONGEST_LIBRARY],
+            library=_readable(connect.client_version)[:LONGEST_LIBRARY],
         )
     )
+
+
+def _readable(value: str | bytes) -> str:
+    """Return a text that need not be UTF-8: brokers, too, read it with replacement characters."""
+    return value if isinstance(value, str) else value.decode(errors="replace")
 
 
 def _vouched(connect: CommandConnect, listener: Listener, origin: Origin) -> Client | Denial:

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 
-from gateway.telemetry.topics import parsed
 from joserfc.jwk import OctKey
 
 from gateway.brokers.address import parse_address, parse_service_url, parse_url
@@ -20,10 +19,12 @@ from gateway.brokers.seal import SealKey
 from gateway.config import units
 from gateway.errors import ConfigurationError
 from gateway.identity.token import TokenVerifier
+from gateway.telemetry.exposition import LONGEST_LABEL, labels_of
 from gateway.wire.contract import Address, Denial, Direction
 from gateway.wire.pulsar.addresses import parse
-from gateway.wire.pulsar.topics import is_brokers_own
+from gateway.wire.pulsar.topics import is_brokers_own, named
 from gateway.wire.pulsar.trace import LONGEST, describe
+from gateway.wire.subject import TopicName
 from tests.fuzz.grammar import any_frame
 from tests.fuzz.source import Source
 from tests.playbooks.gate import BROKER_1, BROKER_2
@@ -236,9 +237,15 @@ def _cleaned(source: Source) -> None:
     assert len(learned.clean(said)) <= 6 * len(said)
 
 
+_NO_LABELS = labels_of("", TopicName("", "", ""))
+
+
 def _topic(source: Source) -> None:
     said = text(source)
-    assert len(parsed(said).topic) <= 512
+    topic = named(said)
+    assert topic is None or named(topic.name) == topic
+    for each in (topic, TopicName(said, f"{said}/{said}", said)):
+        assert each is None or len(labels_of("", each)) <= len(_NO_LABELS) + 3 * 2 * LONGEST_LABEL
     assert is_brokers_own(f"persistent://pulsar/{said}") or said.startswith("system/")
 
 

@@ -6,6 +6,7 @@ from gateway.demo.figures import Rates, Snapshot, TopicFigures, rates, read, tot
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.exposition import TopicExposition
 from gateway.wire.contract import Action
+from tests.support.subjects import subject_of
 
 ORDERS, ROWS = "persistent://shop/orders/placed", "persistent://noisy/import/rows"
 
@@ -28,7 +29,7 @@ def _exposition(book: AccountBook) -> str:
 
 
 def _pass(book: AccountBook, action: Action, topic: str, messages: int, size: int) -> None:
-    account = book.open(action, topic)
+    account = book.open(action, subject_of(topic))
     account.messages += messages
     account.bytes += size
 

@@ -12,9 +12,11 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from gateway.figures import OTHER, TopicFigures, Totals
 from gateway.policy.accounts import AccountBook
 from gateway.wire.contract import Account, Action
-from tests.support.subjects import subject_of
+from gateway.wire.subject import TopicName
+from tests.support.subjects import subject_of, topic_of
 
 NOTHING = Totals(0, 0, 0, 0, 0)
+T = subject_of("t")
 
 
 def passes(
@@ -26,135 +28,141 @@ def passes(
     account.receipts += receipts
 
 
-def figures_of(book: AccountBook, topic: str) -> TopicFigures:
+def figures_of(book: AccountBook, topic: TopicName) -> TopicFigures:
     (found,) = (figures for figures in book.topics() if figures.topic == topic)
     return found
 
 
 def test_open_accounts_are_summed_by_action() -> None:
     book = AccountBook()
-    passes(book.open(Action.PRODUCE, "t"), messages=5, size=500, frames=2, receipts=1)
-    passes(book.open(Action.PRODUCE, "t"), messages=1, size=50)
-    passes(book.open(Action.CONSUME, "t"), messages=7, size=700, frames=3)
-    found = figures_of(book, "t")
+    passes(book.open(Action.PRODUCE, T), messages=5, size=500, frames=2, receipts=1)
+    passes(book.open(Action.PRODUCE, T), messages=1, size=50)
+    passes(book.open(Action.CONSUME, T), messages=7, size=700, frames=3)
+    found = figures_of(book, topic_of("t"))
     assert found.produced == Totals(messages=6, bytes=550, frames=3, receipts=1, open=2)
     assert found.consumed == Totals(messages=7, bytes=700, frames=3, receipts=0, open=1)
 
 
 def test_closed_accounts_stay_in_the_totals() -> None:
     book = AccountBook()
-    first, second = book.open(Action.PRODUCE, "t"), book.open(Action.PRODUCE, "t")
+    first, second = book.open(Action.PRODUCE, T), book.open(Action.PRODUCE, T)
     passes(first, messages=5)
     passes(second, messages=2)
     book.close(first)
-    assert figures_of(book, "t").produced[:1] == (7,)
-    assert figures_of(book, "t").produced.open == 1
+    assert figures_of(book, topic_of("t")).produced[:1] == (7,)
+    assert figures_of(book, topic_of("t")).produced.open == 1
     book.close(second)
-    assert figures_of(book, "t").produced[:1] == (7,)
-    assert figures_of(book, "t").produced.open == 0
+    assert figures_of(book, topic_of("t")).produced[:1] == (7,)
+    assert figures_of(book, topic_of("t")).produced.open == 0
 
 
 def test_a_second_close_changes_nothing() -> None:
     book = AccountBook()
-    account, other = book.open(Action.PRODUCE, "t"), book.open(Action.PRODUCE, "t")
+    account, other = book.open(Action.PRODUCE, T), book.open(Action.PRODUCE, T)
     passes(account, messages=5)
     for _ in range(2):
         book.close(account)
-    assert figures_of(book, "t").produced.messages == 5
+    assert figures_of(book, topic_of("t")).produced.messages == 5
     book.close(other)
     book.close(account)
-    assert figures_of(book, "t").produced.messages == 5
+    assert figures_of(book, topic_of("t")).produced.messages == 5
 
 
 def test_an_account_of_nobody_is_ignored() -> None:
     book = AccountBook()
-    stranger = Account(Action.PRODUCE, subject_of("t"))
+    stranger = Account(Action.PRODUCE, T)
     passes(stranger)
-    book.open(Action.PRODUCE, "t")
+    book.open(Action.PRODUCE, T)
     book.close(stranger)
-    assert figures_of(book, "t").produced == NOTHING._replace(open=1)
+    assert figures_of(book, topic_of("t")).produced == NOTHING._replace(open=1)
 
 
-def test_an_account_has_its_generation() -> None:
-    assert AccountBook().open(Action.PRODUCE, "t", generation=7).generation == 7
+def test_an_account_carries_who_uses_its_topic() -> None:
+    subject = subject_of("t", "s", principal="alice", host="::1", library="Pulsar-CPP-v4.2.0")
+    book = AccountBook()
+    for action in (Action.CONSUME, Action.CONSUME, Action.LOOKUP):
+        assert book.open(action, subject).subject == subject
 
 
 def test_accounts_of_one_topic_share_its_name() -> None:
     book = AccountBook()
     name, same_name = (b"topic".decode() for _ in range(2))
     assert name is not same_name
-    first = book.open(Action.PRODUCE, name)
+    first = book.open(Action.PRODUCE, subject_of(name))
     passes(first)
     book.close(first)
-    second = book.open(Action.CONSUME, same_name)
+    second = book.open(Action.CONSUME, subject_of(same_name))
     assert second.topic is first.topic
+    assert second.subject.topic is first.subject.topic
 
 
 def test_a_lookup_is_not_kept() -> None:
     book = AccountBook()
-    account = book.open(Action.LOOKUP, "t")
-    assert (account.topic, account.held) == ("t", False)
+    account = book.open(Action.LOOKUP, T)
+    assert (account.topic, account.held) == ("persistent://public/default/t", False)
     book.close(account)
     assert list(book.topics()) == []
 
 
 def test_a_topic_on_which_nothing_passed_is_forgotten() -> None:
     book = AccountBook()
-    book.close(book.open(Action.PRODUCE, "t"))
+    book.close(book.open(Action.PRODUCE, T))
     assert list(book.topics()) == []
 
 
 def test_the_longest_idle_topic_is_folded_beyond_the_bound() -> None:
     book = AccountBook(topics_kept=2)
     for topic in ("a", "b", "a", "c"):
-        account = book.open(Action.PRODUCE, topic)
+        account = book.open(Action.PRODUCE, subject_of(topic))
         passes(account)
         book.close(account)
-    assert {it.topic: it.produced.messages for it in book.topics()} == {OTHER: 1, "a": 2, "c": 1}
+    kept = {it.topic: it.produced.messages for it in book.topics()}
+    assert kept == {OTHER: 1, topic_of("a"): 2, topic_of("c"): 1}
 
 
 def test_topics_are_folded_beyond_the_bound_of_their_names_bytes() -> None:
     book = AccountBook(names_kept=10_000)
     for number in range(100):
-        account = book.open(Action.PRODUCE, f"{number:02}" + "x" * 998)
+        account = book.open(Action.PRODUCE, subject_of("x" * 871 + f"{number:02}"))
         passes(account)
         book.close(account)
-    kept = {it.topic[:2]: it.produced.messages for it in book.topics()}
-    assert kept == {OTHER[:2]: 91, **{str(number): 1 for number in range(91, 100)}}
+    kept = {it.topic.name[-2:]: it.produced.messages for it in book.topics()}
+    assert kept == {OTHER.name[-2:]: 91, **{str(number): 1 for number in range(91, 100)}}
 
 
 def test_names_that_are_forgotten_make_room() -> None:
     book = AccountBook(names_kept=10_000)
-    kept = book.open(Action.PRODUCE, "kept")
+    kept = book.open(Action.PRODUCE, subject_of("kept"))
     passes(kept)
     book.close(kept)
     for number in range(100):
-        book.close(book.open(Action.PRODUCE, f"{number}" + "x" * 1000))
-    assert figures_of(book, "kept").produced.messages == 1
+        book.close(book.open(Action.PRODUCE, subject_of(f"{number}" + "x" * 1000)))
+    assert figures_of(book, topic_of("kept")).produced.messages == 1
 
 
 def test_open_topics_are_never_folded() -> None:
     book = AccountBook(topics_kept=1)
-    accounts = [book.open(Action.CONSUME, topic) for topic in "abc"]
+    accounts = [book.open(Action.CONSUME, subject_of(topic)) for topic in "abc"]
     for account in accounts:
         passes(account)
-    assert {it.topic for it in book.topics()} == {"a", "b", "c"}
+    assert {it.topic for it in book.topics()} == {topic_of(it) for it in "abc"}
     book.close(accounts[0])
-    assert {it.topic for it in book.topics()} == {OTHER, "b", "c"}
+    assert {it.topic for it in book.topics()} == {OTHER, topic_of("b"), topic_of("c")}
 
 
 def test_a_folded_topic_starts_again_from_zero_and_what_was_folded_stays() -> None:
     book = AccountBook(topics_kept=1)
     for topic in ("a", "b", "a"):
-        account = book.open(Action.PRODUCE, topic)
+        account = book.open(Action.PRODUCE, subject_of(topic))
         passes(account)
         book.close(account)
-    assert {it.topic: it.produced.messages for it in book.topics()} == {OTHER: 2, "a": 1}
+    kept = {it.topic: it.produced.messages for it in book.topics()}
+    assert kept == {OTHER: 2, topic_of("a"): 1}
 
 
 def test_the_book_may_change_while_it_is_read() -> None:
     book = AccountBook(topics_kept=3)
-    accounts = [book.open(Action.PRODUCE, topic) for topic in "abc"]
+    accounts = [book.open(Action.PRODUCE, subject_of(topic)) for topic in "abc"]
     for account in accounts:
         passes(account)
     reading = book.topics()
@@ -162,9 +170,10 @@ def test_the_book_may_change_while_it_is_read() -> None:
     for account in accounts:
         book.close(account)
     for topic in "def":
-        book.open(Action.PRODUCE, topic)
+        book.open(Action.PRODUCE, subject_of(topic))
     seen += reading
-    assert [(it.topic, it.produced.messages) for it in seen] == [("a", 1), ("b", 1), ("c", 1)]
+    expected = [(topic_of("a"), 1), (topic_of("b"), 1), (topic_of("c"), 1)]
+    assert [(it.topic, it.produced.messages) for it in seen] == expected
     assert figures_of(book, OTHER).produced.messages == 3
 
 
@@ -173,7 +182,7 @@ def test_an_idle_pair_costs_little() -> None:
     names = [f"persistent://public/default/topic-{n}" for n in range(2000)]
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    accounts = [book.open(Action.PRODUCE, name) for name in names]
+    accounts = [book.open(Action.PRODUCE, subject_of(name)) for name in names]
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     # A pair that is idle may have 5 KB in all.
@@ -186,7 +195,7 @@ def test_an_idle_topic_costs_little() -> None:
     before, _ = tracemalloc.get_traced_memory()
     for n in range(2000):
         for action in (Action.PRODUCE, Action.CONSUME):
-            account = book.open(action, f"persistent://public/default/topic-{n}")
+            account = book.open(action, subject_of(f"persistent://public/default/topic-{n}"))
             passes(account, messages=1000, size=1_000_000, frames=500, receipts=500)
             book.close(account)
     after, _ = tracemalloc.get_traced_memory()
@@ -205,12 +214,12 @@ class Book(RuleBasedStateMachine):
         self.book = AccountBook(topics_kept=2)
         self.passed = 0
         self.open = 0
-        self.last: dict[str, int] = {}
+        self.last: dict[TopicName, int] = {}
 
     @rule(target=accounts, topic=st.sampled_from("abcde"), action=st.sampled_from(list(Action)[:2]))
     def opens(self, topic: str, action: Action) -> Account:
         self.open += 1
-        return self.book.open(action, topic)
+        return self.book.open(action, subject_of(topic))
 
     @rule(account=accounts, messages=st.integers(0, 5))
     def passes(self, account: Account, messages: int) -> None:

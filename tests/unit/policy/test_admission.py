@@ -157,13 +157,8 @@ def test_one_that_is_opened_again_is_not_rejected() -> None:
     """Or one that a limit had reset could not come back while it is above that limit."""
     world = World(REJECT, {"limit": {"producers": 2}})
     world.sends_all_it_may(world.opens())
-    assert (
-        world.shaping.admit(Account(Action.PRODUCE, subject_of("t")), ACME, world.now, again=True)
-        is None
-    )
-    full = world.shaping.admit(
-        Account(Action.PRODUCE, subject_of("t")), ACME, world.now, again=True
-    )
+    assert world.shaping.admit(Account(Action.PRODUCE, ACME), world.now, again=True) is None
+    full = world.shaping.admit(Account(Action.PRODUCE, ACME), world.now, again=True)
     assert full == Denial(Refusal.FULL, "rule r1 allows 2 producers")
 
 

@@ -11,23 +11,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.policy.matching import RuleSet, Subject
+from gateway.policy.matching import RuleSet
 from gateway.policy.rules import DIMENSIONS, Dimension, Rule
 from gateway.wire.contract import Action
+from gateway.wire.subject import Subject, TopicName
 from tests.support.examples import examples
+from tests.support.subjects import subject_of
 
 PUBLISH = {"publish": {"messages": "100/s"}}
+DISPATCH = {"dispatch": {"messages": "100/s"}}
 
-CLIENT = Subject(
+CLIENT = subject_of(
+    "persistent://acme/web/orders-partition-3",
     protocol="pulsar",
     listener="edge",
-    tenant="acme",
-    namespace="acme/web",
-    topic="persistent://acme/web/orders",
-    partition="persistent://acme/web/orders-partition-3",
+    connection=7,
+    host="10.1.2.3",
     principal="app",
-    address=ip_address("10.1.2.3"),
-    connection="7",
 )
 
 
@@ -92,23 +92,78 @@ def test_a_rule_that_does_not_fit_does_not_hold(match: object) -> None:
     [("a*a", False), ("*a*", True), ("a", True), ("a*", True), ("**", True), ("*aa*", False)],
 )
 def test_parts_of_a_pattern_do_not_share_letters(pattern: str, does: bool) -> None:
-    assert bool(applied(rule(match={"tenant": pattern}), subject=Subject(tenant="a"))) == does
+    assert bool(applied(rule(match={"tenant": pattern}), subject=subject_of("a/b/c"))) == does
 
 
 def test_a_long_name_is_little_work_for_a_pattern_of_many_parts() -> None:
-    subject = Subject(tenant="a" * 100_000)
+    subject = subject_of("a" * 100_000 + "/b/c")
     assert applied(rule(match={"tenant": "*a" * 50 + "*b"}), subject=subject) == []
     assert applied(rule(match={"tenant": "*a" * 50 + "*"}), subject=subject) == ["a"]
 
 
 def test_what_is_not_known_matches_nothing() -> None:
-    nobody = Subject(topic="persistent://a/b/c", tenant="a", namespace="a/b")
+    nobody = subject_of("persistent://a/b/c")
     assert applied(rule(match={"principal": "*"}), subject=nobody) == []
     assert applied(rule(match={"network": "0.0.0.0/0"}), subject=nobody) == []
 
 
+@pytest.mark.parametrize("field", ["tenant", "namespace", "topic", "subscription"])
+def test_who_speaks_of_no_topic_is_of_no_tenant(field: str) -> None:
+    alice = Subject(protocol="pulsar", principal="alice", host="::1")
+    for pattern in ("*", "*/*", "*://*"):
+        found = rule(limit=DISPATCH, match={field: pattern})
+        assert applied(found, subject=alice, action=Action.CONSUME) == []
+    found = rule(limit=DISPATCH, per=[field])
+    (limit,) = RuleSet.compile([found]).limits(alice, Action.CONSUME)
+    assert limit.key == ("",)
+
+
+def test_whom_rules_are_held_against() -> None:
+    parts = ["protocol", "listener", "connection", "address", "principal"]
+    parts += ["tenant", "namespace", "topic", "subscription"]
+    subject = subject_of(
+        "tenant/ns/orders-partition-3",
+        "s",
+        protocol="pulsar",
+        listener="edge",
+        connection=7,
+        host="fe80::1%eth0",
+        principal="alice",
+    )
+    rules = [rule(it, DISPATCH, per=parts, partitions=it) for it in ("together", "each")]
+    keys = [it.key for it in RuleSet.compile(rules).limits(subject, Action.CONSUME)]
+    client = ("pulsar", "edge", "7", "fe80::1", "alice", "tenant", "tenant/ns")
+    assert keys == [
+        (*client, "persistent://tenant/ns/orders", "s"),
+        (*client, "persistent://tenant/ns/orders-partition-3", "s"),
+    ]
+
+
+def test_the_zone_of_an_address_does_not_count() -> None:
+    subject = subject_of("a/b/c", host="fe80::1%eth0")
+    for network in ("fe80::/10", "fe80::1"):
+        assert applied(rule(match={"network": network}), subject=subject) == ["a"]
+    assert applied(rule(match={"network": "fe80::2"}), subject=subject) == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "acme/web/orders/0000-7fff-1",
+        "segment://acme/web/orders/0000-7fff-1",
+        "orders",
+        "topic://acme/web/orders",
+    ],
+)
+def test_a_segment_is_matched_as_a_partition(pattern: str) -> None:
+    segment = subject_of("segment://acme/web/orders/0000-7fff-1")
+    each = rule(match={"topic": pattern}, partitions="each", per="topic")
+    (limit,) = RuleSet.compile([each]).limits(segment, Action.PRODUCE)
+    assert limit.key == ("segment://acme/web/orders/0000-7fff-1",)
+
+
 def test_an_address_that_came_to_an_ipv6_socket_is_an_ipv4_address() -> None:
-    subject = Subject(address=ip_address("::ffff:10.1.2.3"))
+    subject = subject_of("a/b/c", host="::ffff:10.1.2.3")
     limits = RuleSet.compile([rule(match={"network": "10.0.0.0/8"}, per="address")])
     (limit,) = limits.limits(subject, Action.PRODUCE)
     assert limit.key == ("10.1.2.3",)
@@ -253,11 +308,16 @@ def fits(pattern: str, name: str) -> bool:
 
 def names(field: str, pattern: str, subject: Subject, *, each: bool) -> list[str | None]:
     """What a pattern is held against."""
-    if field == "namespace" and subject.namespace and "/" not in pattern:
-        return [subject.namespace.split("/")[-1]]
-    if field != "topic" or subject.topic is None:
+    topic = subject.topic
+    if field not in ("tenant", "namespace", "topic"):
         return [getattr(subject, field)]
-    whole = [subject.topic, subject.partition or subject.topic][: 1 + each]
+    if topic is None:
+        return [None]
+    if field == "tenant":
+        return [topic.tenant]
+    if field == "namespace":
+        return [topic.namespace if "/" in pattern else topic.namespace.split("/")[-1]]
+    whole = [topic.whole, topic.partition or topic.whole][: 1 + each]
     if "://" in pattern:
         return [*whole]
     return [it.split("://")[1] if "/" in pattern else it.split("/")[-1] for it in whole]
@@ -271,7 +331,7 @@ def asks_for(rule: Rule, subject: Subject) -> bool:
         if patterns and not any(name and fits(pattern, name) for pattern, name in held):
             return False
     networks = rule.match.network
-    inside = subject.address is not None and any(subject.address in it for it in networks)
+    inside = subject.host is not None and any(ip_address(subject.host) in it for it in networks)
     return inside or not networks
 
 
@@ -299,11 +359,12 @@ def replaces(by: Rule, rule: Rule) -> bool:
 
 
 def key(rule: Rule, subject: Subject) -> tuple[str, ...]:
-    each = rule.partitions == "each" and subject.partition
-    values = {it: getattr(subject, it, None) for it in rule.per}
-    if "topic" in values and each:
-        values["topic"] = subject.partition
-    return tuple("" if it is None else str(it) for it in values.values())
+    topic = subject.topic
+    values = {"principal": subject.principal, "address": subject.host}
+    if topic is not None:
+        whole = topic.partition if rule.partitions == "each" and topic.partition else topic.whole
+        values |= {"tenant": topic.tenant, "namespace": topic.namespace, "topic": whole}
+    return tuple(values.get(it) or "" for it in rule.per)
 
 
 def naive(rules: list[Rule], subject: Subject, action: str) -> list[tuple[object, ...]]:
@@ -356,13 +417,11 @@ def subjects(draw: st.DrawFn) -> Subject:
     tenant, local, topic = draw(SHORT), draw(SHORT), draw(SHORT)
     namespace = f"{tenant}/{local}"
     whole = f"p://{namespace}/{topic}"
+    partition = draw(st.sampled_from([None, f"{whole}-partition-1"]))
     return Subject(
-        tenant=tenant,
-        namespace=namespace,
-        topic=whole,
-        partition=draw(st.sampled_from([None, f"{whole}-partition-1"])),
+        host=draw(st.sampled_from([None, "10.0.0.1", "10.0.0.1"])),
         principal=draw(st.sampled_from([None, "a", "a"])),
-        address=draw(st.sampled_from([None, ip_address("10.0.0.1"), ip_address("10.0.0.1")])),
+        topic=TopicName(tenant, namespace, whole, partition),
     )
 
 
@@ -397,14 +456,8 @@ MANY = 2000
     ],
 )
 def test_among_many_rules_the_one_is_found(matching: Any) -> None:
-    subject = Subject(
-        tenant="t7",
-        namespace="t7/web",
-        topic="persistent://a/t7-x/orders",
-        address=ip_address("10.0.7.1"),
-    )
-    if "-*" in str(matching(7)):
-        subject = Subject(tenant="t7-x", topic=subject.topic)
+    tenant = "t7-x" if "-*" in str(matching(7)) else "t7"
+    subject = subject_of(f"{tenant}/t7-x/orders", host="10.0.7.1")
     rules = [rule(f"r{n}", match=matching(n)) for n in range(MANY)]
     begin = time.perf_counter()
     compiled = RuleSet.compile(rules)

@@ -140,7 +140,7 @@ def test_what_limits_did_is_told_when_they_are_there_no_more() -> None:
     assert setting.sends(account)
     assert not setting.sends(account)
     setting.shaping.release(account, NOW)
-    setting.shaping.admit(Account(Action.PRODUCE, subject_of("t")), of("b"), NOW + 100)
+    setting.shaping.admit(Account(Action.PRODUCE, of("b")), NOW + 100)
     (figures,) = setting.shaping.figures(NOW + 100)
     assert (figures.limits, figures.waiting, figures.waits) == (1, 0, 1)
 

@@ -40,7 +40,16 @@ class House:
         self.shaper = Shaper(RuleSet.compile(rules), self.plane)  # type: ignore[arg-type]
 
     def opens(self, tenant: str = "acme") -> Account:
-        account = Account(Action.PRODUCE, subject_of(f"persistent://{tenant}/web/orders"))
+        topic = f"persistent://{tenant}/web/orders"
+        client = subject_of(
+            topic,
+            protocol="pulsar",
+            listener="clients",
+            connection=1,
+            host="10.1.2.3",
+            principal="app",
+        )
+        account = Account(Action.PRODUCE, client)
         self.shaper.admit(account, again=False)
         return account
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -12,9 +13,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.figures import OTHER, TopicBook, TopicFigures, Totals
 from gateway.policy.accounts import AccountBook
-from gateway.telemetry import topics
-from gateway.telemetry.exposition import TopicExposition
+from gateway.telemetry.exposition import LONGEST_LABEL, TopicExposition, labels_of
 from gateway.wire.contract import Action
+from gateway.wire.pulsar.topics import named
+from gateway.wire.subject import TopicName
+from tests.support.subjects import subject_of, topic_of
 
 NOTHING = Totals(0, 0, 0, 0, 0)
 
@@ -28,7 +31,7 @@ def totals(
 
 
 def figures_of(topic: str, produced: Totals = NOTHING, consumed: Totals = NOTHING) -> TopicFigures:
-    return TopicFigures(topic, produced, consumed)
+    return TopicFigures(topic_of(topic), produced, consumed)
 
 
 class Book:
@@ -102,6 +105,57 @@ def test_labels_name_cluster_and_parts() -> None:
     }
 
 
+def parts_of(labels: str) -> dict[str, str]:
+    """Labels, each with its value."""
+    return dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels))
+
+
+@pytest.mark.parametrize(
+    ("name", "tenant", "namespace", "full"),
+    [
+        ("persistent://t/n/x", "t", "n", "persistent://t/n/x"),
+        ("non-persistent://t/n/x-partition-3", "t", "n", "non-persistent://t/n/x-partition-3"),
+        ("persistent://t/c/n/x", "t", "c/n", "persistent://t/c/n/x"),
+        ("persistent://t/c/n/x/y/z", "t", "c/n", "persistent://t/c/n/x/y/z"),
+        ("topic://t/n/x/y", "t", "n", "topic://t/n/x/y"),
+        ("segment://t/n/x/0000-7fff-1", "t", "n", "segment://t/n/x/0000-7fff-1"),
+        ("x", "public", "default", "persistent://public/default/x"),
+        ("t/n/x", "t", "n", "persistent://t/n/x"),
+        ("t/t/x", "t", "t", "persistent://t/t/x"),
+    ],
+)
+def test_names_have_the_parts_that_pulsar_sees(
+    name: str, tenant: str, namespace: str, full: str
+) -> None:
+    topic = named(name)
+    assert topic is not None
+    expected = {"cluster": "main", "tenant": tenant, "namespace": namespace, "topic": full}
+    assert parts_of(labels_of("main", topic)) == expected
+
+
+def test_what_a_book_folded_has_no_parts() -> None:
+    expected = {"cluster": "main", "tenant": "", "namespace": "", "topic": "__other__"}
+    assert parts_of(labels_of("main", OTHER)) == expected
+
+
+def test_a_name_without_end_is_cut() -> None:
+    topic = named("persistent://" + "/".join(["x" * 9999] * 3))
+    assert topic is not None
+    parts = parts_of(labels_of("main", topic))
+    assert [len(parts[it]) for it in ("tenant", "namespace", "topic")] == [LONGEST_LABEL] * 3
+    assert LONGEST_LABEL == 512
+
+
+@given(st.text())
+def test_no_name_fails(name: str) -> None:
+    assert list(parts_of(labels_of("main", topic_of(name)))) == [
+        "cluster",
+        "tenant",
+        "namespace",
+        "topic",
+    ]
+
+
 def test_a_direction_that_nobody_used_is_left_out() -> None:
     found = families(
         main=Book(figures_of(NAME, totals(count=1)), figures_of("persistent://t/n/idle"))
@@ -131,7 +185,7 @@ def test_two_spellings_of_a_topic_are_one_series() -> None:
 
 
 def test_what_a_book_folded_has_a_row_without_tenant() -> None:
-    found = families(main=Book(figures_of(OTHER, totals(3))))
+    found = families(main=Book(TopicFigures(OTHER, totals(3), NOTHING)))
     (sample,) = found["gateway_topic_messages"].samples
     assert (sample.labels["topic"], sample.labels["tenant"]) == ("__other__", "")
 
@@ -170,19 +224,19 @@ def test_ten_thousand_topics_come_in_slices_and_all_of_them() -> None:
 def test_labels_are_kept_for_the_next_scrape_and_forgotten_with_their_topic(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made: list[str] = []
+    made: list[TopicName] = []
 
-    def noted(name: str) -> topics.TopicName:
-        made.append(name)
-        return topics.parsed(name)
+    def noted(cluster: str, topic: TopicName) -> str:
+        made.append(topic)
+        return labels_of(cluster, topic)
 
-    monkeypatch.setattr("gateway.telemetry.exposition.parsed", noted)
+    monkeypatch.setattr("gateway.telemetry.exposition.labels_of", noted)
     book = Book(figures_of("x", totals(1)), figures_of("y", totals(1)))
     exposition = TopicExposition({"main": book})
     for figures in (book.figures, book.figures[:1], book.figures):
         book.figures = figures
         b"".join(exposition.chunks())
-    assert made == ["x", "y", "y"]
+    assert made == [topic_of("x"), topic_of("y"), topic_of("y")]
 
 
 def test_two_scrapes_at_once_do_not_disturb_each_other() -> None:
@@ -198,7 +252,7 @@ def test_two_scrapes_at_once_do_not_disturb_each_other() -> None:
 
 def test_a_real_book_is_exposed() -> None:
     book = AccountBook()
-    account = book.open(Action.PRODUCE, NAME)
+    account = book.open(Action.PRODUCE, subject_of(NAME))
     account.messages = 3
     found = families(main=book)
     assert samples(found, "gateway_topic_messages") == {(NAME, "to_broker"): 3}

@@ -13,6 +13,15 @@ def account() -> Account:
     return Account(Action.PRODUCE, subject_of("a topic"))
 
 
+def test_an_account_has_its_generation() -> None:
+    assert Account(Action.PRODUCE, subject_of("t"), generation=7).generation == 7
+
+
+def test_an_account_has_the_topic_of_its_subject(account: Account) -> None:
+    assert account.topic == "persistent://public/default/a topic"
+    assert Account(Action.CONSUME).topic == ""
+
+
 def test_nothing_limits_a_new_account(account: Account) -> None:
     account.messages = account.bytes = 1 << 60
     assert not account.held

@@ -14,6 +14,7 @@ from gateway.figures import OTHER, CrewFigures, LogFigures, TopicFigures, Totals
 from gateway.telemetry.crew import CrewMetrics
 from gateway.telemetry.exposition import TopicExposition
 from gateway.workers.merging import OTHERWISE, merged
+from tests.support.subjects import topic_of
 
 HEAD = "# HELP {0} What it is.\n# TYPE {0} {1}\n"
 
@@ -94,11 +95,12 @@ class Book:
     def topics(self) -> Iterator[TopicFigures]:
         for name, number in self._topics.items():
             totals = Totals(*[number] * 5)
-            yield TopicFigures(name, totals, totals)
+            topic = OTHER if name == OTHER.name else topic_of(name)
+            yield TopicFigures(topic, totals, totals)
 
 
 NAMES = st.sampled_from(
-    [OTHER, *(f"persistent://p/d/{it}" for it in ("t", 'q"', "b\\", "l\ne", "é ü", "a 1 2"))]
+    [OTHER.name, *(f"persistent://p/d/{it}" for it in ("t", 'q"', "b\\", "l\ne", "é ü", "a 1 2"))]
 )
 
 

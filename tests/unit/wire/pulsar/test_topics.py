@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.wire.gate import TopicName
 from gateway.wire.pulsar.topics import is_brokers_own, named
+from gateway.wire.subject import TopicName
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,19 @@ def test_a_name_tells_what_the_topic_is_in(topic: str, expected: TopicName) -> N
     assert named(topic) == expected
 
 
-@pytest.mark.parametrize("topic", ["", "acme/web", "persistent://orders", "a//b", "persistent://"])
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "",
+        "acme/web",
+        "persistent://orders",
+        "a//b",
+        "a/b/c/d",
+        "persistent://",
+        "persistent://t/n/",
+        "://",
+    ],
+)
 def test_what_is_no_name_is_none(topic: str) -> None:
     assert named(topic) is None
 
