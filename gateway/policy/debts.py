@@ -42,46 +42,47 @@ class Debts:
         self._most = most
         self._most_of_one = most_of_one
         self._count = 0
-        # In both, what was written longest ago comes first.
-        self._limits: OrderedDict[Limit, OrderedDict[Hashable, Debt]] = OrderedDict()
+        # What was written longest ago comes first, here and in a limit's `debtors`.
+        self._limits: OrderedDict[Limit, None] = OrderedDict()
 
     def __len__(self) -> int:
         return self._count
 
-    def of(self, limit: Limit, client: Hashable) -> Debt:
-        """Return what a client owes at a limit."""
-        debts = self._limits.get(limit)
-        return NONE if debts is None else debts.get(client, NONE)
-
     def record(self, limit: Limit, client: Hashable, debt: Debt) -> None:
         """Remember what a client owes from now on. Drop what the clock has passed, and the oldest
         beyond the bounds."""
-        debts = self._limits.setdefault(limit, OrderedDict())
+        self._limits[limit] = None
         self._limits.move_to_end(limit)
-        self._count += client not in debts
-        debts[client] = debt
-        debts.move_to_end(client)
-        while len(debts) > self._most_of_one or self._is_paid(limit, debts):
-            self._drop(debts)
+        debtors = limit.debtors
+        if debtors is None:
+            debtors = limit.debtors = OrderedDict()
+        self._count += client not in debtors
+        debtors[client] = debt
+        debtors.move_to_end(client)
+        while len(debtors) > self._most_of_one or _is_paid(limit, debtors):
+            self._drop(debtors)
         while self._count > self._most:
             self._drop_oldest()
 
     def forget(self, limit: Limit) -> None:
         """The limit is there no more."""
-        self._count -= len(self._limits.pop(limit, ()))
+        self._limits.pop(limit, None)
+        self._count -= len(limit.debtors or ())
+        limit.debtors = None
 
-    @staticmethod
-    def _is_paid(limit: Limit, debts: OrderedDict[Hashable, Debt]) -> bool:
-        """The clock has passed the oldest; the last one is kept in any case."""
-        return len(debts) > 1 and next(iter(debts.values())).new <= limit.clock
-
-    def _drop(self, debts: OrderedDict[Hashable, Debt]) -> None:
-        debts.popitem(last=False)
+    def _drop(self, debtors: OrderedDict[Hashable, Debt]) -> None:
+        debtors.popitem(last=False)
         self._count -= 1
 
     def _drop_oldest(self) -> None:
         """Drop the oldest client of the limit that was written longest ago."""
-        limit, debts = next(iter(self._limits.items()))
-        self._drop(debts)
-        if not debts:
-            del self._limits[limit]
+        limit = next(iter(self._limits))
+        assert limit.debtors is not None
+        self._drop(limit.debtors)
+        if not limit.debtors:
+            self.forget(limit)
+
+
+def _is_paid(limit: Limit, debtors: OrderedDict[Hashable, Debt]) -> bool:
+    """The clock has passed the oldest; the last one is kept in any case."""
+    return len(debtors) > 1 and next(iter(debtors.values())).new <= limit.clock

@@ -140,7 +140,7 @@ class Limiter:
         member = self._members.get(account)
         if member is None or not account.held or self._is_busy(member):
             return not account.held
-        if self._latest is not None:
+        if self._latest is not None and self._latest is not member:
             self._latest.settle(now)
         member.settle(now)
         for limit in member.limits:
@@ -306,8 +306,12 @@ class Limiter:
 
     @staticmethod
     def _crowded(member: Member) -> Limit | None:
-        """Where others wait already, a newcomer does too."""
-        return next((limit for limit in member.limits if limit.crowds(member)), None)
+        """Where others wait already, a newcomer does too; and where others may wait again, while
+        it has had more than they."""
+        for limit in member.limits:
+            if limit.waiting or (limit.granted and member.tags[limit] > limit.clock + LEASE):
+                return limit
+        return None
 
     def _wait_anew(self, member: Member, limit: Limit, now: float) -> None:
         limit.welcome(member, now)

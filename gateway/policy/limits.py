@@ -19,10 +19,11 @@ from heapq import heappop, heappush, heapreplace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from gateway.policy.debts import Debt
+from gateway.policy.debts import NONE, Debt
 from gateway.policy.gcra import ONE
 
 if TYPE_CHECKING:
+    from collections import OrderedDict
     from collections.abc import Generator, Hashable
 
     from gateway.policy.debts import Debts
@@ -105,7 +106,7 @@ class Limit:
     `waiting`: how many wait now. `turns`: how many of them are still to be served in this round.
     `waits`, `waited`: how often somebody did wait, and seconds in all.
     `held`: units that a shadow limit would have held; its `waited` are seconds in which it would.
-    `seen`: until when the clock was moved on with time.
+    `seen`: until when the clock was moved on with time. `debtors`: see `Debts`, which writes it.
     """
 
     __slots__ = (
@@ -113,6 +114,7 @@ class Limit:
         "accounts",
         "applied",
         "clock",
+        "debtors",
         "debts",
         "due",
         "forgettable",
@@ -133,6 +135,7 @@ class Limit:
     def __init__(self, applied: Applied, meter: Metered, debts: Debts, now: float) -> None:
         self.applied = applied
         self.debts = debts
+        self.debtors: OrderedDict[Hashable, Debt] | None = None
         self.meter = meter
         self.accounts = self.waiting = self.turns = self.waits = self.unmetered = 0
         self.held = self.waited = self.clock = 0.0
@@ -165,23 +168,33 @@ class Limit:
 
     def charge(self, member: Member, used: int, unpaid: int, now: float) -> None:
         """Charge what a member used, in turns, and to the meter what it had no lease for."""
-        cost = used / self.applied.rate
-        # Who was idle has saved up nothing.
-        tag = max(member.tags[self], self.clock - MUCH) + cost
-        tag = member.tags[self] = min(tag, self.clock + MOST_AHEAD)
-        self.clock += min(cost, MUCH) / (self.waiting + len(self.leased) or 1)
-        forgiven = self.meter.forgiven
+        clock, cost = self.clock, used / self.applied.rate
+        tag = member.tags[self]
+        if tag < clock - MUCH:
+            tag = clock - MUCH  # it was idle, and has saved up nothing
+        tag += cost
+        if tag > clock + MOST_AHEAD:
+            tag = clock + MOST_AHEAD
+        member.tags[self] = tag
+        self.clock += (cost if cost < MUCH else MUCH) / (self.waiting + len(self.leased) or 1)
         if unpaid:
+            forgiven = self.meter.forgiven
             self.meter.take(unpaid, now)
-        if tag > self.clock + MUCH and member.client is not None:
-            self._remember(member.client, tag, cost if self.meter.forgiven > forgiven else 0.0)
+            if tag > self.clock + MUCH:
+                self._remember(member, cost if self.meter.forgiven > forgiven else 0.0)
 
-    def _remember(self, client: Hashable, tag: float, forgiven: float) -> None:
+    def _remember(self, member: Member, forgiven: float) -> None:
         """A client owes as much as the one of its accounts that owes most, and the sum of the
         frames that the meter forgave in part."""
-        before = self.debts.of(self, client)
-        every = min(max(before.all, self.clock) + forgiven, self.clock + MOST_AHEAD)
-        self.debts.record(self, client, Debt(max(before.new, tag, every), every))
+        if member.client is not None:
+            before = self.owed(member.client)
+            every = min(max(before.all, self.clock) + forgiven, self.clock + MOST_AHEAD)
+            new = max(before.new, member.tags[self], every)
+            self.debts.record(self, member.client, Debt(new, every))
+
+    def owed(self, client: Hashable) -> Debt:
+        """What a client owes here."""
+        return self.debtors.get(client, NONE) if self.debtors else NONE
 
     def is_in_debt(self, member: Member, now: float) -> bool:
         """The limit owes much, or this member does."""
@@ -192,28 +205,27 @@ class Limit:
 
     def enrol(self, member: Member) -> None:
         """A member starts where its client is."""
-        member.tags[self] = max(self.clock, self.debts.of(self, member.client).new)
+        member.tags[self] = max(self.clock, self.owed(member.client).new)
 
     def pass_on(self, member: Member, now: float) -> None:
         """It is served while nobody waits: whoever comes later starts where it is, but for those
         who owe much."""
-        self.welcome(member, now)
-        if member.tags[self] <= self.clock + MUCH:
-            self.clock = member.tags[self]
+        tag = self.welcome(member, now)
+        if tag <= self.clock + MUCH:
+            self.clock = tag
 
-    def welcome(self, member: Member, now: float) -> None:
-        """It comes anew: what it did not use before is no right to more now."""
-        if not self.is_wanted:
-            self.clock += max(0.0, now - self.seen)
-        self.seen = now
-        owed = self.debts.of(self, member.client).all
-        member.tags[self] = max(member.tags[self], self.clock, owed)
-
-    def crowds(self, member: Member) -> bool:
-        """A newcomer has to wait here: others do, or may again while it has had more than they."""
-        if self.waiting:
-            return True
-        return bool(self.granted) and member.tags[self] > self.clock + LEASE
+    def welcome(self, member: Member, now: float) -> float:
+        """It comes anew: what it did not use before is no right to more now. Answer its tag."""
+        if now > self.seen:
+            if not (self.waiting or self.granted):
+                self.clock += now - self.seen
+            self.seen = now
+        tag = member.tags[self]
+        if tag < self.clock:
+            tag = member.tags[self] = self.clock
+        if self.debtors:
+            tag = member.tags[self] = max(tag, self.owed(member.client).all)
+        return tag
 
     def put(self, member: Member, now: float) -> None:
         """Have a member wait here."""
@@ -251,8 +263,9 @@ class Limit:
         self.turns = self._ahead(least + LEASE)
         try:
             while self.turns and self.has_room(now) and (member := self.first()) is not None:
-                if not self._puts_back(member):
-                    self.clock = max(self.clock, least)
+                if not (self.debtors and self._puts_back(member)):
+                    if self.clock < least:
+                        self.clock = least
                     yield member
                 self.turns -= 1
         finally:
@@ -260,7 +273,7 @@ class Limit:
 
     def _puts_back(self, member: Member) -> bool:
         """Whether the first one has to wait for what another account of its client did."""
-        owed = self.debts.of(self, member.client).all
+        owed = self.owed(member.client).all
         if owed <= member.tags[self]:
             return False
         member.tags[self] = owed

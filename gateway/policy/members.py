@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gateway.policy.limits import Dimension
 from gateway.wire.contract import ENDLESS, Account, Action
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from gateway.policy.limits import Dimension, Limit
+    from gateway.policy.limits import Limit
 
 
 class Grant(NamedTuple):
@@ -79,14 +80,18 @@ class Member:
 
     def settle(self, now: float) -> None:
         """See what was used, and charge what was not paid for."""
-        for dimension, passed in enumerate((self.account.messages, self.account.bytes)):
-            used = passed - self._seen[dimension]
-            if used:
-                self._seen[dimension] = passed
-                self.used_at = now
-                self._charge(dimension, used, max(0, passed - self._paid[dimension]), now)
+        account, seen = self.account, self._seen
+        messages, size = account.messages - seen[0], account.bytes - seen[1]
+        if messages or size:
+            seen[0], seen[1] = account.messages, account.bytes
+            self.used_at = now
+            if messages:
+                self._charge(Dimension.MESSAGES, messages, now)
+            if size:
+                self._charge(Dimension.BYTES, size, now)
 
-    def _charge(self, dimension: int, used: int, unpaid: int, now: float) -> None:
+    def _charge(self, dimension: Dimension, used: int, now: float) -> None:
+        unpaid = max(0, self._seen[dimension] - self._paid[dimension])
         self._paid[dimension] += unpaid
         for limit in self.limits:
             if limit.applied.dimension == dimension:
@@ -113,16 +118,17 @@ class Member:
 
     def lend(self, now: float) -> Grant:
         """Lease what it has not, the least that any limit gives."""
-        sizes: dict[Dimension, int] = {}
+        sizes = [0, 0]
         for limit in self.limits:
             dimension = limit.applied.dimension
             if not self.has_left(dimension):
-                sizes[dimension] = min(limit.lease(self, now), sizes.get(dimension, ENDLESS))
+                size = limit.lease(self, now)
+                sizes[dimension] = min(size, sizes[dimension] or size)
         for limit in self.limits:
-            limit.meter.take(sizes.get(limit.applied.dimension, 0), now)
+            limit.meter.take(sizes[limit.applied.dimension], now)
             limit.leased.add(self)
-        for dimension, size in sizes.items():
-            self._paid[dimension] += size
+        self._paid[0] += sizes[0]
+        self._paid[1] += sizes[1]
         self.used_at = now
         return self._grant()
 

@@ -331,7 +331,7 @@ def test_a_limit_remembers_so_many_clients_and_drops_the_oldest() -> None:
     debts.record(limit, 2, owing(11))
     debts.record(limit, 5, owing(12))
     assert len(debts) == 3
-    assert [debts.of(limit, it).new for it in (2, 4, 5)] == [11, 10, 12]
+    assert [limit.owed(it).new for it in (2, 4, 5)] == [11, 10, 12]
 
 
 def test_all_limits_remember_so_many_clients_together() -> None:
@@ -340,7 +340,7 @@ def test_all_limits_remember_so_many_clients_together() -> None:
     for limit in limits:
         debts.record(limit, "client", owing(10))
     assert len(debts) == 3
-    assert [debts.of(it, "client").new > 0 for it in limits] == [False, False, True, True, True]
+    assert [it.owed("client").new > 0 for it in limits] == [False, False, True, True, True]
 
 
 def test_what_the_clock_has_passed_is_dropped() -> None:
