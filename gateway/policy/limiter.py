@@ -260,6 +260,7 @@ class Limiter:
         if self._latest is not None:
             self._latest.settle(now)
         turns = limit.round(now)
+        beyond = 0
         try:
             for member in turns:
                 limit.take_out(member, now)
@@ -269,13 +270,25 @@ class Limiter:
                     continue
                 self._awaits_its_end(member, limit)
                 yield member.lend(now)
-                if self._members.get(member.account) is member:
-                    member.settle(now)
+                beyond += self._passed_beyond(member, limit, now)
                 most -= 1
-                if most <= 0:
+                if most <= 0 or beyond > limit.meter.available(now):
                     break
         finally:
             turns.close()
+
+    def _passed_beyond(self, member: Member, limit: Limit, now: float) -> int:
+        """Charge what a member let pass by its grant; answer what is still to be charged.
+
+        Under a limit that processes share that is all beyond its lease, until it is looked at
+        again: a process that asked at once for what it owes would come before the others.
+        """
+        if self._members.get(member.account) is not member:
+            return 0
+        if limit.applied.on_loss is not None:
+            return member.beyond(limit.applied.dimension)
+        member.settle(now)
+        return 0
 
     def _schedule(self, limit: Limit, now: float) -> None:
         """Have a limit served when there is room for those who wait, or a lease to be had back, or

@@ -100,6 +100,11 @@ class Member:
             if limit.applied.dimension == dimension:
                 limit.unmetered += used
 
+    def beyond(self, dimension: Dimension) -> int:
+        """Units that passed and are neither paid for nor seen."""
+        passed = (self.account.messages, self.account.bytes)[dimension]
+        return max(0, passed - self._paid[dimension])
+
     def has_left(self, dimension: Dimension) -> bool:
         """Of what it paid for, as far as that was seen."""
         return self._paid[dimension] > self._seen[dimension]

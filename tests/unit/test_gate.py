@@ -162,6 +162,12 @@ def test_who_is_admitted_is_released_from_its_limits() -> None:
     assert rules.released == [account]
 
 
+def test_only_limits_can_be_in_debt() -> None:
+    account = Account("orders", Action.CONSUME)
+    assert Setting(limits=Rules()).gate.is_in_debt(account)
+    assert not Setting().gate.is_in_debt(account)
+
+
 def test_rules_say_how_long_somebody_waits() -> None:
     rules = Rules()
     gate = Setting(limits=rules).gate
