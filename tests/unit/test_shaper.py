@@ -86,6 +86,38 @@ def test_while_nobody_waits_nothing_is_to_be_done(plane: Plane) -> None:
     plane.close()
 
 
+def test_a_limit_that_owes_much_lets_nothing_pass_without_allowance(plane: Plane) -> None:
+    shaper = shaping(plane, rules(limit(rate="10/s")))
+    sender, other = producing(shaper), producing(shaper)
+    assert shaper.wants(sender)
+    sender.count(31)
+    assert not shaper.is_in_debt(other)  # nobody has looked yet
+    assert not shaper.wants(sender)
+    assert shaper.is_in_debt(other)
+    plane.after(3.0)
+    assert not shaper.is_in_debt(other)
+    plane.close()
+
+
+def test_what_a_grant_lets_pass_is_charged_before_the_next(plane: Plane) -> None:
+    shaper = shaping(plane, rules(limit(rate="1000/s")))
+    waiting = [producing(shaper) for _ in range(10)]
+    assert shaper.wants(waiting[0])
+    waiting[0].count(1000)
+    assert not any(shaper.wants(it) for it in waiting)
+    passed: list[Account] = []
+
+    def grant(account: Account, messages: int, size: int) -> None:
+        account.grant(messages, size)
+        account.count(1000)
+        passed.append(account)
+
+    plane.reactor.grant = grant  # type: ignore[method-assign]
+    plane.after(1.5)
+    assert len(passed) == 1
+    plane.close()
+
+
 def test_shadows_are_looked_at_while_there_are_any(plane: Plane) -> None:
     shaper = shaping(plane, rules(limit(rate="10/s", mode="shadow")))
     account = producing(shaper)
