@@ -96,10 +96,9 @@ class Pair:
         self._empty_since = math.inf  # when nothing was left here any more, while the gateway stops
         self._watch = Cancellable(self._look)
         to_broker, to_client = session.scanners
-        memory = reactor.memory
         self.pumps = (
-            Pump(self, Direction.TO_BROKER, (client, broker), to_broker, memory),
-            Pump(self, Direction.TO_CLIENT, (broker, client), to_client, memory),
+            Pump(self, Direction.TO_BROKER, (client, broker), to_broker, reactor),
+            Pump(self, Direction.TO_CLIENT, (broker, client), to_client, reactor),
         )
         self._waiting: Waiting | None = None
         self._blocks: dict[int, Pump] | None = None
