@@ -256,9 +256,9 @@ class Pair:
         self._blocks[token] = pump
         pump.pause()
 
-    def later(self, when: float, callback: Callable[[float], None]) -> None:
-        """Call back at a time, unless the pair is over by then. For seconds: until that time the
-        pair is kept."""
+    def later(self, when: float, callback: Callable[[float], None]) -> Cancellable:
+        """Call back at a time, unless the pair is over by then, or the answer is cancelled. For
+        seconds: until that time the pair is kept."""
 
         def still(now: float) -> None:
             if self.over:
@@ -268,7 +268,9 @@ class Pair:
             except Exception as error:
                 self._reactor.crash(self, error)
 
-        self._reactor.deadlines.add(when, still)
+        cancellable = Cancellable(still)
+        self._reactor.deadlines.add(when, cancellable)
+        return cancellable
 
     def soon(self, callback: Callable[[float], None]) -> None:
         """Call back when what is done now is done, and others had their turn."""
