@@ -111,8 +111,10 @@ class Shaper:
             self._reactor.deadlines.add(now + OBSERVED, self._observe)
 
     def _observe(self, now: float) -> None:
+        if self.shaping.limiter.observe_some(now):
+            self._reactor.deadlines.add(now, self._observe)
+            return
         self._observing = False
-        self.shaping.limiter.observe(now)
         self._observe_later(now)
 
 

@@ -96,10 +96,9 @@ class Pair:
         self._empty_since = math.inf  # when nothing was left here any more, while the gateway stops
         self._watch = Cancellable(self._look)
         to_broker, to_client = session.scanners
-        memory = reactor.memory
         self.pumps = (
-            Pump(self, Direction.TO_BROKER, (client, broker), to_broker, memory),
-            Pump(self, Direction.TO_CLIENT, (broker, client), to_client, memory),
+            Pump(self, Direction.TO_BROKER, (client, broker), to_broker, reactor),
+            Pump(self, Direction.TO_CLIENT, (broker, client), to_client, reactor),
         )
         self._waiting: Waiting | None = None
         self._blocks: dict[int, Pump] | None = None
@@ -257,9 +256,9 @@ class Pair:
         self._blocks[token] = pump
         pump.pause()
 
-    def later(self, when: float, callback: Callable[[float], None]) -> None:
-        """Call back at a time, unless the pair is over by then. For seconds: until that time the
-        pair is kept."""
+    def later(self, when: float, callback: Callable[[float], None]) -> Cancellable:
+        """Call back at a time, unless the pair is over by then, or the answer is cancelled. For
+        seconds: until that time the pair is kept."""
 
         def still(now: float) -> None:
             if self.over:
@@ -269,7 +268,9 @@ class Pair:
             except Exception as error:
                 self._reactor.crash(self, error)
 
-        self._reactor.deadlines.add(when, still)
+        cancellable = Cancellable(still)
+        self._reactor.deadlines.add(when, cancellable)
+        return cancellable
 
     def soon(self, callback: Callable[[float], None]) -> None:
         """Call back when what is done now is done, and others had their turn."""

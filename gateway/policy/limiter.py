@@ -13,12 +13,12 @@ beyond its lease is charged before anybody else has another one.
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from gateway.policy.debts import Debts
 from gateway.policy.gcra import Meter
-from gateway.policy.keys import LIMIT_SIZE, MOST_RESTING, Key
+from gateway.policy.keys import FORGOTTEN_AT_ONCE, LIMIT_SIZE, MOST_RESTING, Key
 from gateway.policy.limits import LEASE, Applied, Dimension, Limit
 from gateway.policy.members import Grant, Member, endless
 
@@ -35,6 +35,9 @@ STEP = 0.01
 
 AT_ONCE = 100
 """Accounts and limits that are served in one round: 20 µs for each, so a turn of the data plane."""
+
+OBSERVED_AT_ONCE = 500
+"""Accounts, or limits, that are looked at under shadow rules in one go: half a turn."""
 
 PAUSE = 0.001
 """Seconds after a round that did not come to an end: others have their turn meanwhile."""
@@ -66,6 +69,8 @@ class Limiter:
         self._members: dict[Account, Member] = {}
         self._latest: Member | None = None  # who had a lease last without waiting
         self._shaded: dict[Member, None] = {}
+        self._unsettled: list[Member] = []  # accounts that are still to be observed this time
+        self._unshaded: dict[Limit, None] = {}  # their limits, which are charged behind them
         # When each limit is served next at which somebody waits, or has got a lease by its turn.
         self._due: list[tuple[float, int, Limit]] = []
         self._tickets = count()
@@ -221,10 +226,26 @@ class Limiter:
 
     def observe(self, now: float) -> None:
         """Charge shadow limits; to be called about every second, and before they are shown."""
-        for member in self._shaded:
-            member.settle(now)
-        for limit in {limit for member in self._shaded for limit in member.shadows}:
-            limit.shade(now)
+        self._unsettled, self._unshaded = list(self._shaded), {}
+        while self.observe_some(now):
+            pass
+
+    def observe_some(self, now: float) -> bool:
+        """Do a part of what `observe` does; return whether more is left. A limit is charged when
+        all its accounts were looked at."""
+        if not self._unsettled and not self._unshaded:
+            self._unsettled = list(self._shaded)
+        if self._unsettled:
+            for member in self._unsettled[-OBSERVED_AT_ONCE:]:
+                if member in self._shaded:
+                    member.settle(now)
+                    self._unshaded.update(dict.fromkeys(member.shadows))
+            del self._unsettled[-OBSERVED_AT_ONCE:]
+        else:
+            for limit in tuple(islice(self._unshaded, OBSERVED_AT_ONCE)):
+                del self._unshaded[limit]
+                limit.shade(now)
+        return bool(self._unsettled or self._unshaded)
 
     def _look_again(self, limit: Limit, now: float) -> None:
         """Those that got a lease and are held again have more to send: they wait again."""
@@ -379,9 +400,11 @@ class Limiter:
             heappush(self._forgettable, entry)
 
     def _forget(self, now: float) -> None:
-        while self._forgettable and (
-            self._forgettable[0][0] <= now or self._resting > self._most_resting
-        ):
+        for _ in range(FORGOTTEN_AT_ONCE):
+            if not self._forgettable or (
+                self._forgettable[0][0] > now and self._resting <= self._most_resting
+            ):
+                return
             when, _, identity = heappop(self._forgettable)
             limit = self._limits[identity]
             limit.forgettable = False

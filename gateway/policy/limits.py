@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from heapq import heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -53,6 +53,9 @@ five minutes is not kept waiting for longer: a consumer has not chosen how large
 LEAST_BURST = 0.1
 """Seconds of the rate that are saved up at least: a late timer must not lose what was earned."""
 
+
+FEW_STALE = 100
+"""Places in a queue whose members wait no more, and that nobody minds: some hundred bytes each."""
 
 MOST_TURNS = 1000
 """Places that are looked at to know among how many a round is shared. More get no more than a unit
@@ -242,6 +245,9 @@ class Limit:
         self.waited += now - member.since
         if not self.waiting:
             self._queue.clear()
+        elif len(self._queue) - self.waiting > max(FEW_STALE, self.waiting):
+            self._queue[:] = [it for it in self._queue if it[2].ticket == it[1]]
+            heapify(self._queue)
 
     def first(self) -> Member | None:
         """Whose turn it is."""

@@ -7,8 +7,9 @@ from ipaddress import ip_address
 import pytest
 
 from gateway.plane.reactor import Reactor
+from gateway.policy.limiter import OBSERVED_AT_ONCE
 from gateway.policy.matching import RuleSet
-from gateway.shaper import Shaper, subject
+from gateway.shaper import OBSERVED, Shaper, subject
 from gateway.wire.contract import Account, Action, Principal
 from gateway.wire.gate import Ask
 from gateway.wire.pulsar.topics import named
@@ -130,3 +131,20 @@ def test_shadows_are_looked_at_while_there_are_any(plane: Plane) -> None:
     plane.after(1.0)
     assert plane.reactor.deadlines.head is None
     plane.close()
+
+
+def test_many_accounts_under_a_shadow_keep_nobody_waiting(plane: Plane) -> None:
+    """One look at all of them is cut as a turn is, and goes on."""
+    shaper = shaping(plane, rules(limit(rate="10/s", mode="shadow")))
+    for _ in range(3 * OBSERVED_AT_ONCE):
+        producing(shaper).messages += 1
+    plane.clock.now += OBSERVED
+    plane.clock.step = 2 * plane.settings.turn
+    parts = 0
+    while (head := plane.reactor.deadlines.head) is not None and head <= plane.clock.now:
+        plane.reactor.keep_deadlines()
+        parts += 1
+    assert parts == 4
+    plane.clock.step = 1e-6
+    (figures,) = shaper.figures()
+    assert figures.held > 0
