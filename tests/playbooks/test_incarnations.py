@@ -146,7 +146,7 @@ class Chaos:
         assert len(handles._awaited) <= (UNANSWERED + 2) * len(handles)
         to_broker, to_client = self.play.session.scanners
         for table in (to_broker._producers, to_client.producers, to_client.consumers):
-            assert set(table.values()) <= live
+            assert set(table) <= live
         produced = [each for each in self.play.gate.admitted if each.action is Action.PRODUCE]
         assert sum(account.frames for account in produced) == self.sent
 

@@ -58,6 +58,7 @@ from gateway.wire.pulsar.frames import (
     Kind,
     find_body,
 )
+from gateway.wire.pulsar.idtable import IdTable
 from gateway.wire.pulsar.metadata import (
     ENTRY_BOUND,
     LARGE,
@@ -186,7 +187,7 @@ class ToBrokerScanner(_FrameScanner):
         self._command_bound = command_bound
         self._checks = checks
         self._distance = 0  # bytes of limited producers until counts are compared again
-        self._producers: dict[int, Account] = {}
+        self._producers: IdTable[Account] = IdTable()
         self._shape: Shape | None = None
         self._key = b""
         self._account = _NOBODY
@@ -195,11 +196,11 @@ class ToBrokerScanner(_FrameScanner):
     def admit(self, producer_id: int, account: Account) -> None:
         """From now on SENDs of this producer pass while its account allows."""
         self.forget(producer_id)
-        self._producers[producer_id] = account
+        self._producers.put(producer_id, account)
 
     def forget(self, producer_id: int) -> None:
         """From now on SENDs of this producer are stop frames."""
-        if self._producers.pop(producer_id, None) is not None:
+        if self._producers.pop(producer_id) is not None:
             self._shape = None
             self._account = _NOBODY
             self._seen = {}
@@ -443,8 +444,8 @@ class ToClientScanner(_FrameScanner):
     ) -> None:
         super().__init__(actions)
         self._command_bound = command_bound
-        self.consumers: dict[int, Account] = {}
-        self.producers: dict[int, Account] = {}
+        self.consumers: IdTable[Account] = IdTable()
+        self.producers: IdTable[Account] = IdTable()
         self.unknown = unknown
         self._walk: EntryWalk | MetadataWalk | None = None
 
@@ -455,7 +456,7 @@ class ToClientScanner(_FrameScanner):
             self._walk = self._walk.feed(chunk, start, end)
         pos = start + self.owed
         last = end - HEADER
-        consumers, unknown = self.consumers, self.unknown
+        consumers, small = self.consumers, self.consumers.small
         while pos <= last:
             total, size, lead = _lead(chunk, pos)
             if size < 2 or size + 4 > total:
@@ -487,7 +488,7 @@ class ToClientScanner(_FrameScanner):
                     if not 5 < size <= COMMAND_BOUND:
                         _refuse(Kind.MESSAGE, size)
                     consumer = id_of(chunk, pos + 8, at)
-                account = consumers.get(consumer, unknown)
+                account = small.get(consumer) or consumers.get(consumer) or self.unknown
                 if metadata_end > end:
                     if metadata_end - pos > _CARRY_BOUND:
                         walk = MetadataWalk(metadata_end - begin, account.count)
@@ -537,7 +538,7 @@ class ToClientScanner(_FrameScanner):
 
     def _skip_entry(self, chunk: bytearray, pos: int, at: int, frame_end: int, end: int) -> None:
         """Begin to skip the broker entry metadata of the MESSAGE at `pos`, behind its command."""
-        account = self.consumers.get(id_of(chunk, pos + 8, at), self.unknown)
+        account = self.consumers.get(id_of(chunk, pos + 8, at)) or self.unknown
         size = entry_metadata_size(chunk, at, end)
         self._walk = EntryWalk(size, frame_end - at, account.count).feed(chunk, at, end)
         account.bytes += frame_end - pos
