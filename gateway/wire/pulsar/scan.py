@@ -519,7 +519,16 @@ class ToClientScanner(_FrameScanner):
                     if size > COMMAND_BOUND:
                         _refuse(Kind.SEND_RECEIPT, size)
                     break
-                self._receipt(chunk, pos, total, size)
+                if (
+                    5 < size < _SIZES_PROVED
+                    and total == size + 4
+                    and _size(chunk, pos + 10)[0] & _ID == _RECEIPT_IDS[size]
+                ):
+                    producer = self.producers.small.get(chunk[pos + 13])
+                else:
+                    producer = self._acknowledged(chunk, pos, total, size)
+                if producer is not None:
+                    producer.receipts += 1
             else:
                 body = 0
                 if lead >> 8 == 0x08 and not lead & 0x80 and self._actions[lead & 0x7F] == PASS:
@@ -543,21 +552,13 @@ class ToClientScanner(_FrameScanner):
         self._walk = EntryWalk(size, frame_end - at, account.count).feed(chunk, at, end)
         account.bytes += frame_end - pos
 
-    def _receipt(self, chunk: bytearray, pos: int, total: int, size: int) -> None:
+    def _acknowledged(self, chunk: bytearray, pos: int, total: int, size: int) -> Account | None:
+        """Return whose SEND_RECEIPT stands at `pos`, of any encoding."""
         if total != size + 4:
             raise PeerError(f"a SEND_RECEIPT with {total - size - 4} bytes behind it")
-        if (
-            5 < size < _SIZES_PROVED
-            and (ids := _size(chunk, pos + 10)[0]) & _ID == _RECEIPT_IDS[size]
-        ):
-            producer = ids & 127
-        else:
-            if size > COMMAND_BOUND:
-                _refuse(Kind.SEND_RECEIPT, size)
-            producer = id_of(chunk, pos + 8, pos + 8 + size)
-        account = self.producers.get(producer)
-        if account is not None:
-            account.receipts += 1
+        if size > COMMAND_BOUND:
+            _refuse(Kind.SEND_RECEIPT, size)
+        return self.producers.get(id_of(chunk, pos + 8, pos + 8 + size))
 
 
 def _refuse(kind: Kind, size: int) -> NoReturn:
