@@ -22,7 +22,7 @@ from tests.playbooks.frames import connect, error, producer, producer_success, s
 from tests.playbooks.frames import read as read_frame
 from tests.playbooks.gate import FakeOrigin
 from tests.playbooks.script import listener
-from tests.support.frames import command, message, metadata_of, number, receipt, send, tail
+from tests.support.frames import command, data, message, metadata_of, number, receipt, send, tail
 from tests.support.requests import ids_of, to_session
 
 from .mutations import changed, described, framed, odd_command, spilled, taken_apart, true_fields
@@ -380,7 +380,8 @@ def _hostile_batch(rng: Random, id: int) -> bytes:
     fields = taken_apart(metadata_of(7, **about))
     others = [number(11, rng.choice((1, 2, 1000, 1 << 32, (1 << 32) + 2)), rng.choice((0, 5, 10)))]
     about_it = changed(rng, fields, MessageMetadata.DESCRIPTOR, others)
-    entry = rng.choice((None, None, None, b"", number(1, 1), number(2, 1 << 40)))
+    large = data(15, bytes(5000))
+    entry = rng.choice((None, None, None, b"", number(1, 1), number(2, 1 << 40), large))
     length = len(about_it) + rng.choice((0, 0, 0, 0, 1, -1, 3))
     behind = tail(about_it, b"payload", entry=entry, length=max(0, length))
     if rng.random() < 0.1:

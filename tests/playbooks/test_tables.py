@@ -335,7 +335,13 @@ def test_the_page_has_the_bounds_as_they_are() -> None:
     counted = (bounds.handles, bounds.lookups, bounds.rounds, bounds.fields, bounds.names)
     for number in (*counted, UNANSWERED, HOPS):
         assert f"{number:,}" in defaults
-    for size in (bounds.collected, bounds.lookup_bytes, bounds.command, bounds.handle_names):
+    for size in (
+        bounds.collected,
+        bounds.all_collected,
+        bounds.lookup_bytes,
+        bounds.command,
+        bounds.handle_names,
+    ):
         assert f"{size >> 20} MiB" in defaults
     for size in (FRAME_PADDING, COMMAND_BOUND):
         assert f"{size >> 10} KiB" in defaults

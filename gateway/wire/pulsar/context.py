@@ -31,18 +31,20 @@ class Bounds:
     """Of one connection. Generous: they keep one client from eating the memory of all.
 
     `collected`: bytes of a stop frame; Pulsar's own default for frames is 5 MiB, and a PRODUCER
-    carries a schema. `handles`: producers and consumers; `handle_names`: characters of their topics
-    and subscriptions, which are kept three times. `lookups`: unanswered at a time; the Java client
-    allows itself 5,000. `lookup_bytes`: of their frames, which are kept in case of a redirect;
-    5,000 have less than a megabyte. `delayed`, `delayed_bytes`: frames that wait for their time,
-    where rules limit how often they come; as many as lookups. `rounds`: frames of a broker until
-    CONNECTED; SASL needs a handful. `names`: characters of a name. `command`: bytes of a client's
-    command, without the message of a SEND, and of a broker's that is read; the largest hold
-    schemas. `fields`: of a command that is decoded. `text`: characters of a broker's text that a
-    client gets.
+    carries a schema. `all_collected`: of one where the broker allows larger messages; all
+    connections together have no more for them. `handles`: producers and consumers; `handle_names`:
+    characters of their topics and subscriptions, which are kept three times. `lookups`: unanswered
+    at a time; the Java client allows itself 5,000. `lookup_bytes`: of their frames, which are kept
+    in case of a redirect; 5,000 have less than a megabyte. `delayed`, `delayed_bytes`: frames that
+    wait for their time, where rules limit how often they come; as many as lookups. `rounds`: frames
+    of a broker until CONNECTED; SASL needs a handful. `names`: characters of a name. `command`:
+    bytes of a client's command, without the message of a SEND, and of a broker's that is read; the
+    largest hold schemas. `fields`: of a command that is decoded. `text`: characters of a broker's
+    text that a client gets.
     """
 
     collected: int = 6 * 1024 * 1024
+    all_collected: int = 32 * 1024 * 1024
     text: int = 4096
     handles: int = 20_000
     handle_names: int = 4 * 1024 * 1024
@@ -54,6 +56,11 @@ class Bounds:
     names: int = LONGEST_NAME
     command: int = 1024 * 1024
     fields: int = MOST_FIELDS
+
+    def collected_from(self, broker: int) -> int:
+        """Return the largest stop frame where the broker allows frames of so many bytes. Whatever
+        it says, one frame gets no more memory than all together."""
+        return max(self.collected, min(broker, self.all_collected))
 
 
 def draw_first_request() -> int:

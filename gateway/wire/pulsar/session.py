@@ -44,7 +44,7 @@ from gateway.wire.pulsar.context import Client, Listener, Mode
 from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.delays import Delays
 from gateway.wire.pulsar.events import EVENTS
-from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
+from gateway.wire.pulsar.frames import HEAD, KNOWN, Kind, kind_name
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.incarnations import Incarnations
 from gateway.wire.pulsar.late import FIRST_TOKEN
@@ -83,7 +83,7 @@ class PulsarSession:
         self._lookups = Lookups(listener, client)
         self._delays: Delays | None = None  # made when it is needed: idle pairs are many
         self._ending = 0  # transactions whose end the broker has not confirmed
-        self.collected_bound = max(listener.bounds.collected, max_message_size + FRAME_PADDING)
+        self.collected_bound = listener.bounds.collected_from(max_message_size + FRAME_PADDING)
         unknown = listener.unknown_pass
         to_broker = LIMITED if listener.limited else ACTIONS
         who = client.principal.name or client.origin.host
@@ -168,6 +168,7 @@ class PulsarSession:
             account.damaged += 1
             return (Drop(), Refuse(account, refusing.damaged(command)))
         if self._checks is not None and account.messages_ceiling < ENDLESS:
+            self._checks.check_beginning(frame, 8 + HEAD.unpack_from(frame)[1], len(frame))
             self._checks.compare(account, send.num_messages, metadata_of(frame))
         return None
 
@@ -253,6 +254,9 @@ class PulsarSession:
     def _second_connect(self, command: BaseCommand, frame: bytes) -> Effects:
         raise PeerError("a second CONNECT on one connection")
 
+    def _second_connected(self, command: BaseCommand, frame: bytes) -> Effects:
+        raise PeerError("a second CONNECTED on one connection")
+
     def _auth_challenge(self, command: BaseCommand, frame: bytes) -> Effects:
         return renewal.challenged(self._listener, self._client)
 
@@ -328,6 +332,7 @@ HANDLERS: dict[Direction, dict[int, Handler]] = {
         Kind.AUTH_RESPONSE: PulsarSession._auth_response,
     },
     Direction.TO_CLIENT: {
+        Kind.CONNECTED: PulsarSession._second_connected,
         Kind.ERROR: PulsarSession._error,
         Kind.LOOKUP_RESPONSE: PulsarSession._lookup_response,
         Kind.AUTH_CHALLENGE: PulsarSession._auth_challenge,

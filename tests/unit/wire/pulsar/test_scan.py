@@ -296,7 +296,7 @@ def test_messages_of_consumers_that_are_gone_are_counted_apart(to_client: ToClie
 def test_a_message_whose_length_lies_is_on_one_bill_however_it_is_cut() -> None:
     """A broker would be at fault; whoever is charged must not depend on the network."""
     rest = tail(b"", bytes(20), checksum=False, length=1 << 30)
-    lying = frame(b"\x08\x09\x4a\x0f" + number(1, 1) + number(5, 9, 9), rest)
+    lying = frame(command(Kind.MESSAGE, number(1, 1) + number(5, 9, 9)), rest)
     bills = []
     for first in (len(lying), len(lying) - 15):
         scanner = ToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account("", Action.CONSUME))
