@@ -539,7 +539,7 @@ class Session(Protocol):
         fault, of what waited until now the client."""
         ...
 
-    def delivered(self) -> Effects | None:
+    def delivered(self, now: float) -> Effects | None:
         """Something went to the client, or allowance came: what else may be asked for now? None:
         nobody waits to ask.
         """

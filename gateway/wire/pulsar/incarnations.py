@@ -178,7 +178,9 @@ class Incarnations:
             return (Forward(), *self._ended(handle))
         self._opened(handle, Action.CONSUME, State.OPEN)
         handle.confirmed = True
-        permits = () if self._trickles is None else self._trickles.confirm(handle.account)
+        permits = (
+            () if self._trickles is None else self._trickles.confirm(handle.account, self._now)
+        )
         return (Forward(), *permits)
 
     def _opened(self, handle: Handle, action: Action, state: State) -> None:
@@ -389,18 +391,18 @@ class Incarnations:
             raise PeerError(f"a FLOW of {permits} permits")
         if not handle.confirmed:
             return self._trickles.ask_early(handle, permits)
-        return self._trickles.ask(handle.id, handle.account, permits)
+        return self._trickles.ask(handle.id, handle.account, permits, self._now)
 
-    def delivered(self) -> Effects | None:
+    def delivered(self, now: float) -> Effects | None:
         """See `contract.Session`."""
         complete = self._late.complete() if self._late else ()
         told = tuple(effect for handle in complete for effect in self._tell(handle))
-        more = None if self._trickles is None else self._trickles.delivered()
+        more = None if self._trickles is None else self._trickles.delivered(now)
         return (*told, *(more or ())) if told or self._late or more is not None else None
 
-    def permits_go_on(self) -> Effects:
-        """See `contract.Session.resume`: go on where `delivered` has ended."""
-        return () if self._trickles is None else self._trickles.go_on()
+    def permits_later(self, token: int, now: float) -> Effects:
+        """See `contract.Session.resume`: look at those who wait for permits."""
+        return () if self._trickles is None else self._trickles.later(token, now)
 
     # -- the end of one ----------------------------------------------------------------------
 
