@@ -61,6 +61,10 @@ class Shaper:
         self._arm(now)
         return False
 
+    def is_in_debt(self, account: Account) -> bool:
+        """See `wire.gate.Gate`."""
+        return self.shaping.limiter.is_in_debt(account, self._reactor.clock())
+
     def release(self, account: Account) -> None:
         """The account is over."""
         self.shaping.release(account, self._reactor.clock())

@@ -6,7 +6,8 @@ next frame stops, and asks (`wants`): mostly it has another lease at once. If no
 while nobody waits.
 
 What passes in any interval is at most rate × time, the burst, what was on lease when the interval
-began, and one frame for each account: a frame passes whole, however little is left.
+began, and one frame for each account: a frame passes whole, however little is left. What it takes
+beyond its lease is charged before anybody else has another one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
+from gateway.policy.debts import Debts
 from gateway.policy.gcra import Meter
 from gateway.policy.keys import LIMIT_SIZE, MOST_RESTING, Key
 from gateway.policy.limits import LEASE, Applied, Dimension, Limit
@@ -60,7 +62,9 @@ class Limiter:
         self._forgotten = forgotten
         self._metered = metered
         self._limits: dict[Identity, Limit] = {}
+        self._debts = Debts()
         self._members: dict[Account, Member] = {}
+        self._latest: Member | None = None  # who had a lease last without waiting
         self._shaded: dict[Member, None] = {}
         # When each limit is served next at which somebody waits, or has got a lease by its turn.
         self._due: list[tuple[float, int, Limit]] = []
@@ -78,8 +82,16 @@ class Limiter:
 
     # -- accounts ----------------------------------------------------------------------------
 
-    def admit(self, account: Account, applied: Collection[Applied], now: float) -> None:
+    def admit(
+        self,
+        account: Account,
+        applied: Collection[Applied],
+        now: float,
+        client: Hashable = None,
+    ) -> None:
         """Put an account under limits, or under others than before: so rules are reloaded.
+
+        `client`: whose account it is. New accounts of one that owes much do not come first.
 
         A limit with the same key, dimension and mode is the same one, whatever its figures.
         """
@@ -95,7 +107,7 @@ class Limiter:
         if not limits:
             self._free(account, busy=busy)
             return
-        member = self._enrol(account, tuple(limits))
+        member = self._enrol(account, tuple(limits), client)
         if before is not None:
             member.tags.update({it: tag for it, tag in before.tags.items() if it in member.tags})
         if not member.limits:
@@ -113,6 +125,8 @@ class Limiter:
             member.waits_at.take_out(member, now)
         if member.granted_by is not None:
             del member.granted_by.granted[member]
+        if self._latest is member:
+            self._latest = None
         self._shaded.pop(member, None)
         member.give_back(now)
         for limit in member.shadows:
@@ -126,6 +140,8 @@ class Limiter:
         member = self._members.get(account)
         if member is None or not account.held or self._is_busy(member):
             return not account.held
+        if self._latest is not None:
+            self._latest.settle(now)
         member.settle(now)
         for limit in member.limits:
             self._sweep(limit, now)
@@ -134,10 +150,16 @@ class Limiter:
             self._wait_anew(member, refusing, now)
             return False
         for limit in member.limits:
-            limit.pass_on(member)
+            limit.pass_on(member, now)
         granted = member.lend(now)
+        self._latest = member
         account.grant(granted.messages, granted.bytes)
         return not account.held
+
+    def is_in_debt(self, account: Account, now: float) -> bool:
+        """A limit of this account owes much, or this account does there."""
+        member = self._members.get(account)
+        return member is not None and any(it.is_in_debt(member, now) for it in member.limits)
 
     def is_spent(self, applied: Applied, now: float) -> bool:
         """Whether a newcomer would have to wait at this limit: others do, or nothing is left."""
@@ -153,25 +175,33 @@ class Limiter:
 
     # -- rounds ------------------------------------------------------------------------------
 
-    def lease(self, now: float) -> list[Grant]:
-        """One round: what accounts that waited may have now. The caller grants it to them."""
+    def lease(self, now: float) -> Iterator[Grant]:
+        """One round: what accounts that waited may have now.
+
+        The caller grants each before it asks for the next: what passes by one is charged before
+        there is another. Accounts may come, ask and go meanwhile.
+        """
         self._last_round = now
-        grants = [endless(account) for account in self._freed]
-        self._freed.clear()
+        for account in tuple(self._freed):
+            if account in self._freed:
+                del self._freed[account]
+                yield endless(account)
         left = AT_ONCE
         while left > 0 and self._due and self._due[0][0] <= now:
             when, _, limit = heappop(self._due)
             if when != limit.due:
                 continue  # it was put forward
             limit.due = float("-inf")  # those that wait again would have it served twice
-            self._look_again(limit, now)
-            self._sweep(limit, now)
-            served = self._serve(limit, left, now)
-            grants += served
-            left -= 1 + len(served)
-            limit.due = float("inf")
-            self._schedule(limit, now)
-        return grants
+            left -= 1
+            try:
+                self._look_again(limit, now)
+                self._sweep(limit, now)
+                for grant in self._serve(limit, left, now):
+                    left -= 1
+                    yield grant
+            finally:
+                limit.due = float("inf")
+                self._schedule(limit, now)
 
     def next_time(self, now: float) -> float | None:
         """When to hold the next round; None: nobody waits."""
@@ -225,21 +255,27 @@ class Limiter:
             if now >= member.used_at + LEASE and not self._is_busy(member):
                 member.rest(now)
 
-    def _serve(self, limit: Limit, most: int, now: float) -> list[Grant]:
+    def _serve(self, limit: Limit, most: int, now: float) -> Iterator[Grant]:
         """By turn, while there is room. Who needs another limit too may have to wait there."""
-        grants: list[Grant] = []
-        for member in limit.round(now):
-            limit.take_out(member, now)
-            refusing = member.refused_by(now)
-            if refusing is not None:
-                self._wait_anew(member, refusing, now)
-                continue
-            self._awaits_its_end(member, limit)
-            grants.append(member.lend(now))
-            if len(grants) == most:
-                limit.turns = 0
-                break
-        return grants
+        if self._latest is not None:
+            self._latest.settle(now)
+        turns = limit.round(now)
+        try:
+            for member in turns:
+                limit.take_out(member, now)
+                refusing = member.refused_by(now)
+                if refusing is not None:
+                    self._wait_anew(member, refusing, now)
+                    continue
+                self._awaits_its_end(member, limit)
+                yield member.lend(now)
+                if self._members.get(member.account) is member:
+                    member.settle(now)
+                most -= 1
+                if most <= 0:
+                    break
+        finally:
+            turns.close()
 
     def _schedule(self, limit: Limit, now: float) -> None:
         """Have a limit served when there is room for those who wait, or a lease to be had back, or
@@ -271,10 +307,10 @@ class Limiter:
     @staticmethod
     def _crowded(member: Member) -> Limit | None:
         """Where others wait already, a newcomer does too."""
-        return next((limit for limit in member.limits if limit.waiting), None)
+        return next((limit for limit in member.limits if limit.crowds(member)), None)
 
     def _wait_anew(self, member: Member, limit: Limit, now: float) -> None:
-        limit.welcome(member)
+        limit.welcome(member, now)
         self._wait(member, limit, now)
 
     def _wait(self, member: Member, limit: Limit, now: float) -> None:
@@ -283,9 +319,12 @@ class Limiter:
 
     # -- membership --------------------------------------------------------------------------
 
-    def _enrol(self, account: Account, limits: tuple[Limit, ...]) -> Member:
+    def _enrol(self, account: Account, limits: tuple[Limit, ...], client: Hashable) -> Member:
         enforced = tuple(it for it in limits if not it.applied.shadow)
-        member = Member(account, enforced, tuple(it for it in limits if it.applied.shadow))
+        shadows = tuple(it for it in limits if it.applied.shadow)
+        member = Member(account, enforced, shadows, client)
+        for limit in enforced:
+            limit.enrol(member)
         self._members[account] = member
         if member.shadows:
             self._shaded[member] = None
@@ -304,7 +343,7 @@ class Limiter:
     def _limit(self, applied: Applied, now: float) -> Limit:
         limit = self._limits.get(applied.identity)
         if limit is None:
-            limit = Limit(applied, self._metered(applied), now)
+            limit = Limit(applied, self._metered(applied), self._debts, now)
             self._limits[applied.identity] = limit
         if applied != limit.applied:
             if applied.on_loss != limit.applied.on_loss:
@@ -334,6 +373,7 @@ class Limiter:
                 continue
             if limit.meter.full_at(now) <= max(now, when):
                 del self._limits[identity]
+                self._debts.forget(limit)
                 if self._forgotten is not None:
                     self._forgotten(limit)
             else:

@@ -2,23 +2,30 @@
 
 Whoever waits is served by turn. Each member has a *tag*, the time at the limit's rate that its
 messages or bytes have cost so far, and the least ones are served first: large messages do not
-starve small ones, nor the reverse. Who comes anew starts from the limit's *clock*, the least tag of
-the last round, so that nobody saves up turns (start-time fair queueing, in rounds).
+starve small ones, nor the reverse. Who comes anew starts from the limit's *clock*, so that nobody
+saves up turns (start-time fair queueing, in rounds). The clock follows what the members have on
+average, and is not before the least tag of the last round; while nobody waits it goes on with time.
+
+A frame passes whole, so a tag may be far ahead of the clock. Its member then waits while others
+want something, until they have had as much; with nobody else it goes on as soon as there is room.
+New accounts of the same client start from where it is (`debts`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from itertools import count
 from typing import TYPE_CHECKING
 
+from gateway.policy.debts import Debt
 from gateway.policy.gcra import ONE
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Generator, Hashable
 
+    from gateway.policy.debts import Debts
     from gateway.policy.members import Member
     from gateway.policy.stock import Metered, OnLoss
 
@@ -32,6 +39,15 @@ timers are late."""
 
 LEAST_STEP = 0.01
 """The same where it is high."""
+
+MUCH = 1.0
+"""Seconds of the rate that are much to owe. A frame that costs no more moves the clock, so that who
+opens a new account for each frame does not overtake the others for ever. What costs more is
+remembered of its client."""
+
+MOST_AHEAD = 300.0
+"""Seconds that a tag may be ahead of the clock. Who passes more at once than the others have in
+five minutes is not kept waiting for longer: a consumer has not chosen how large a batch is."""
 
 LEAST_BURST = 0.1
 """Seconds of the rate that are saved up at least: a late timer must not lose what was earned."""
@@ -89,6 +105,7 @@ class Limit:
     `waiting`: how many wait now. `turns`: how many of them are still to be served in this round.
     `waits`, `waited`: how often somebody did wait, and seconds in all.
     `held`: units that a shadow limit would have held; its `waited` are seconds in which it would.
+    `seen`: until when the clock was moved on with time.
     """
 
     __slots__ = (
@@ -96,6 +113,7 @@ class Limit:
         "accounts",
         "applied",
         "clock",
+        "debts",
         "due",
         "forgettable",
         "granted",
@@ -103,6 +121,7 @@ class Limit:
         "leased",
         "looked",
         "meter",
+        "seen",
         "served",
         "turns",
         "unmetered",
@@ -111,11 +130,13 @@ class Limit:
         "waits",
     )
 
-    def __init__(self, applied: Applied, meter: Metered, now: float) -> None:
+    def __init__(self, applied: Applied, meter: Metered, debts: Debts, now: float) -> None:
         self.applied = applied
+        self.debts = debts
         self.meter = meter
         self.accounts = self.waiting = self.turns = self.waits = self.unmetered = 0
         self.held = self.waited = self.clock = 0.0
+        self.seen = now
         self.looked = now  # at unused leases, or at what passed under a shadow
         self.forgettable = False
         self.due = float("inf")  # when it is served next
@@ -142,16 +163,57 @@ class Limit:
         room = self.meter.available(now) / among
         return max(1, int(min(room, self.applied.rate * LEASE / active)))
 
+    def charge(self, member: Member, used: int, unpaid: int, now: float) -> None:
+        """Charge what a member used, in turns, and to the meter what it had no lease for."""
+        cost = used / self.applied.rate
+        # Who was idle has saved up nothing.
+        tag = max(member.tags[self], self.clock - MUCH) + cost
+        tag = member.tags[self] = min(tag, self.clock + MOST_AHEAD)
+        self.clock += min(cost, MUCH) / (self.waiting + len(self.leased) or 1)
+        forgiven = self.meter.forgiven
+        if unpaid:
+            self.meter.take(unpaid, now)
+        if tag > self.clock + MUCH and member.client is not None:
+            self._remember(member.client, tag, cost if self.meter.forgiven > forgiven else 0.0)
+
+    def _remember(self, client: Hashable, tag: float, forgiven: float) -> None:
+        """A client owes as much as the one of its accounts that owes most, and the sum of the
+        frames that the meter forgave in part."""
+        before = self.debts.of(self, client)
+        every = min(max(before.all, self.clock) + forgiven, self.clock + MOST_AHEAD)
+        self.debts.record(self, client, Debt(max(before.new, tag, every), every))
+
+    def is_in_debt(self, member: Member, now: float) -> bool:
+        """The limit owes much, or this member does."""
+        owed = -self.meter.available(now) / self.applied.rate
+        return max(owed, member.tags[self] - self.clock) > MUCH
+
     # -- turns -------------------------------------------------------------------------------
 
-    def pass_on(self, member: Member) -> None:
-        """It is served while nobody waits: whoever comes later starts where it is."""
-        self.welcome(member)
-        self.clock = member.tags[self]
+    def enrol(self, member: Member) -> None:
+        """A member starts where its client is."""
+        member.tags[self] = max(self.clock, self.debts.of(self, member.client).new)
 
-    def welcome(self, member: Member) -> None:
+    def pass_on(self, member: Member, now: float) -> None:
+        """It is served while nobody waits: whoever comes later starts where it is, but for those
+        who owe much."""
+        self.welcome(member, now)
+        if member.tags[self] <= self.clock + MUCH:
+            self.clock = member.tags[self]
+
+    def welcome(self, member: Member, now: float) -> None:
         """It comes anew: what it did not use before is no right to more now."""
-        member.tags[self] = max(member.tags[self], self.clock)
+        if not self.is_wanted:
+            self.clock += max(0.0, now - self.seen)
+        self.seen = now
+        owed = self.debts.of(self, member.client).all
+        member.tags[self] = max(member.tags[self], self.clock, owed)
+
+    def crowds(self, member: Member) -> bool:
+        """A newcomer has to wait here: others do, or may again while it has had more than they."""
+        if self.waiting:
+            return True
+        return bool(self.granted) and member.tags[self] > self.clock + LEASE
 
     def put(self, member: Member, now: float) -> None:
         """Have a member wait here."""
@@ -175,21 +237,35 @@ class Limit:
             heappop(self._queue)
         return self._queue[0][2] if self._queue else None
 
-    def round(self, now: float) -> Iterator[Member]:
+    def round(self, now: float) -> Generator[Member]:
         """Those whose turn it is, while there is room: who is ahead by a lease is left out.
 
         Each is to be taken out before the next one is asked for.
         """
-        self.served = now
+        self.served = self.seen = now
         first = self.first()
-        least = first.tags[self] if first is not None else self.clock
-        self.clock = max(self.clock, least)
-        until = least + LEASE
-        self.turns = self._ahead(until)
-        while self.turns and self.has_room(now) and (member := self.first()) is not None:
-            yield member
-            self.turns -= 1
-        self.turns = 0
+        if first is None:
+            return
+        least = first.tags[self]
+        self.clock = min(self.clock, least + MUCH)
+        self.turns = self._ahead(least + LEASE)
+        try:
+            while self.turns and self.has_room(now) and (member := self.first()) is not None:
+                if not self._puts_back(member):
+                    self.clock = max(self.clock, least)
+                    yield member
+                self.turns -= 1
+        finally:
+            self.turns = 0
+
+    def _puts_back(self, member: Member) -> bool:
+        """Whether the first one has to wait for what another account of its client did."""
+        owed = self.debts.of(self, member.client).all
+        if owed <= member.tags[self]:
+            return False
+        member.tags[self] = owed
+        heapreplace(self._queue, (owed, member.ticket, member))
+        return True
 
     def _ahead(self, until: float) -> int:
         """How many wait whose tags are not beyond this; of a long queue, of the first `MOST_TURNS`

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.policy.gcra import MOST_DEBT
 from gateway.wire.contract import ENDLESS, Account, Action
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from gateway.policy.limits import Dimension, Limit
 
 
@@ -36,6 +37,7 @@ def endless(account: Account) -> Grant:
 
 class Member:
     """`limits` hold it, `shadows` only watch. `tags`: see `limits`. `since`: when its wait began.
+    `client`: whose account it is; None: nobody knows.
 
     `used_at`: when it was last seen to have used something, or got a lease. `granted_by`: the limit
     that gave it one by turn, until that one is served again.
@@ -45,6 +47,7 @@ class Member:
         "_paid",
         "_seen",
         "account",
+        "client",
         "granted_by",
         "limits",
         "shadows",
@@ -56,9 +59,14 @@ class Member:
     )
 
     def __init__(
-        self, account: Account, limits: tuple[Limit, ...], shadows: tuple[Limit, ...]
+        self,
+        account: Account,
+        limits: tuple[Limit, ...],
+        shadows: tuple[Limit, ...],
+        client: Hashable = None,
     ) -> None:
         self.account = account
+        self.client = client
         self.limits = limits
         self.shadows = shadows
         self.tags = dict.fromkeys(limits, 0.0)
@@ -82,10 +90,7 @@ class Member:
         self._paid[dimension] += unpaid
         for limit in self.limits:
             if limit.applied.dimension == dimension:
-                # What is forgiven costs no turns either.
-                self.tags[limit] += min(used / limit.applied.rate, MOST_DEBT)
-                if unpaid:
-                    limit.meter.take(unpaid, now)
+                limit.charge(self, used, unpaid, now)
         for limit in self.shadows:
             if limit.applied.dimension == dimension:
                 limit.unmetered += used

@@ -64,7 +64,7 @@ class Shaping:
             denial = self._rejected(limits, now)
         if denial is None:
             self._subjects[account] = subject
-            self._place(account, limits, now)
+            self._place(account, subject, limits, now)
         return denial
 
     def release(self, account: Account, now: float) -> None:
@@ -98,7 +98,7 @@ class Shaping:
         the same in both keep what was earned or is owed."""
         subject = self._subjects.get(account)
         if subject is not None and account.generation != self.generation:
-            self._place(account, self._rules.limits(subject, account.action), now)
+            self._place(account, subject, self._rules.limits(subject, account.action), now)
 
     def figures(self, now: float) -> list[RuleFigures]:
         """What the limits of each rule did since the start, all taken together."""
@@ -125,10 +125,10 @@ class Shaping:
         limited = rules.dimensions()
         self.paced = frozenset(Action(ACTION_OF[it]) for it in PATIENCE if it in limited)
 
-    def _place(self, account: Account, limits: Limits, now: float) -> None:
+    def _place(self, account: Account, subject: Subject, limits: Limits, now: float) -> None:
         account.generation = self.generation
         account.patience = _patience(limits)
-        self.limiter.admit(account, tuple(_applied(limits)), now)
+        self.limiter.admit(account, tuple(_applied(limits)), now, _client(subject))
         self.numbers.place(account, _plain(limits))
 
     def _full(self, limits: Limits) -> Denial | None:
@@ -163,6 +163,11 @@ def _patience(limits: Limits) -> Patience | None:
 
     messages, size = least(Limited.PUBLISH_MESSAGES), least(Limited.PUBLISH_BYTES)
     return Patience(WAITING * messages, WAITING * size)
+
+
+def _client(subject: Subject) -> Hashable:
+    """Whose account it is: what clients cannot make up."""
+    return subject.principal or subject.address
 
 
 def _plain(limits: Limits) -> Limits:

@@ -133,6 +133,9 @@ class Rules:
     def wants(self, account: Account) -> bool:
         return True
 
+    def is_in_debt(self, account: Account) -> bool:
+        return True
+
     def release(self, account: Account) -> None:
         self.released.append(account)
 

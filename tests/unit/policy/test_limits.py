@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.policy.gcra import MOST_DEBT
-from gateway.policy.limits import LEASE
+from gateway.policy.limits import LEASE, MOST_AHEAD
 from gateway.policy.members import Member
 from gateway.wire.contract import ENDLESS, Account, Action
 from tests.unit.policy.world import Frame, World, jain, messages, size
@@ -260,13 +260,13 @@ def test_who_comes_late_has_no_right_to_what_it_did_not_use() -> None:
     assert sum(it.total.messages for it in first) - before == pytest.approx(750, rel=0.02)
 
 
-def test_a_frame_that_is_forgiven_costs_its_account_no_endless_freeze() -> None:
+def test_the_largest_frame_costs_its_account_no_endless_freeze() -> None:
     world = World()
     limit = messages(10)
     large, small = world.opens(limit), world.opens(limit)
     world.sends(large, count=10_000)
     world.floods(ONE, large, small)
-    world.runs(3 * MOST_DEBT)
+    world.runs(MOST_AHEAD + 2 * MOST_DEBT)
     assert large.total.messages > 10_000
 
 
