@@ -540,8 +540,8 @@ class Session(Protocol):
         ...
 
     def delivered(self, now: float) -> Effects | None:
-        """Something went to the client, or allowance came: what else may be asked for now? None:
-        nobody waits to ask.
+        """Something went to the client, or allowance came: what else may be asked for now, or must
+        the client be sent less? None: nobody waits to ask, or may get too much.
         """
         ...
 

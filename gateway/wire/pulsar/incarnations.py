@@ -395,10 +395,11 @@ class Incarnations:
 
     def delivered(self, now: float) -> Effects | None:
         """See `contract.Session`."""
-        complete = self._late.complete() if self._late else ()
-        told = tuple(effect for handle in complete for effect in self._tell(handle))
         more = None if self._trickles is None else self._trickles.delivered(now)
-        return (*told, *(more or ())) if told or self._late or more is not None else None
+        if not self._late:
+            return more
+        told = tuple(it for handle in self._late.complete() for it in self._tell(handle))
+        return (*told, *(more or ()))
 
     def permits_later(self, token: int, now: float) -> Effects:
         """See `contract.Session.resume`: look at those who wait for permits."""

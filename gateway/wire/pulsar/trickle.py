@@ -351,21 +351,37 @@ class Trickles:
 
     def _watch(self, trickle: Trickle) -> None:
         """One permit brings one frame, more than that may bring any number of bytes."""
-        if trickle.outstanding > 1 and not trickle.account.is_endless:
-            self._sent[trickle.account] = trickle
+        account = trickle.account
+        if trickle.outstanding > 1 and not account.is_endless:
+            self._sent[account] = trickle
 
     def _look_at_sent(self, now: float) -> Effects:
-        """Look at some consumers, by turn; those far beyond their limits stay the first ones."""
-        effects: list[Effect] = []
+        """Look at some consumers, by turn. Flat: this runs once for each wake-up, and mostly there
+        is nothing about any of them."""
         sent = self._sent
-        for account in tuple(islice(sent, AT_ONCE)):
-            trickle = sent[account]
+        found = []
+        for account, trickle in islice(sent.items(), AT_ONCE):
+            messages = account.messages
+            if (
+                trickle.passed - messages <= 1
+                or account.bytes > account.bytes_ceiling
+                or messages > account.messages_ceiling
+            ):
+                found.append(trickle)
+        effects = self._look_closer(found, now) if found else ()
+        if len(sent) > AT_ONCE:
+            for account in tuple(islice(sent, AT_ONCE)):
+                sent.move_to_end(account)
+        return effects
+
+    def _look_closer(self, found: list[Trickle], now: float) -> Effects:
+        effects: list[Effect] = []
+        for trickle in found:
+            account = trickle.account
             if is_far_beyond(account):
                 effects += self._brake.ask(trickle, now)
-            elif (trickle.outstanding <= 1 and not account.held) or account.is_endless:
-                del sent[account]
-            elif len(sent) > AT_ONCE:
-                sent.move_to_end(account)
+            elif trickle.outstanding <= 1 and not account.held:
+                del self._sent[account]
         return tuple(effects)
 
 
