@@ -229,7 +229,7 @@ class Pair:
         waiting = self._waiting
         if waiting is not None and waiting.is_refusing:
             waiting.answer(now)
-        effects = self.session.delivered()
+        effects = self.session.delivered(now)
         if effects is None:
             self.attends = waiting is not None and waiting.is_refusing
         elif not self.over:

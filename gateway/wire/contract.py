@@ -540,9 +540,9 @@ class Session(Protocol):
         fault, of what waited until now the client."""
         ...
 
-    def delivered(self) -> Effects | None:
-        """Something went to the client, or allowance came: what else may be asked for now? None:
-        nobody waits to ask.
+    def delivered(self, now: float) -> Effects | None:
+        """Something went to the client, or allowance came: what else may be asked for now, or must
+        the client be sent less? None: nobody waits to ask, or may get too much.
         """
         ...
 

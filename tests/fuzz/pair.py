@@ -22,6 +22,7 @@ from gateway.wire.contract import (
     Hold,
     Inject,
     Later,
+    Pause,
     Refusal,
     Refuse,
     Replace,
@@ -116,7 +117,7 @@ class Pair:
 
     def _attend(self) -> None:
         if not self.over:
-            self._carry_out(self._front.delivered() or (), Direction.TO_BROKER, b"")
+            self._carry_out(self._front.delivered(self.now) or (), Direction.TO_BROKER, b"")
 
     def grant(self, account: Account, messages: int, size: int) -> None:
         """What waits goes first, each frame scanned like any other."""
@@ -214,7 +215,7 @@ class Pair:
                 self._later.append(effect)
             case End(reason, farewell):
                 self._take_leave(reason, "", farewell)
-            case Attend() | Await():
+            case Attend() | Await() | Pause():
                 pass  # it is asked after whatever happens
             case Refuse(account, data):
                 assert account.is_waiting

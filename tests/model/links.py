@@ -27,6 +27,7 @@ from gateway.wire.contract import (
     Hold,
     Inject,
     Later,
+    Pause,
     Principal,
     Replace,
 )
@@ -180,7 +181,7 @@ class Gateway(Direct):
         self._attend()
 
     def _attend(self) -> None:
-        for effect in self.session.delivered() or ():
+        for effect in self.session.delivered(self.now) or ():
             self._carry_out(effect, Direction.TO_BROKER, b"")
 
     def _carry_out(self, effect: Effect, way: Direction, frame: bytes) -> None:
@@ -199,8 +200,8 @@ class Gateway(Direct):
                 self.held.put(account, frame, 0.0)
             case Discard(account):
                 self.held.discard(account)
-            case Await() | Attend():
-                pass  # it is asked after everything
+            case Await() | Attend() | Pause():
+                pass  # it is asked after everything, and frames move when the test says so
             case _:
                 raise AssertionError(f"the model knows no {effect}")
 

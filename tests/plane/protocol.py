@@ -147,7 +147,7 @@ class FakeSession:
         self.resumed.append((token, result))
         return self.resumption(token, result)
 
-    def delivered(self) -> Effects | None:
+    def delivered(self, now: float) -> Effects | None:
         """See `contract.Session`."""
         return self.delivery()
 

@@ -120,7 +120,7 @@ class Chaos:
         self.may_send.discard(id)
 
     def receipts_came(self, id: int, number: int) -> None:
-        self.play.session.delivered()
+        self.play.session.delivered(0.0)
 
     def is_later(self, id: int, number: int) -> None:
         self.play.session.resume(FIRST_TOKEN + number, b"", now=number)
@@ -303,7 +303,7 @@ class Honest:
             for each in _carried(outcome, frame):
                 self.client.hears(each)
             self.later.extend(it for it in outcome.effects or () if isinstance(it, Later))
-            self._goes_on(self.play.session.delivered() or ())
+            self._goes_on(self.play.session.delivered(0.0) or ())
 
     def is_later(self) -> None:
         """No receipt has come meanwhile."""

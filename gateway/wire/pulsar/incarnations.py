@@ -226,7 +226,7 @@ class Incarnations:
     def _confirmed(self, handle: Handle) -> Effects:
         """The broker has it open: a consumer's permits count from now on."""
         handle.confirmed = True
-        return () if self._trickles is None else self._trickles.confirm(handle.account)
+        return () if self._trickles is None else self._trickles.confirm(handle.account, self._now)
 
     def _opened(self, handle: Handle, action: Action, state: State) -> None:
         """By the answer that suits its action, unless the client gave up meanwhile."""
@@ -436,18 +436,19 @@ class Incarnations:
             raise PeerError(f"a FLOW of {permits} permits")
         if not handle.confirmed:
             return self._trickles.ask_early(handle, permits)
-        return self._trickles.ask(handle.id, handle.account, permits)
+        return self._trickles.ask(handle.id, handle.account, permits, self._now)
 
-    def delivered(self) -> Effects | None:
+    def delivered(self, now: float) -> Effects | None:
         """See `contract.Session`."""
-        complete = self._late.complete() if self._late else ()
-        told = tuple(effect for handle in complete for effect in self._tell(handle))
-        more = None if self._trickles is None else self._trickles.delivered()
-        return (*told, *(more or ())) if told or self._late or more is not None else None
+        more = None if self._trickles is None else self._trickles.delivered(now)
+        if not self._late:
+            return more
+        told = tuple(it for handle in self._late.complete() for it in self._tell(handle))
+        return (*told, *(more or ()))
 
-    def permits_go_on(self) -> Effects:
-        """See `contract.Session.resume`: go on where `delivered` has ended."""
-        return () if self._trickles is None else self._trickles.go_on()
+    def permits_later(self, token: int, now: float) -> Effects:
+        """See `contract.Session.resume`: look at those who wait for permits."""
+        return () if self._trickles is None else self._trickles.later(token, now)
 
     # -- the end of one ----------------------------------------------------------------------
 

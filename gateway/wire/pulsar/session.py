@@ -53,7 +53,7 @@ from gateway.wire.pulsar.metadata import metadata_of
 from gateway.wire.pulsar.naming import improper, unnamed
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.tables import ACTIONS, LIMITED
-from gateway.wire.pulsar.trickle import NEXT_TOKEN
+from gateway.wire.pulsar.trickle import NEXT_TOKEN, QUIET_TOKEN
 
 FRAME_PADDING = 64 * 1024
 """What a frame has beside the message that a broker's `max_message_size` bounds, in bytes."""
@@ -204,9 +204,9 @@ class PulsarSession:
 
     # -- limits, and the end of the gateway --------------------------------------------------
 
-    def delivered(self) -> Effects | None:
+    def delivered(self, now: float) -> Effects | None:
         """See `contract.Session`."""
-        return self.incarnations.delivered()
+        return self.incarnations.delivered(now)
 
     def reset(self, account: Account) -> Effects | None:
         """See `contract.Session`."""
@@ -230,8 +230,8 @@ class PulsarSession:
         """See `contract.Session`: a chased lookup has its answer, or it is later."""
         if token < 0:
             return () if self._delays is None else self._due(self._delays, token, now)
-        if token == NEXT_TOKEN:
-            return self.incarnations.permits_go_on()
+        if token in (NEXT_TOKEN, QUIET_TOKEN):
+            return self.incarnations.permits_later(token, now)
         if token >= FIRST_TOKEN:
             return self.incarnations.at(now).later(token)
         return self._lookups.resume(token, result)

@@ -148,9 +148,9 @@ class TracedSession:
         self._trace(Direction.TO_CLIENT, told, size, f"resume: {decision(effects)}")
         return effects
 
-    def delivered(self) -> Effects | None:
+    def delivered(self, now: float) -> Effects | None:
         """See `contract.Session`."""
-        return self._inner.delivered()
+        return self._inner.delivered(now)
 
     def reset(self, account: Account) -> Effects | None:
         """See `contract.Session`."""
