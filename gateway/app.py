@@ -40,6 +40,7 @@ from gateway.figures import (
 )
 from gateway.front.drain import drain
 from gateway.front.jobs import Jobs
+from gateway.front.readiness import Readiness
 from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
 from gateway.gate import ClusterParts, ListenerGate
@@ -171,6 +172,7 @@ class Application:
         self._jobs = Jobs()
         self._reactor = Reactor(self._jobs, furnishing.plane_settings(configuration))
         self._jobs.reactor = self._reactor
+        self._readiness = Readiness()
         self._rules = furnishing.rules(configuration, self._reactor, store)
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
@@ -227,6 +229,7 @@ class Application:
             self._entry(listener, cluster),
             cluster.brokers,
             self._reactor,
+            self._readiness,
             self._listeners[listener.name],
             Tracing(listener.trace, everything=trace),
             ids,
@@ -288,6 +291,7 @@ class Application:
         async with trio.open_nursery() as plane:
             self._jobs.nursery = plane
             plane.start_soon(self._reactor.run)
+            plane.start_soon(self._readiness.run)
             for cluster in self._clusters.values():
                 plane.start_soon(cluster.brokers.watch)
             if self._rules is not None and self._rules.sharing is not None:

@@ -112,6 +112,7 @@ class Conversation:
         leg, dialled = reached
         self.legs[Peer.BROKER] = leg
         self.reached.append(leg)
+        await leg.turn()  # brokers may accept from many conversations at once
         return dialled
 
 

@@ -22,6 +22,7 @@ from gateway.front.binding import addresses, listening
 from gateway.front.connection import Connection
 from gateway.front.conversation import Conversation
 from gateway.front.leg import Leg
+from gateway.front.readiness import Readiness
 from gateway.front.tracing import Tracing, opening_watch
 from gateway.plane.reactor import Reactor
 from gateway.wire.contract import (
@@ -102,6 +103,7 @@ class Server:
         entry: Entry,
         dialler: Dialler,
         reactor: Reactor,
+        readiness: Readiness,
         figures: Figures,
         tracing: Tracing,
         ids: count[int],
@@ -113,6 +115,7 @@ class Server:
         self.figures = figures
         self._dialler = dialler
         self._reactor = reactor
+        self._readiness = readiness
         self._tracing = tracing
         self._ids = ids
         self._clock = clock
@@ -242,7 +245,8 @@ class Server:
     def leg(self, sock: socket.socket, host: str) -> Leg:
         """A connected socket for a conversation."""
         share = self._reactor.memory.opening
-        return Leg(sock, self.entry.frame_length, self.settings.handshake_frame, share, host)
+        bound = self.settings.handshake_frame
+        return Leg(sock, self.entry.frame_length, bound, share, host, self._readiness)
 
     def _opened(self, connection: Connection, client: Leg, broker: Leg, session: Session) -> None:
         received = (bytes(client.received), bytes(broker.received))

@@ -218,7 +218,8 @@ async def test_a_watch_is_told_of_all_frames(ends: Ends) -> None:
 
 async def test_a_peer_that_talks_without_end_does_not_stop_the_process(ends: Ends) -> None:
     """A conversation may ignore some frames, so a hostile peer may send nothing else."""
-    chatterbox = Leg(Chatterbox(passing(b"blah")), frame_length, 1000)  # type: ignore[arg-type]
+    sock = Chatterbox(passing(b"blah"))
+    chatterbox = Leg(sock, frame_length, 1000)  # type: ignore[arg-type]
 
     def steps() -> Steps:
         while True:
@@ -231,6 +232,7 @@ async def test_a_peer_that_talks_without_end_does_not_stop_the_process(ends: End
             await trio.lowlevel.checkpoint()
             scope.cancel()
     assert scope.cancelled_caught
+    sock.close()
 
 
 async def test_a_conversation_that_is_over_needs_no_room(ends: Ends) -> None:
