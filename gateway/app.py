@@ -49,6 +49,7 @@ from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
 from gateway.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
+from gateway.wire.budget import Budget
 from gateway.wire.contract import Entry
 from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Listener, Mode
@@ -173,6 +174,7 @@ class Application:
         self._reactor = Reactor(self._jobs, furnishing.plane_settings(configuration))
         self._jobs.reactor = self._reactor
         self._readiness = Readiness()
+        self._budget = Budget(configuration.limits.all_remembered)
         self._rules = furnishing.rules(configuration, self._reactor, store)
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
@@ -257,6 +259,7 @@ class Application:
                 checksums=listener.checksums == "verify",
                 version=VERSION,
                 bounds=furnishing.bounds(self._configuration.limits),
+                budget=self._budget,
             )
         )
 
@@ -389,7 +392,12 @@ class Application:
         reactor = self._reactor
         memory = reactor.memory
         return PlaneFigures(
-            memory.kept, memory.held, memory.collected, reactor.turns, reactor.resets
+            buffered=memory.kept,
+            held=memory.held,
+            collected=memory.collected,
+            remembered=self._budget.taken,
+            turns=reactor.turns,
+            resets=reactor.resets,
         )
 
     def _health(self) -> Iterable[BrokerHealth]:

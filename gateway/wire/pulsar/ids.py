@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
+from gateway.wire.budget import Allotment
 from gateway.wire.contract import Account, Action
 
 
@@ -51,6 +52,18 @@ class Asked(Enum):
 
 About = tuple[str, str | None]
 """A topic and a subscription."""
+
+HANDLE = 1024
+"""Bytes that a producer or consumer takes beside its names, as a fixed estimate: 700 by itself and
+in the tables, and its part of what limits it."""
+
+NAMES = 3
+"""How often the names of a producer or consumer are kept."""
+
+
+def kept(about: About) -> int:
+    """Estimate the bytes that are kept of a producer or consumer."""
+    return HANDLE + NAMES * sum(len(it) * (1 if it.isascii() else 4) for it in about if it)
 
 
 class Handle:
@@ -119,9 +132,10 @@ class Handles:
     `names`: characters of the names of their topics and subscriptions.
     """
 
-    __slots__ = ("_awaited", "_by_account", "consumers", "names", "producers")
+    __slots__ = ("_allotment", "_awaited", "_by_account", "consumers", "names", "producers")
 
-    def __init__(self) -> None:
+    def __init__(self, allotment: Allotment) -> None:
+        self._allotment = allotment
         self.producers: dict[int, Handle] = {}
         self.consumers: dict[int, Handle] = {}
         self._awaited: dict[int, Awaited] = {}
@@ -157,6 +171,7 @@ class Handles:
         self.table(handle.action)[handle.id] = handle
         self._by_account[handle.account] = handle
         self.names += handle.names
+        self._allotment.take(kept(handle.about))
 
     def awaits(self, handle: Handle, request_id: int, asked: Asked) -> None:
         """One more answer to come."""
@@ -179,6 +194,7 @@ class Handles:
         """An incarnation is over. Some of its requests never get an answer."""
         del self.table(handle.action)[handle.id]
         self.names -= handle.names
+        self._allotment.give_back(kept(handle.about))
         self._by_account.pop(handle.account, None)
         for request_id in handle.requests:
             awaited = self._awaited.get(request_id)

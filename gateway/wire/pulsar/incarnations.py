@@ -36,6 +36,7 @@ from gateway.wire.pulsar.commands import (
     IN_USE,
     MIGRATED,
     NO_REQUEST,
+    NO_ROOM,
     check_request,
     decode,
     encode,
@@ -44,7 +45,7 @@ from gateway.wire.pulsar.commands import (
     text,
 )
 from gateway.wire.pulsar.context import Client, Listener
-from gateway.wire.pulsar.ids import About, Asked, Handle, Handles, State
+from gateway.wire.pulsar.ids import About, Asked, Handle, Handles, State, kept
 from gateway.wire.pulsar.late import LateReceipts
 from gateway.wire.pulsar.leaving import Leaving, closing, is_ours
 from gateway.wire.pulsar.refusing import is_refused, refusal
@@ -80,7 +81,7 @@ class Incarnations:
         broker: Address | None,
         scanners: tuple[ToBrokerScanner, ToClientScanner],
     ) -> None:
-        self.handles = Handles()
+        self.handles = Handles(client.allotment)
         self._listener = listener
         self._client = client
         self._broker = broker
@@ -148,6 +149,8 @@ class Incarnations:
         bounds = self._listener.bounds
         if len(self.handles) >= bounds.handles or self.handles.names >= bounds.handle_names:
             return BUSY
+        if not self._client.allotment.fits(kept((ask.name, ask.subscription))):
+            return NO_ROOM
         if is_brokers_own(ask.name):
             return BROKERS_OWN
         return self._listener.gate.admit(ask)

@@ -277,6 +277,7 @@ class PulsarSession:
         self._lookups.clear()
         if self._delays is not None:
             self._delays.clear()
+        self._client.allotment.close()
 
 
 def _scanners(listener: Listener) -> tuple[type[ToBrokerScanner], type[ToClientScanner]]:
