@@ -171,6 +171,7 @@ class TopicFigures(NamedTuple):
 
 
 class TopicBook(Protocol):
-    """Where the figures of topics are; it may change while they are read."""
+    """Where the figures of topics are; it may change while they are read. Those of one topic may
+    come in parts, which add up."""
 
     def topics(self) -> Iterator[TopicFigures]: ...
