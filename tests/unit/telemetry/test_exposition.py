@@ -183,7 +183,7 @@ def test_topics_without_figures_of_their_own_are_one_row() -> None:
     for number in range(10):
         book.open(Action.PRODUCE, f"persistent://t/n/{number}").messages += 1
     found = samples(families(main=book), "gateway_topic_messages")
-    assert found == {("0", "to_broker"): 1, ("1", "to_broker"): 1, (OTHER, "to_broker"): 8}
+    assert {topic[-1]: number for (topic, _), number in found.items()} == {"0": 1, "1": 1, "_": 8}
 
 
 def test_labels_are_kept_for_the_next_scrape_and_forgotten_with_their_topic(
