@@ -51,7 +51,6 @@ from gateway.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
 from gateway.wire.budget import Budget
 from gateway.wire.contract import Entry
-from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 
@@ -119,9 +118,6 @@ def mistakes_told() -> Iterator[None]:
             raise ConfigurationError(_DESCRIPTORS) from None
         raise
 
-
-# Drawn anew by each gateway, since several may stand in a row and all ask the last one.
-_OWN_REQUESTS = 2**62 + secrets.randbelow(2**61)
 
 # The oldest generation has little to find, for pairs leave no cycles when they end. To walk through
 # 10,000 of them stops everybody for 0.1 to 0.2 s: once for a thousand collections of the middle
@@ -254,7 +250,6 @@ class Application:
                 proxies=frozenset(listener.identity.trusted_proxies),
                 chained=chained,
                 limited=self._rules is not None,
-                own_requests=_OWN_REQUESTS if chained else FIRST_OWN_REQUEST,
                 unknown_pass=listener.unknown == "pass",
                 checksums=listener.checksums == "verify",
                 version=VERSION,

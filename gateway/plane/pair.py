@@ -166,8 +166,8 @@ class Pair:
                 pass
             case Inject(direction, data):
                 self.pumps[direction].inject(data)
-            case Hold(account):
-                self.hold(account, frame, now)
+            case Hold(account, instead):
+                self.hold(account, instead or frame, now)
             case Refuse(account, data):
                 self._wait().refuse(account, data, now)
                 self.attends = True
@@ -377,7 +377,7 @@ class Pair:
             try:
                 return farewell or self.session.farewell(reason, detail)
             finally:
-                self.session.close()
+                self._reactor.dismiss(self)
         except Exception as error:
             self._reactor.hooks.crashed(self, error)
             return farewell

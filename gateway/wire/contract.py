@@ -277,9 +277,10 @@ class Inject:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The stop frame waits in the queue of its account."""
+    """The stop frame waits in the queue of its account. `frame`: what waits in place of it."""
 
     account: Account
+    frame: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -561,6 +562,6 @@ class Session(Protocol):
         """The protocol's own words for an end that the plane decided; empty where it has none."""
         ...
 
-    def close(self) -> None:
-        """The pair is over: give all accounts back."""
+    def close(self) -> bool:
+        """The pair is over: give some accounts back. Call it again while it returns True."""
         ...

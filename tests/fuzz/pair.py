@@ -36,6 +36,7 @@ from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.pulsar.trace import LONGEST, TracedSession
 from tests.fuzz.reading import shown, walk, whole
 from tests.playbooks.gate import FakeGate
+from tests.support.requests import ids_of
 
 LATE = Denial(Refusal.TIMEOUT, "too late")
 MOST_REQUESTS = UNANSWERED + 2
@@ -306,12 +307,15 @@ class Pair:
         """What is counted belongs to somebody, and what passes to somebody who is open."""
         to_broker, to_client = self.session.scanners
         handles = self.session.incarnations.handles
-        for id, account in to_broker._producers.items():
-            handle = handles.producers[id]
+        for id, account in ids_of(to_broker._producers).items():
+            handle = handles.producers.get(id)
+            assert handle is not None
             assert (handle.account, handle.state) == (account, State.OPEN)
         for table, action in (
             (to_client.producers, Action.PRODUCE),
             (to_client.consumers, Action.CONSUME),
         ):
-            for id, account in table.items():
-                assert handles.table(action)[id].account is account
+            for id, account in ids_of(table).items():
+                handle = handles.table(action).get(id)
+                assert handle is not None
+                assert handle.account is account

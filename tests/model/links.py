@@ -35,6 +35,7 @@ from gateway.wire.pulsar.session import PulsarSession
 from tests.playbooks.frames import connect, read
 from tests.playbooks.gate import BROKER_1, FakeGate, FakeOrigin
 from tests.playbooks.script import listener
+from tests.support.requests import from_session, to_session
 
 Frames = deque[bytes]
 
@@ -157,6 +158,8 @@ class Gateway(Direct):
             self._carry_out(effect, Direction.TO_BROKER, b"")
 
     def _pass(self, way: Direction, frame: bytes) -> None:
+        if way is Direction.TO_CLIENT:
+            frame = to_session(self.session, frame)
         scanner = self.session.scanners[way]
         cleared = scanner.scan(bytearray(frame), 0, len(frame))
         if not scanner.stop:
@@ -181,7 +184,7 @@ class Gateway(Direct):
             self._carry_out(effect, Direction.TO_BROKER, b"")
 
     def _carry_out(self, effect: Effect, way: Direction, frame: bytes) -> None:
-        match effect:
+        match from_session(self.session, effect, frame):
             case Forward():
                 self._out[way].append(frame)
             case Replace(data):
@@ -190,8 +193,8 @@ class Gateway(Direct):
                 pass
             case Inject(direction, data):
                 self._out[direction].append(data)
-            case Later():
-                self._later.append(effect)
+            case Later() as later:
+                self._later.append(later)
             case Hold(account):
                 self.held.put(account, frame, 0.0)
             case Discard(account):

@@ -23,6 +23,7 @@ from tests.playbooks.frames import read as read_frame
 from tests.playbooks.gate import FakeOrigin
 from tests.playbooks.script import listener
 from tests.support.frames import command, message, metadata_of, number, receipt, send, tail
+from tests.support.requests import ids_of, to_session
 
 from .mutations import changed, described, framed, odd_command, spilled, taken_apart, true_fields
 from .names import any_name
@@ -188,7 +189,7 @@ class Record:
             self._opened,
         )
         self._opened = []
-        self._consumers = frozenset(watched.session.scanners[1].consumers)
+        self._consumers = frozenset(ids_of(watched.session.scanners[1].consumers))
         self.steps.append(step)
         return step
 
@@ -254,7 +255,7 @@ class Player:
             return
         answer = producer_success(request) if kind == BaseCommand.PRODUCER else success(request)
         self._record.opens(party)
-        self._say(Direction.TO_CLIENT, answer)
+        self._say(Direction.TO_CLIENT, to_session(self._watched.session, answer))
 
     def broker_answers(self) -> None:
         """What a broker would, to any of the latest requests."""

@@ -163,9 +163,10 @@ class FakeSession:
         """See `contract.Session`."""
         return self.words.get(reason, b"")
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """See `contract.Session`."""
         self.closed += 1
+        return False
 
 
 def crash(*_: object) -> Effects:

@@ -10,6 +10,7 @@ from gateway.wire.budget import Allotment, Budget
 from gateway.wire.contract import Action, EndReason
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.commands import NO_ROOM
+from gateway.wire.pulsar.incarnations import CLOSED_AT_ONCE
 
 from .frames import (
     auth_response,
@@ -199,4 +200,16 @@ def test_a_frame_that_waits_is_given_back_when_the_pair_ends() -> None:
     play.later(play.client(lookup(1)))
     assert play.listener.budget.taken > 0
     play.session.close()
+    assert play.listener.budget.taken == 0
+
+
+def test_what_is_closed_in_steps_is_given_back_in_steps() -> None:
+    play = Play()
+    for id in range(2 * CLOSED_AT_ONCE + 1):
+        play.client(producer(id, request=id)).happens()
+    left = []
+    while play.session.close():
+        left.append(play.listener.budget.taken)
+    assert left == sorted(left, reverse=True)
+    assert len(left) >= 2
     assert play.listener.budget.taken == 0

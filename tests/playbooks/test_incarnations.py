@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from gateway.wire.contract import Action, Effects, Forward, Inject, Later, Replace
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.ids import kept
+from gateway.wire.pulsar.ids import bytes_kept
 from gateway.wire.pulsar.incarnations import UNANSWERED
 from gateway.wire.pulsar.late import FIRST_TOKEN
 
@@ -145,10 +145,12 @@ class Chaos:
         handles, live = self.play.session.incarnations.handles, set(self.play.gate.live)
         assert {handle.account for handle in handles if not handle.released} == live
         assert len(handles._awaited) <= (UNANSWERED + 2) * len(handles)
-        assert self.play.listener.budget.taken == sum(kept(handle.about) for handle in handles)
+        assert self.play.listener.budget.taken == sum(
+            bytes_kept(handle.about) for handle in handles
+        )
         to_broker, to_client = self.play.session.scanners
         for table in (to_broker._producers, to_client.producers, to_client.consumers):
-            assert set(table.values()) <= live
+            assert set(table) <= live
         produced = [each for each in self.play.gate.admitted if each.action is Action.PRODUCE]
         assert sum(account.frames for account in produced) == self.sent
 

@@ -24,7 +24,7 @@ from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.trickle import AT_ONCE, LARGEST_BATCH, MOST_PERMITS, Trickle, flow
 
-from .frames import close_consumer, error, frame, subscribe, success, unsubscribe
+from .frames import close_consumer, error, frame, message, subscribe, success, unsubscribe
 from .script import Outcome, Play
 
 
@@ -177,7 +177,7 @@ def test_who_is_freed_gets_all_that_waits(play: Play) -> None:
     asks(play, 500).forwards()
 
 
-@pytest.mark.parametrize("ends", ["client", "broker", "refused"])
+@pytest.mark.parametrize("ends", ["client", "broker"])
 def test_permits_die_with_their_incarnation(play: Play, ends: str) -> None:
     asks(play, 1000).happens()
     before = play.account
@@ -185,11 +185,8 @@ def test_permits_die_with_their_incarnation(play: Play, ends: str) -> None:
         case "client":
             play.client(close_consumer(1, request=2)).happens()
             play.broker(success(2)).happens()
-        case "broker":
-            play.broker(close_consumer(1)).happens()
         case _:
-            play.gate.forbids = True
-            play.client(subscribe(1, request=2)).happens()
+            play.broker(close_consumer(1)).happens()
     before.messages += 1
     before.grant()
     assert play.session.delivered() is None
@@ -311,10 +308,27 @@ def test_permits_die_when_the_consumer_was_closed_before_it_is_subscribed_again(
 
 
 def test_a_refused_second_subscribe_leaves_no_way_around_the_limit(play: Play) -> None:
-    """The broker may have the consumer open, of which the client was told that it is not."""
-    play.client(subscribe(1, request=2)).happens()
+    """The broker goes on with the consumer, of which the client was told that it is not open."""
+    account = play.account
+    asks(play, 1000).happens()
+    play.client(subscribe(1, request=2)).forwards()
     play.broker(error(2)).happens()
+    assert (play.state(Action.CONSUME), play.gate.live) == (State.OPEN, [account])
+    play.broker(message(1)).passes()
+    assert account.messages == 1
+
+
+def test_what_an_abandoned_consumer_gets_still_counts(play: Play) -> None:
+    """The broker may open a consumer after the client has closed it, and has its permits then."""
+    account = play.account
+    play.client(close_consumer(1, request=2)).happens()
+    play.client(subscribe(1, request=3)).happens()
+    account = play.account
+    play.broker(error(3)).happens()
     assert play.state(Action.CONSUME) is State.ABANDONED
+    play.broker(message(1)).passes()
+    assert account.messages == 1
+    assert play.gate.live == [account]
     asks(play, 1000).drops()
 
 

@@ -53,7 +53,7 @@ class Work:
 
     def accounts(self, action: Action) -> list[Account]:
         table = self.session.incarnations.handles.table(action)
-        return [handle.account for handle in table.values()]
+        return [handle.account for handle in table]
 
     # -- what is done --------------------------------------------------------------------------
 

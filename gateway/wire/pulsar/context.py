@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -10,7 +12,7 @@ from gateway.wire.contract import Action, Address, Credential, Denial, Origin, P
 from gateway.wire.gate import Ask, Gate
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
 from gateway.wire.pulsar.addresses import Veil
-from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST, encode
+from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.counts import Suspects
 from gateway.wire.pulsar.fields import MOST_FIELDS
 from gateway.wire.pulsar.refusing import CLIENTS
@@ -55,6 +57,11 @@ class Bounds:
     fields: int = MOST_FIELDS
 
 
+def draw_first_request() -> int:
+    """Return an id from 2^62 to 2^62 + 2^61, where no client counts to, and which none guesses."""
+    return (1 << 62) + secrets.randbits(61)
+
+
 @dataclass(frozen=True, slots=True)
 class Listener:
     """How the clients of one listener are served. `scheme`: by which they connect.
@@ -62,8 +69,7 @@ class Listener:
     `proxies`: principals that are gateways themselves, and are believed who their clients are.
     `chained`: the brokers are another gateway; the names that it gives are handed back to it.
     `limited`: rules may limit what its clients do.
-    `own_requests`: where the ids of our own requests begin. Another gateway takes none of its own
-    range from us, so there we begin somewhere below it, where no client counts to.
+    `first_request`: draws where the ids of a connection's requests to the broker begin.
     `checksums`: those of messages are verified; see `checksums`.
     `suspects`: clients that have lied about their counts; see `counts`.
     `budget`: what all sessions of the process may keep together.
@@ -74,7 +80,7 @@ class Listener:
     proxies: frozenset[str] = frozenset()
     chained: bool = False
     limited: bool = False
-    own_requests: int = FIRST_OWN_REQUEST
+    first_request: Callable[[], int] = draw_first_request
     unknown_pass: bool = True
     scheme: str = "pulsar"
     version: str = "broker-gateway"

@@ -25,15 +25,7 @@ from gateway.wire.contract import (
 from gateway.wire.gate import LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandLookupTopicResponse
 from gateway.wire.pulsar.chase import NOT_FOUND, Chase, Hop, is_redirect, next_hop
-from gateway.wire.pulsar.commands import (
-    BUSY,
-    NO_ROOM,
-    check_request,
-    decode,
-    encode,
-    lookup_failed,
-    text,
-)
+from gateway.wire.pulsar.commands import BUSY, NO_ROOM, decode, encode, lookup_failed, text
 from gateway.wire.pulsar.context import Client, Listener
 from gateway.wire.pulsar.frames import Kind
 
@@ -73,7 +65,6 @@ class Lookups:
     def ask(self, command: BaseCommand, frame: bytes) -> Effects:
         """The client's LOOKUP."""
         lookup = _Lookup(command.lookupTopic.request_id, frame)
-        check_request(lookup.request_id)
         denial = self._denial(text(command.lookupTopic.topic), lookup)
         if denial is not None:
             self._listener.gate.looked_up(LookupOutcome.REFUSED)

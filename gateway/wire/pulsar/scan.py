@@ -56,6 +56,7 @@ from gateway.wire.pulsar.frames import (
     Kind,
     find_body,
 )
+from gateway.wire.pulsar.idtable import IdTable
 from gateway.wire.pulsar.metadata import (
     LARGE,
     MetadataWalk,
@@ -179,7 +180,7 @@ class ToBrokerScanner(_FrameScanner):
         self._command_bound = command_bound
         self._checks = checks
         self._distance = 0  # bytes of limited producers until counts are compared again
-        self._producers: dict[int, Account] = {}
+        self._producers: IdTable[Account] = IdTable()
         self._shape: Shape | None = None
         self._key = b""
         self._account = _NOBODY
@@ -188,11 +189,11 @@ class ToBrokerScanner(_FrameScanner):
     def admit(self, producer_id: int, account: Account) -> None:
         """From now on SENDs of this producer pass while its account allows."""
         self.forget(producer_id)
-        self._producers[producer_id] = account
+        self._producers.put(producer_id, account)
 
     def forget(self, producer_id: int) -> None:
         """From now on SENDs of this producer are stop frames."""
-        if self._producers.pop(producer_id, None) is not None:
+        if self._producers.pop(producer_id) is not None:
             self._shape = None
             self._account = _NOBODY
             self._seen = {}
@@ -431,8 +432,8 @@ class ToClientScanner(_FrameScanner):
     ) -> None:
         super().__init__(actions)
         self._command_bound = command_bound
-        self.consumers: dict[int, Account] = {}
-        self.producers: dict[int, Account] = {}
+        self.consumers: IdTable[Account] = IdTable()
+        self.producers: IdTable[Account] = IdTable()
         self.unknown = unknown
         self._walk: MetadataWalk | None = None
 
@@ -443,7 +444,7 @@ class ToClientScanner(_FrameScanner):
             self._walk = self._walk.feed(chunk, start, end)
         pos = start + self.owed
         last = end - HEADER
-        consumers, unknown = self.consumers, self.unknown
+        consumers, small = self.consumers, self.consumers.small
         while pos <= last:
             total, size, lead = _lead(chunk, pos)
             if size < 2 or size + 4 > total:
@@ -467,7 +468,7 @@ class ToClientScanner(_FrameScanner):
                     first = 0
                 (ids,) = _size(chunk, pos + 10)  # the whole command is here
                 consumer = ids & 127 if ids & _ID == _MESSAGE_ID else id_of(chunk, pos + 8, at)
-                account = consumers.get(consumer, unknown)
+                account = small.get(consumer) or consumers.get(consumer) or self.unknown
                 if metadata_end > end:
                     if metadata_end - pos > _CARRY_BOUND:
                         walk = MetadataWalk(metadata_end - begin, account.count)

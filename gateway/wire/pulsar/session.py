@@ -24,6 +24,7 @@ from gateway.wire.contract import (
     Effects,
     EndReason,
     Forward,
+    Hold,
     Inject,
     Refusal,
     Refuse,
@@ -271,13 +272,15 @@ class PulsarSession:
         refusal = _TOLD.get(reason)
         return b"" if refusal is None else error(NO_REQUEST, Denial(refusal, detail))
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """See `contract.Session`."""
-        self.incarnations.close()
         self._lookups.clear()
         if self._delays is not None:
             self._delays.clear()
+        if self.incarnations.close():
+            return True
         self._client.allotment.close()
+        return False
 
 
 def _scanners(listener: Listener) -> tuple[type[ToBrokerScanner], type[ToClientScanner]]:
@@ -301,6 +304,8 @@ def _injected(effect: Effect, frame: bytes) -> Effect:
             return Inject(Direction.TO_BROKER, frame)
         case Replace(data):
             return Inject(Direction.TO_BROKER, data)
+        case Hold(account):
+            return Hold(account, frame)
         case _:
             return effect
 

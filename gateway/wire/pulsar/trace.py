@@ -164,9 +164,9 @@ class TracedSession:
         """See `contract.Session`."""
         return self._inner.farewell(reason, detail)
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """See `contract.Session`."""
-        self._inner.close()
+        return self._inner.close()
 
 
 def _outcome(result: bytes | Denial) -> str:

@@ -92,13 +92,6 @@ class Trickle:
         self.passed += permits
         return permits
 
-    def park(self, account: Account) -> None:
-        """Its client subscribes again, and is counted by another account."""
-        outstanding = self.passed - self.account.messages
-        self.account = account
-        self.passed = account.messages + max(0, outstanding)
-        self.parked = True
-
     def _due(self) -> int:
         if self.parked:
             return 0
@@ -145,7 +138,7 @@ class Trickles:
     def ask_early(self, handle: Handle, permits: int) -> Effects:
         """The client's FLOW before SUCCESS."""
         account = handle.account
-        if handle.state is State.REOPENING:
+        if handle.state in (State.REOPENING, State.RENEWING):
             self._wanting(handle.id, account, permits).parked = True
             return DROP
         return FORWARD if account.is_endless and account not in self._all else DROP
@@ -158,16 +151,11 @@ class Trickles:
         self._hungry[account] = trickle
         return trickle
 
-    def of(self, account: Account) -> Trickle | None:
-        """Its permits; None: it never asked for any that were counted."""
-        return self._all.get(account)
-
-    def park(self, trickle: Trickle, account: Account) -> None:
-        """An open consumer is subscribed again: its permits are the next incarnation's."""
-        trickle.park(account)
-        self._all[account] = trickle
-        if trickle.wanted:
-            self._hungry[account] = trickle
+    def park(self, account: Account) -> None:
+        """An open consumer is subscribed again: its permits wait for the answer."""
+        trickle = self._all.get(account)
+        if trickle is not None:
+            trickle.parked = True
 
     def confirm(self, account: Account) -> Effects:
         """SUCCESS: what was parked may go."""

@@ -376,5 +376,6 @@ def make(*, unknown_pass: bool, verify: bool = False) -> Subject:
     for id in IDS:
         consumer = accounts[f"consumer {id}"] = Account(f"topic {id}", Action.CONSUME)
         producer = accounts[f"producer {id}"] = Account(f"topic {id}", Action.PRODUCE)
-        scanner.consumers[id], scanner.producers[id] = consumer, producer
+        scanner.consumers.put(id, consumer)
+        scanner.producers.put(id, producer)
     return Subject(scanner, accounts)

@@ -267,11 +267,11 @@ def test_a_consumer_that_closes_while_its_message_passes_is_still_counted(
     to_client: ToClientScanner,
 ) -> None:
     account = Account("a topic", Action.CONSUME)
-    to_client.consumers[1] = account
+    to_client.consumers.put(1, account)
     metadata = metadata_of(1, num_messages_in_batch=9) + data(4, bytes(20_000))
     whole = bytearray(message(1, tail(metadata)))
     assert to_client.scan(whole, 0, 15_000) == 15_000
-    del to_client.consumers[1]
+    to_client.consumers.pop(1)
     assert to_client.owed == len(whole) - 15_000
     to_client.scan(whole, 15_000, len(whole))
     assert (account.messages, account.bytes) == (9, len(whole))
@@ -280,7 +280,7 @@ def test_a_consumer_that_closes_while_its_message_passes_is_still_counted(
 def test_a_receipt_reduces_what_is_outstanding(to_client: ToClientScanner) -> None:
     account = producing()
     account.messages = 2
-    to_client.producers[1] = account
+    to_client.producers.put(1, account)
     scan(to_client, receipt(1), receipt(2))
     assert account.outstanding == 1
 
@@ -300,7 +300,8 @@ def test_a_message_whose_length_lies_is_on_one_bill_however_it_is_cut() -> None:
     bills = []
     for first in (len(lying), len(lying) - 15):
         scanner = ToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account("", Action.CONSUME))
-        account = scanner.consumers[1] = Account("a topic", Action.CONSUME)
+        account = Account("a topic", Action.CONSUME)
+        scanner.consumers.put(1, account)
         chunk = bytearray(lying)
         passed = scanner.scan(chunk, 0, first)
         if passed < len(chunk):
