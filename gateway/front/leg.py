@@ -71,6 +71,8 @@ class Leg:
 
     async def receive(self, deadline: float) -> bytes | Denial:
         """The next frame; at the latest at `deadline`, of trio's clock."""
+        # Who comes while many wait does so too: what follows is work, for which each has its turn.
+        ready = self._readiness is None or not self._readiness.crowded
         while True:
             length = self._frame_length(self.received)
             if length > self._bound:
@@ -79,12 +81,14 @@ class Leg:
                 return self._take(length)
             if length > UNCLAIMED and not await self._has_room(length, deadline):
                 return _TOO_SLOW
-            # Waited for even where it is here already: what follows is work, which has its turn.
-            with trio.CancelScope(deadline=deadline) as scope:
-                await self._readable()
-            if scope.cancelled_caught:
-                return _TOO_SLOW
-            if self._read(max(length, UNCLAIMED) - len(self.received)) is False:
+            more = self._read(max(length, UNCLAIMED) - len(self.received)) if ready else None
+            if more is None:
+                with trio.CancelScope(deadline=deadline) as scope:
+                    await self._readable()
+                if scope.cancelled_caught:
+                    return _TOO_SLOW
+                ready = True
+            elif not more:
                 return _CLOSED
 
     async def _readable(self) -> None:
@@ -94,10 +98,9 @@ class Leg:
             await self._readiness.readable(self.sock)
 
     async def turn(self) -> None:
-        """Wait until it is this peer's turn, as when it had said something. It is connected, and
-        was sent nothing yet."""
+        """Wait until it is the turn of this peer, which was just connected to."""
         if self._readiness is not None:
-            await self._readiness.writable(self.sock)
+            await self._readiness.connected(self.sock)
 
     def _take(self, length: int) -> bytes:
         frame = bytes(self.received[:length])

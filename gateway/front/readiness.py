@@ -9,6 +9,8 @@ before the reactor gets its next turn, and nobody else's PING would be answered 
 So conversations do not wait in trio's epoll, but in one of our own, and one task awaits that. It
 wakes at most `AT_ONCE` tasks, and trio looks at all other sockets before it goes on. The kernel
 reports who is ready in the order in which they became so: nobody is overtaken for ever.
+
+Where few wait they wait in trio's epoll: the way by ours costs a tenth of an opening.
 """
 
 from __future__ import annotations
@@ -27,23 +29,41 @@ together they take about as long as one turn of the reactor."""
 
 
 class Readiness:
-    """One for a process; `run` is its task. A socket is waited for by one task at a time."""
+    """One for a process; `run` is its task. A socket is waited for by one task at a time.
+
+    `dialling`: conversations that await a connection to a broker.
+    """
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._waiting: dict[int, trio.lowlevel.Task] = {}  # by descriptor
+        self._in_trio = 0  # others that wait
+        self.dialling = 0
 
     def __len__(self) -> int:
         """Return how many tasks wait."""
-        return len(self._waiting)
+        return len(self._waiting) + self._in_trio
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so many wait that each must have its turn."""
+        return len(self) >= AT_ONCE
 
     async def readable(self, sock: socket.socket) -> None:
         """Wait until there is something to read, or nothing to come any more."""
-        await self._ready(sock.fileno(), select.EPOLLIN)
+        if self.crowded:
+            await self._ready(sock.fileno(), select.EPOLLIN)
+            return
+        self._in_trio += 1
+        try:
+            await trio.lowlevel.wait_readable(sock)
+        finally:
+            self._in_trio -= 1
 
-    async def writable(self, sock: socket.socket) -> None:
-        """Wait until something can be sent."""
-        await self._ready(sock.fileno(), select.EPOLLOUT)
+    async def connected(self, sock: socket.socket) -> None:
+        """Wait for the turn of a connection that was just made, and on which nothing was sent."""
+        if self.dialling >= AT_ONCE:
+            await self._ready(sock.fileno(), select.EPOLLOUT)
 
     async def _ready(self, fd: int, events: int) -> None:
         self._epoll.register(fd, events)

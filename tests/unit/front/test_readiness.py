@@ -15,6 +15,10 @@ from tests.plane.harness import unix_sockets
 
 from .fakes import hello, serving, until, welcome
 
+MOST = 3 * AT_ONCE
+"""What is woken in one turn and in the next may run on both sides of the one who watches, and few
+more may wait in trio's own epoll."""
+
 
 @asynccontextmanager
 async def woken(
@@ -59,15 +63,15 @@ async def test_few_are_woken_between_two_turns_of_others() -> None:
         for _, far in pairs:
             far.send(b"x")
         await until(lambda: len(order) - order.count(None) == len(pairs))
-    # What is woken in one turn and in the next may run on both sides of the one who watches.
-    assert max(map(len, runs(order))) <= 2 * AT_ONCE
+    assert max(map(len, runs(order))) <= MOST
     for near, far in pairs:
         near.close()
         far.close()
 
 
-async def test_nobody_is_overtaken_by_many() -> None:
+async def test_nobody_is_overtaken_by_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel's order is that in which sockets became ready; trio shuffles those of one turn."""
+    monkeypatch.setattr(Readiness, "crowded", True)
     pairs = [unix_sockets() for _ in range(5 * AT_ONCE)]
     async with woken(Readiness(), [near for near, _ in pairs]) as order:
         for _, far in pairs:
@@ -75,7 +79,7 @@ async def test_nobody_is_overtaken_by_many() -> None:
         await until(lambda: len(order) - order.count(None) == len(pairs))
     numbers = [number for number in order if number is not None]
     for at, number in enumerate(numbers):
-        assert abs(at - number) < 2 * AT_ONCE
+        assert abs(at - number) < MOST
     for near, far in pairs:
         near.close()
         far.close()
@@ -89,7 +93,12 @@ async def test_a_peer_that_closes_wakes() -> None:
     near.close()
 
 
-async def test_who_is_cancelled_waits_no_more() -> None:
+@pytest.mark.parametrize("crowded", [False, True])
+async def test_who_is_cancelled_waits_no_more(
+    crowded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In either epoll."""
+    monkeypatch.setattr(Readiness, "crowded", property(lambda _: crowded))
     readiness = Readiness()
     near, far = unix_sockets()
     async with trio.open_nursery() as nursery:
@@ -100,7 +109,6 @@ async def test_who_is_cancelled_waits_no_more() -> None:
         assert len(readiness) == 0
         far.send(b"x")
         await readiness.readable(near)  # and may wait again
-        await readiness.writable(near)
         nursery.cancel_scope.cancel()
     near.close()
     far.close()
@@ -118,7 +126,7 @@ async def test_clients_that_speak_at_once_are_served_a_few_at_a_time() -> None:
             await trio.lowlevel.checkpoint()
             most = max(most, len(running.dialler.dialled) - dialled)
             dialled = len(running.dialler.dialled)
-        assert most <= 2 * AT_ONCE
+        assert most <= MOST
         await until(lambda: len(running.dialler.brokers) == len(clients))
         for number in range(len(clients)):
             running.dialler.broker(number).say(welcome())
@@ -127,7 +135,7 @@ async def test_clients_that_speak_at_once_are_served_a_few_at_a_time() -> None:
             await trio.lowlevel.checkpoint()
             most = max(most, running.figures.open - opened)
             opened = running.figures.open
-        assert most <= 2 * AT_ONCE
+        assert most <= MOST
 
 
 @pytest.mark.parametrize("size", [1, 5])
@@ -143,7 +151,7 @@ async def test_brokers_that_accept_at_once_are_spoken_to_a_few_at_a_time(size: i
             await trio.lowlevel.checkpoint()
             now = sum(_has_heard(sock) for sock in running.dialler.brokers)
             most, heard = max(most, now - heard), now
-        assert most <= 2 * AT_ONCE
+        assert most <= MOST
 
 
 def _has_heard(sock: socket.socket) -> bool:
