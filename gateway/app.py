@@ -40,6 +40,7 @@ from gateway.figures import (
 )
 from gateway.front.drain import drain
 from gateway.front.jobs import Jobs
+from gateway.front.readiness import Readiness
 from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
 from gateway.gate import ClusterParts, ListenerGate
@@ -48,6 +49,7 @@ from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
 from gateway.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
+from gateway.wire.budget import Budget
 from gateway.wire.contract import Entry
 from gateway.wire.pulsar.context import Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
@@ -167,6 +169,8 @@ class Application:
         self._jobs = Jobs()
         self._reactor = Reactor(self._jobs, furnishing.plane_settings(configuration))
         self._jobs.reactor = self._reactor
+        self._readiness = Readiness()
+        self._budget = Budget(configuration.limits.all_remembered)
         self._rules = furnishing.rules(configuration, self._reactor, store)
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
@@ -223,6 +227,7 @@ class Application:
             self._entry(listener, cluster),
             cluster.brokers,
             self._reactor,
+            self._readiness,
             self._listeners[listener.name],
             Tracing(listener.trace, everything=trace),
             ids,
@@ -249,6 +254,7 @@ class Application:
                 checksums=listener.checksums == "verify",
                 version=VERSION,
                 bounds=furnishing.bounds(self._configuration.limits),
+                budget=self._budget,
             )
         )
 
@@ -283,6 +289,7 @@ class Application:
         async with trio.open_nursery() as plane:
             self._jobs.nursery = plane
             plane.start_soon(self._reactor.run)
+            plane.start_soon(self._readiness.run)
             for cluster in self._clusters.values():
                 plane.start_soon(cluster.brokers.watch)
             if self._rules is not None and self._rules.sharing is not None:
@@ -380,7 +387,12 @@ class Application:
         reactor = self._reactor
         memory = reactor.memory
         return PlaneFigures(
-            memory.kept, memory.held, memory.collected, reactor.turns, reactor.resets
+            buffered=memory.kept,
+            held=memory.held,
+            collected=memory.collected,
+            remembered=self._budget.taken,
+            turns=reactor.turns,
+            resets=reactor.resets,
         )
 
     def _health(self) -> Iterable[BrokerHealth]:

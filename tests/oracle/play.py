@@ -126,10 +126,10 @@ class WatchedClient(Client):
 
     shown: list[Credential]
 
-    def show(self, credential: Credential) -> None:
+    def show(self, credential: Credential) -> bool:
         """See `Client`."""
         self.shown.append(credential)
-        super().show(credential)
+        return super().show(credential)
 
 
 def drawn_client(mode: Mode) -> WatchedClient:

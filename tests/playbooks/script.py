@@ -149,6 +149,7 @@ class Play:
             Principal("alice", verified=mode is not PASS_THROUGH, expires_at=1000.0),
             Credential("token", b"alice's token"),
             FakeOrigin(),
+            budget=self.listener.budget,
         )
         self.session = PulsarSession(self.listener, self.hello, BROKER_1, max_message_size)
 

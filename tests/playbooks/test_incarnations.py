@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from gateway.wire.contract import Action, Effects, Forward, Inject, Later, Replace
 from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.ids import bytes_kept
 from gateway.wire.pulsar.incarnations import UNANSWERED
 from gateway.wire.pulsar.late import FIRST_TOKEN
 
@@ -144,6 +145,9 @@ class Chaos:
         handles, live = self.play.session.incarnations.handles, set(self.play.gate.live)
         assert {handle.account for handle in handles if not handle.released} == live
         assert len(handles._awaited) <= (UNANSWERED + 2) * len(handles)
+        assert self.play.listener.budget.taken == sum(
+            bytes_kept(handle.about) for handle in handles
+        )
         to_broker, to_client = self.play.session.scanners
         for table in (to_broker._producers, to_client.producers, to_client.consumers):
             assert set(table) <= live
@@ -154,6 +158,7 @@ class Chaos:
         self.play.session.close()
         assert Counter(self.play.gate.released) == Counter(self.play.gate.admitted)
         assert len(self.play.session.incarnations.handles) == 0
+        assert self.play.listener.budget.taken == 0
 
 
 REQUESTS: list[Asking] = [producer, close_producer, subscribe, close_consumer, unsubscribe]

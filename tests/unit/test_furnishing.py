@@ -65,3 +65,9 @@ def test_the_parts_may_be_chosen() -> None:
     found = settings(collected="10MiB", handshakes="1MiB", held="2MiB", collected_frame="1MiB")
     assert (found.collected, found.opening, found.held) == (10 * MIB, MIB, 2 * MIB)
     assert found.memory == (256 - 10 - 1 - 5) * MIB  # a frame and four commands are decided
+
+
+def test_sessions_keep_twice_as_much_as_waits_unless_it_is_chosen() -> None:
+    assert configured().limits.all_remembered == 512 * MIB
+    assert configured(buffered="32MiB").limits.all_remembered == 64 * MIB
+    assert configured(remembered="5MiB").limits.all_remembered == 5 * MIB

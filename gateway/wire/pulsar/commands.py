@@ -58,6 +58,7 @@ BROKERS_OWN = Denial(Refusal.UNAUTHORIZED, "topics of tenant pulsar are the brok
 MIGRATED = Denial(Refusal.NOT_READY, "the topic has gone to a cluster that has no gateway here")
 IN_USE = Denial(Refusal.NOT_READY, "this id is in use on this connection")
 BUSY = Denial(Refusal.TOO_MANY, "too many requests wait on this connection")
+NO_ROOM = Denial(Refusal.TOO_MANY, "this gateway has no memory left for more")
 
 
 def text(value: str | bytes) -> str:

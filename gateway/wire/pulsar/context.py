@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gateway.wire.budget import Allotment, Budget
 from gateway.wire.contract import Action, Address, Credential, Denial, Origin, Principal
 from gateway.wire.gate import Ask, Gate
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
@@ -78,6 +79,7 @@ class Listener:
     `first_request`: draws where the ids of a connection's requests to the broker begin.
     `checksums`: those of messages are verified; see `checksums`.
     `suspects`: clients that have lied about their counts; see `counts`.
+    `budget`: what all sessions of the process may keep together.
     """
 
     gate: Gate
@@ -92,6 +94,7 @@ class Listener:
     bounds: Bounds = Bounds()
     checksums: bool = False
     suspects: Suspects = field(default_factory=Suspects)
+    budget: Budget = field(default_factory=Budget)
 
     @property
     def veil(self) -> Veil:
@@ -105,9 +108,18 @@ class Client:
     that are kept: a decoded one takes a kilobyte for as long as the connection lasts.
     `credential`: the same credential, its method by name. `vouched`: a trusted proxy said who it
     is, and the credential, if any, is what that one was shown. `takes_refusals`: see `refusing`.
+    `allotment`: what its connection has of the listener's budget.
     """
 
-    __slots__ = ("_connect", "credential", "origin", "principal", "takes_refusals", "vouched")
+    __slots__ = (
+        "_connect",
+        "allotment",
+        "credential",
+        "origin",
+        "principal",
+        "takes_refusals",
+        "vouched",
+    )
 
     def __init__(
         self,
@@ -117,21 +129,46 @@ class Client:
         origin: Origin,
         *,
         vouched: bool = False,
+        budget: Budget | None = None,
     ) -> None:
-        self.connect = connect
         self.principal = principal
         self.credential = credential
         self.origin = origin
         self.takes_refusals = str(connect.client_version).startswith(CLIENTS)
         self.vouched = vouched
+        self.allotment = Allotment(budget or Budget(), origin.host)
+        self.connect = connect
 
     @property
     def connect(self) -> CommandConnect:
-        return CommandConnect.FromString(self._connect)
+        connect = CommandConnect.FromString(self._connect)
+        if connect.HasField("auth_data") and not self.vouched:
+            connect.auth_data = self.credential.data
+        return connect
 
     @connect.setter
     def connect(self, connect: CommandConnect) -> None:
-        self._connect = connect.SerializePartialToString()
+        """Keep all but credentials: the one that is of use is in `credential`. A field that is
+        there stays there, as brokers may ask for that."""
+        kept = CommandConnect()
+        kept.MergeFrom(connect)
+        if kept.HasField("auth_data"):
+            kept.auth_data = b""
+        if self.vouched:
+            kept.ClearField("original_auth_data")
+        self._connect = kept.SerializePartialToString()
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept of its CONNECT."""
+        return len(self._connect) + len(self.credential.data)
+
+    def take_room(self) -> bool:
+        """Take what is kept of its CONNECT from the budget. False: there is not as much."""
+        if not self.allotment.fits(self.size):
+            return False
+        self.allotment.take(self.size)
+        return True
 
     def ask(self, action: Action, topic: str, subscription: str | None = None) -> Ask:
         """What this client wants to do, for the gate."""
@@ -139,12 +176,19 @@ class Client:
         name = topic if read is None else read.name
         return Ask(action, name, read, self.principal, self.origin, subscription)
 
-    def show(self, credential: Credential) -> None:
-        """The client has a newer credential: later connections of ours use it."""
-        self.credential = credential
+    def show(self, credential: Credential) -> bool:
+        """The client has a newer credential: later connections of ours use it. False: it cannot be
+        kept, as the budget has no room for it."""
+        before = self.size
         connect = self.connect
         _prove(connect, credential)
+        self.credential = credential
         self.connect = connect
+        more = self.size - before
+        if more > 0 and not self.allotment.fits(more):
+            return False
+        self.allotment.take(more)
+        return True
 
     def greeting(
         self, listener: Listener, *, side: bool = False, through: Address | None = None
@@ -157,7 +201,7 @@ class Client:
         `through`: what a gateway that is asked instead of a broker knows the broker by.
         """
         command = BaseCommand(type=BaseCommand.CONNECT)
-        command.connect.MergeFromString(self._connect)
+        command.connect.MergeFrom(self.connect)
         command.connect.ClearField("proxy_to_broker_url")
         if through is not None:
             command.connect.proxy_to_broker_url = str(through)

@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
+from gateway.wire.budget import Allotment
 from gateway.wire.contract import Account, Action
 from gateway.wire.pulsar.idtable import IdTable
 
@@ -57,6 +58,18 @@ class Asked(Enum):
 
 About = tuple[str, str | None]
 """A topic and a subscription."""
+
+HANDLE = 1024
+"""Bytes that a producer or consumer takes beside its names, as a fixed estimate: 700 by itself and
+in the tables, and its part of what limits it."""
+
+NAMES = 3
+"""How often the names of a producer or consumer are kept."""
+
+
+def bytes_kept(about: About) -> int:
+    """Estimate the bytes that are kept of a producer or consumer."""
+    return HANDLE + NAMES * sum(len(it) * (1 if it.isascii() else 4) for it in about if it)
 
 
 class Handle:
@@ -138,6 +151,7 @@ class Handles:
     """
 
     __slots__ = (
+        "_allotment",
         "_awaited",
         "_by_account",
         "_first",
@@ -148,7 +162,8 @@ class Handles:
         "producers",
     )
 
-    def __init__(self, first_request: int) -> None:
+    def __init__(self, first_request: int, allotment: Allotment) -> None:
+        self._allotment = allotment
         self._first = self._next = first_request
         self._orphans: OrderedDict[int, int] | None = None  # the client's ids by the gateway's
         self.producers: IdTable[Handle] = IdTable()
@@ -186,6 +201,7 @@ class Handles:
         self.table(handle.action).put(handle.id, handle)
         self._by_account[handle.account] = handle
         self.names += handle.names
+        self._allotment.take(bytes_kept(handle.about))
 
     def draw(self) -> int:
         """Return the id of the gateway's next request."""
@@ -259,5 +275,6 @@ class Handles:
         """Forget an incarnation that is over, and its requests."""
         self.table(handle.action).pop(handle.id)
         self.names -= handle.names
+        self._allotment.give_back(bytes_kept(handle.about))
         self._by_account.pop(handle.account, None)
         self._forget(handle)

@@ -38,6 +38,7 @@ from gateway.wire.pulsar.commands import (
     IN_USE,
     MIGRATED,
     NO_REQUEST,
+    NO_ROOM,
     decode,
     encode,
     error,
@@ -46,7 +47,7 @@ from gateway.wire.pulsar.commands import (
 )
 from gateway.wire.pulsar.context import Client, Listener
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.ids import About, Asked, Handle, Handles, State
+from gateway.wire.pulsar.ids import About, Asked, Handle, Handles, State, bytes_kept
 from gateway.wire.pulsar.late import LateReceipts
 from gateway.wire.pulsar.leaving import Leaving, closing
 from gateway.wire.pulsar.refusing import is_refused, refusal
@@ -96,7 +97,7 @@ class Incarnations:
         broker: Address | None,
         scanners: tuple[ToBrokerScanner, ToClientScanner],
     ) -> None:
-        self.handles = Handles(listener.first_request())
+        self.handles = Handles(listener.first_request(), client.allotment)
         self._listener = listener
         self._client = client
         self._broker = broker
@@ -178,6 +179,8 @@ class Incarnations:
         bounds = self._listener.bounds
         if len(self.handles) >= bounds.handles or self.handles.names >= bounds.handle_names:
             return BUSY
+        if not self._client.allotment.fits(bytes_kept((ask.name, ask.subscription))):
+            return NO_ROOM
         if is_brokers_own(ask.name):
             return BROKERS_OWN
         return self._listener.gate.admit(ask)

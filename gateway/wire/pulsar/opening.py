@@ -36,6 +36,7 @@ from gateway.wire.gate import Again
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import (
     NO_REQUEST,
+    NO_ROOM,
     as_read,
     auth_response,
     decode,
@@ -72,11 +73,23 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
         client = _identify(connect, listener, origin)
         if isinstance(client, Denial):
             return _refused(EndReason.AUTHENTICATION_FAILED, client)
-        refused = yield from _pace(listener, client)
-        return refused or (yield from _pair(listener, client))
+        return (yield from _let_in(listener, client))
     except PeerError as violation:
         denial = Denial(Refusal.UNSUPPORTED, str(violation))
         return _refused(EndReason.CLIENT_VIOLATION, denial)
+
+
+def _let_in(listener: Listener, client: Client) -> Opening:
+    """The conversation from CONNECT on, for which there must be room."""
+    if not client.take_room():
+        return _refused(EndReason.OUT_OF_MEMORY, NO_ROOM)
+    outcome: Opened | Refused | None = None
+    try:
+        outcome = (yield from _pace(listener, client)) or (yield from _pair(listener, client))
+        return outcome
+    finally:
+        if not isinstance(outcome, Opened):  # the session of a pair gives it back at its end
+            client.allotment.close()
 
 
 def _connect(frame: bytes, listener: Listener) -> CommandConnect:
@@ -94,7 +107,8 @@ def _identify(connect: CommandConnect, listener: Listener, origin: Origin) -> Cl
     method = text(connect.auth_method_name) or _LEGACY_METHODS.get(connect.auth_method, "")
     credential = Credential(method, connect.auth_data)
     if listener.mode is Mode.PASS_THROUGH:
-        return Client(connect, Principal("", verified=False), credential, origin)
+        nobody = Principal("", verified=False)
+        return Client(connect, nobody, credential, origin, budget=listener.budget)
     principal = listener.gate.authenticate(credential)
     if isinstance(principal, Denial):
         return principal
@@ -103,7 +117,9 @@ def _identify(connect: CommandConnect, listener: Listener, origin: Origin) -> Cl
     claimed = {field.name for field, _ in connect.ListFields()} & _OF_PROXIES
     if claimed:
         return Denial(Refusal.UNAUTHENTICATED, f"{min(claimed)} is not accepted here")
-    return Client(connect, principal, credential, origin)
+    if listener.mode is Mode.VERIFY:
+        credential = Credential(method, b"")  # it is of no use any more
+    return Client(connect, principal, credential, origin, budget=listener.budget)
 
 
 def _vouched(connect: CommandConnect, listener: Listener, origin: Origin) -> Client | Denial:
@@ -118,8 +134,9 @@ def _vouched(connect: CommandConnect, listener: Listener, origin: Origin) -> Cli
     if len(name) > listener.bounds.names:
         return Denial(Refusal.UNAUTHENTICATED, "the name in original_principal is too long")
     method, data = text(connect.original_auth_method), text(connect.original_auth_data)
-    principal = Principal(name, verified=True)
-    return Client(connect, principal, Credential(method, data.encode()), origin, vouched=True)
+    forwarded = data.encode() if listener.mode is Mode.VERIFY_AND_FORWARD else b""
+    principal, credential = Principal(name, verified=True), Credential(method, forwarded)
+    return Client(connect, principal, credential, origin, vouched=True, budget=listener.budget)
 
 
 _NOBODY = Denial(

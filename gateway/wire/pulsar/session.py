@@ -281,7 +281,10 @@ class PulsarSession:
         self._lookups.clear()
         if self._delays is not None:
             self._delays.clear()
-        return self.incarnations.close()
+        if self.incarnations.close():
+            return True
+        self._client.allotment.close()
+        return False
 
 
 def _scanners(listener: Listener) -> tuple[type[ToBrokerScanner], type[ToClientScanner]]:
