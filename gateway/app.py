@@ -40,6 +40,7 @@ from gateway.figures import (
 )
 from gateway.front.drain import drain
 from gateway.front.jobs import Jobs
+from gateway.front.readiness import Readiness
 from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
 from gateway.gate import ClusterParts, ListenerGate
@@ -48,8 +49,8 @@ from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
 from gateway.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
+from gateway.wire.budget import Budget
 from gateway.wire.contract import Entry
-from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 
@@ -118,9 +119,6 @@ def mistakes_told() -> Iterator[None]:
         raise
 
 
-# Drawn anew by each gateway, since several may stand in a row and all ask the last one.
-_OWN_REQUESTS = 2**62 + secrets.randbelow(2**61)
-
 # The oldest generation has little to find, for pairs leave no cycles when they end. To walk through
 # 10,000 of them stops everybody for 0.1 to 0.2 s: once for a thousand collections of the middle
 # one, in place of ten. Measured: `make soak PARTS=gc`.
@@ -171,6 +169,8 @@ class Application:
         self._jobs = Jobs()
         self._reactor = Reactor(self._jobs, furnishing.plane_settings(configuration))
         self._jobs.reactor = self._reactor
+        self._readiness = Readiness()
+        self._budget = Budget(configuration.limits.all_remembered)
         self._rules = furnishing.rules(configuration, self._reactor, store)
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
@@ -227,6 +227,7 @@ class Application:
             self._entry(listener, cluster),
             cluster.brokers,
             self._reactor,
+            self._readiness,
             self._listeners[listener.name],
             Tracing(listener.trace, everything=trace),
             ids,
@@ -249,11 +250,11 @@ class Application:
                 proxies=frozenset(listener.identity.trusted_proxies),
                 chained=chained,
                 limited=self._rules is not None,
-                own_requests=_OWN_REQUESTS if chained else FIRST_OWN_REQUEST,
                 unknown_pass=listener.unknown == "pass",
                 checksums=listener.checksums == "verify",
                 version=VERSION,
                 bounds=furnishing.bounds(self._configuration.limits),
+                budget=self._budget,
             )
         )
 
@@ -288,6 +289,7 @@ class Application:
         async with trio.open_nursery() as plane:
             self._jobs.nursery = plane
             plane.start_soon(self._reactor.run)
+            plane.start_soon(self._readiness.run)
             for cluster in self._clusters.values():
                 plane.start_soon(cluster.brokers.watch)
             if self._rules is not None and self._rules.sharing is not None:
@@ -385,7 +387,12 @@ class Application:
         reactor = self._reactor
         memory = reactor.memory
         return PlaneFigures(
-            memory.kept, memory.held, memory.collected, reactor.turns, reactor.resets
+            buffered=memory.kept,
+            held=memory.held,
+            collected=memory.collected,
+            remembered=self._budget.taken,
+            turns=reactor.turns,
+            resets=reactor.resets,
         )
 
     def _health(self) -> Iterable[BrokerHealth]:

@@ -99,13 +99,14 @@ class CrewFigures(NamedTuple):
 
 class PlaneFigures(NamedTuple):
     """`buffered`: bytes that wait right now; of these `held` for allowance, and `collected` to
-    become a whole frame. Since the start
-    `turns`: of the reactor; `resets`: of producers whose frames waited for too long.
+    become a whole frame. Beside them `remembered`: what sessions keep for as long as clients want.
+    Since the start `turns`: of the reactor; `resets`: of producers whose frames waited too long.
     """
 
     buffered: int
     held: int
     collected: int
+    remembered: int
     turns: int
     resets: int
 
@@ -171,6 +172,7 @@ class TopicFigures(NamedTuple):
 
 
 class TopicBook(Protocol):
-    """Where the figures of topics are; it may change while they are read."""
+    """Where the figures of topics are; it may change while they are read. Those of one topic may
+    come in parts, which add up."""
 
     def topics(self) -> Iterator[TopicFigures]: ...

@@ -106,6 +106,7 @@ def bounds(limits: model.Limits) -> Bounds:
     """Of one Pulsar connection."""
     return Bounds(
         collected=limits.collected_frame,
+        all_collected=limits.all_collected,
         command=limits.command,
         fields=limits.fields,
         names=limits.name,

@@ -58,6 +58,8 @@ class Limits(Protocol):
 
     def wants(self, account: Account) -> bool: ...
 
+    def is_in_debt(self, account: Account) -> bool: ...
+
     def release(self, account: Account) -> None: ...
 
 
@@ -161,6 +163,10 @@ class ListenerGate:
     def wants(self, account: Account) -> bool:
         """See `wire.gate.Gate`."""
         return self._limits is None or self._limits.wants(account)
+
+    def is_in_debt(self, account: Account) -> bool:
+        """See `wire.gate.Gate`."""
+        return self._limits is not None and self._limits.is_in_debt(account)
 
     def release(self, account: Account) -> None:
         """See `wire.gate.Gate`."""

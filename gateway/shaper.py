@@ -59,6 +59,10 @@ class Shaper:
         self._arm(now)
         return False
 
+    def is_in_debt(self, account: Account) -> bool:
+        """See `wire.gate.Gate`."""
+        return self.shaping.limiter.is_in_debt(account, self._reactor.clock())
+
     def release(self, account: Account) -> None:
         """The account is over."""
         self.shaping.release(account, self._reactor.clock())
@@ -105,6 +109,8 @@ class Shaper:
             self._reactor.deadlines.add(now + OBSERVED, self._observe)
 
     def _observe(self, now: float) -> None:
+        if self.shaping.limiter.observe_some(now):
+            self._reactor.deadlines.add(now, self._observe)
+            return
         self._observing = False
-        self.shaping.limiter.observe(now)
         self._observe_later(now)

@@ -328,6 +328,11 @@ class Limits(Part):
     collected: Annotated[int, _within(units.size, "64KiB", "16GiB")] | None = None
     # The same before connections are open, for frames beyond 4 KiB. None: a sixteenth.
     handshakes: Annotated[int, _within(units.size, "1KiB", "16GiB")] | None = None
+    # What sessions keep for as long as a client wants: its CONNECT, producers and consumers with
+    # their names, unanswered lookups, frames whose time has not come. A producer takes 1.3 KB of
+    # it: the half that one address may have is enough for 200,000.
+    # None: twice as much as `buffered`.
+    remembered: Annotated[int, _within(units.size, "64KiB", "64GiB")] | None = None
     # All bytes that wait for slow peers, decisions or allowance; beyond it reading stops.
     buffered: Annotated[int, _within(units.size, "1MiB", "64GiB")] = 256 * MIB
 
@@ -340,6 +345,11 @@ class Limits(Part):
     def all_handshakes(self) -> int:
         """Bytes of all large frames before connections are open."""
         return self.handshakes or max(self.handshake_frame, self.buffered // 16)
+
+    @property
+    def all_remembered(self) -> int:
+        """Bytes that all sessions keep for as long as clients want."""
+        return self.remembered or 2 * self.buffered
 
     @property
     def deciding(self) -> int:

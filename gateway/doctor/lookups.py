@@ -95,7 +95,8 @@ class Search:
             Hop(self._named, authoritative=False),
         )
         try:
-            return await Conversation(inf, self._reach).run(chase.converse())
+            conversation = Conversation(inf, self._reach, leave=_keep)
+            return await conversation.run(chase.converse())
         except PeerError as violation:
             return Denial(Refusal.UNSUPPORTED, str(violation))
 
@@ -214,3 +215,7 @@ def _is_about_rights(why: No | Denial) -> bool:
 
 def _listed(things: set[Address] | set[str]) -> str:
     return ", ".join(sorted(map(str, things)))
+
+
+def _keep(_leg: Leg) -> None:
+    """Leave a connection open: later lookups go on with it."""

@@ -42,18 +42,25 @@ Watch = Callable[[Direction, bytes], None]
 class Conversation:
     """The legs of one conversation. `deadline`: of trio's clock, for each of its steps.
 
+    `leave`: takes the broker leg before, where another broker is dialled.
     `silent`: the broker leg on which an answer is awaited; at the end, one that did not come.
     """
 
     def __init__(
-        self, deadline: float, reach: Reach, client: Leg | None = None, watch: Watch | None = None
+        self,
+        deadline: float,
+        reach: Reach,
+        client: Leg | None = None,
+        watch: Watch | None = None,
+        leave: Callable[[Leg], None] = Leg.close,
     ) -> None:
         self._deadline = deadline
         self._reach = reach
         self._watch = watch
+        self._leave = leave
         self.legs: dict[Peer, Leg] = {} if client is None else {Peer.CLIENT: client}
         self.silent: Leg | None = None
-        self.reached: list[Leg] = []  # all broker legs, the latest last
+        self.reached: list[Leg] = []  # the broker leg, if there is one
 
     async def run(self, steps: Generator[Step, StepResult, T]) -> T:
         """Carry the steps out, to the outcome. Raises what the generator raises."""
@@ -106,12 +113,18 @@ class Conversation:
         return frame
 
     async def _dial(self, target: Address | None) -> StepResult:
+        self.legs.pop(Peer.BROKER, None)
+        while self.reached:
+            before = self.reached.pop()
+            before.release()
+            self._leave(before)
         reached = await self._reach(target)
         if isinstance(reached, Denial):
             return reached
         leg, dialled = reached
         self.legs[Peer.BROKER] = leg
         self.reached.append(leg)
+        await leg.turn()  # brokers may accept from many conversations at once
         return dialled
 
 

@@ -79,7 +79,7 @@ class Jobs:
         self, pair: Pair, side: SideConnections, job: Job, deadline: float
     ) -> bytes | Denial:
         """Have one conversation; whatever goes wrong in it is an answer, not the end of others."""
-        conversation = Conversation(deadline, side.reach)
+        conversation = Conversation(deadline, side.reach, leave=side.leave)
         usable = False
         try:
             if pair.over:

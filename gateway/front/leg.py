@@ -5,9 +5,9 @@ kilobytes is read only with a claim on a share of memory, which all legs of the 
 together (see `plane.share`). Who finds no room waits, within the deadline of the conversation.
 The claim lasts until the conversation is over, as what was decoded of the frame does.
 
-Plain sockets and trio's waiting, without a stream object, and with a cancel scope only where there
-is something to wait for: it costs as much as all the rest. Setting a connection up must stay cheap,
-and the data plane takes the very same sockets over.
+Plain sockets, without a stream object, and with a cancel scope only where there is something to
+wait for: it costs as much as all the rest. Setting a connection up must stay cheap, and the data
+plane takes the very same sockets over. Who waits is woken by `readiness`, a few at a time.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 import trio
 
+from gateway.front.readiness import Readiness
 from gateway.plane.share import UNCLAIMED, Claim, Share
 from gateway.wire.contract import Denial, Refusal
 
@@ -34,11 +35,21 @@ _TOO_SLOW = Denial(Refusal.TIMEOUT, "the handshake took too long")
 class Leg:
     """Frames in, bytes out. `bound`: the largest frame, in bytes. `share`: room for large ones,
     None where nobody else wants any; `host`: of the peer, which may have a part of it.
+    `readiness`: what wakes it; None where nobody else is served meanwhile.
 
     What comes behind the last frame is in `received`: no more than small frames are.
     """
 
-    __slots__ = ("_bound", "_claim", "_frame_length", "_host", "_share", "received", "sock")
+    __slots__ = (
+        "_bound",
+        "_claim",
+        "_frame_length",
+        "_host",
+        "_readiness",
+        "_share",
+        "received",
+        "sock",
+    )
 
     def __init__(
         self,
@@ -47,6 +58,7 @@ class Leg:
         bound: int,
         share: Share | None = None,
         host: str = "",
+        readiness: Readiness | None = None,
     ) -> None:
         self.sock = sock
         self.received = bytearray()
@@ -55,9 +67,12 @@ class Leg:
         self._share = share
         self._host = host
         self._claim: Claim | None = None
+        self._readiness = readiness
 
     async def receive(self, deadline: float) -> bytes | Denial:
         """The next frame; at the latest at `deadline`, of trio's clock."""
+        # Who comes while many wait does so too: what follows is work, for which each has its turn.
+        ready = self._readiness is None or not self._readiness.crowded
         while True:
             length = self._frame_length(self.received)
             if length > self._bound:
@@ -66,14 +81,26 @@ class Leg:
                 return self._take(length)
             if length > UNCLAIMED and not await self._has_room(length, deadline):
                 return _TOO_SLOW
-            more = self._read(max(length, UNCLAIMED) - len(self.received))
+            more = self._read(max(length, UNCLAIMED) - len(self.received)) if ready else None
             if more is None:
                 with trio.CancelScope(deadline=deadline) as scope:
-                    await trio.lowlevel.wait_readable(self.sock)
+                    await self._readable()
                 if scope.cancelled_caught:
                     return _TOO_SLOW
+                ready = True
             elif not more:
                 return _CLOSED
+
+    async def _readable(self) -> None:
+        if self._readiness is None:
+            await trio.lowlevel.wait_readable(self.sock)
+        else:
+            await self._readiness.readable(self.sock)
+
+    async def turn(self) -> None:
+        """Wait until it is the turn of this peer, which was just connected to."""
+        if self._readiness is not None:
+            await self._readiness.connected(self.sock)
 
     def _take(self, length: int) -> bytes:
         frame = bytes(self.received[:length])
@@ -149,7 +176,7 @@ class Leg:
             while (more := self._read(CHUNK)) is not False:
                 self.received.clear()
                 if more is None:
-                    await trio.lowlevel.wait_readable(self.sock)
+                    await self._readable()
                 else:  # one that talks without end must not keep the process from its other work
                     await trio.lowlevel.checkpoint()
 

@@ -19,9 +19,9 @@ AT_ONCE = 8
 """Lookups of one pair that are chased at a time. A client that starts has dozens of lookups; each
 takes some milliseconds."""
 
-MOST_KEPT = 2 * AT_ONCE
-"""Unused side connections of one pair: a chase often asks two brokers, first who decides and then
-who was chosen."""
+MOST = 2 * AT_ONCE
+"""Side connections of one pair, used and unused: a chase has one at a time, and often asks two
+brokers, first who decides and then who was chosen."""
 
 KEPT = 20.0
 """Seconds that an unused side connection is kept. A broker pings after 30 s and nobody would
@@ -43,13 +43,14 @@ class Waiting(NamedTuple):
 class SideConnections:
     """A pool for one pair, and what waits to use it. Made at the first redirect.
 
-    `waiting`: in order. `busy`: how many are at it.
+    `waiting`: in order. `busy`: how many are at it; each has one connection at the most.
     """
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
         self._idle: list[tuple[Address, float, Leg]] = []  # in the order of their return
         self._taken: dict[Leg, Address] = {}
+        self._dialled = 0  # right now
         self._closed = False
         self.waiting: deque[Waiting] = deque()
         self.busy = 0
@@ -62,13 +63,30 @@ class SideConnections:
             return _OVER
         leg = self._pooled(target)
         if leg is None:
-            connected = await self._connect(target)
+            connected = await self._connected(target)
             if isinstance(connected, Denial):
                 return connected
             self._taken[connected] = target
             return connected, Dialled(target)
         self._taken[leg] = target
         return leg, Dialled(target, fresh=False)
+
+    async def _connected(self, target: Address) -> Leg | Denial:
+        self._dialled += 1
+        self._close_beyond(MOST)
+        try:
+            return await self._connect(target)
+        finally:
+            self._dialled -= 1
+
+    def __len__(self) -> int:
+        """Return how many connections there are, or will be."""
+        return len(self._idle) + len(self._taken) + self._dialled
+
+    def _close_beyond(self, most: int) -> None:
+        """Close unused ones, the oldest first, until there are so many."""
+        while self._idle and len(self) > most:
+            self._idle.pop(0)[2].close()
 
     def _pooled(self, target: Address) -> Leg | None:
         self.sweep()
@@ -92,15 +110,18 @@ class SideConnections:
             self._idle.pop(0)[2].close()
 
     def give_back(self, legs: list[Leg], *, usable: bool) -> None:
-        """A chase is over; its connections can serve another one if nothing went wrong."""
+        """A chase needs these no more; they can serve another one if nothing went wrong."""
         for leg in legs:
             address = self._taken.pop(leg)
             if usable and not self._closed and not leg.received:
                 self._idle.append((address, trio.current_time(), leg))
             else:
                 leg.close()
-        while len(self._idle) > MOST_KEPT:
-            self._idle.pop(0)[2].close()
+        self._close_beyond(MOST)
+
+    def leave(self, leg: Leg) -> None:
+        """A chase goes on to another broker, after an answer of this one."""
+        self.give_back([leg], usable=True)
 
     def close(self) -> None:
         """The pair is over."""

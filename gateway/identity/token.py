@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,7 +83,7 @@ class TokenVerifier:
         if claims is None:
             return NOT_ACCEPTED
         name = _first(claims.get(self._principal_claim))
-        if not name or len(name) > LONGEST_NAME or not self._is_for_us(claims):
+        if not name or not _is_proper(name) or not self._is_for_us(claims):
             return NOT_ACCEPTED
         return self._in_time(name, claims, now_wall)
 
@@ -128,6 +129,15 @@ def _first(claim: object) -> str | None:
     """A claim that names somebody; of a list the first entry, as Pulsar takes it."""
     entry = claim[0] if isinstance(claim, list) and claim else claim
     return entry if isinstance(entry, str) else None
+
+
+def _is_proper(name: str) -> bool:
+    """Whether a name can be a principal. It is told to brokers, as UTF-8, which half of a surrogate
+    pair is not in. A name with control characters could pass for another one, to whoever reads it
+    in a list, and no issuer means to give one."""
+    if len(name) > LONGEST_NAME:
+        return False
+    return not any(unicodedata.category(it) in ("Cc", "Cs") for it in name)
 
 
 def _seconds(claim: object, absent: float) -> float:

@@ -96,10 +96,9 @@ class Pair:
         self._empty_since = math.inf  # when nothing was left here any more, while the gateway stops
         self._watch = Cancellable(self._look)
         to_broker, to_client = session.scanners
-        memory = reactor.memory
         self.pumps = (
-            Pump(self, Direction.TO_BROKER, (client, broker), to_broker, memory),
-            Pump(self, Direction.TO_CLIENT, (broker, client), to_client, memory),
+            Pump(self, Direction.TO_BROKER, (client, broker), to_broker, reactor),
+            Pump(self, Direction.TO_CLIENT, (broker, client), to_client, reactor),
         )
         self._waiting: Waiting | None = None
         self._blocks: dict[int, Pump] | None = None
@@ -166,8 +165,8 @@ class Pair:
                 pass
             case Inject(direction, data):
                 self.pumps[direction].inject(data)
-            case Hold(account):
-                self.hold(account, frame, now)
+            case Hold(account, instead):
+                self.hold(account, instead or frame, now)
             case Refuse(account, data):
                 self._wait().refuse(account, data, now)
                 self.attends = True
@@ -230,7 +229,7 @@ class Pair:
         waiting = self._waiting
         if waiting is not None and waiting.is_refusing:
             waiting.answer(now)
-        effects = self.session.delivered()
+        effects = self.session.delivered(now)
         if effects is None:
             self.attends = waiting is not None and waiting.is_refusing
         elif not self.over:
@@ -257,9 +256,9 @@ class Pair:
         self._blocks[token] = pump
         pump.pause()
 
-    def later(self, when: float, callback: Callable[[float], None]) -> None:
-        """Call back at a time, unless the pair is over by then. For seconds: until that time the
-        pair is kept."""
+    def later(self, when: float, callback: Callable[[float], None]) -> Cancellable:
+        """Call back at a time, unless the pair is over by then, or the answer is cancelled. For
+        seconds: until that time the pair is kept."""
 
         def still(now: float) -> None:
             if self.over:
@@ -269,7 +268,9 @@ class Pair:
             except Exception as error:
                 self._reactor.crash(self, error)
 
-        self._reactor.deadlines.add(when, still)
+        cancellable = Cancellable(still)
+        self._reactor.deadlines.add(when, cancellable)
+        return cancellable
 
     def soon(self, callback: Callable[[float], None]) -> None:
         """Call back when what is done now is done, and others had their turn."""
@@ -377,7 +378,7 @@ class Pair:
             try:
                 return farewell or self.session.farewell(reason, detail)
             finally:
-                self.session.close()
+                self._reactor.dismiss(self)
         except Exception as error:
             self._reactor.hooks.crashed(self, error)
             return farewell

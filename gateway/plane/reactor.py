@@ -23,6 +23,7 @@ import math
 import select
 import socket
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -121,6 +122,7 @@ class Reactor:
         self.pairs: set[Pair] = set()
         self.holding: dict[Account, Pair] = {}  # in which pair an account has frames that wait
         self._parted: list[Pair] = []  # over, and to be taken apart
+        self._dismissed: deque[Pair] = deque()  # over, with a session that is not closed yet
         self.turns = self.resets = 0
         self.decisions = 0  # in a row, in this turn or by this deadline
         self.until = math.inf  # when this turn is over
@@ -204,6 +206,27 @@ class Reactor:
             else:
                 Lingering(self, lane).begin(farewell if lane is pair.client else b"")
         self.hooks.ended(pair, reason, detail)
+
+    def dismiss(self, pair: Pair) -> None:
+        """Close the session of a pair that is over. What takes long goes on in later turns."""
+        if not pair.session.close():
+            return
+        if not self._dismissed:
+            self.deadlines.add(self.clock(), self._dismiss)
+        self._dismissed.append(pair)
+
+    def _dismiss(self, _now: float) -> None:
+        """Take one more step of closing the session that began first."""
+        pair = self._dismissed[0]
+        try:
+            is_over = not pair.session.close()
+        except Exception as error:
+            is_over = True
+            self.hooks.crashed(pair, error)
+        if is_over:
+            self._dismissed.popleft()
+        if self._dismissed:
+            self.deadlines.add(self.clock(), self._dismiss)
 
     def forget(self, lane: Lane) -> None:
         """Close a lane, unless it was closed before (its number may be another lane's by now)."""

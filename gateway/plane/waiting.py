@@ -23,6 +23,7 @@ from gateway.plane.hold import HeldFrames
 from gateway.wire.contract import Account, Direction
 
 if TYPE_CHECKING:
+    from gateway.plane.deadlines import Cancellable
     from gateway.plane.pair import Pair
     from gateway.plane.reactor import Reactor
 
@@ -78,7 +79,8 @@ class Waiting:
         )
         self._answering = False  # whether the next ones are looked at in a while
         self._bordering: set[Account] = set()  # those that go on at the next border
-        self._aging: set[Account] = set()  # whose oldest frame is looked at when it is too old
+        # The looks at each account's oldest frame, when it is too old.
+        self._aging: dict[Account, Cancellable] = {}
 
     @property
     def size(self) -> int:
@@ -143,11 +145,20 @@ class Waiting:
         self._ages.pop(account, None)
         self._expecting.discard(account)
         self._reactor.holding.pop(account, None)
+        self._look_no_more(account)
+
+    def _look_no_more(self, account: Account) -> None:
+        """Producers that come and go would each be kept until their frames would be too old."""
+        look = self._aging.pop(account, None)
+        if look is not None:
+            self._reactor.deadlines.cancel(look)
 
     def clear(self) -> None:
         """The pair is over."""
         for account in (*self._frames.clear(), *self._expecting):
             self._reactor.holding.pop(account, None)
+        for account in tuple(self._aging):
+            self._look_no_more(account)
 
     def grant(self, account: Account, messages: int, size: int, now: float) -> None:
         """Let pass what may; to be called at a frame border towards the broker."""
@@ -239,11 +250,10 @@ class Waiting:
         """Have a look when the oldest frame will be too old; once for each account at a time."""
         due = self._due(account)
         if due is not None and account not in self._aging:
-            self._aging.add(account)
-            self._pair.later(due[0], partial(self._look, account))
+            self._aging[account] = self._pair.later(due[0], partial(self._look, account))
 
     def _look(self, account: Account, now: float) -> None:
-        self._aging.discard(account)
+        self._aging.pop(account, None)
         due = self._due(account)
         if due is None or now < due[0]:
             self._watch(account)

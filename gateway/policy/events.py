@@ -16,7 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.gcra import ONE, Meter
-from gateway.policy.keys import MOST_RESTING, Identity, identity_of, on_loss_of
+from gateway.policy.keys import FORGOTTEN_AT_ONCE, MOST_RESTING, Identity, identity_of, on_loss_of
 from gateway.policy.rules import Dimension
 from gateway.policy.tallies import Tallies
 from gateway.policy.waiters import LEAST, Waiters
@@ -213,7 +213,9 @@ class Events:
         return _Pace(meter, Waiters(PATIENCE[limit.dimension]))
 
     def _forget(self, now: float) -> None:
-        while self._full and (self._full[0][0] <= now or self._size > self._most):
+        for _ in range(FORGOTTEN_AT_ONCE):
+            if not self._full or (self._full[0][0] > now and self._size <= self._most):
+                return
             when, ticket, identity = self._full[0]
             full_at = self._paces[identity].full_at(now)
             if full_at > max(now, when):

@@ -46,6 +46,10 @@ LIMIT_SIZE = 1500
 """Bytes of a limit without its names, with its meter and its places in queues. Measured: 500 to
 2,000 by its kind."""
 
+FORGOTTEN_AT_ONCE = 64
+"""Limits that are looked at, to be forgotten, for each one that is asked of: 0.3 ms. More than come
+anew with each, so they grow fewer."""
+
 MOST_RESTING = 64 * 1024 * 1024
 """Bytes of limits that nobody is under, kept for what they owe: 40,000 with usual names. Clients
 make one by each name that they ask for, where a rule is per topic. Beyond it those that are the

@@ -6,17 +6,19 @@ next frame stops, and asks (`wants`): mostly it has another lease at once. If no
 while nobody waits.
 
 What passes in any interval is at most rate × time, the burst, what was on lease when the interval
-began, and one frame for each account: a frame passes whole, however little is left.
+began, and one frame for each account: a frame passes whole, however little is left. What it takes
+beyond its lease is charged before anybody else has another one.
 """
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
+from gateway.policy.debts import Debts
 from gateway.policy.gcra import Meter
-from gateway.policy.keys import LIMIT_SIZE, MOST_RESTING, Key
+from gateway.policy.keys import FORGOTTEN_AT_ONCE, LIMIT_SIZE, MOST_RESTING, Key
 from gateway.policy.limits import LEASE, Applied, Dimension, Limit
 from gateway.policy.members import Grant, Member, endless
 
@@ -33,6 +35,9 @@ STEP = 0.01
 
 AT_ONCE = 100
 """Accounts and limits that are served in one round: 20 µs for each, so a turn of the data plane."""
+
+OBSERVED_AT_ONCE = 500
+"""Accounts, or limits, that are looked at under shadow rules in one go: half a turn."""
 
 PAUSE = 0.001
 """Seconds after a round that did not come to an end: others have their turn meanwhile."""
@@ -60,8 +65,12 @@ class Limiter:
         self._forgotten = forgotten
         self._metered = metered
         self._limits: dict[Identity, Limit] = {}
+        self._debts = Debts()
         self._members: dict[Account, Member] = {}
+        self._latest: Member | None = None  # who had a lease last without waiting
         self._shaded: dict[Member, None] = {}
+        self._unsettled: list[Member] = []  # accounts that are still to be observed this time
+        self._unshaded: dict[Limit, None] = {}  # their limits, which are charged behind them
         # When each limit is served next at which somebody waits, or has got a lease by its turn.
         self._due: list[tuple[float, int, Limit]] = []
         self._tickets = count()
@@ -78,8 +87,16 @@ class Limiter:
 
     # -- accounts ----------------------------------------------------------------------------
 
-    def admit(self, account: Account, applied: Collection[Applied], now: float) -> None:
+    def admit(
+        self,
+        account: Account,
+        applied: Collection[Applied],
+        now: float,
+        client: Hashable = None,
+    ) -> None:
         """Put an account under limits, or under others than before: so rules are reloaded.
+
+        `client`: whose account it is. New accounts of one that owes much do not come first.
 
         A limit with the same key, dimension and mode is the same one, whatever its figures.
         """
@@ -95,7 +112,7 @@ class Limiter:
         if not limits:
             self._free(account, busy=busy)
             return
-        member = self._enrol(account, tuple(limits))
+        member = self._enrol(account, tuple(limits), client)
         if before is not None:
             member.tags.update({it: tag for it, tag in before.tags.items() if it in member.tags})
         if not member.limits:
@@ -113,6 +130,8 @@ class Limiter:
             member.waits_at.take_out(member, now)
         if member.granted_by is not None:
             del member.granted_by.granted[member]
+        if self._latest is member:
+            self._latest = None
         self._shaded.pop(member, None)
         member.give_back(now)
         for limit in member.shadows:
@@ -126,6 +145,8 @@ class Limiter:
         member = self._members.get(account)
         if member is None or not account.held or self._is_busy(member):
             return not account.held
+        if self._latest is not None and self._latest is not member:
+            self._latest.settle(now)
         member.settle(now)
         for limit in member.limits:
             self._sweep(limit, now)
@@ -134,10 +155,16 @@ class Limiter:
             self._wait_anew(member, refusing, now)
             return False
         for limit in member.limits:
-            limit.pass_on(member)
+            limit.pass_on(member, now)
         granted = member.lend(now)
+        self._latest = member
         account.grant(granted.messages, granted.bytes)
         return not account.held
+
+    def is_in_debt(self, account: Account, now: float) -> bool:
+        """A limit of this account owes much, or this account does there."""
+        member = self._members.get(account)
+        return member is not None and any(it.is_in_debt(member, now) for it in member.limits)
 
     def is_spent(self, applied: Applied, now: float) -> bool:
         """Whether a newcomer would have to wait at this limit: others do, or nothing is left."""
@@ -153,25 +180,33 @@ class Limiter:
 
     # -- rounds ------------------------------------------------------------------------------
 
-    def lease(self, now: float) -> list[Grant]:
-        """One round: what accounts that waited may have now. The caller grants it to them."""
+    def lease(self, now: float) -> Iterator[Grant]:
+        """One round: what accounts that waited may have now.
+
+        The caller grants each before it asks for the next: what passes by one is charged before
+        there is another. Accounts may come, ask and go meanwhile.
+        """
         self._last_round = now
-        grants = [endless(account) for account in self._freed]
-        self._freed.clear()
+        for account in tuple(self._freed):
+            if account in self._freed:
+                del self._freed[account]
+                yield endless(account)
         left = AT_ONCE
         while left > 0 and self._due and self._due[0][0] <= now:
             when, _, limit = heappop(self._due)
             if when != limit.due:
                 continue  # it was put forward
             limit.due = float("-inf")  # those that wait again would have it served twice
-            self._look_again(limit, now)
-            self._sweep(limit, now)
-            served = self._serve(limit, left, now)
-            grants += served
-            left -= 1 + len(served)
-            limit.due = float("inf")
-            self._schedule(limit, now)
-        return grants
+            left -= 1
+            try:
+                self._look_again(limit, now)
+                self._sweep(limit, now)
+                for grant in self._serve(limit, left, now):
+                    left -= 1
+                    yield grant
+            finally:
+                limit.due = float("inf")
+                self._schedule(limit, now)
 
     def next_time(self, now: float) -> float | None:
         """When to hold the next round; None: nobody waits."""
@@ -191,10 +226,26 @@ class Limiter:
 
     def observe(self, now: float) -> None:
         """Charge shadow limits; to be called about every second, and before they are shown."""
-        for member in self._shaded:
-            member.settle(now)
-        for limit in {limit for member in self._shaded for limit in member.shadows}:
-            limit.shade(now)
+        self._unsettled, self._unshaded = list(self._shaded), {}
+        while self.observe_some(now):
+            pass
+
+    def observe_some(self, now: float) -> bool:
+        """Do a part of what `observe` does; return whether more is left. A limit is charged when
+        all its accounts were looked at."""
+        if not self._unsettled and not self._unshaded:
+            self._unsettled = list(self._shaded)
+        if self._unsettled:
+            for member in self._unsettled[-OBSERVED_AT_ONCE:]:
+                if member in self._shaded:
+                    member.settle(now)
+                    self._unshaded.update(dict.fromkeys(member.shadows))
+            del self._unsettled[-OBSERVED_AT_ONCE:]
+        else:
+            for limit in tuple(islice(self._unshaded, OBSERVED_AT_ONCE)):
+                del self._unshaded[limit]
+                limit.shade(now)
+        return bool(self._unsettled or self._unshaded)
 
     def _look_again(self, limit: Limit, now: float) -> None:
         """Those that got a lease and are held again have more to send: they wait again."""
@@ -225,21 +276,40 @@ class Limiter:
             if now >= member.used_at + LEASE and not self._is_busy(member):
                 member.rest(now)
 
-    def _serve(self, limit: Limit, most: int, now: float) -> list[Grant]:
+    def _serve(self, limit: Limit, most: int, now: float) -> Iterator[Grant]:
         """By turn, while there is room. Who needs another limit too may have to wait there."""
-        grants: list[Grant] = []
-        for member in limit.round(now):
-            limit.take_out(member, now)
-            refusing = member.refused_by(now)
-            if refusing is not None:
-                self._wait_anew(member, refusing, now)
-                continue
-            self._awaits_its_end(member, limit)
-            grants.append(member.lend(now))
-            if len(grants) == most:
-                limit.turns = 0
-                break
-        return grants
+        if self._latest is not None:
+            self._latest.settle(now)
+        turns = limit.round(now)
+        beyond = 0
+        try:
+            for member in turns:
+                limit.take_out(member, now)
+                refusing = member.refused_by(now)
+                if refusing is not None:
+                    self._wait_anew(member, refusing, now)
+                    continue
+                self._awaits_its_end(member, limit)
+                yield member.lend(now)
+                beyond += self._passed_beyond(member, limit, now)
+                most -= 1
+                if most <= 0 or beyond > limit.meter.available(now):
+                    break
+        finally:
+            turns.close()
+
+    def _passed_beyond(self, member: Member, limit: Limit, now: float) -> int:
+        """Charge what a member let pass by its grant; answer what is still to be charged.
+
+        Under a limit that processes share that is all beyond its lease, until it is looked at
+        again: a process that asked at once for what it owes would come before the others.
+        """
+        if self._members.get(member.account) is not member:
+            return 0
+        if limit.applied.on_loss is not None:
+            return member.beyond(limit.applied.dimension)
+        member.settle(now)
+        return 0
 
     def _schedule(self, limit: Limit, now: float) -> None:
         """Have a limit served when there is room for those who wait, or a lease to be had back, or
@@ -270,11 +340,15 @@ class Limiter:
 
     @staticmethod
     def _crowded(member: Member) -> Limit | None:
-        """Where others wait already, a newcomer does too."""
-        return next((limit for limit in member.limits if limit.waiting), None)
+        """Where others wait already, a newcomer does too; and where others may wait again, while
+        it has had more than they."""
+        for limit in member.limits:
+            if limit.waiting or (limit.granted and member.tags[limit] > limit.clock + LEASE):
+                return limit
+        return None
 
     def _wait_anew(self, member: Member, limit: Limit, now: float) -> None:
-        limit.welcome(member)
+        limit.welcome(member, now)
         self._wait(member, limit, now)
 
     def _wait(self, member: Member, limit: Limit, now: float) -> None:
@@ -283,9 +357,12 @@ class Limiter:
 
     # -- membership --------------------------------------------------------------------------
 
-    def _enrol(self, account: Account, limits: tuple[Limit, ...]) -> Member:
+    def _enrol(self, account: Account, limits: tuple[Limit, ...], client: Hashable) -> Member:
         enforced = tuple(it for it in limits if not it.applied.shadow)
-        member = Member(account, enforced, tuple(it for it in limits if it.applied.shadow))
+        shadows = tuple(it for it in limits if it.applied.shadow)
+        member = Member(account, enforced, shadows, client)
+        for limit in enforced:
+            limit.enrol(member)
         self._members[account] = member
         if member.shadows:
             self._shaded[member] = None
@@ -304,7 +381,7 @@ class Limiter:
     def _limit(self, applied: Applied, now: float) -> Limit:
         limit = self._limits.get(applied.identity)
         if limit is None:
-            limit = Limit(applied, self._metered(applied), now)
+            limit = Limit(applied, self._metered(applied), self._debts, now)
             self._limits[applied.identity] = limit
         if applied != limit.applied:
             if applied.on_loss != limit.applied.on_loss:
@@ -323,9 +400,11 @@ class Limiter:
             heappush(self._forgettable, entry)
 
     def _forget(self, now: float) -> None:
-        while self._forgettable and (
-            self._forgettable[0][0] <= now or self._resting > self._most_resting
-        ):
+        for _ in range(FORGOTTEN_AT_ONCE):
+            if not self._forgettable or (
+                self._forgettable[0][0] > now and self._resting <= self._most_resting
+            ):
+                return
             when, _, identity = heappop(self._forgettable)
             limit = self._limits[identity]
             limit.forgettable = False
@@ -334,6 +413,7 @@ class Limiter:
                 continue
             if limit.meter.full_at(now) <= max(now, when):
                 del self._limits[identity]
+                self._debts.forget(limit)
                 if self._forgotten is not None:
                     self._forgotten(limit)
             else:

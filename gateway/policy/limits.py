@@ -2,23 +2,31 @@
 
 Whoever waits is served by turn. Each member has a *tag*, the time at the limit's rate that its
 messages or bytes have cost so far, and the least ones are served first: large messages do not
-starve small ones, nor the reverse. Who comes anew starts from the limit's *clock*, the least tag of
-the last round, so that nobody saves up turns (start-time fair queueing, in rounds).
+starve small ones, nor the reverse. Who comes anew starts from the limit's *clock*, so that nobody
+saves up turns (start-time fair queueing, in rounds). The clock follows what the members have on
+average, and is not before the least tag of the last round; while nobody waits it goes on with time.
+
+A frame passes whole, so a tag may be far ahead of the clock. Its member then waits while others
+want something, until they have had as much; with nobody else it goes on as soon as there is room.
+New accounts of the same client start from where it is (`debts`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from typing import TYPE_CHECKING
 
+from gateway.policy.debts import NONE, Debt
 from gateway.policy.gcra import ONE
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections import OrderedDict
+    from collections.abc import Generator, Hashable
 
+    from gateway.policy.debts import Debts
     from gateway.policy.members import Member
     from gateway.policy.stock import Metered, OnLoss
 
@@ -33,9 +41,21 @@ timers are late."""
 LEAST_STEP = 0.01
 """The same where it is high."""
 
+MUCH = 1.0
+"""Seconds of the rate that are much to owe. A frame that costs no more moves the clock, so that who
+opens a new account for each frame does not overtake the others for ever. What costs more is
+remembered of its client."""
+
+MOST_AHEAD = 300.0
+"""Seconds that a tag may be ahead of the clock. Who passes more at once than the others have in
+five minutes is not kept waiting for longer: a consumer has not chosen how large a batch is."""
+
 LEAST_BURST = 0.1
 """Seconds of the rate that are saved up at least: a late timer must not lose what was earned."""
 
+
+FEW_STALE = 100
+"""Places in a queue whose members wait no more, and that nobody minds: some hundred bytes each."""
 
 MOST_TURNS = 1000
 """Places that are looked at to know among how many a round is shared. More get no more than a unit
@@ -89,6 +109,7 @@ class Limit:
     `waiting`: how many wait now. `turns`: how many of them are still to be served in this round.
     `waits`, `waited`: how often somebody did wait, and seconds in all.
     `held`: units that a shadow limit would have held; its `waited` are seconds in which it would.
+    `seen`: until when the clock was moved on with time. `debtors`: see `Debts`, which writes it.
     """
 
     __slots__ = (
@@ -96,6 +117,8 @@ class Limit:
         "accounts",
         "applied",
         "clock",
+        "debtors",
+        "debts",
         "due",
         "forgettable",
         "granted",
@@ -103,6 +126,7 @@ class Limit:
         "leased",
         "looked",
         "meter",
+        "seen",
         "served",
         "turns",
         "unmetered",
@@ -111,11 +135,14 @@ class Limit:
         "waits",
     )
 
-    def __init__(self, applied: Applied, meter: Metered, now: float) -> None:
+    def __init__(self, applied: Applied, meter: Metered, debts: Debts, now: float) -> None:
         self.applied = applied
+        self.debts = debts
+        self.debtors: OrderedDict[Hashable, Debt] | None = None
         self.meter = meter
         self.accounts = self.waiting = self.turns = self.waits = self.unmetered = 0
         self.held = self.waited = self.clock = 0.0
+        self.seen = now
         self.looked = now  # at unused leases, or at what passed under a shadow
         self.forgettable = False
         self.due = float("inf")  # when it is served next
@@ -142,16 +169,66 @@ class Limit:
         room = self.meter.available(now) / among
         return max(1, int(min(room, self.applied.rate * LEASE / active)))
 
+    def charge(self, member: Member, used: int, unpaid: int, now: float) -> None:
+        """Charge what a member used, in turns, and to the meter what it had no lease for."""
+        clock, cost = self.clock, used / self.applied.rate
+        tag = member.tags[self]
+        if tag < clock - MUCH:
+            tag = clock - MUCH  # it was idle, and has saved up nothing
+        tag += cost
+        if tag > clock + MOST_AHEAD:
+            tag = clock + MOST_AHEAD
+        member.tags[self] = tag
+        self.clock += (cost if cost < MUCH else MUCH) / (self.waiting + len(self.leased) or 1)
+        if unpaid:
+            forgiven = self.meter.forgiven
+            self.meter.take(unpaid, now)
+            if tag > self.clock + MUCH:
+                self._remember(member, cost if self.meter.forgiven > forgiven else 0.0)
+
+    def _remember(self, member: Member, forgiven: float) -> None:
+        """A client owes as much as the one of its accounts that owes most, and the sum of the
+        frames that the meter forgave in part."""
+        if member.client is not None:
+            before = self.owed(member.client)
+            every = min(max(before.all, self.clock) + forgiven, self.clock + MOST_AHEAD)
+            new = max(before.new, member.tags[self], every)
+            self.debts.record(self, member.client, Debt(new, every))
+
+    def owed(self, client: Hashable) -> Debt:
+        """What a client owes here."""
+        return self.debtors.get(client, NONE) if self.debtors else NONE
+
+    def is_in_debt(self, member: Member, now: float) -> bool:
+        """The limit owes much, or this member does."""
+        owed = -self.meter.available(now) / self.applied.rate
+        return max(owed, member.tags[self] - self.clock) > MUCH
+
     # -- turns -------------------------------------------------------------------------------
 
-    def pass_on(self, member: Member) -> None:
-        """It is served while nobody waits: whoever comes later starts where it is."""
-        self.welcome(member)
-        self.clock = member.tags[self]
+    def enrol(self, member: Member) -> None:
+        """A member starts where its client is."""
+        member.tags[self] = max(self.clock, self.owed(member.client).new)
 
-    def welcome(self, member: Member) -> None:
-        """It comes anew: what it did not use before is no right to more now."""
-        member.tags[self] = max(member.tags[self], self.clock)
+    def pass_on(self, member: Member, now: float) -> None:
+        """It is served while nobody waits: whoever comes later starts where it is, but for those
+        who owe much."""
+        tag = self.welcome(member, now)
+        if tag <= self.clock + MUCH:
+            self.clock = tag
+
+    def welcome(self, member: Member, now: float) -> float:
+        """It comes anew: what it did not use before is no right to more now. Answer its tag."""
+        if now > self.seen:
+            if not (self.waiting or self.granted):
+                self.clock += now - self.seen
+            self.seen = now
+        tag = member.tags[self]
+        if tag < self.clock:
+            tag = member.tags[self] = self.clock
+        if self.debtors:
+            tag = member.tags[self] = max(tag, self.owed(member.client).all)
+        return tag
 
     def put(self, member: Member, now: float) -> None:
         """Have a member wait here."""
@@ -168,6 +245,9 @@ class Limit:
         self.waited += now - member.since
         if not self.waiting:
             self._queue.clear()
+        elif len(self._queue) - self.waiting > max(FEW_STALE, self.waiting):
+            self._queue[:] = [it for it in self._queue if it[2].ticket == it[1]]
+            heapify(self._queue)
 
     def first(self) -> Member | None:
         """Whose turn it is."""
@@ -175,21 +255,36 @@ class Limit:
             heappop(self._queue)
         return self._queue[0][2] if self._queue else None
 
-    def round(self, now: float) -> Iterator[Member]:
+    def round(self, now: float) -> Generator[Member]:
         """Those whose turn it is, while there is room: who is ahead by a lease is left out.
 
         Each is to be taken out before the next one is asked for.
         """
-        self.served = now
+        self.served = self.seen = now
         first = self.first()
-        least = first.tags[self] if first is not None else self.clock
-        self.clock = max(self.clock, least)
-        until = least + LEASE
-        self.turns = self._ahead(until)
-        while self.turns and self.has_room(now) and (member := self.first()) is not None:
-            yield member
-            self.turns -= 1
-        self.turns = 0
+        if first is None:
+            return
+        least = first.tags[self]
+        self.clock = min(self.clock, least + MUCH)
+        self.turns = self._ahead(least + LEASE)
+        try:
+            while self.turns and self.has_room(now) and (member := self.first()) is not None:
+                if not (self.debtors and self._puts_back(member)):
+                    if self.clock < least:
+                        self.clock = least
+                    yield member
+                self.turns -= 1
+        finally:
+            self.turns = 0
+
+    def _puts_back(self, member: Member) -> bool:
+        """Whether the first one has to wait for what another account of its client did."""
+        owed = self.owed(member.client).all
+        if owed <= member.tags[self]:
+            return False
+        member.tags[self] = owed
+        heapreplace(self._queue, (owed, member.ticket, member))
+        return True
 
     def _ahead(self, until: float) -> int:
         """How many wait whose tags are not beyond this; of a long queue, of the first `MOST_TURNS`

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.policy.gcra import MOST_DEBT
+from gateway.policy.limits import Dimension
 from gateway.wire.contract import ENDLESS, Account, Action
 
 if TYPE_CHECKING:
-    from gateway.policy.limits import Dimension, Limit
+    from collections.abc import Hashable
+
+    from gateway.policy.limits import Limit
 
 
 class Grant(NamedTuple):
@@ -36,6 +38,7 @@ def endless(account: Account) -> Grant:
 
 class Member:
     """`limits` hold it, `shadows` only watch. `tags`: see `limits`. `since`: when its wait began.
+    `client`: whose account it is; None: nobody knows.
 
     `used_at`: when it was last seen to have used something, or got a lease. `granted_by`: the limit
     that gave it one by turn, until that one is served again.
@@ -45,6 +48,7 @@ class Member:
         "_paid",
         "_seen",
         "account",
+        "client",
         "granted_by",
         "limits",
         "shadows",
@@ -56,9 +60,14 @@ class Member:
     )
 
     def __init__(
-        self, account: Account, limits: tuple[Limit, ...], shadows: tuple[Limit, ...]
+        self,
+        account: Account,
+        limits: tuple[Limit, ...],
+        shadows: tuple[Limit, ...],
+        client: Hashable = None,
     ) -> None:
         self.account = account
+        self.client = client
         self.limits = limits
         self.shadows = shadows
         self.tags = dict.fromkeys(limits, 0.0)
@@ -71,24 +80,30 @@ class Member:
 
     def settle(self, now: float) -> None:
         """See what was used, and charge what was not paid for."""
-        for dimension, passed in enumerate((self.account.messages, self.account.bytes)):
-            used = passed - self._seen[dimension]
-            if used:
-                self._seen[dimension] = passed
-                self.used_at = now
-                self._charge(dimension, used, max(0, passed - self._paid[dimension]), now)
+        account, seen = self.account, self._seen
+        messages, size = account.messages - seen[0], account.bytes - seen[1]
+        if messages or size:
+            seen[0], seen[1] = account.messages, account.bytes
+            self.used_at = now
+            if messages:
+                self._charge(Dimension.MESSAGES, messages, now)
+            if size:
+                self._charge(Dimension.BYTES, size, now)
 
-    def _charge(self, dimension: int, used: int, unpaid: int, now: float) -> None:
+    def _charge(self, dimension: Dimension, used: int, now: float) -> None:
+        unpaid = max(0, self._seen[dimension] - self._paid[dimension])
         self._paid[dimension] += unpaid
         for limit in self.limits:
             if limit.applied.dimension == dimension:
-                # What is forgiven costs no turns either.
-                self.tags[limit] += min(used / limit.applied.rate, MOST_DEBT)
-                if unpaid:
-                    limit.meter.take(unpaid, now)
+                limit.charge(self, used, unpaid, now)
         for limit in self.shadows:
             if limit.applied.dimension == dimension:
                 limit.unmetered += used
+
+    def beyond(self, dimension: Dimension) -> int:
+        """Units that passed and are neither paid for nor seen."""
+        passed = (self.account.messages, self.account.bytes)[dimension]
+        return max(0, passed - self._paid[dimension])
 
     def has_left(self, dimension: Dimension) -> bool:
         """Of what it paid for, as far as that was seen."""
@@ -108,16 +123,17 @@ class Member:
 
     def lend(self, now: float) -> Grant:
         """Lease what it has not, the least that any limit gives."""
-        sizes: dict[Dimension, int] = {}
+        sizes = [0, 0]
         for limit in self.limits:
             dimension = limit.applied.dimension
             if not self.has_left(dimension):
-                sizes[dimension] = min(limit.lease(self, now), sizes.get(dimension, ENDLESS))
+                size = limit.lease(self, now)
+                sizes[dimension] = min(size, sizes[dimension] or size)
         for limit in self.limits:
-            limit.meter.take(sizes.get(limit.applied.dimension, 0), now)
+            limit.meter.take(sizes[limit.applied.dimension], now)
             limit.leased.add(self)
-        for dimension, size in sizes.items():
-            self._paid[dimension] += size
+        self._paid[0] += sizes[0]
+        self._paid[1] += sizes[1]
         self.used_at = now
         return self._grant()
 

@@ -127,7 +127,7 @@ class Shaping:
     def _place(self, account: Account, limits: Limits, now: float) -> None:
         account.generation = self.generation
         account.patience = _patience(limits)
-        self.limiter.admit(account, tuple(_applied(limits)), now)
+        self.limiter.admit(account, tuple(_applied(limits)), now, _client(account.subject))
         self.numbers.place(account, _plain(limits))
 
     def _full(self, limits: Limits) -> Denial | None:
@@ -162,6 +162,11 @@ def _patience(limits: Limits) -> Patience | None:
 
     messages, size = least(Limited.PUBLISH_MESSAGES), least(Limited.PUBLISH_BYTES)
     return Patience(WAITING * messages, WAITING * size)
+
+
+def _client(subject: Subject) -> Hashable:
+    """Whose account it is: what clients cannot make up."""
+    return subject.principal or subject.host
 
 
 def _plain(limits: Limits) -> Limits:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _TOPICS_PER_SLICE = 250
 _LINES_PER_SLICE = 1000
 
+_ACCOUNTS_PER_TOPIC = 25
+"""Producers and consumers whose numbers are summed up in the time that copying a topic takes."""
+
 _COLUMNS = 6
 _MESSAGES, _BYTES, _FRAMES, _RECEIPTS, _OPEN, _DAMAGED = range(_COLUMNS)
 
@@ -71,7 +74,7 @@ class _Table:
         end = len(self.numbers)
         at = self.rows.setdefault(labels, end)
         if at != end:
-            # Two spellings of one name: the same labels twice would spoil the scrape.
+            # A part of a topic, or another spelling: the same labels twice would spoil the scrape.
             self._put(at, tuple(map(add, self.numbers[at : at + _COLUMNS], row)))
             return
         try:
@@ -131,12 +134,15 @@ class TopicExposition:
         """Copy a book's numbers. Labels of topics that are gone are forgotten by this."""
         known = self._labels.get(cluster, {})
         used: dict[TopicName, str] = {}
-        for count, figures in enumerate(self._books[cluster].topics(), start=1):
-            labels = known.get(figures.topic) or labels_of(cluster, figures.topic)
-            used[figures.topic] = labels
-            produced.add(labels, figures.produced)
-            consumed.add(labels, figures.consumed)
-            if not count % _TOPICS_PER_SLICE:
+        work = 0
+        for topic, made, taken in self._books[cluster].topics():
+            labels = known.get(topic) or used.get(topic) or labels_of(cluster, topic)
+            used[topic] = labels
+            produced.add(labels, made)
+            consumed.add(labels, taken)
+            work += 1 + (made.open + taken.open) // _ACCOUNTS_PER_TOPIC
+            if work >= _TOPICS_PER_SLICE:
+                work = 0
                 yield b""
         self._labels[cluster] = used
 

@@ -148,6 +148,11 @@ def _plane(figures: PlaneFigures) -> Iterator[Metric]:
         value=figures.collected,
     )
     yield GaugeMetricFamily(
+        "gateway_remembered_bytes",
+        "Bytes that connections, producers, consumers and unanswered lookups take.",
+        value=figures.remembered,
+    )
+    yield GaugeMetricFamily(
         "gateway_held_bytes", "Bytes that wait for their limit.", value=figures.held
     )
     yield CounterMetricFamily(

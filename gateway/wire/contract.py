@@ -284,9 +284,10 @@ class Inject:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The stop frame waits in the queue of its account."""
+    """The stop frame waits in the queue of its account. `frame`: what waits in place of it."""
 
     account: Account
+    frame: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -546,9 +547,9 @@ class Session(Protocol):
         fault, of what waited until now the client."""
         ...
 
-    def delivered(self) -> Effects | None:
-        """Something went to the client, or allowance came: what else may be asked for now? None:
-        nobody waits to ask.
+    def delivered(self, now: float) -> Effects | None:
+        """Something went to the client, or allowance came: what else may be asked for now, or must
+        the client be sent less? None: nobody waits to ask, or may get too much.
         """
         ...
 
@@ -568,6 +569,6 @@ class Session(Protocol):
         """The protocol's own words for an end that the plane decided; empty where it has none."""
         ...
 
-    def close(self) -> None:
-        """The pair is over: give all accounts back."""
+    def close(self) -> bool:
+        """The pair is over: give some accounts back. Call it again while it returns True."""
         ...

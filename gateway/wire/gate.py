@@ -75,6 +75,11 @@ class Gate(Protocol):
         and so does all that comes behind it."""
         ...
 
+    def is_in_debt(self, account: Account) -> bool:
+        """A limit of this account owes more than a second of its rate, or this account does there:
+        nothing should pass without allowance now. Nobody begins to wait by being asked."""
+        ...
+
     def release(self, account: Account) -> None:
         """The producer or consumer of this account is gone; its counts stay."""
         ...

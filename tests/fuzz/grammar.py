@@ -28,13 +28,11 @@ from tests.playbooks.gate import (
     URL_2,
 )
 from tests.support.frames import LARGEST, data, entry_of, frame, metadata_of, number, tail, varint
+from tests.support.requests import FIRST_OWN
 
 from .source import Source
 
-OWN_REQUEST = 1 << 63
-"""The first id of the gateway's own requests."""
-
-_NUMBERS = (1, 2, 3, 0, 4, 5, 127, 128, 1 << 31, (1 << 62) + 1, OWN_REQUEST, LARGEST)
+_NUMBERS = (1, 2, 3, 0, 4, 5, 127, 128, 1 << 31, FIRST_OWN, FIRST_OWN + 1, 1 << 63, LARGEST)
 _URLS = (
     URL_1,
     URL_2,
@@ -150,7 +148,7 @@ def _fitting(source: Source, field: FieldDescriptor) -> float:
     value = source.pick(_NUMBERS)
     if field.cpp_type in (field.CPPTYPE_INT32, field.CPPTYPE_UINT32):
         return value & 0x7FFFFFFF
-    return value if field.cpp_type == field.CPPTYPE_UINT64 else value & (OWN_REQUEST - 1)
+    return value if field.cpp_type == field.CPPTYPE_UINT64 else value & ((1 << 63) - 1)
 
 
 # -- what follows commands ---------------------------------------------------------------------

@@ -34,13 +34,12 @@ def drawn_listener(source: Source) -> tuple[Listener, FakeGate]:
     elif traits & 0x70 == 0x50:
         gate.paced, gate.delay = {Action.PRODUCE, Action.LOOKUP}, 1.0
     chained = traits & 3 == 3
-    own = {"own_requests": (1 << 62) + 1} if chained else {}
     bounds = TIGHT if traits & 8 == 0 else Bounds()
     proxies = frozenset({"bob"} if traits & 4 else ())
     unknown_pass = traits & 0x80 == 0
     settings = {"unknown_pass": unknown_pass, "chained": chained, "proxies": proxies}
     settings["limited"] = bool(gate.paced)
-    return listener(gate, mode, bounds=bounds, **settings, **own), gate
+    return listener(gate, mode, bounds=bounds, **settings), gate
 
 
 def drawn_client(source: Source, mode: Mode) -> Client:

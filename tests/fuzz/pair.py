@@ -22,6 +22,7 @@ from gateway.wire.contract import (
     Hold,
     Inject,
     Later,
+    Pause,
     Refusal,
     Refuse,
     Replace,
@@ -36,6 +37,7 @@ from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.pulsar.trace import LONGEST, TracedSession
 from tests.fuzz.reading import shown, walk, whole
 from tests.playbooks.gate import FakeGate
+from tests.support.requests import ids_of
 
 LATE = Denial(Refusal.TIMEOUT, "too late")
 MOST_REQUESTS = UNANSWERED + 2
@@ -115,7 +117,7 @@ class Pair:
 
     def _attend(self) -> None:
         if not self.over:
-            self._carry_out(self._front.delivered() or (), Direction.TO_BROKER, b"")
+            self._carry_out(self._front.delivered(self.now) or (), Direction.TO_BROKER, b"")
 
     def grant(self, account: Account, messages: int, size: int) -> None:
         """What waits goes first, each frame scanned like any other."""
@@ -213,7 +215,7 @@ class Pair:
                 self._later.append(effect)
             case End(reason, farewell):
                 self._take_leave(reason, "", farewell)
-            case Attend() | Await():
+            case Attend() | Await() | Pause():
                 pass  # it is asked after whatever happens
             case Refuse(account, data):
                 assert account.is_waiting
@@ -306,12 +308,15 @@ class Pair:
         """What is counted belongs to somebody, and what passes to somebody who is open."""
         to_broker, to_client = self.session.scanners
         handles = self.session.incarnations.handles
-        for id, account in to_broker._producers.items():
-            handle = handles.producers[id]
+        for id, account in ids_of(to_broker._producers).items():
+            handle = handles.producers.get(id)
+            assert handle is not None
             assert (handle.account, handle.state) == (account, State.OPEN)
         for table, action in (
             (to_client.producers, Action.PRODUCE),
             (to_client.consumers, Action.CONSUME),
         ):
-            for id, account in table.items():
-                assert handles.table(action)[id].account is account
+            for id, account in ids_of(table).items():
+                handle = handles.table(action).get(id)
+                assert handle is not None
+                assert handle.account is account

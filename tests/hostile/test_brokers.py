@@ -166,6 +166,13 @@ def test_noise_in_answer_to_connect(gateway: Gateway, broker: Broker) -> None:
 
 # -- later -----------------------------------------------------------------------------------
 
+HIDDEN = simple(
+    Kind.LOOKUP_RESPONSE,
+    request_id=1,
+    response=CommandLookupTopicResponse.Connect,
+    brokerServiceUrl="pulsar://169.254.169.254:80",
+)[8:]
+
 VIOLATIONS = {
     "an empty frame": bytes(10),
     "a command of no bytes": frame(b"", b"x" * 20, size=0),
@@ -173,6 +180,9 @@ VIOLATIONS = {
     "a MESSAGE of a huge command": frame(command(9, number(1, 1) + data(3, b"x" * 70_000))),
     "an answer that is no protobuf": frame(command(17, b"\xff" * 30)),
     "groups in an answer": frame(command(13, b"\x0b" * 9000)),
+    "a LOOKUP_RESPONSE behind a MESSAGE": frame(command(9, number(1, 1)) + HIDDEN),
+    "a LOOKUP_RESPONSE behind a SEND_RECEIPT": frame(command(7, number(1, 1)) + HIDDEN),
+    "a second CONNECTED": CONNECTED,
 }
 
 
@@ -255,7 +265,6 @@ NOBODY_ASKED = [
     ),
     simple(Kind.LOOKUP_RESPONSE, request_id=82),
     message(77),
-    CONNECTED,
     simple(Kind.PONG),
 ]
 

@@ -26,8 +26,9 @@ rules:
 """
 
 LIES = {
-    "1,000 messages that say 1": (None, 1000),
-    "1 message that says 2,147,483,647": ((1 << 31) - 1, 1),
+    "1,000 messages that say 1": (None, 1000, None),
+    "1 message that says 2,147,483,647": ((1 << 31) - 1, 1, None),
+    "1,000 messages behind broker entry metadata": (None, 1000, bytes(5000)),
 }
 
 
@@ -41,27 +42,27 @@ def limiting(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     gateway.stop()
 
 
-def lie(said: int | None, held: int) -> bytes:
+def lie(said: int | None, held: int, entry: bytes | None) -> bytes:
     """Return a SEND that says one count and holds another one."""
     fields = number(1, 1) + number(2, 7) + (b"" if said is None else number(3, said))
-    rest = tail(metadata_of(7, num_messages_in_batch=held), b"payload")
+    rest = tail(metadata_of(7, num_messages_in_batch=held), b"payload", entry=entry)
     return frame(command(6, fields), rest)
 
 
 @pytest.mark.parametrize("listener", ["passing", "masking"])
-@pytest.mark.parametrize(("said", "held"), LIES.values(), ids=LIES)
+@pytest.mark.parametrize(("said", "held", "entry"), LIES.values(), ids=LIES)
 def test_a_client_that_lies_about_its_messages(
-    limiting: Gateway, listener: str, said: int | None, held: int
+    limiting: Gateway, listener: str, said: int | None, held: int, entry: bytes | None
 ) -> None:
     with (
         limiting.expecting(listener, EndReason.MISCOUNTED),
         Client(limiting.ports[listener]).open() as client,
     ):
         client.produce()
-        client.say(lie(said, held))
+        client.say(lie(said, held, entry))
         told = client.hear_all()[-1]
         assert told.type == BaseCommand.ERROR
-        assert "messages" in told.error.message
+        assert ("messages" if entry is None else "broker entry metadata") in told.error.message
 
 
 def test_an_honest_client_goes_on(limiting: Gateway) -> None:

@@ -17,7 +17,6 @@ from tests.support.frames import command, data, frame, message, number, receipt,
 from .peers import CONNECT, CONNECTED, Broker, Client, Closed, Wire, answer
 from .process import COLLECTED, Gateway, until
 
-FIRST_OWN_REQUEST = 1 << 63
 DEEP = b"\x0b" * 30_000
 
 VIOLATIONS = {
@@ -27,10 +26,6 @@ VIOLATIONS = {
     "a command of no bytes": frame(b"", b"x" * 20, size=0),
     "a SEND that is cut": frame(command(6, number(1, 1) + b"\x10"), b"x" * 20),
     "a SEND whose varint has no end": frame(command(6, number(1, 1) + b"\x10" + b"\xff" * 12)),
-    "a request of ours": simple(
-        Kind.PRODUCER, topic="t", producer_id=1, request_id=FIRST_OWN_REQUEST
-    ),
-    "a lookup of ours": simple(Kind.LOOKUP, topic="t", request_id=(1 << 64) - 1),
     "groups in PRODUCER": frame(command(5, DEEP)),
     "a PRODUCER that is no protobuf": frame(command(5, b"\xff" * 30)),
     "a SEND of fewer messages than none": send(1, 1, num_messages=-5),

@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
-from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.frames import Kind
 from tests.playbooks import frames
 from tests.playbooks.frames import read
+from tests.support.requests import FIRST_OWN
 
 from .links import Direct
 
@@ -199,7 +199,7 @@ class Connection:
             (command.close_consumer, "consumer", command.close_consumer.consumer_id),
         ):
             request = asked.request_id
-            if 0 < request < FIRST_OWN_REQUEST:
+            if 0 < request < FIRST_OWN:
                 before = self._asked.get((party, id), 0)
                 assert request > before, f"request {before} about {party} {id} overtakes {request}"
                 self._asked[party, id] = request

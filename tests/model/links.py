@@ -27,6 +27,7 @@ from gateway.wire.contract import (
     Hold,
     Inject,
     Later,
+    Pause,
     Principal,
     Replace,
 )
@@ -35,6 +36,7 @@ from gateway.wire.pulsar.session import PulsarSession
 from tests.playbooks.frames import connect, read
 from tests.playbooks.gate import BROKER_1, FakeGate
 from tests.playbooks.script import listener
+from tests.support.requests import from_session, to_session
 from tests.support.subjects import client_of
 
 Frames = deque[bytes]
@@ -159,6 +161,8 @@ class Gateway(Direct):
             self._carry_out(effect, Direction.TO_BROKER, b"")
 
     def _pass(self, way: Direction, frame: bytes) -> None:
+        if way is Direction.TO_CLIENT:
+            frame = to_session(self.session, frame)
         scanner = self.session.scanners[way]
         cleared = scanner.scan(bytearray(frame), 0, len(frame))
         if not scanner.stop:
@@ -179,11 +183,11 @@ class Gateway(Direct):
         self._attend()
 
     def _attend(self) -> None:
-        for effect in self.session.delivered() or ():
+        for effect in self.session.delivered(self.now) or ():
             self._carry_out(effect, Direction.TO_BROKER, b"")
 
     def _carry_out(self, effect: Effect, way: Direction, frame: bytes) -> None:
-        match effect:
+        match from_session(self.session, effect, frame):
             case Forward():
                 self._out[way].append(frame)
             case Replace(data):
@@ -192,14 +196,14 @@ class Gateway(Direct):
                 pass
             case Inject(direction, data):
                 self._out[direction].append(data)
-            case Later():
-                self._later.append(effect)
+            case Later() as later:
+                self._later.append(later)
             case Hold(account):
                 self.held.put(account, frame, 0.0)
             case Discard(account):
                 self.held.discard(account)
-            case Await() | Attend():
-                pass  # it is asked after everything
+            case Await() | Attend() | Pause():
+                pass  # it is asked after everything, and frames move when the test says so
             case _:
                 raise AssertionError(f"the model knows no {effect}")
 

@@ -16,13 +16,13 @@ from google.protobuf.message import Message
 from gateway.wire.contract import ENDLESS, Action, Direction
 from gateway.wire.pulsar import counts
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Mode
 from gateway.wire.pulsar.frames import KNOWN, Kind
 from gateway.wire.pulsar.tables import LIMITS, STOPS
 from gateway.wire.subject import Subject
 from tests.fuzz.reading import HOSTS
 from tests.playbooks.gate import OWN
+from tests.support.requests import FIRST_OWN
 
 from .oracle import Oracle, Reading
 from .play import Counts, Played, Step
@@ -176,7 +176,7 @@ class _Case:
         return self._looks_up(reading) if kind == Kind.LOOKUP else ""
 
     def _is_ours(self, request: int) -> bool:
-        return request & (1 << 64) - 1 >= FIRST_OWN_REQUEST
+        return request & (1 << 64) - 1 >= FIRST_OWN
 
     def _was_thought(self, kind: int, fields: Reading) -> bool:
         thoughts = self._thoughts[kind]

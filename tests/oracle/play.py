@@ -21,7 +21,8 @@ from tests.fuzz.source import Source
 from tests.playbooks.frames import connect, error, producer, producer_success, subscribe, success
 from tests.playbooks.frames import read as read_frame
 from tests.playbooks.script import listener
-from tests.support.frames import command, message, metadata_of, number, receipt, send, tail
+from tests.support.frames import command, data, message, metadata_of, number, receipt, send, tail
+from tests.support.requests import ids_of, to_session
 from tests.support.subjects import client_of
 
 from .mutations import changed, described, framed, odd_command, spilled, taken_apart, true_fields
@@ -125,10 +126,10 @@ class WatchedClient(Client):
 
     shown: list[Credential]
 
-    def show(self, credential: Credential) -> None:
+    def show(self, credential: Credential) -> bool:
         """See `Client`."""
         self.shown.append(credential)
-        super().show(credential)
+        return super().show(credential)
 
 
 def drawn_client(mode: Mode) -> WatchedClient:
@@ -188,7 +189,7 @@ class Record:
             self._opened,
         )
         self._opened = []
-        self._consumers = frozenset(watched.session.scanners[1].consumers)
+        self._consumers = frozenset(ids_of(watched.session.scanners[1].consumers))
         self.steps.append(step)
         return step
 
@@ -254,7 +255,7 @@ class Player:
             return
         answer = producer_success(request) if kind == BaseCommand.PRODUCER else success(request)
         self._record.opens(party)
-        self._say(Direction.TO_CLIENT, answer)
+        self._say(Direction.TO_CLIENT, to_session(self._watched.session, answer))
 
     def broker_answers(self) -> None:
         """What a broker would, to any of the latest requests."""
@@ -379,7 +380,8 @@ def _hostile_batch(rng: Random, id: int) -> bytes:
     fields = taken_apart(metadata_of(7, **about))
     others = [number(11, rng.choice((1, 2, 1000, 1 << 32, (1 << 32) + 2)), rng.choice((0, 5, 10)))]
     about_it = changed(rng, fields, MessageMetadata.DESCRIPTOR, others)
-    entry = rng.choice((None, None, None, b"", number(1, 1), number(2, 1 << 40)))
+    large = data(15, bytes(5000))
+    entry = rng.choice((None, None, None, b"", number(1, 1), number(2, 1 << 40), large))
     length = len(about_it) + rng.choice((0, 0, 0, 0, 1, -1, 3))
     behind = tail(about_it, b"payload", entry=entry, length=max(0, length))
     if rng.random() < 0.1:

@@ -23,6 +23,7 @@ from tests.playbooks.frames import (
 )
 from tests.playbooks.script import listener
 from tests.support.frames import command, data, frame, metadata_of, number, send, tail
+from tests.support.requests import to_session
 
 from .oracle import Oracles
 from .play import Record
@@ -175,18 +176,19 @@ ALIKE_BEFORE = {
 def _played(case: Case) -> Record:
     gate = WatchedGate(case.ceiling)
     record = Record(House(), listener(gate, case.mode, limited=case.limited), gate)
+    session = record.watched.session
     record.say(Direction.TO_BROKER, producer(1, request=1))
     record.opens((Action.PRODUCE, 1))
-    record.say(Direction.TO_CLIENT, producer_success(1))
+    record.say(Direction.TO_CLIENT, to_session(session, producer_success(1)))
     record.say(Direction.TO_BROKER, subscribe(1, request=2))
     record.opens((Action.CONSUME, 1))
-    record.say(Direction.TO_CLIENT, success(2))
+    record.say(Direction.TO_CLIENT, to_session(session, success(2)))
     for said in case.frames:
         if not record.watched.over:
             record.say(Direction.TO_BROKER, said)
     for said in case.answers:
         record.opens((Action.CONSUME, 2))
-        record.say(Direction.TO_CLIENT, said)
+        record.say(Direction.TO_CLIENT, to_session(session, said))
     for said in case.after:
         record.say(Direction.TO_BROKER, said)
     return record

@@ -95,8 +95,10 @@ class WatchedSession(PulsarSession):
         described = BaseCommand.DESCRIPTOR.fields_by_number.get(kind)
         has_body = described is not None and described.message_type is not None
         body = getattr(command, described.name) if described and has_body else None
-        self.thoughts.append(Thought(direction, kind, None if body is None else _copy(body)))
-        return super()._decide(direction, command, frame, now)
+        try:
+            return super()._decide(direction, command, frame, now)
+        finally:  # with the request id that the broker is told
+            self.thoughts.append(Thought(direction, kind, None if body is None else _copy(body)))
 
 
 def _copy(body: Any) -> Any:

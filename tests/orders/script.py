@@ -10,7 +10,8 @@
                                      the same as `<`, in any order: brokers say these by several
                                      threads, and runs differ
     < SUCCESS #1 | ERROR #1 ProducerBusy
-                                     one of these, each a whole answer: runs differ, or versions do
+                                     one of these, each a whole answer: runs differ, or versions do;
+                                     `nothing` is an answer without a frame
 
 A step without an answer is followed by none. `CLOSED` is the end of a connection.
 """
@@ -103,7 +104,8 @@ def _add(script: Script, line: str) -> None:
 
 
 def split(words: str) -> Said:
-    return [part.strip() for part in words.split(",") if part.strip()]
+    frames = [part.strip() for part in words.split(",")]
+    return [frame for frame in frames if frame not in ("", "nothing")]
 
 
 def all_scripts() -> Iterator[Script]:

@@ -1,13 +1,12 @@
 """What a client can notice of a gateway in the scripts: all that is another answer than a broker's.
 
-Each is on purpose, and in docs/protocols/pulsar.md. Where limits may hold there is more of it.
+Each is on purpose, and in docs/protocols/pulsar.md.
 """
 
 from __future__ import annotations
 
 NOT_OPEN = "a SEND of a producer that is not open is dropped, and does not end the connection"
 IN_USE = "an id stays with its topic and its subscription as long as it is in use"
-ONE_REQUEST_ID = "a request id that is used twice is the second request's"
 SAYS_WHY = "where the gateway ends a connection it says why first"
 GIVEN_UP = "what was closed while it was opened is not open, though 4.2.4 may open it after all"
 
@@ -22,12 +21,7 @@ ALWAYS = {
     "one id of a producer for another topic": IN_USE,
     "one id for another subscription": IN_USE,
     "permits do not pass to another topic": IN_USE,
-    "the same request id for two producers": ONE_REQUEST_ID,
     "a FLOW beyond 2^31 ends the connection": SAYS_WHY,
-}
-
-UNDER_LIMITS = ALWAYS | {
-    "the same request id for two consumers": ONE_REQUEST_ID,
 }
 
 SOMETIMES = {"PRODUCER, CLOSE_PRODUCER and PRODUCER in one write": GIVEN_UP}

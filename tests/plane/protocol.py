@@ -148,7 +148,7 @@ class FakeSession:
         self.resumed.append((token, result))
         return self.resumption(token, result)
 
-    def delivered(self) -> Effects | None:
+    def delivered(self, now: float) -> Effects | None:
         """See `contract.Session`."""
         return self.delivery()
 
@@ -164,9 +164,10 @@ class FakeSession:
         """See `contract.Session`."""
         return self.words.get(reason, b"")
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """See `contract.Session`."""
         self.closed += 1
+        return False
 
 
 def crash(*_: object) -> Effects:

@@ -254,11 +254,12 @@ class Broken(FakeSession):
             crash()
         return b""
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """See `contract.Session`."""
-        super().close()
+        more = super().close()
         if self._where != "farewell":
             crash()
+        return more
 
 
 @pytest.mark.parametrize("where", ["farewell", "close", "both"])
@@ -271,3 +272,43 @@ def test_a_bug_at_the_end_of_a_pair_stays_there(plane: Plane, where: str) -> Non
     assert broken.client.told_the_end
     assert broken.broker.told_the_end
     assert other.broker.hear() == passing(b"other")
+
+
+class Slow(FakeSession):
+    """A session that takes several steps to give everything back."""
+
+    steps = 0
+
+    def close(self) -> bool:
+        """See `contract.Session`."""
+        self.steps += 1
+        self.closed = 1
+        return self.steps < 5
+
+
+def test_a_session_with_much_to_give_back_is_closed_step_by_step(plane: Plane) -> None:
+    slow, more = Slow(), Slow()
+    for pair in (plane.open(slow), plane.open(more)):
+        pair.pair.end(EndReason.IDLE)
+    assert (slow.steps, more.steps) == (1, 1)
+    plane.after(0.0)
+    assert (slow.steps, more.steps) == (5, 5)
+
+
+class Stuck(Slow):
+    """One whose bug shows in a later step."""
+
+    def close(self) -> bool:
+        """See `contract.Session`."""
+        if super().close() and self.steps > 1:
+            crash()
+        return True
+
+
+def test_a_bug_in_a_later_step_keeps_no_other_from_being_closed(plane: Plane) -> None:
+    stuck, more = Stuck(), Slow()
+    for pair in (plane.open(stuck), plane.open(more)):
+        pair.pair.end(EndReason.IDLE)
+    plane.after(0.0)
+    assert (stuck.steps, more.steps) == (2, 5)
+    assert len(plane.hooks.crashes) == 1

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
 
 from gateway.plane.memory import SMALLEST_READ, UNHEARD_BOUND
 from gateway.plane.pair import DECISIONS_AT_ONCE
+from gateway.plane.pump import LEAST_SLOW_READ, PATIENCE
+from gateway.plane.reactor import PlaneSettings
 from gateway.wire.contract import DROP, FORWARD, Direction, Effects, EndReason, Inject, Peer
 
-from .harness import BUFFER, KIB, Opened, Plane, Reception, Transmission, both, tcp_sockets
-from .protocol import FakeSession, frames, passing, stop
+from .harness import BUFFER, KIB, Clock, Opened, Plane, Reception, Transmission, both, tcp_sockets
+from .protocol import VIOLATION, FakeScanner, FakeSession, frame, frames, passing, stop
 
 RESET = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
 BROKEN = BrokenPipeError(errno.EPIPE, "Broken pipe")
@@ -214,6 +217,169 @@ def test_costly_decisions_end_with_the_turn(plane: Plane) -> None:
         plane.clock.now += plane.settings.turn
         plane.turn()
     assert len(asking.session.decided) == 20
+
+
+# -- frames that are slow to scan ------------------------------------------------------------
+
+LARGE_BUFFER = 512 * KIB
+COSTLY = 140e-9
+"""Seconds for each byte of the slowest frames."""
+
+USUAL = 0.5e-9
+"""The same of frames of 1 KB and more."""
+
+
+class SlowScanner(FakeScanner):
+    """Has time pass for what it scans, and remembers how many bytes each call scanned."""
+
+    def __init__(self, clock: Clock, cost: float) -> None:
+        super().__init__({})
+        self._clock = clock
+        self.cost = cost
+        self.scanned: list[int] = []
+
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`."""
+        self.scanned.append(end - start)
+        self._clock.now += self.cost * (end - start)
+        return super().scan(chunk, start, end)
+
+
+@pytest.fixture
+def large() -> Iterator[Plane]:
+    """A plane with the buffer that it has by default."""
+    plane = Plane(PlaneSettings(buffer=LARGE_BUFFER, memory=1 << 26))
+    yield plane
+    plane.close()
+
+
+def slow(plane: Plane, direction: Direction, cost: float = COSTLY) -> tuple[Opened, SlowScanner]:
+    """A pair of which one direction's frames cost so much for each byte."""
+    scanner = SlowScanner(plane.clock, cost)
+    session = FakeSession()
+    scanners = [scanner, FakeScanner({})]
+    session.scanners = scanners[direction], scanners[1 - direction]
+    return plane.open(session), scanner
+
+
+def say_all(plane: Plane, pair: Opened, direction: Direction, said: bytes) -> None:
+    """Say more than a socket takes at once."""
+    speaker, hearer = pair.far(direction)
+    rest = memoryview(said)
+    while rest:
+        with suppress(BlockingIOError):
+            rest = rest[speaker.sock.send(rest[:100_000]) :]
+        plane.turn()
+        hearer.hear()
+
+
+@both
+def test_a_chunk_of_slow_frames_does_not_keep_others_waiting(
+    large: Plane, direction: Direction
+) -> None:
+    """What is scanned before others have their turn is one piece, and then what a turn allows."""
+    flooding, scanner = slow(large, direction)
+    innocent = large.open()
+    said = passing(b"tiny") * (LARGE_BUFFER // 9)
+    flooding.pair.pumps[direction].offer(said, large.clock())
+    assert sum(scanner.scanned) <= LARGE_BUFFER // 4
+    assert large.memory.used >= len(said) // 2, "the rest is counted while it waits"
+    for n in range(5):
+        before = sum(scanner.scanned)
+        innocent.client.say(passing(b"%d" % n))
+        large.reactor.keep_deadlines()
+        large.reactor.turn()
+        assert innocent.broker.hear().endswith(passing(b"%d" % n))
+        assert sum(scanner.scanned) - before <= LARGE_BUFFER // 8 + KIB
+    large.until(lambda: len(flooding.far(direction)[1].hear()) == len(said))
+    assert flooding.far(direction)[1].heard == said
+    assert large.memory.used == 0
+
+
+@both
+def test_nothing_is_read_beyond_a_chunk_that_was_cut(large: Plane, direction: Direction) -> None:
+    flooding, _ = slow(large, direction)
+    pump = flooding.pair.pumps[direction]
+    pump.offer(passing(b"tiny") * 40_000, large.clock())
+    assert not pump.source.reading
+    flooding.far(direction)[0].say(passing(b"later"))
+    large.until(lambda: flooding.far(direction)[1].hear().endswith(passing(b"later")))
+    assert pump.source.reading
+
+
+def test_reads_of_slow_frames_become_small_and_recover(large: Plane) -> None:
+    flooding, scanner = slow(large, Direction.TO_BROKER)
+    reception = Reception(flooding.pair.client)
+    say_all(large, flooding, Direction.TO_BROKER, passing(b"tiny") * 40_000)
+    assert reception.sizes[0] == LARGE_BUFFER
+    assert reception.sizes[-1] == LEAST_SLOW_READ
+    scanner.cost = USUAL
+    del reception.sizes[:]
+    say_all(large, flooding, Direction.TO_BROKER, passing(b"x" * 995) * 800)
+    assert reception.sizes[: PATIENCE - 1] == [LEAST_SLOW_READ] * (PATIENCE - 1)
+    assert max(reception.sizes) >= 8 * LEAST_SLOW_READ
+
+
+def test_a_client_that_mixes_slow_frames_into_others_gains_little(large: Plane) -> None:
+    """Each read may be as large as the ones before were quick, so a slow one is the exception."""
+    flooding, scanner = slow(large, Direction.TO_BROKER)
+    reception = Reception(flooding.pair.client)
+    longest = []
+    for _ in range(6):
+        for cost in (*[USUAL] * 12, COSTLY):
+            scanner.cost = cost
+            before = large.clock.now
+            with suppress(BlockingIOError):
+                flooding.client.sock.send(passing(b"tiny") * 20_000)
+            large.reactor.turn()
+            longest.append(large.clock.now - before)
+            scanner.cost = USUAL
+            large.turn()
+            flooding.broker.hear()
+    assert max(longest) <= COSTLY * LARGE_BUFFER / 4 + 2 * large.settings.turn
+    assert sum(longest) / len(longest) <= large.settings.turn
+    assert min(reception.sizes) >= LEAST_SLOW_READ
+
+
+def test_what_a_piece_let_pass_is_sent_though_the_next_one_is_at_fault(large: Plane) -> None:
+    """A farewell may be said only at a border, and the scanner counts the piece as sent."""
+    session = FakeSession()
+    session.words[EndReason.BROKER_VIOLATION] = passing(b"bye")
+    pair = large.open(session)
+    one = passing(b"x" * 123)
+    said = one * (LARGE_BUFFER // 4 // len(one) + 100)
+    pair.pair.pumps[Direction.TO_CLIENT].offer(said + frame(VIOLATION), large.clock())
+    assert large.hooks.reasons == [EndReason.BROKER_VIOLATION]
+    large.until(lambda: pair.client.hear().endswith(passing(b"bye")))
+    heard = pair.client.heard
+    assert frames(heard)[:-1] == [one] * (LARGE_BUFFER // 4 // len(one))
+
+
+def test_a_header_longer_than_a_piece_is_waited_for(large: Plane) -> None:
+    """The next piece begins where the last one ended, not at the header that is cut."""
+
+    class Cutting(FakeScanner):
+        """Waits for all of its first 100,000 bytes."""
+
+        def scan(self, chunk: bytearray, start: int, end: int) -> int:
+            return start if end < 100_000 else super().scan(chunk, start, end)
+
+    session = FakeSession()
+    session.scanners = Cutting({}), FakeScanner({})
+    pair = large.open(session)
+    pump = pair.pair.pumps[Direction.TO_BROKER]
+    pump._read_size = LEAST_SLOW_READ
+    said = passing(b"x" * 119_995)
+    pump.offer(said, large.clock())
+    large.until(lambda: pair.broker.hear() == said)
+
+
+def test_frames_that_are_large_and_pass_are_scanned_at_once(large: Plane) -> None:
+    pair, scanner = slow(large, Direction.TO_BROKER, USUAL)
+    said = passing(b"x" * 400_000)
+    pair.pair.pumps[Direction.TO_BROKER].offer(said, large.clock())
+    assert len(scanner.scanned) == 2
+    large.until(lambda: pair.broker.hear() == said)
 
 
 # -- slow readers ----------------------------------------------------------------------------

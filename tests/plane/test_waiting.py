@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from gateway.plane.deadlines import FEW
 from gateway.plane.reactor import PlaneSettings
 from gateway.plane.waiting import GIVEN_UP
-from gateway.wire.contract import Account, Direction, Discard, Effects, EndReason, Inject
+from gateway.wire.contract import Account, Action, Direction, Discard, Effects, EndReason, Inject
+from tests.support.subjects import subject_of
 
 from .harness import BUFFER, OURS, Opened, Plane, held
 from .protocol import counted, crash, frames, passing
@@ -209,3 +211,28 @@ def test_a_bug_in_a_reset_ends_its_pair_alone(plane: Plane, pair: Opened) -> Non
     plane.after(TOO_OLD + 1)
     assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
     assert not other.pair.over
+
+
+def test_producers_that_come_and_go_are_not_kept_until_their_frames_are_too_old(
+    plane: Plane, pair: Opened
+) -> None:
+    held(pair)
+    waiting = pair.pair._wait()
+    for number in range(3 * FEW):
+        account = Account(Action.PRODUCE, subject_of(f"topic {number}"))
+        waiting.put(account, counted(1), plane.clock())
+        waiting.discard(account)
+    assert len(plane.reactor.deadlines) <= FEW + 10
+    assert not waiting._aging
+
+
+def test_a_pair_that_is_over_is_not_kept_until_its_frames_are_too_old(plane: Plane) -> None:
+    for _ in range(2):
+        pair = plane.open()
+        waiting = pair.pair._wait()
+        for number in range(2 * FEW):
+            account = Account(Action.PRODUCE, subject_of(f"topic {number}"))
+            waiting.put(account, counted(1), plane.clock())
+        pair.pair.end(EndReason.DRAINED)
+        assert not waiting._aging
+    assert len(plane.reactor.deadlines) <= FEW + 10

@@ -75,6 +75,7 @@ class FakeGate:
         self.asked: list[Asked] = []
         self.admitted: list[Account] = []
         self.lending: set[Account] = set()  # who may pass one message more whenever it asks
+        self.in_debt: set[Account] = set()
         self.released: list[Account] = []
         self.outcomes: Counter[LookupOutcome] = Counter()
         self.redirects = 0
@@ -122,6 +123,9 @@ class FakeGate:
         if account in self.lending:
             account.grant(1)
         return not account.held
+
+    def is_in_debt(self, account: Account) -> bool:
+        return account in self.in_debt
 
     def release(self, account: Account) -> None:
         self.released.append(account)

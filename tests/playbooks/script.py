@@ -42,6 +42,7 @@ from gateway.wire.pulsar.context import Bounds, Client, Listener, Mode
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import PulsarSession
+from tests.support.requests import FIRST_OWN, from_session, to_session
 from tests.support.subjects import client_of
 
 from .frames import close_consumer, connect, read
@@ -52,7 +53,7 @@ PASS_THROUGH, VERIFY, FORWARD_TOO = Mode.PASS_THROUGH, Mode.VERIFY, Mode.VERIFY_
 
 
 def listener(gate: FakeGate, mode: Mode = PASS_THROUGH, **settings: Any) -> Listener:
-    return Listener(gate, mode, version=VERSION, **settings)
+    return Listener(gate, mode, version=VERSION, first_request=lambda: FIRST_OWN, **settings)
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,12 @@ class Outcome:
 
 
 class Play:
-    """An open pair without sockets. Frames are whole: how they are cut is the scanners' affair."""
+    """An open pair without sockets. Frames are whole: how they are cut is the scanners' affair.
+
+    `translates`: the broker is shown, and says, the client's request ids; see `support.requests`.
+    """
+
+    translates = True
 
     def __init__(
         self,
@@ -145,6 +151,7 @@ class Play:
             Principal("alice", verified=mode is not PASS_THROUGH, expires_at=1000.0),
             Credential("token", b"alice's token"),
             self.gate.complete(client_of(hello)),
+            budget=self.listener.budget,
         )
         self.session = PulsarSession(self.listener, self.hello, BROKER_1, max_message_size)
 
@@ -157,6 +164,9 @@ class Play:
         return self._say(Direction.TO_CLIENT, frame)
 
     def _say(self, direction: Direction, frame: bytes) -> Outcome:
+        said = frame
+        if direction is Direction.TO_CLIENT and self.translates:
+            frame = to_session(self.session, frame)
         scanner = self.session.scanners[direction]
         cleared = scanner.scan(bytearray(frame), 0, len(frame))
         if not scanner.stop:
@@ -164,11 +174,17 @@ class Play:
             assert scanner.owed == 0
             return Outcome(None)
         assert (cleared, scanner.stop) == (0, len(frame))
-        effects = self.session.decide(direction, frame, now=0.0)
+        effects = self._seen(self.session.decide(direction, frame, now=0.0), said)
         for effect in effects:
             if isinstance(effect, Hold):
                 effect.account.queued += len(frame)
         return Outcome(effects)
+
+    def _seen(self, effects: Effects, said: bytes = b"") -> Effects:
+        """The same effects with the client's request ids."""
+        if not self.translates:
+            return effects
+        return tuple(from_session(self.session, effect, said) for effect in effects)
 
     def release(self) -> None:
         """The latest account may go on, and what waited for that has passed."""
@@ -177,15 +193,25 @@ class Play:
 
     def reset(self) -> Outcome:
         """A limit has the latest producer opened again, and this is the next step of that."""
-        return Outcome(self.session.reset(self.account))
+        return self._stepped(self.session.reset(self.account))
 
     def leave(self, now: float = 0.0) -> Outcome:
         """The gateway stops, and this is its next step."""
-        return Outcome(self.session.leave(now))
+        return self._stepped(self.session.leave(now))
 
     def resume(self, token: int, result: bytes | Denial) -> Outcome:
         """A job has this result."""
-        return Outcome(self.session.resume(token, result, now=0.0))
+        return self._stepped(self.session.resume(token, result, now=0.0))
+
+    def _stepped(self, effects: Effects | None) -> Outcome:
+        return Outcome(None if effects is None else self._seen(effects))
+
+    @property
+    def our_close(self) -> int:
+        """The request id of the gateway's latest close; another id of its own if there is none."""
+        incarnations = self.session.incarnations
+        closes = () if incarnations._leaving is None else incarnations._leaving._waiting
+        return max(closes) if closes else incarnations.handles.draw()
 
     @property
     def account(self) -> Account:

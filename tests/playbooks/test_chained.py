@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.wire.contract import FORWARD, Direction, Drop, EndReason, Inject
+from gateway.wire.contract import FORWARD, Direction, EndReason
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
 from gateway.wire.pulsar.context import Mode
 
@@ -14,13 +14,9 @@ from .frames import (
     auth_response,
     connect,
     connected,
-    producer,
-    producer_success,
-    read,
-    success,
 )
 from .gate import BROKER_1, NAME_1, OWN, FakeGate
-from .script import FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Play, Talk, opening
+from .script import FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Talk, opening
 
 OUTER = "outer"
 SPOKEN_FOR = connect(
@@ -114,21 +110,3 @@ def test_a_lookup_connection_names_nobody() -> None:
 def test_a_name_that_is_not_known_is_refused() -> None:
     talk = opening(VERIFY, chained=True).client_says(connect(proxy_to_broker_url="other:6650"))
     assert talk.refused(EndReason.TARGET_REFUSED).type == BaseCommand.ERROR
-
-
-# -- leaving -------------------------------------------------------------------------------------
-
-
-def test_requests_of_our_own_are_none_of_the_other_gateways() -> None:
-    """It would take ids from 2^63 on for its own, and end the pair."""
-    ours = 2**62 + 12345
-    play = Play(chained=True, own_requests=ours)
-    play.client(producer(1, request=1))
-    play.broker(producer_success(1))
-    (_, close) = play.leave().effects or ()
-    assert isinstance(close, Inject)
-    assert read(close.data).close_producer.request_id == ours
-    drop, told, _ = play.broker(success(ours)).effects or ()
-    assert drop == Drop()
-    assert isinstance(told, Inject)
-    assert told.direction is Direction.TO_CLIENT

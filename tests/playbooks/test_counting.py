@@ -6,7 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.wire.contract import FORWARD, Account, Action, Direction, EndReason, ViolationError
+from gateway.wire.contract import (
+    ENDLESS,
+    FORWARD,
+    Account,
+    Action,
+    Direction,
+    EndReason,
+    ViolationError,
+)
 from gateway.wire.pulsar import counts
 from gateway.wire.pulsar.counts import DISTANCE, FIRST, MOST, SUSPECTS, CountChecks, Suspects
 from tests.support import frames
@@ -35,6 +43,13 @@ def liar(said: int | None, found: int | None, id: int = 1) -> bytes:
     if said is not None:
         fields += frames.number(3, said)
     return frames.frame(frames.command(6, fields), rest)
+
+
+def hiding(size: int, messages: int) -> bytes:
+    """Return a SEND that says 1, with metadata of so many messages behind broker entry metadata."""
+    about = frames.metadata_of(7, num_messages_in_batch=messages)
+    rest = frames.tail(about, b"payload", entry=bytes(size))
+    return frames.frame(frames.command(6, frames.number(1, 1) + frames.number(2, 7)), rest)
 
 
 LIES = {"too few": (None, 1000), "none": (1, 2), "too many": ((1 << 31) - 1, None)}
@@ -88,6 +103,88 @@ def test_nothing_is_compared_where_no_rule_limits_messages() -> None:
     play.client(producer(1)).happens()
     play.broker(producer_success(1)).forwards()
     play.client(liar(1, 1000)).passes()
+
+
+@pytest.mark.parametrize("size", [0, 22, 4096, 4097, 5000, 100_000])
+@pytest.mark.parametrize("allowance", [0, 1 << 40])
+def test_broker_entry_metadata_hides_no_count(size: int, allowance: int) -> None:
+    """Brokers skip it, of any size. They and nobody else write it."""
+    suspects = Suspects(lambda: 0.5)
+    for messages in (1, 1000):
+        with pytest.raises(ViolationError, match="broker entry metadata") as ended:
+            limited(suspects, allowance).client(hiding(size, messages))
+        assert ended.value.reason is EndReason.MISCOUNTED
+    assert "alice" in suspects
+
+
+def test_broker_entry_metadata_is_seen_before_it_has_come() -> None:
+    """So it need not be kept."""
+    frame = hiding(100_000, 1000)
+    with pytest.raises(ViolationError, match="broker entry metadata"):
+        limited().session.scanners[Direction.TO_BROKER].scan(bytearray(frame[:60]), 0, 60)
+
+
+def test_broker_entry_metadata_passes_where_no_rule_limits_messages() -> None:
+    play = Play(limited=True)
+    play.client(producer(1)).happens()
+    play.broker(producer_success(1)).forwards()
+    play.client(hiding(5000, 1000)).passes()
+
+
+# -- frames that wait --------------------------------------------------------------------------
+
+
+def waiting(play: Play, behind: bytes) -> int:
+    """Return how much of `behind` waits with a SEND before it, without being decided."""
+    scanner, account = play.session.scanners[Direction.TO_BROKER], play.gate.admitted[0]
+    account.hold()
+    chunk = bytearray(SINGLE + behind)
+    assert scanner.scan(chunk, 0, len(chunk)) == 0
+    assert scanner.stop == len(SINGLE)
+    return scanner.following(account, chunk, len(SINGLE), len(chunk)) - len(SINGLE)
+
+
+@pytest.mark.parametrize("passed", [1, FIRST - 1])
+def test_the_first_frames_are_decided_one_by_one_before_they_wait(passed: int) -> None:
+    play = limited()
+    passes(play, SINGLE * passed)
+    assert waiting(play, SINGLE * 3) == 0
+    with pytest.raises(ViolationError):
+        play.client(liar(None, 1000))
+
+
+def test_all_frames_of_a_suspect_are_decided_one_by_one_before_they_wait() -> None:
+    suspects = Suspects(lambda: 0.99)
+    suspects.add("alice")
+    play = limited(suspects)
+    honest(play)
+    assert waiting(play, SINGLE * 3) == 0
+    with pytest.raises(ViolationError):
+        play.client(liar(None, 1000))
+
+
+def test_what_waits_is_kept_unread_where_nothing_is_compared() -> None:
+    """A rule that limits bytes alone has no use for counts."""
+    play = limited()
+    account = play.gate.admitted[0]
+    play.client(SINGLE).passes()
+    scanner = play.session.scanners[Direction.TO_BROKER]
+    account.messages_ceiling, account.bytes_ceiling = ENDLESS, 0
+    chunk = bytearray(SINGLE * 4)
+    assert scanner.scan(chunk, 0, len(chunk)) == 0
+    assert scanner.following(account, chunk, len(SINGLE), len(chunk)) == len(chunk)
+
+
+def test_what_waited_unread_is_compared_by_samples_when_it_is_released() -> None:
+    lie = liar(None, 1000)
+    play = limited(Suspects(lambda: 4 * len(lie) / (2 * DISTANCE)))
+    honest(play)
+    play.client(SINGLE).passes()
+    assert waiting(play, lie * 9) == 9 * len(lie)
+    play.gate.admitted[0].grant(1 << 40)
+    scanner, held = play.session.scanners[Direction.TO_BROKER], bytearray(lie * 9)
+    with pytest.raises(ViolationError):
+        scanner.scan(held, 0, len(held))
 
 
 # -- samples -----------------------------------------------------------------------------------

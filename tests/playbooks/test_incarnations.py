@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 from gateway.wire.contract import Action, Effects, Forward, Inject, Later, Replace
 from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.ids import bytes_kept
 from gateway.wire.pulsar.incarnations import UNANSWERED
 from gateway.wire.pulsar.late import FIRST_TOKEN
 
@@ -120,7 +121,7 @@ class Chaos:
         self.may_send.discard(id)
 
     def receipts_came(self, id: int, number: int) -> None:
-        self.play.session.delivered()
+        self.play.session.delivered(0.0)
 
     def is_later(self, id: int, number: int) -> None:
         self.play.session.resume(FIRST_TOKEN + number, b"", now=number)
@@ -144,9 +145,12 @@ class Chaos:
         handles, live = self.play.session.incarnations.handles, set(self.play.gate.live)
         assert {handle.account for handle in handles if not handle.released} == live
         assert len(handles._awaited) <= (UNANSWERED + 2) * len(handles)
+        assert self.play.listener.budget.taken == sum(
+            bytes_kept(handle.account.subject) for handle in handles
+        )
         to_broker, to_client = self.play.session.scanners
         for table in (to_broker._producers, to_client.producers, to_client.consumers):
-            assert set(table.values()) <= live
+            assert set(table) <= live
         produced = [each for each in self.play.gate.admitted if each.action is Action.PRODUCE]
         assert sum(account.frames for account in produced) == self.sent
 
@@ -154,6 +158,7 @@ class Chaos:
         self.play.session.close()
         assert Counter(self.play.gate.released) == Counter(self.play.gate.admitted)
         assert len(self.play.session.incarnations.handles) == 0
+        assert self.play.listener.budget.taken == 0
 
 
 REQUESTS: list[Asking] = [producer, close_producer, subscribe, close_consumer, unsubscribe]
@@ -303,7 +308,7 @@ class Honest:
             for each in _carried(outcome, frame):
                 self.client.hears(each)
             self.later.extend(it for it in outcome.effects or () if isinstance(it, Later))
-            self._goes_on(self.play.session.delivered() or ())
+            self._goes_on(self.play.session.delivered(0.0) or ())
 
     def is_later(self) -> None:
         """No receipt has come meanwhile."""

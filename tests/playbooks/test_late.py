@@ -65,16 +65,16 @@ def test_without_receipts_to_come_the_client_is_told_at_once() -> None:
     play.client(send(1)).passes()
     play.broker(receipt(1)).passes()
     play.broker(CLOSE).gives(Forward(), play.over)
-    assert play.session.delivered() is None
+    assert play.session.delivered(0.0) is None
 
 
 def test_the_client_is_told_when_all_receipts_came(play: Play) -> None:
     for _ in range(2):
         play.broker(receipt(1)).passes()
-        assert play.session.delivered() == ()
+        assert play.session.delivered(0.0) == ()
     play.broker(receipt(1)).passes()
-    assert play.session.delivered() == told(play)
-    assert play.session.delivered() is None
+    assert play.session.delivered(0.0) == told(play)
+    assert play.session.delivered(0.0) is None
     assert later(play, 0, QUIET) == ()
     assert play.gate.live == []
 
@@ -89,7 +89,7 @@ def test_an_error_comes_behind_the_close(play: Play) -> None:
 
 def test_receipts_before_the_error_go_ahead_of_the_close(play: Play) -> None:
     play.broker(receipt(1)).passes()
-    assert play.session.delivered() == ()
+    assert play.session.delivered(0.0) == ()
     play.broker(send_error(1)).gives(*told(play), Forward())
 
 
@@ -141,7 +141,7 @@ def test_where_it_goes_is_told_by_our_name(play: Play) -> None:
     play.client(send(2)).passes()
     play.broker(close_producer(2, assignedBrokerServiceUrl=URL_2)).happens()
     play.broker(receipt(2)).passes()
-    effects = play.session.delivered()
+    effects = play.session.delivered(0.0)
     assert effects is not None
     (news,) = [effect for effect in effects if isinstance(effect, Inject)]
     assert read(news.data).close_producer.assignedBrokerServiceUrl == SEALED_2
@@ -150,14 +150,14 @@ def test_where_it_goes_is_told_by_our_name(play: Play) -> None:
 def test_a_client_that_closes_it_hears_of_the_close_first(play: Play) -> None:
     play.client(close_producer(1, request=2)).gives(*told(play), Forward())
     play.broker(success(2)).forwards()
-    assert play.session.delivered() is None
+    assert play.session.delivered(0.0) is None
 
 
 def test_a_client_that_opens_it_again_begins_anew(play: Play) -> None:
     over = play.over
     play.client(producer(1, request=2)).gives(over, Forward())
     assert play.state(Action.PRODUCE) is State.OPENING
-    assert play.session.delivered() is None
+    assert play.session.delivered(0.0) is None
     play.broker(producer_success(2)).forwards()
     play.client(send(1)).passes()
 
@@ -196,10 +196,10 @@ def test_many_closed_producers_cost_no_more_each_than_few(monkeypatch: pytest.Mo
         looked = 0
         for id in range(producers):
             play.broker(close_producer(id)).happens()
-            play.session.delivered()
+            play.session.delivered(0.0)
         for id in range(producers):
             play.broker(receipt(id)).passes()
-            play.session.delivered()
+            play.session.delivered(0.0)
         for token in range(producers):
             later(play, token, FIRST)
         assert play.gate.live == []
@@ -226,7 +226,7 @@ def test_a_close_of_the_clients_own_that_waited_goes_on() -> None:
     assert effects is not None
     assert Inject(Direction.TO_BROKER, close) in effects
     play.broker(receipt(1)).passes()
-    assert play.session.delivered() == told(play)
+    assert play.session.delivered(0.0) == told(play)
     play.broker(success(2)).forwards()
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from gateway.wire.contract import Action, Direction, Discard, Drop, Effect, Forward, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.leaving import PATIENCE
@@ -59,7 +58,7 @@ def test_a_producer_without_outstanding_messages_is_closed_at_the_broker_at_once
     effects = play.leave().effects
     (close,) = told(effects, Direction.TO_BROKER)
     assert close.close_producer.producer_id == 1
-    assert close.close_producer.request_id == FIRST_OWN_REQUEST
+    assert close.close_producer.request_id == play.our_close
     assert not told(effects, Direction.TO_CLIENT)
     assert play.state(Action.PRODUCE) is State.MOVING
 
@@ -78,7 +77,7 @@ def test_receipts_are_awaited_and_nothing_is_forwarded_meanwhile() -> None:
 def test_the_client_is_told_an_alias_when_the_broker_has_closed() -> None:
     play = with_producer(Play())
     play.leave()
-    effects = play.broker(success(FIRST_OWN_REQUEST)).effects
+    effects = play.broker(success(play.our_close)).effects
     assert effects is not None
     assert effects[0] == Drop()
     (close,) = told(effects, Direction.TO_CLIENT)
@@ -93,7 +92,7 @@ def test_a_consumer_is_moved_in_the_same_order() -> None:
     play = with_consumer(Play())
     (close,) = told(play.leave().effects, Direction.TO_BROKER)
     assert close.close_consumer.consumer_id == 2
-    (shut,) = told(play.broker(error(FIRST_OWN_REQUEST)).effects, Direction.TO_CLIENT)
+    (shut,) = told(play.broker(error(play.our_close)).effects, Direction.TO_CLIENT)
     assert shut.close_consumer.consumer_id == 2
     assert shut.close_consumer.assignedBrokerServiceUrl == ALIAS
 
@@ -102,7 +101,7 @@ def test_a_broker_without_an_alias_is_left_out() -> None:
     play = with_producer(Play())
     del play.gate.names[BROKER_1]
     play.leave()
-    (close,) = told(play.broker(success(FIRST_OWN_REQUEST)).effects, Direction.TO_CLIENT)
+    (close,) = told(play.broker(success(play.our_close)).effects, Direction.TO_CLIENT)
     assert not close.close_producer.HasField("assignedBrokerServiceUrl")
 
 
@@ -120,7 +119,7 @@ def test_a_broker_that_does_not_answer_a_close_is_not_awaited() -> None:
     assert play.leave(now=11.0).effects == ()
     (close,) = told(play.leave(now=10.0 + PATIENCE).effects, Direction.TO_CLIENT)
     assert close.close_producer.assignedBrokerServiceUrl == ALIAS
-    play.broker(success(FIRST_OWN_REQUEST)).drops()
+    play.broker(success(play.our_close)).drops()
 
 
 def test_what_is_held_is_discarded() -> None:
@@ -164,10 +163,10 @@ def test_a_client_that_opens_the_id_again_is_moved_anew() -> None:
     play = with_producer(Play())
     play.leave()
     play.client(producer(1, request=5))
-    play.broker(success(FIRST_OWN_REQUEST)).drops()
+    play.broker(success(play.our_close)).drops()
     play.broker(producer_success(5))
     (close,) = told(play.leave().effects, Direction.TO_BROKER)
-    assert close.close_producer.request_id == FIRST_OWN_REQUEST + 1
+    assert close.close_producer.request_id == play.our_close
 
 
 @pytest.mark.parametrize("answer", [connect_to(URL_1), redirect_to(URL_2)])

@@ -364,6 +364,13 @@ def test_a_brokers_message_size_raises_what_may_be_collected() -> None:
     assert session.collected_bound == (20 << 20) + FRAME_PADDING
 
 
+@pytest.mark.parametrize("size", [32 << 20, 100 << 20, (1 << 31) - 1])
+def test_whatever_a_broker_says_a_stop_frame_has_no_more_than_all_may_have(size: int) -> None:
+    said = connected(max_message_size=size)
+    session = greeted().broker_says(said).tells_client(said).opens()
+    assert session.collected_bound == Bounds().all_collected == 32 << 20
+
+
 @pytest.mark.parametrize("size", [1024, -1, 0])
 def test_a_brokers_message_size_never_lowers_what_may_be_collected(size: int) -> None:
     said = connected(max_message_size=size)

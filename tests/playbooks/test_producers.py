@@ -121,14 +121,6 @@ def test_a_re_creation_is_not_one_more() -> None:
     play.client(producer(2, request=3)).gives(over, Forward())
 
 
-@pytest.mark.parametrize("request_id", [1 << 63, (1 << 64) - 1])
-def test_a_client_that_uses_request_ids_of_ours_is_at_fault(play: Play, request_id: int) -> None:
-    for frame in (producer(1, request=request_id), close_producer(1, request=request_id)):
-        with pytest.raises(PeerError, match="beyond 2\\^63"):
-            play.client(frame)
-    play.client(producer(1, request=(1 << 63) - 1)).forwards()
-
-
 # -- what passes -------------------------------------------------------------------------------
 
 
@@ -229,15 +221,6 @@ def test_a_clients_close_waits_for_nothing_where_nothing_waits(play: Play) -> No
     opened(play).account.hold()
     play.client(close_producer(1, request=2)).forwards()
     play.broker(success(2)).gives(Forward(), play.over)
-
-
-def test_a_close_with_an_id_of_ours_does_not_even_wait(play: Play) -> None:
-    """It would be found when the gateway stops, where nobody is at fault any more."""
-    opened(play).account.hold()
-    play.client(send(1)).happens()
-    with pytest.raises(PeerError, match="beyond 2\\^63"):
-        play.client(close_producer(1, request=1 << 63))
-    play.leave().happens()
 
 
 def test_a_close_that_waited_goes_on_when_the_broker_closes_first(play: Play) -> None:

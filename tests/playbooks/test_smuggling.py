@@ -21,11 +21,13 @@ from .frames import (
     frame,
     framed,
     lookup,
+    message,
     number_field,
     producer,
     producer_success,
     raw,
     read,
+    receipt,
     send,
     subscribe,
     varint,
@@ -165,6 +167,42 @@ def test_the_same_holds_for_brokers(kind: Kind) -> None:
     for said in (framed(two_types), raw(kind, b"", b"12345"), framed(number_field(1, kind))):
         with pytest.raises(PeerError):
             Play().broker(said)
+
+
+HIDDEN = {
+    "LOOKUP_RESPONSE": frame(
+        Kind.LOOKUP_RESPONSE, request_id=3, response=1, brokerServiceUrl="pulsar://b.internal:6650"
+    ),
+    "TOPIC_MIGRATED": frame(
+        Kind.TOPIC_MIGRATED,
+        resource_id=1,
+        resource_type=0,
+        brokerServiceUrl="pulsar://b.internal:6650",
+    ),
+    "PING": frame(Kind.PING),
+}
+
+
+@pytest.mark.parametrize("unknown_pass", [True, False])
+@pytest.mark.parametrize("hidden", HIDDEN.values(), ids=HIDDEN)
+@pytest.mark.parametrize("outer", [message(1), receipt(1)], ids=["MESSAGE", "SEND_RECEIPT"])
+def test_a_broker_hides_no_command_behind_what_passes(
+    outer: bytes, hidden: bytes, unknown_pass: bool
+) -> None:
+    """Clients take the last of two types: a raw address would lead them past the gateway."""
+    size = int.from_bytes(outer[4:8])
+    command, payload = outer[8 : 8 + size], outer[8 + size :]
+    for said in (command + command_of(hidden), command[:2] + command_of(hidden)):
+        total = (len(said) + len(payload) + 4).to_bytes(4)
+        with pytest.raises(PeerError, match="its type and the field of that type"):
+            Play(unknown_pass=unknown_pass).broker(total + len(said).to_bytes(4) + said + payload)
+
+
+@pytest.mark.parametrize("unknown_pass", [True, False])
+def test_a_second_connected_ends_the_pair(unknown_pass: bool) -> None:
+    """Its flags and bounds would not be those that the gateway let through."""
+    with pytest.raises(PeerError, match="a second CONNECTED"):
+        Play(unknown_pass=unknown_pass).broker(connected(feature_flags={}))
 
 
 def test_a_credential_of_an_opening_goes_on_as_it_was_read() -> None:

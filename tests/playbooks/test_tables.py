@@ -12,7 +12,6 @@ import pytest
 from gateway.wire.contract import Action, Direction
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandConnect
 from gateway.wire.pulsar.chase import HOPS
-from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST
 from gateway.wire.pulsar.context import Bounds, Mode
 from gateway.wire.pulsar.events import EVENTS
 from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
@@ -122,6 +121,12 @@ def many(*said: Said) -> Said:
     return lambda play: "".join(each(play) for each in said)
 
 
+def our_close(answer: Callable[[int], bytes]) -> Said:
+    """The broker answers a close of the gateway, if there is one."""
+
+    return lambda play: play.broker(answer(play.our_close)).words
+
+
 def leave(play: Play) -> str:
     return play.leave().words
 
@@ -161,7 +166,7 @@ PRODUCER_EVENTS: dict[str, Said] = {
     "broker: ERROR to PRODUCER": by_broker(error(OPENING)),
     "broker: SUCCESS to CLOSE_PRODUCER": by_broker(success(CLOSING)),
     "broker: ERROR to CLOSE_PRODUCER": by_broker(error(CLOSING)),
-    "broker: SUCCESS or ERROR to our close": by_broker(success(FIRST_OWN_REQUEST)),
+    "broker: SUCCESS or ERROR to our close": our_close(success),
     "broker: CLOSE_PRODUCER": by_broker(close_producer(1)),
     "broker: TOPIC_MIGRATED, withheld": by_broker(migrated(1, 0)),
     "broker: SEND_RECEIPT": by_broker(receipt(1)),
@@ -178,11 +183,17 @@ CLOSE_CONSUMER = by_client(close_consumer(1, request=CLOSING))
 CONSUMER_STATES: dict[str, Said] = {
     "none": many(),
     "opening": SUBSCRIBE,
-    "reopening": many(SUBSCRIBED_BEFORE, SUBSCRIBE),
+    "reopening": many(SUBSCRIBED_BEFORE, by_client(close_consumer(1, request=2)), SUBSCRIBE),
+    "renewing": many(SUBSCRIBED_BEFORE, SUBSCRIBE),
     "open": many(SUBSCRIBE, SUBSCRIBED),
     "unsubscribing": many(SUBSCRIBE, SUBSCRIBED, UNSUBSCRIBE),
     "closing": many(SUBSCRIBE, SUBSCRIBED, UNSUBSCRIBE, CLOSE_CONSUMER),
-    "abandoned": many(SUBSCRIBED_BEFORE, SUBSCRIBE, by_broker(error(OPENING))),
+    "abandoned": many(
+        SUBSCRIBED_BEFORE,
+        by_client(close_consumer(1, request=2)),
+        SUBSCRIBE,
+        by_broker(error(OPENING)),
+    ),
     "moving": many(SUBSCRIBE, SUBSCRIBED, leave),
 }
 
@@ -196,7 +207,7 @@ CONSUMER_EVENTS: dict[str, Said] = {
     "broker: ERROR to UNSUBSCRIBE": by_broker(error(LEAVING)),
     "broker: SUCCESS to CLOSE_CONSUMER": by_broker(success(CLOSING)),
     "broker: ERROR to CLOSE_CONSUMER": by_broker(error(CLOSING)),
-    "broker: SUCCESS or ERROR to our close": by_broker(error(FIRST_OWN_REQUEST)),
+    "broker: SUCCESS or ERROR to our close": our_close(error),
     "broker: CLOSE_CONSUMER": by_broker(close_consumer(1)),
     "broker: TOPIC_MIGRATED, withheld": by_broker(migrated(1, 1)),
     "broker: MESSAGE": by_broker(message(1)),
@@ -324,7 +335,13 @@ def test_the_page_has_the_bounds_as_they_are() -> None:
     counted = (bounds.handles, bounds.lookups, bounds.rounds, bounds.fields, bounds.names)
     for number in (*counted, UNANSWERED, HOPS):
         assert f"{number:,}" in defaults
-    for size in (bounds.collected, bounds.lookup_bytes, bounds.command, bounds.handle_names):
+    for size in (
+        bounds.collected,
+        bounds.all_collected,
+        bounds.lookup_bytes,
+        bounds.command,
+        bounds.handle_names,
+    ):
         assert f"{size >> 20} MiB" in defaults
     for size in (FRAME_PADDING, COMMAND_BOUND):
         assert f"{size >> 10} KiB" in defaults

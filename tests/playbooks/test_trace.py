@@ -9,6 +9,7 @@ from gateway.wire.contract import Action, Denial, Direction, EndReason, Peer, Re
 from gateway.wire.pulsar.entry import PulsarEntry
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.trace import LONGEST, describe
+from tests.support.requests import to_session
 
 from .frames import (
     NO_REQUEST,
@@ -87,14 +88,16 @@ class Traced:
         return self.session.scanners[direction].scan(bytearray(data), 0, len(data))
 
     def decide(self, direction: Direction, data: bytes) -> str:
+        if direction is Direction.TO_CLIENT:
+            data = to_session(self.play.session, data)
         self.session.decide(direction, data, 0.0)
         return self.told[-1][3]
 
 
 def test_decisions_are_told() -> None:
     traced = Traced()
-    assert traced.decide(Direction.TO_BROKER, producer(1)) == "forward"
-    assert traced.decide(Direction.TO_CLIENT, producer_success(1)) == "forward"
+    assert traced.decide(Direction.TO_BROKER, producer(1)) == "replace"
+    assert traced.decide(Direction.TO_CLIENT, producer_success(1)) == "replace"
     assert traced.decide(Direction.TO_BROKER, lookup(2)) == "forward"
     assert traced.decide(Direction.TO_CLIENT, redirect_to(URL_2, 2)) == "drop + start"
     traced.session.resume(0, connect_to(URL_2, 2), 0.0)

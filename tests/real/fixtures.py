@@ -90,11 +90,13 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.fixture(scope="session")
 def say(pytestconfig: pytest.Config) -> Say:
-    """Prints for the person who waits, past pytest's capture."""
+    """Prints for the person who waits, past pytest's capture; a process of several keeps silent."""
     reporter: Any = pytestconfig.pluginmanager.getplugin("terminalreporter")
     capture: Any = pytestconfig.pluginmanager.getplugin("capturemanager")
 
     def write(text: str) -> None:
+        if reporter is None:
+            return
         with capture.global_and_fixture_disabled():
             reporter.ensure_newline()
             reporter.write_line(text)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.orders.real import play_all
 from tests.orders.script import RECORDED, Script, differences, read_scripts
-from tests.orders.through import SOMETIMES, UNDER_LIMITS
+from tests.orders.through import ALWAYS, SOMETIMES
 from tests.real.artifacts import Artifacts
 from tests.real.brokers.jars import PULSAR_VERSION, Say, pulsar_jars
 from tests.real.brokers.standalone import Standalone
@@ -53,13 +53,24 @@ def test_through_a_gateway_it_answers_the_same(
     started = gateway(broker, Plan(rules=rules))
     scripts = read_scripts(RECORDED / name)
     found = played(broker, started.untapped_url, scripts)
-    named = UNDER_LIMITS | SOMETIMES
+    named = ALWAYS | SOMETIMES
     surprises = [text for script, text in found.items() if script not in named]
     assert not surprises, "\n".join(surprises)
 
 
+TRIES = 4
+"""How often a script is played that goes another way. A broker races with itself where commands
+come in one write: a SUBSCRIBE that is done at once is there when the next command is read."""
+
+
 def played(broker: Standalone, url: str, scripts: list[Script]) -> dict[str, str]:
-    """Where it went another way than the record, by the name of the script."""
-    runs = zip(scripts, play_all(url, broker.admin, scripts), strict=True)
-    found = {script.name: differences(script, heard) for script, heard in runs}
-    return {name: f"{name}: " + "; ".join(it) for name, it in found.items() if it}
+    """Return where each try went another way than the record, by the name of the script."""
+    found: dict[str, str] = {}
+    for _ in range(TRIES):
+        if not scripts:
+            break
+        runs = zip(scripts, play_all(url, broker.admin, scripts), strict=True)
+        differing = {script.name: differences(script, heard) for script, heard in runs}
+        found = {name: f"{name}: " + "; ".join(it) for name, it in differing.items() if it}
+        scripts = [script for script in scripts if script.name in found]
+    return found

@@ -178,7 +178,7 @@ PARTITIONS = 30
 @pytest.mark.real
 @pytest.mark.parametrize(
     "limit",
-    ["lookups: 40/s", "connects: 4/s", "producer_creations: 10/s", "consumer_creations: 10/s"],
+    ["lookups: 40/s", "connects: 2/s", "producer_creations: 10/s", "consumer_creations: 10/s"],
 )
 def test_other_clients_wait(
     program: Program, limited: Limited, partitioned: Callable[[int], str], logs: Path, limit: str

@@ -115,7 +115,7 @@ def test_a_broker_that_nobody_has_asked_for_yet_is_hidden_too(
 # -- no leak is forgotten ----------------------------------------------------------------------
 
 CALLS = {
-    ("addresses", "_replace", "advertised_url"): "fields of CLOSE_PRODUCER",  # and of others
+    ("addresses", "_replace_all", "advertised_url"): "fields of CLOSE_PRODUCER",  # and of others
     ("chase", "_reply", "cleaned"): "text of a chased lookup",
     ("leaving", "told", "alias_url"): "alias",
     ("lookups", "_answer", "hide"): "text of LOOKUP_RESPONSE",

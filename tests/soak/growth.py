@@ -53,7 +53,7 @@ class Work:
 
     def accounts(self, action: Action) -> list[Account]:
         table = self.session.incarnations.handles.table(action)
-        return [handle.account for handle in table.values()]
+        return [handle.account for handle in table]
 
     # -- what is done --------------------------------------------------------------------------
 
@@ -79,7 +79,7 @@ class Work:
             self.broker(frames.close_producer(id))
         for id in range(number):
             self.broker(frames.receipt(id))
-        self.session.delivered()
+        self.session.delivered(0.0)
 
     def unsubscribes(self, number: int) -> None:
         for id in range(number):
@@ -106,7 +106,7 @@ class Work:
         for id in range(number):
             self.client(frames.frame(Kind.FLOW, consumer_id=id, messagePermits=1000))
         for _ in range(10):
-            self.session.delivered()
+            self.session.delivered(0.0)
 
     def looks_up(self, number: int) -> None:
         for id in range(number):

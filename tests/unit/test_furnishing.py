@@ -8,13 +8,14 @@ import pytest
 
 from gateway import furnishing
 from gateway.config.load import build
+from gateway.config.model import Configuration
 from gateway.plane.reactor import PlaneSettings
 
 MIB = 1 << 20
 
 
-def settings(**limits: str) -> PlaneSettings:
-    """The data plane's, with these limits."""
+def configured(**limits: str) -> Configuration:
+    """A configuration with these limits."""
     data = {
         "version": 1,
         "listeners": [{"name": "clients", "bind": "127.0.0.1:0", "cluster": "main"}],
@@ -24,7 +25,12 @@ def settings(**limits: str) -> PlaneSettings:
     }
     configuration, mistakes = build(data, Path())
     assert configuration is not None, mistakes
-    return furnishing.plane_settings(configuration)
+    return configuration
+
+
+def settings(**limits: str) -> PlaneSettings:
+    """The data plane's, with these limits."""
+    return furnishing.plane_settings(configured(**limits))
 
 
 def test_memory_is_divided_by_default_as_documented() -> None:
@@ -49,7 +55,19 @@ def test_the_parts_and_room_for_deciding_are_no_more_than_the_whole(buffered: st
     assert found.memory >= whole // 8
 
 
+def test_one_frame_has_no_more_than_all_may_have_together() -> None:
+    found = furnishing.bounds(configured(collected="10MiB", collected_frame="1MiB").limits)
+    assert (found.collected_from(5 * MIB), found.collected_from(100 * MIB)) == (5 * MIB, 10 * MIB)
+    assert found.collected_from(0) == MIB
+
+
 def test_the_parts_may_be_chosen() -> None:
     found = settings(collected="10MiB", handshakes="1MiB", held="2MiB", collected_frame="1MiB")
     assert (found.collected, found.opening, found.held) == (10 * MIB, MIB, 2 * MIB)
     assert found.memory == (256 - 10 - 1 - 5) * MIB  # a frame and four commands are decided
+
+
+def test_sessions_keep_twice_as_much_as_waits_unless_it_is_chosen() -> None:
+    assert configured().limits.all_remembered == 512 * MIB
+    assert configured(buffered="32MiB").limits.all_remembered == 64 * MIB
+    assert configured(remembered="5MiB").limits.all_remembered == 5 * MIB

@@ -138,6 +138,9 @@ class Rules:
     def wants(self, account: Account) -> bool:
         return True
 
+    def is_in_debt(self, account: Account) -> bool:
+        return True
+
     def release(self, account: Account) -> None:
         self.released.append(account)
 
@@ -157,6 +160,12 @@ def test_who_is_admitted_is_released_from_its_limits() -> None:
     gate.release(account)
     assert rules.asked == [(Action.PRODUCE, "clients")]
     assert rules.released == [account]
+
+
+def test_only_limits_can_be_in_debt() -> None:
+    account = Account(Action.CONSUME, subject_of("orders"))
+    assert Setting(limits=Rules()).gate.is_in_debt(account)
+    assert not Setting().gate.is_in_debt(account)
 
 
 def test_rules_say_how_long_somebody_waits() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gateway.plane.reactor import Reactor
+from gateway.policy.limiter import OBSERVED_AT_ONCE
 from gateway.policy.matching import RuleSet
-from gateway.shaper import Shaper
+from gateway.shaper import OBSERVED, Shaper
 from gateway.wire.contract import Account, Action
 from tests.plane.harness import Plane
 from tests.support.subjects import subject_of
@@ -66,6 +67,38 @@ def test_while_nobody_waits_nothing_is_to_be_done(plane: Plane) -> None:
     plane.close()
 
 
+def test_a_limit_that_owes_much_lets_nothing_pass_without_allowance(plane: Plane) -> None:
+    shaper = shaping(plane, rules(limit(rate="10/s")))
+    sender, other = producing(shaper), producing(shaper)
+    assert shaper.wants(sender)
+    sender.count(31)
+    assert not shaper.is_in_debt(other)  # nobody has looked yet
+    assert not shaper.wants(sender)
+    assert shaper.is_in_debt(other)
+    plane.after(3.0)
+    assert not shaper.is_in_debt(other)
+    plane.close()
+
+
+def test_what_a_grant_lets_pass_is_charged_before_the_next(plane: Plane) -> None:
+    shaper = shaping(plane, rules(limit(rate="1000/s")))
+    waiting = [producing(shaper) for _ in range(10)]
+    assert shaper.wants(waiting[0])
+    waiting[0].count(1000)
+    assert not any(shaper.wants(it) for it in waiting)
+    passed: list[Account] = []
+
+    def grant(account: Account, messages: int, size: int) -> None:
+        account.grant(messages, size)
+        account.count(1000)
+        passed.append(account)
+
+    plane.reactor.grant = grant  # type: ignore[method-assign]
+    plane.after(1.5)
+    assert len(passed) == 1
+    plane.close()
+
+
 def test_shadows_are_looked_at_while_there_are_any(plane: Plane) -> None:
     shaper = shaping(plane, rules(limit(rate="10/s", mode="shadow")))
     account = producing(shaper)
@@ -78,3 +111,20 @@ def test_shadows_are_looked_at_while_there_are_any(plane: Plane) -> None:
     plane.after(1.0)
     assert plane.reactor.deadlines.head is None
     plane.close()
+
+
+def test_many_accounts_under_a_shadow_keep_nobody_waiting(plane: Plane) -> None:
+    """One look at all of them is cut as a turn is, and goes on."""
+    shaper = shaping(plane, rules(limit(rate="10/s", mode="shadow")))
+    for _ in range(3 * OBSERVED_AT_ONCE):
+        producing(shaper).messages += 1
+    plane.clock.now += OBSERVED
+    plane.clock.step = 2 * plane.settings.turn
+    parts = 0
+    while (head := plane.reactor.deadlines.head) is not None and head <= plane.clock.now:
+        plane.reactor.keep_deadlines()
+        parts += 1
+    assert parts == 4
+    plane.clock.step = 1e-6
+    (figures,) = shaper.figures()
+    assert figures.held > 0

@@ -33,9 +33,6 @@ from gateway.wire.pulsar.frames import HEAD, LAST_TYPE_OF_ONE_BYTE, split
 NO_REQUEST = (1 << 64) - 1
 """The request id of an ERROR that answers no request (-1 on the wire)."""
 
-FIRST_OWN_REQUEST = 1 << 63
-"""Request ids from here on are the gateway's: no client counts that far."""
-
 CODES = {
     Refusal.UNAUTHENTICATED: ServerError.AuthenticationError,
     Refusal.UNAUTHORIZED: ServerError.AuthorizationError,
@@ -61,12 +58,7 @@ BROKERS_OWN = Denial(Refusal.UNAUTHORIZED, "topics of tenant pulsar are the brok
 MIGRATED = Denial(Refusal.NOT_READY, "the topic has gone to a cluster that has no gateway here")
 IN_USE = Denial(Refusal.NOT_READY, "this id is in use on this connection")
 BUSY = Denial(Refusal.TOO_MANY, "too many requests wait on this connection")
-
-
-def check_request(request_id: int) -> None:
-    """Raises `PeerError` where a client uses an id of ours."""
-    if request_id >= FIRST_OWN_REQUEST:
-        raise PeerError(f"request id {request_id} is beyond 2^63")
+NO_ROOM = Denial(Refusal.TOO_MANY, "this gateway has no memory left for more")
 
 
 def text(value: str | bytes) -> str:

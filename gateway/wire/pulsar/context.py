@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gateway.wire.budget import Allotment, Budget
 from gateway.wire.contract import Address, Credential, Denial, Principal
 from gateway.wire.gate import Gate
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
 from gateway.wire.pulsar.addresses import Veil
-from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST, encode
+from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.counts import Suspects
 from gateway.wire.pulsar.fields import MOST_FIELDS
 from gateway.wire.pulsar.refusing import CLIENTS
@@ -30,18 +33,20 @@ class Bounds:
     """Of one connection. Generous: they keep one client from eating the memory of all.
 
     `collected`: bytes of a stop frame; Pulsar's own default for frames is 5 MiB, and a PRODUCER
-    carries a schema. `handles`: producers and consumers; `handle_names`: characters of their topics
-    and subscriptions, which are kept three times. `lookups`: unanswered at a time; the Java client
-    allows itself 5,000. `lookup_bytes`: of their frames, which are kept in case of a redirect;
-    5,000 have less than a megabyte. `delayed`, `delayed_bytes`: frames that wait for their time,
-    where rules limit how often they come; as many as lookups. `rounds`: frames of a broker until
-    CONNECTED; SASL needs a handful. `names`: characters of a name. `command`: bytes of a client's
-    command, without the message of a SEND, and of a broker's that is read; the largest hold
-    schemas. `fields`: of a command that is decoded. `text`: characters of a broker's text that a
-    client gets.
+    carries a schema. `all_collected`: of one where the broker allows larger messages; all
+    connections together have no more for them. `handles`: producers and consumers; `handle_names`:
+    characters of their topics and subscriptions, which are kept three times. `lookups`: unanswered
+    at a time; the Java client allows itself 5,000. `lookup_bytes`: of their frames, which are kept
+    in case of a redirect; 5,000 have less than a megabyte. `delayed`, `delayed_bytes`: frames that
+    wait for their time, where rules limit how often they come; as many as lookups. `rounds`: frames
+    of a broker until CONNECTED; SASL needs a handful. `names`: characters of a name. `command`:
+    bytes of a client's command, without the message of a SEND, and of a broker's that is read; the
+    largest hold schemas. `fields`: of a command that is decoded. `text`: characters of a broker's
+    text that a client gets.
     """
 
     collected: int = 6 * 1024 * 1024
+    all_collected: int = 32 * 1024 * 1024
     text: int = 4096
     handles: int = 20_000
     handle_names: int = 4 * 1024 * 1024
@@ -54,6 +59,16 @@ class Bounds:
     command: int = 1024 * 1024
     fields: int = MOST_FIELDS
 
+    def collected_from(self, broker: int) -> int:
+        """Return the largest stop frame where the broker allows frames of so many bytes. Whatever
+        it says, one frame gets no more memory than all together."""
+        return max(self.collected, min(broker, self.all_collected))
+
+
+def draw_first_request() -> int:
+    """Return an id from 2^62 to 2^62 + 2^61, where no client counts to, and which none guesses."""
+    return (1 << 62) + secrets.randbits(61)
+
 
 @dataclass(frozen=True, slots=True)
 class Listener:
@@ -62,10 +77,10 @@ class Listener:
     `proxies`: principals that are gateways themselves, and are believed who their clients are.
     `chained`: the brokers are another gateway; the names that it gives are handed back to it.
     `limited`: rules may limit what its clients do.
-    `own_requests`: where the ids of our own requests begin. Another gateway takes none of its own
-    range from us, so there we begin somewhere below it, where no client counts to.
+    `first_request`: draws where the ids of a connection's requests to the broker begin.
     `checksums`: those of messages are verified; see `checksums`.
     `suspects`: clients that have lied about their counts; see `counts`.
+    `budget`: what all sessions of the process may keep together.
     """
 
     gate: Gate
@@ -73,13 +88,14 @@ class Listener:
     proxies: frozenset[str] = frozenset()
     chained: bool = False
     limited: bool = False
-    own_requests: int = FIRST_OWN_REQUEST
+    first_request: Callable[[], int] = draw_first_request
     unknown_pass: bool = True
     scheme: str = "pulsar"
     version: str = "broker-gateway"
     bounds: Bounds = Bounds()
     checksums: bool = False
     suspects: Suspects = field(default_factory=Suspects)
+    budget: Budget = field(default_factory=Budget)
 
     @property
     def veil(self) -> Veil:
@@ -93,10 +109,19 @@ class Client:
     credential that it showed; a copy, made of the bytes that are kept, since a decoded one takes a
     kilobyte for as long as the connection lasts. `credential`: the same credential, its method by
     name. `vouched`: a trusted proxy said who it is, and the credential, if any, is what that one
-    was shown. `takes_refusals`: see `refusing`.
+    was shown. `takes_refusals`: see `refusing`. `allotment`: what its connection has of the
+    listener's budget.
     """
 
-    __slots__ = ("_connect", "credential", "principal", "subject", "takes_refusals", "vouched")
+    __slots__ = (
+        "_connect",
+        "allotment",
+        "credential",
+        "principal",
+        "subject",
+        "takes_refusals",
+        "vouched",
+    )
 
     def __init__(
         self,
@@ -106,21 +131,46 @@ class Client:
         subject: Subject,
         *,
         vouched: bool = False,
+        budget: Budget | None = None,
     ) -> None:
-        self.connect = connect
         self.principal = principal
         self.credential = credential
         self.subject = subject
         self.takes_refusals = self.library.startswith(CLIENTS)
         self.vouched = vouched
+        self.allotment = Allotment(budget or Budget(), subject.host or "")
+        self.connect = connect
 
     @property
     def connect(self) -> CommandConnect:
-        return CommandConnect.FromString(self._connect)
+        connect = CommandConnect.FromString(self._connect)
+        if connect.HasField("auth_data") and not self.vouched:
+            connect.auth_data = self.credential.data
+        return connect
 
     @connect.setter
     def connect(self, connect: CommandConnect) -> None:
-        self._connect = connect.SerializePartialToString()
+        """Keep all but credentials: the one that is of use is in `credential`. A field that is
+        there stays there, as brokers may ask for that."""
+        kept = CommandConnect()
+        kept.MergeFrom(connect)
+        if kept.HasField("auth_data"):
+            kept.auth_data = b""
+        if self.vouched:
+            kept.ClearField("original_auth_data")
+        self._connect = kept.SerializePartialToString()
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept of its CONNECT."""
+        return len(self._connect) + len(self.credential.data)
+
+    def take_room(self) -> bool:
+        """Take what is kept of its CONNECT from the budget. False: there is not as much."""
+        if not self.allotment.fits(self.size):
+            return False
+        self.allotment.take(self.size)
+        return True
 
     @property
     def library(self) -> str:
@@ -133,12 +183,19 @@ class Client:
         assert name is not None
         return self.subject.about(name, subscription)
 
-    def show(self, credential: Credential) -> None:
-        """The client has a newer credential: later connections of ours use it."""
-        self.credential = credential
+    def show(self, credential: Credential) -> bool:
+        """The client has a newer credential: later connections of ours use it. False: it cannot be
+        kept, as the budget has no room for it."""
+        before = self.size
         connect = self.connect
         _prove(connect, credential)
+        self.credential = credential
         self.connect = connect
+        more = self.size - before
+        if more > 0 and not self.allotment.fits(more):
+            return False
+        self.allotment.take(more)
+        return True
 
     def greeting(
         self, listener: Listener, *, side: bool = False, through: Address | None = None
@@ -151,7 +208,7 @@ class Client:
         `through`: what a gateway that is asked instead of a broker knows the broker by.
         """
         command = BaseCommand(type=BaseCommand.CONNECT)
-        command.connect.MergeFromString(self._connect)
+        command.connect.MergeFrom(self.connect)
         command.connect.ClearField("proxy_to_broker_url")
         if through is not None:
             command.connect.proxy_to_broker_url = str(through)

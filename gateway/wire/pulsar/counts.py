@@ -8,6 +8,10 @@ others share into debt. The batch's metadata says it again (`num_messages_in_bat
 lie does not pay: consumers read so many messages and no more. Compression and encryption leave the
 metadata readable. So the two are compared where a rule limits messages.
 
+Broker entry metadata in front hides the metadata: brokers skip it, of any size. Only brokers write
+it, in entries and MESSAGEs, and strip it where they send an entry on to another cluster. So a SEND
+that has it is a lie too.
+
 The metadata is decoded by protobuf, which refuses what lenient decoders would read in another way
 (the Java client's lets a nested field run out of its message). A client whose metadata protobuf
 refuses is at fault too.
@@ -16,6 +20,9 @@ To compare them for each frame would cost as much as all the rest of a SEND. So 
 a connection are all compared, then one at an unpredictable distance after another, and a count
 beyond any usual batch always. Whoever was found to lie once is a *suspect*: all frames of its later
 connections are compared. A liar thus gets away with some frames, once.
+
+Frames that wait for allowance are compared by the same rule: one by one as they come while all are
+to be compared, and else by samples, when they are released.
 """
 
 from __future__ import annotations
@@ -31,6 +38,7 @@ from gateway.errors import PeerError
 from gateway.wire.contract import Account, EndReason, ViolationError
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar.fields import MOST_FIELDS, check_metadata
+from gateway.wire.pulsar.metadata import entry_metadata_size
 
 FIRST = 64
 """Frames of limited producers that are all compared when a connection begins. Who lies from the
@@ -85,14 +93,23 @@ class CountChecks:
         self._left = FIRST
         self._most_fields = most_fields
 
+    @property
+    def compares_all(self) -> bool:
+        """Whether every frame is to be compared: the first ones, and those of a suspect."""
+        return self._left > 0 or self._name in self._suspects
+
     def distance(self) -> int:
         """Return after how many bytes of limited producers the next frame is to be compared."""
-        if self._left:
-            self._left -= 1
-            return 0
-        if self._name in self._suspects:
+        if self.compares_all:
+            self._left = max(0, self._left - 1)
             return 0
         return int(self._suspects.draw() * 2 * DISTANCE)
+
+    def check_beginning(self, chunk: bytes | bytearray, at: int, end: int) -> None:
+        """Raises `ViolationError` where a SEND has broker entry metadata behind its command, which
+        ends at `at`. `end`: of the frame, or of what has come."""
+        if entry_metadata_size(chunk, at, end):
+            self._lied("a SEND with broker entry metadata, which only brokers write")
 
     def compare(self, account: Account, said: int, metadata: bytes | memoryview) -> None:
         """Compare a SEND's count with that of its batch.

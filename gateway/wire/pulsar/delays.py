@@ -45,6 +45,10 @@ Party = tuple[Action, int]
 """A producer or consumer by its id; a lookup by that of its request."""
 
 
+ENTRY = 1024
+"""Bytes that a frame which waits takes beside its own, most of them for the queue of its party."""
+
+
 class _About(NamedTuple):
     """What a frame is about. `topic`: empty where nothing is asked that comes too often."""
 
@@ -105,7 +109,9 @@ class Delays:
         """A frame of any size may wait where no other does."""
         bounds = self._listener.bounds
         much = self._kept + len(frame) > bounds.delayed_bytes
-        return self._number >= bounds.delayed or (self._number > 0 and much)
+        if self._number >= bounds.delayed or (self._number > 0 and much):
+            return True
+        return not self._client.allotment.fits(ENTRY + len(frame))
 
     def _refused(self, kind: int, about: _About, denial: Denial) -> Effects:
         if kind == Kind.LOOKUP:
@@ -120,6 +126,7 @@ class Delays:
         queue.append(waiting)
         self._number += 1
         self._kept += len(waiting.frame)
+        self._client.allotment.take(ENTRY + len(waiting.frame))
         return DROP if len(queue) > 1 else (Drop(), self._later(party, waiting.until))
 
     def _later(self, party: Party, until: float) -> Later:
@@ -147,6 +154,7 @@ class Delays:
                 frames.append(frame)
             self._number -= 1
             self._kept -= len(frame)
+            self._client.allotment.give_back(ENTRY + len(frame))
         if queue:
             return frames, (*refused, self._later(party, queue[0].until))
         del self._queues[party]
@@ -164,7 +172,7 @@ class Delays:
         return (effect for effect in effects if not isinstance(effect, Drop))
 
     def clear(self) -> None:
-        """Nothing of it is decided any more."""
+        """Nothing of it is decided any more: the pair is over, and so is its allotment."""
         self._queues.clear()
         self._wakes.clear()
         self._number = self._kept = 0

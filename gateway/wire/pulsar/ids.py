@@ -5,11 +5,14 @@ An *incarnation* is one (id, request that opened it). Its states:
 - *opening*: PRODUCER or SUBSCRIBE was forwarded.
 - *reopening*: the same, in place of an incarnation that the broker had not closed yet. So the next
   close by the broker may be meant for that one, and does not end this one.
+- *renewing*: SUBSCRIBE was forwarded for a consumer that is open. The broker goes on with it
+  whether it says yes or no, so the account stays.
 - *queued*: a producer waits for exclusive access (PRODUCER_SUCCESS with `producer_ready` false).
 - *open*.
 - *unsubscribing*, *closing*: the client's UNSUBSCRIBE or CLOSE was forwarded.
 - *closed*: the broker closed it, and its client, which is not told yet, still gets receipts.
-- *abandoned*: its client knows that it is gone, and the broker may still have it. No account.
+- *abandoned*: its client knows that it is gone, and the broker may still have it. A producer has
+  no account any more, for its SENDs are dropped; what a consumer is sent still counts.
 - *resetting*: the client is to open it again, for the gateway's sake; its receipts are awaited.
 - *leaving*: the gateway stops; a producer's receipts are awaited.
 - *moving*: the gateway has closed it at the broker, and awaits the answer.
@@ -20,17 +23,21 @@ from state to state stands in docs/protocols/pulsar.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
+from gateway.wire.budget import Allotment
 from gateway.wire.contract import Account, Action
+from gateway.wire.pulsar.idtable import IdTable
 from gateway.wire.subject import Subject
 
 
 class State(Enum):
     OPENING = auto()
     REOPENING = auto()
+    RENEWING = auto()
     QUEUED = auto()
     OPEN = auto()
     UNSUBSCRIBING = auto()
@@ -50,10 +57,28 @@ class Asked(Enum):
     CLOSE = auto()
 
 
+HANDLE = 1024
+"""Bytes that a producer or consumer takes beside its names, as a fixed estimate: 700 by itself and
+in the tables, and its part of what limits it."""
+
+NAMES = 3
+"""How often the names of a producer or consumer are kept."""
+
+
+def bytes_kept(subject: Subject) -> int:
+    """Estimate the bytes that are kept of a producer or consumer."""
+    return HANDLE + NAMES * sum(len(it) * (1 if it.isascii() else 4) for it in _names(subject))
+
+
+def _names(subject: Subject) -> tuple[str, str]:
+    """Return the names of the topic and of the subscription."""
+    return subject.topic.name if subject.topic else "", subject.subscription or ""
+
+
 class Handle:
     """One incarnation of a producer (`Action.PRODUCE`) or consumer (`Action.CONSUME`).
 
-    `requests`: those that the broker has not answered.
+    `requests`: those that the broker has not answered, by the gateway's ids (see `Handles`).
     `confirmed`: the broker has said yes to the request that opened it: it counts a consumer's
     permits from then on.
     `released`: its account was given back.
@@ -84,7 +109,7 @@ class Handle:
     @property
     def names(self) -> int:
         """Characters of the names of its topic and subscription."""
-        return len(self.account.topic) + len(self.account.subject.subscription or "")
+        return sum(map(len, _names(self.account.subject)))
 
     def is_for(self, subject: Subject) -> bool:
         """Return whether it is for the topic and the subscription of a subject."""
@@ -103,23 +128,48 @@ class Handle:
 
 
 class Awaited(NamedTuple):
-    """What the answer to a request is about."""
+    """What the answer to a request is about. `request_id`: as the client wrote it."""
 
     handle: Handle
     asked: Asked
+    request_id: int
+
+
+MOST_ORPHANS = 1000
+"""Requests without an answer whose incarnation is over, or that never had one. Brokers answer
+nearly all within milliseconds, and some never; of more than these the oldest get no answer."""
 
 
 class Handles:
     """The incarnations of one pair, by id and by the requests whose answers are awaited.
 
+    Requests go to the broker under ids of the gateway's own, from `first_request` on, which no
+    client can guess. Under the client's ids the answer to another command, which passes unread,
+    could be taken for the answer to PRODUCER, SUBSCRIBE or a close: producers and consumers that
+    the broker has would be gone to the gateway, and on nobody's bill. The answer to a request whose
+    incarnation is over still reaches the client, under the client's id.
+
     `names`: characters of the names of their topics and subscriptions.
     """
 
-    __slots__ = ("_awaited", "_by_account", "consumers", "names", "producers")
+    __slots__ = (
+        "_allotment",
+        "_awaited",
+        "_by_account",
+        "_first",
+        "_next",
+        "_orphans",
+        "consumers",
+        "names",
+        "producers",
+    )
 
-    def __init__(self) -> None:
-        self.producers: dict[int, Handle] = {}
-        self.consumers: dict[int, Handle] = {}
+    def __init__(self, first_request: int, allotment: Allotment) -> None:
+        self._allotment = allotment
+        self._first = self._next = first_request
+        self._orphans: OrderedDict[int, int] | None = None  # the client's ids by the gateway's
+        self.producers: IdTable[Handle] = IdTable()
+        self.consumers: IdTable[Handle] = IdTable()
         self._awaited: dict[int, Awaited] = {}
         self.names = 0
         self._by_account: dict[Account, Handle] = {}
@@ -128,56 +178,105 @@ class Handles:
         return len(self.producers) + len(self.consumers)
 
     def __iter__(self) -> Iterator[Handle]:
-        yield from self.producers.values()
-        yield from self.consumers.values()
+        yield from self.producers
+        yield from self.consumers
 
     @property
     def are_left(self) -> bool:
         """Whether nobody is here any more, but those whom a broker may still have."""
         return all(handle.state is State.ABANDONED for handle in self)
 
-    def table(self, action: Action) -> dict[int, Handle]:
+    def table(self, action: Action) -> IdTable[Handle]:
         return self.producers if action is Action.PRODUCE else self.consumers
 
     def of(self, account: Account) -> Handle | None:
         """Return the incarnation that has this account."""
         return self._by_account.get(account)
 
-    def add(self, handle: Handle, request_id: int) -> None:
-        """A new incarnation, whose answer is awaited."""
+    def add(self, handle: Handle, request_id: int) -> int:
+        """Keep a new incarnation, and await the answer to its request; see `awaits`."""
         self.put(handle)
-        self.awaits(handle, request_id, Asked.OPEN)
+        return self.awaits(handle, request_id, Asked.OPEN)
 
     def put(self, handle: Handle) -> None:
         """Keep an incarnation. None of this id is here."""
-        self.table(handle.action)[handle.id] = handle
+        self.table(handle.action).put(handle.id, handle)
         self._by_account[handle.account] = handle
         self.names += handle.names
+        self._allotment.take(bytes_kept(handle.account.subject))
 
-    def awaits(self, handle: Handle, request_id: int, asked: Asked) -> None:
-        """One more answer to come."""
-        self._awaited[request_id] = Awaited(handle, asked)
-        handle.requests.append(request_id)
+    def draw(self) -> int:
+        """Return the id of the gateway's next request."""
+        self._next += 1
+        return self._next - 1
+
+    def is_own(self, request_id: int) -> bool:
+        """Return whether an id was drawn here."""
+        return self._first <= request_id < self._next
+
+    def awaits(self, handle: Handle, request_id: int, asked: Asked) -> int:
+        """Await the answer to a client's request; return the id that the broker is told."""
+        own = self.draw()
+        self._await(own, Awaited(handle, asked, request_id))
+        return own
+
+    def _await(self, own: int, awaited: Awaited) -> None:
+        self._awaited[own] = awaited
+        awaited.handle.requests.append(own)
 
     def openings(self, handle: Handle) -> list[int]:
-        """The requests that may open it yet."""
-        wanted = Awaited(handle, Asked.OPEN)
-        return [it for it in handle.requests if self._awaited.get(it) == wanted]
+        """Return the requests that may open it yet."""
+        return [own for own in handle.requests if self._awaited[own].asked is Asked.OPEN]
 
-    def answered(self, request_id: int) -> Awaited | None:
-        """What this answer is about, if its incarnation is not over."""
-        awaited = self._awaited.pop(request_id, None)
-        if awaited is not None:
-            awaited.handle.requests.remove(request_id)
+    def client_ids(self, handle: Handle) -> list[int]:
+        """Return the client's ids of the requests that have no answer."""
+        return [self._awaited[own].request_id for own in handle.requests]
+
+    def answered(self, own: int, *, more: bool = False) -> Awaited | None:
+        """Return what this answer is about; None if it is to no request that is kept here.
+
+        `more`: the same request is answered once more.
+        """
+        awaited = self._awaited.get(own)
+        if awaited is not None and not more:
+            del self._awaited[own]
+            awaited.handle.requests.remove(own)
         return awaited
 
+    def passes(self, request_id: int) -> int:
+        """Return the id under which a client's request goes on that is about no incarnation."""
+        own = self.draw()
+        self._orphan(own, request_id)
+        return own
+
+    def orphan(self, own: int) -> int | None:
+        """Return the client's id of a request about no incarnation, and forget it."""
+        return None if self._orphans is None else self._orphans.pop(own, None)
+
+    def _orphan(self, own: int, request_id: int) -> None:
+        if self._orphans is None:
+            self._orphans = OrderedDict()
+        self._orphans[own] = request_id
+        if len(self._orphans) > MOST_ORPHANS:
+            self._orphans.popitem(last=False)
+
+    def keep(self, handle: Handle, requests: Iterable[int]) -> None:
+        """Await no answer about this incarnation but those to `requests`."""
+        kept = {own: self._awaited.pop(own) for own in requests}
+        handle.requests = [own for own in handle.requests if own not in kept]
+        self._forget(handle)
+        for own, awaited in kept.items():
+            self._await(own, awaited)
+
+    def _forget(self, handle: Handle) -> None:
+        for own in handle.requests:
+            self._orphan(own, self._awaited.pop(own).request_id)
+        handle.requests.clear()
+
     def remove(self, handle: Handle) -> None:
-        """An incarnation is over. Some of its requests never get an answer."""
-        del self.table(handle.action)[handle.id]
+        """Forget an incarnation that is over, and its requests."""
+        self.table(handle.action).pop(handle.id)
         self.names -= handle.names
+        self._allotment.give_back(bytes_kept(handle.account.subject))
         self._by_account.pop(handle.account, None)
-        for request_id in handle.requests:
-            awaited = self._awaited.get(request_id)
-            # A client that uses an id twice has taken it from this incarnation.
-            if awaited is not None and awaited.handle is handle:
-                del self._awaited[request_id]
+        self._forget(handle)

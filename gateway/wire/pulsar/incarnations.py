@@ -7,6 +7,10 @@ them, and answers with effects.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Protocol
+
 from gateway.errors import PeerError
 from gateway.wire.contract import (
     DROP,
@@ -20,7 +24,6 @@ from gateway.wire.contract import (
     Discard,
     Drop,
     Effects,
-    Forward,
     Hold,
     Inject,
     Refuse,
@@ -33,7 +36,7 @@ from gateway.wire.pulsar.commands import (
     IN_USE,
     MIGRATED,
     NO_REQUEST,
-    check_request,
+    NO_ROOM,
     decode,
     encode,
     error,
@@ -41,18 +44,32 @@ from gateway.wire.pulsar.commands import (
     text,
 )
 from gateway.wire.pulsar.context import Client, Listener
-from gateway.wire.pulsar.ids import Asked, Handle, Handles, State
+from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.ids import Asked, Handle, Handles, State, bytes_kept
 from gateway.wire.pulsar.late import LateReceipts
-from gateway.wire.pulsar.leaving import Leaving, closing, is_ours
+from gateway.wire.pulsar.leaving import Leaving, closing
 from gateway.wire.pulsar.refusing import is_refused, refusal
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.topics import is_brokers_own
-from gateway.wire.pulsar.trickle import MOST_PERMITS, Trickle, Trickles
+from gateway.wire.pulsar.trickle import MOST_PERMITS, Trickles
 from gateway.wire.subject import Subject
+
+CLOSED_AT_ONCE = 256
+"""Incarnations that are ended in one step when the pair is over, 10 µs each: a connection may have
+20,000, and thousands of connections may end at once."""
+
+LEFT_AT_ONCE = 256
+"""Incarnations that take a step of leaving at a time."""
 
 UNANSWERED = 16
 """Of one producer or consumer without an answer: each is kept until that comes. A client asks again
 when one has taken 30 s."""
+
+
+class Request(Protocol):
+    """A command that the broker answers, by its request id."""
+
+    request_id: int
 
 
 class Incarnations:
@@ -67,6 +84,7 @@ class Incarnations:
         "_now",
         "_to_broker",
         "_to_client",
+        "_to_leave",
         "_trickles",
         "handles",
     )
@@ -78,7 +96,7 @@ class Incarnations:
         broker: Address | None,
         scanners: tuple[ToBrokerScanner, ToClientScanner],
     ) -> None:
-        self.handles = Handles()
+        self.handles = Handles(listener.first_request(), client.allotment)
         self._listener = listener
         self._client = client
         self._broker = broker
@@ -86,6 +104,7 @@ class Incarnations:
         self._trickles = Trickles(listener.gate) if listener.limited else None
         self._leaving: Leaving | None = None  # made when they are needed: idle pairs are many
         self._late: LateReceipts | None = None
+        self._to_leave: Iterator[Handle] = iter(())  # in this round of steps
         self._now = 0.0
 
     def at(self, now: float) -> Incarnations:
@@ -98,68 +117,86 @@ class Incarnations:
     def producer(self, command: BaseCommand, frame: bytes) -> Effects:
         request = command.producer
         subject = self._client.about(text(request.topic))
-        return self._open(Action.PRODUCE, subject, request.producer_id, request.request_id)
+        return self._open(Action.PRODUCE, subject, request.producer_id, command, request)
 
     def subscribe(self, command: BaseCommand, frame: bytes) -> Effects:
         request = command.subscribe
         subscription = text(request.subscription)
         subject = self._client.about(text(request.topic), subscription)
-        return self._open(Action.CONSUME, subject, request.consumer_id, request.request_id)
+        return self._open(Action.CONSUME, subject, request.consumer_id, command, request)
 
-    def _open(self, action: Action, subject: Subject, id: int, request_id: int) -> Effects:
-        check_request(request_id)
+    def _open(
+        self, action: Action, subject: Subject, id: int, command: BaseCommand, request: Request
+    ) -> Effects:
         before = self.handles.table(action).get(id)
         if before is not None and _is_taken(before, subject):
-            return (Drop(), Inject(Direction.TO_CLIENT, error(request_id, IN_USE)))
+            return (Drop(), Inject(Direction.TO_CLIENT, error(request.request_id, IN_USE)))
         if before is not None and before.state in _PENDING:
-            return self._ask_again(before, request_id)
-        permits = self._permits_of(before)
+            return self._ask_again(before, command, request)
+        if before is not None and before.state is State.OPEN and action is Action.CONSUME:
+            return self._renew(before, command, request)
         ended = self._ended(before)
         account = self._admitted(action, subject, again=before is not None)
         if isinstance(account, Denial):
-            return (*ended, *refused(action, id, request_id, account))
+            return (*ended, *refused(action, id, request.request_id, account))
         is_new = before is None or before.state is State.CLOSED
         state = State.OPENING if is_new else State.REOPENING
-        self.handles.add(Handle(action, id, account, state), request_id)
+        handle = Handle(action, id, account, state)
+        self.handles.put(handle)
         if action is Action.CONSUME:
-            self._to_client.consumers[id] = account
-        if permits is not None and self._trickles is not None:
-            self._trickles.park(permits, account)
-        return (*ended, Forward())
+            self._to_client.consumers.put(id, account)
+        return (*ended, self._asked(handle, Asked.OPEN, command, request))
 
-    def _ask_again(self, handle: Handle, request_id: int) -> Effects:
+    def _asked(
+        self, handle: Handle, asked: Asked, command: BaseCommand, request: Request
+    ) -> Replace:
+        """Ask the broker what the client asks, under a request id of the gateway's own."""
+        request.request_id = self.handles.awaits(handle, request.request_id, asked)
+        return Replace(encode(command))
+
+    def _passes(self, command: BaseCommand, request: Request) -> Replace:
+        """Ask the broker what the client asks about nothing that is open here."""
+        request.request_id = self.handles.passes(request.request_id)
+        return Replace(encode(command))
+
+    def _ask_again(self, handle: Handle, command: BaseCommand, request: Request) -> Effects:
         """The broker goes on with what it is opening, and refuses this request, or it is done with
         that before this one comes."""
         if len(handle.requests) >= UNANSWERED:
-            return (Drop(), Inject(Direction.TO_CLIENT, error(request_id, BUSY)))
-        self.handles.awaits(handle, request_id, Asked.OPEN)
-        return FORWARD
+            return (Drop(), Inject(Direction.TO_CLIENT, error(request.request_id, BUSY)))
+        return (self._asked(handle, Asked.OPEN, command, request),)
 
-    def _permits_of(self, before: Handle | None) -> Trickle | None:
-        """Those that a consumer has which is subscribed again while the broker has it open."""
-        if self._trickles is None or before is None or before.state not in _GOES_ON:
-            return None
-        return self._trickles.of(before.account)
+    def _renew(self, handle: Handle, command: BaseCommand, request: Request) -> Effects:
+        """The client subscribes a consumer again that is open. Whatever the broker answers, it
+        goes on with what it has, so the account and the permits stay; new ones wait for the answer.
+        """
+        handle.state = State.RENEWING
+        handle.confirmed = False
+        if self._trickles is not None:
+            self._trickles.park(handle.account)
+        return (self._asked(handle, Asked.OPEN, command, request),)
 
     def _admitted(self, action: Action, subject: Subject, *, again: bool) -> Account | Denial:
         bounds = self._listener.bounds
         if len(self.handles) >= bounds.handles or self.handles.names >= bounds.handle_names:
             return BUSY
+        if not self._client.allotment.fits(bytes_kept(subject)):
+            return NO_ROOM
         if subject.topic is not None and is_brokers_own(subject.topic.name):
             return BROKERS_OWN
         return self._listener.gate.admit(action, subject, again=again)
 
     def producer_success(self, command: BaseCommand, frame: bytes) -> Effects:
         answer = command.producer_success
-        awaited = self.handles.answered(answer.request_id)
+        # One that is not ready is answered once more, by yes or no.
+        awaited = self.handles.answered(answer.request_id, more=not answer.producer_ready)
         if awaited is None:
-            return FORWARD
+            return self._unawaited(command, answer) or FORWARD
+        answer.request_id = awaited.request_id
         awaited.handle.confirmed = True
-        if not answer.producer_ready:  # the same request is answered once more, by yes or no
-            self.handles.awaits(awaited.handle, answer.request_id, awaited.asked)
         state = State.OPEN if answer.producer_ready else State.QUEUED
         self._opened(awaited.handle, Action.PRODUCE, state)
-        return FORWARD
+        return (Replace(encode(command)),)
 
     def success(self, command: BaseCommand, frame: bytes) -> Effects:
         request_id = command.success.request_id
@@ -167,16 +204,33 @@ class Incarnations:
             return self._closed_for_us(request_id)
         awaited = self.handles.answered(request_id)
         if awaited is None:
-            return FORWARD
+            return self._unawaited(command, command.success) or FORWARD
         handle = awaited.handle
+        command.success.request_id = awaited.request_id
+        told = Replace(encode(command))
         if awaited.asked is Asked.CLOSE:
-            return (Forward(), *self._gone(handle))
+            return (told, *self._gone(handle))
         if awaited.asked is Asked.UNSUBSCRIBE:
-            return (Forward(), *self._ended(handle))
+            return (told, *self._ended(handle))
         self._opened(handle, Action.CONSUME, State.OPEN)
+        return (told, *self._confirmed(handle))
+
+    def _unawaited(self, command: BaseCommand, answer: Request) -> Effects | None:
+        """Pass on the answer to a request whose incarnation is over; None if it is to another
+        command of the client, under the client's own id."""
+        if not self.handles.is_own(answer.request_id):
+            return None
+        request_id = self.handles.orphan(answer.request_id)
+        if request_id is None:
+            return DROP
+        answer.request_id = request_id
+        self._listener.veil.hide(command, command.type)
+        return (Replace(encode(command)),)
+
+    def _confirmed(self, handle: Handle) -> Effects:
+        """The broker has it open: a consumer's permits count from now on."""
         handle.confirmed = True
-        permits = () if self._trickles is None else self._trickles.confirm(handle.account)
-        return (Forward(), *permits)
+        return () if self._trickles is None else self._trickles.confirm(handle.account, self._now)
 
     def _opened(self, handle: Handle, action: Action, state: State) -> None:
         """By the answer that suits its action, unless the client gave up meanwhile."""
@@ -185,19 +239,25 @@ class Incarnations:
         handle.state = state
         if state is State.OPEN and action is Action.PRODUCE:
             self._to_broker.admit(handle.id, handle.account)
-            self._to_client.producers[handle.id] = handle.account
+            self._to_client.producers.put(handle.id, handle.account)
 
     def error(self, command: BaseCommand, frame: bytes) -> Effects:
         """The broker's no, to whatever was asked; some of it is not of this room."""
         request_id = command.error.request_id
         if self._is_ours(request_id):
             return self._closed_for_us(request_id)
-        hidden = self._listener.veil.hidden(command, frame)
         awaited = self.handles.answered(request_id)
         if awaited is None:
-            return hidden
+            own = self._unawaited(command, command.error)
+            return self._listener.veil.hidden(command, frame) if own is None else own
+        command.error.request_id = awaited.request_id
+        self._listener.veil.hide(command, Kind.ERROR)
+        hidden: Effects = (Replace(encode(command)),)
         if awaited.asked is Asked.OPEN and self._is_asked_again(awaited.handle):
             return hidden
+        if awaited.handle.state is State.RENEWING:
+            self._opened(awaited.handle, awaited.handle.action, State.OPEN)
+            return (*hidden, *self._confirmed(awaited.handle))
         if awaited.handle.state is State.REOPENING:
             return (*hidden, *self._abandoned(awaited.handle))
         if awaited.asked is Asked.OPEN:
@@ -221,39 +281,35 @@ class Incarnations:
 
     def close_producer(self, command: BaseCommand, frame: bytes) -> Effects:
         close = command.close_producer
-        check_request(close.request_id)
         handle = self.handles.producers.get(close.producer_id)
         if handle is not None and handle.state is State.OPEN and handle.account.is_waiting:
             handle.close = frame  # an overtaken SEND would cost the client its connection
             return (Hold(handle.account),)
-        return self._close(handle, close.request_id)
+        return self._close(handle, command, close)
 
     def close_consumer(self, command: BaseCommand, frame: bytes) -> Effects:
         close = command.close_consumer
-        return self._close(self.handles.consumers.get(close.consumer_id), close.request_id)
+        return self._close(self.handles.consumers.get(close.consumer_id), command, close)
 
-    def _close(self, handle: Handle | None, request_id: int) -> Effects:
+    def _close(self, handle: Handle | None, command: BaseCommand, request: Request) -> Effects:
         """Nothing more is sent, but receipts and messages on their way still come."""
-        check_request(request_id)
         if handle is None or handle.state is State.CLOSING:
-            return FORWARD
+            return (self._passes(command, request),)
         if handle.state is State.CLOSED:
-            return (*self._tell(handle), Forward())
+            return (*self._tell(handle), self._passes(command, request))
         if handle.action is Action.PRODUCE:
             self._to_broker.forget(handle.id)
             handle.close = b""
         handle.state = State.CLOSING
-        self.handles.awaits(handle, request_id, Asked.CLOSE)
-        return FORWARD
+        return (self._asked(handle, Asked.CLOSE, command, request),)
 
     def unsubscribe(self, command: BaseCommand, frame: bytes) -> Effects:
         request = command.unsubscribe
-        check_request(request.request_id)
         handle = self.handles.consumers.get(request.consumer_id)
-        if handle is not None and handle.state not in _GIVEN_UP:
-            handle.state = State.UNSUBSCRIBING
-            self.handles.awaits(handle, request.request_id, Asked.UNSUBSCRIBE)
-        return FORWARD
+        if handle is None or handle.state in _GIVEN_UP:
+            return (self._passes(command, request),)
+        handle.state = State.UNSUBSCRIBING
+        return (self._asked(handle, Asked.UNSUBSCRIBE, command, request),)
 
     # -- closing, by the broker --------------------------------------------------------------
 
@@ -268,10 +324,7 @@ class Incarnations:
         """Its client is told later; see `late`."""
         if self._late is None:
             self._late = LateReceipts()
-        discard: Effects = (Discard(handle.account),)
-        if handle.close:
-            discard += (Inject(Direction.TO_BROKER, handle.close),)
-            handle.close = b""
+        discard: Effects = (Discard(handle.account), *self._close_held(handle))
         self._stop(handle, State.CLOSED)
         return (Drop(), *discard, self._late.begin(handle, told, self._now), Attend())
 
@@ -309,7 +362,7 @@ class Incarnations:
     def _opens_yet(self, handle: Handle) -> bool:
         """Whether the broker has closed the one before, and opens this one by a request that it
         has not answered."""
-        if handle.state is State.REOPENING:
+        if handle.state in (State.REOPENING, State.RENEWING):
             return True
         asked = len(self.handles.openings(handle))
         return asked > 1 if handle.state in _PENDING else handle.state is State.OPEN and asked > 0
@@ -344,11 +397,12 @@ class Incarnations:
         handle = self._migrating(command)
         if handle is None or handle.state not in _PENDING or not handle.requests:
             return DROP
-        noes = (Inject(Direction.TO_CLIENT, error(it, MIGRATED)) for it in handle.requests)
+        asked = self.handles.client_ids(handle)
+        noes = (Inject(Direction.TO_CLIENT, error(it, MIGRATED)) for it in asked)
         told: Effects = (Drop(), *noes)
         # Meant for the incarnation before, if there is one: then the broker opens this one yet.
-        opens = handle.requests if handle.state is State.REOPENING else ()
-        return (*told, *self._abandoned(handle, *opens))
+        has_one_before = handle.state in (State.REOPENING, State.RENEWING)
+        return (*told, *self._abandoned(handle, handle.requests if has_one_before else ()))
 
     # -- SENDs and their answers -------------------------------------------------------------
 
@@ -379,40 +433,41 @@ class Incarnations:
     def flow(self, command: BaseCommand, frame: bytes) -> Effects:
         """A consumer asks for messages. Only where limits may hold."""
         handle = self.handles.consumers.get(command.flow.consumer_id)
-        if handle is None or handle.released or self._trickles is None:
-            return DROP  # the broker has no such consumer, or none that is counted
+        if handle is None or handle.state is State.ABANDONED or self._trickles is None:
+            return DROP  # the broker has no such consumer, or none that its client knows of
         permits = command.flow.messagePermits
         if permits > MOST_PERMITS:
             raise PeerError(f"a FLOW of {permits} permits")
         if not handle.confirmed:
             return self._trickles.ask_early(handle, permits)
-        return self._trickles.ask(handle.id, handle.account, permits)
+        return self._trickles.ask(handle.id, handle.account, permits, self._now)
 
-    def delivered(self) -> Effects | None:
+    def delivered(self, now: float) -> Effects | None:
         """See `contract.Session`."""
-        complete = self._late.complete() if self._late else ()
-        told = tuple(effect for handle in complete for effect in self._tell(handle))
-        more = None if self._trickles is None else self._trickles.delivered()
-        return (*told, *(more or ())) if told or self._late or more is not None else None
+        more = None if self._trickles is None else self._trickles.delivered(now)
+        if not self._late:
+            return more
+        told = tuple(it for handle in self._late.complete() for it in self._tell(handle))
+        return (*told, *(more or ()))
 
-    def permits_go_on(self) -> Effects:
-        """See `contract.Session.resume`: go on where `delivered` has ended."""
-        return () if self._trickles is None else self._trickles.go_on()
+    def permits_later(self, token: int, now: float) -> Effects:
+        """See `contract.Session.resume`: look at those who wait for permits."""
+        return () if self._trickles is None else self._trickles.later(token, now)
 
     # -- the end of one ----------------------------------------------------------------------
 
-    def _abandoned(self, handle: Handle, *unanswered: int) -> Effects:
+    def _abandoned(self, handle: Handle, unanswered: Iterable[int] = ()) -> Effects:
         """Its client knows that it is gone; the broker may still have it, and close it later.
 
-        That close is not meant for the incarnation that the client opens next.
+        That close is not meant for the incarnation that the client opens next. `unanswered`: the
+        requests that may open it yet. A consumer keeps its account: what it has asked for may come.
         """
-        discard = self._ended(handle)
         handle.state = State.ABANDONED
-        self.handles.put(handle)
-        handle.requests.clear()
-        for request_id in unanswered:
-            self.handles.awaits(handle, request_id, Asked.OPEN)
-        return discard
+        self.handles.keep(handle, unanswered)
+        if handle.action is Action.PRODUCE:
+            return self._settled(handle)
+        self._forget_permits(handle)
+        return (Discard(handle.account),)
 
     def _gone(self, handle: Handle) -> Effects:
         """The broker has closed it, for the client. One that was closed while it was being opened
@@ -420,37 +475,53 @@ class Incarnations:
         """
         opening = self.handles.openings(handle)
         is_gone = handle.confirmed or not opening
-        return self._ended(handle) if is_gone else self._abandoned(handle, *opening)
+        return self._ended(handle) if is_gone else self._abandoned(handle, opening)
 
     def _ended(self, handle: Handle | None) -> Effects:
+        """Forget an incarnation that is over."""
+        if handle is None:
+            return ()
+        self.handles.remove(handle)
+        return self._settled(handle)
+
+    def _settled(self, handle: Handle) -> Effects:
         """Nothing of an ended incarnation is counted or sent any more.
 
         A close of the client's own that still waited goes on: the client awaits its answer.
         """
-        if handle is None:
-            return ()
-        self.handles.remove(handle)
         if handle.action is Action.PRODUCE:
             self._to_broker.forget(handle.id)
-            self._to_client.producers.pop(handle.id, None)
+            self._to_client.producers.pop(handle.id)
             if self._late is not None:
                 self._late.over(handle)
         else:
-            self._to_client.consumers.pop(handle.id, None)
-            if self._trickles is not None:
-                self._trickles.forget(handle.account)
-        if self._leaving is not None:
-            self._leaving.over(handle)
+            self._to_client.consumers.pop(handle.id)
+        self._forget_permits(handle)
         if not handle.released:
             handle.released = True
             self._listener.gate.release(handle.account)
-        discard = (Discard(handle.account),)
-        return (*discard, Inject(Direction.TO_BROKER, handle.close)) if handle.close else discard
+        return (Discard(handle.account), *self._close_held(handle))
 
-    def close(self) -> None:
-        """The pair is over."""
-        for handle in tuple(self.handles):
+    def _close_held(self, handle: Handle) -> Effects:
+        """Pass on the client's close that waited behind held frames, if there is one."""
+        if not handle.close:
+            return ()
+        command = decode(handle.close)
+        handle.close = b""
+        passes = self._passes(command, command.close_producer)
+        return (Inject(Direction.TO_BROKER, passes.data),)
+
+    def _forget_permits(self, handle: Handle) -> None:
+        if self._trickles is not None:
+            self._trickles.forget(handle.account)
+        if self._leaving is not None:
+            self._leaving.over(handle)
+
+    def close(self) -> bool:
+        """See `contract.Session`."""
+        for handle in tuple(islice(self.handles, CLOSED_AT_ONCE)):
             self._ended(handle)
+        return len(self.handles) > 0
 
     # -- reset -------------------------------------------------------------------------------
 
@@ -479,7 +550,10 @@ class Incarnations:
         `leaving` for the order of steps.
         """
         leaving = self._leaving = self._leaving or self._begin_leaving()
-        handles = tuple(self.handles)
+        handles = tuple(islice(self._to_leave, LEFT_AT_ONCE))
+        if not handles:
+            self._to_leave = iter(tuple(self.handles))
+            handles = tuple(islice(self._to_leave, LEFT_AT_ONCE))
         effects = [effect for handle in handles for effect in self._leave(leaving, handle, now)]
         return tuple(effects), not self.handles.are_left
 
@@ -490,9 +564,11 @@ class Incarnations:
 
     def _begin_leaving(self) -> Leaving:
         listener = self._listener
-        return Leaving(listener.veil, self._broker, listener.own_requests)
+        return Leaving(listener.veil, self._broker, self.handles.draw)
 
     def _leave(self, leaving: Leaving, handle: Handle, now: float) -> Effects:
+        if self.handles.of(handle.account) is not handle:
+            return ()  # it ended since this round began
         if handle.state is State.CLOSED:
             return self._tell(handle)
         if handle.close:
@@ -519,13 +595,13 @@ class Incarnations:
 
     def _give_way(self, handle: Handle) -> Effects:
         """The client closes it, behind frames that are held: it waits for no receipts."""
-        close = handle.close
-        self._close(handle, decode(close).close_producer.request_id)
-        return (Discard(handle.account), Inject(Direction.TO_BROKER, close))
+        close = decode(handle.close)
+        (told,) = self._close(handle, close, close.close_producer)
+        assert isinstance(told, Replace)
+        return (Discard(handle.account), Inject(Direction.TO_BROKER, told.data))
 
     def _is_ours(self, request_id: int) -> bool:
-        awaited = self._leaving is not None and self._leaving.awaits(request_id)
-        return awaited or is_ours(request_id)
+        return self._leaving is not None and self._leaving.awaits(request_id)
 
     def _closed_for_us(self, request_id: int) -> Effects:
         """The broker's answer to a close of ours: the client is told, unless all is over."""
@@ -552,8 +628,7 @@ def _is_taken(before: Handle, subject: Subject) -> bool:
     return before.state is not State.CLOSED and not before.is_for(subject)
 
 
-_PENDING = frozenset({State.OPENING, State.REOPENING, State.QUEUED})
-_GOES_ON = frozenset({State.OPEN, State.REOPENING})
+_PENDING = frozenset({State.OPENING, State.REOPENING, State.RENEWING, State.QUEUED})
 _GIVEN_UP = frozenset({State.UNSUBSCRIBING, State.CLOSING})
 _RESETTABLE = frozenset({State.OPEN, State.RESETTING})
 _SETTLED = frozenset({State.QUEUED, *_RESETTABLE})

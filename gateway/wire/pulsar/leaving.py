@@ -16,12 +16,12 @@ Python, Go and Java clients, and loses and doubles nothing with any of them.
 
 from __future__ import annotations
 
-from itertools import count
+from collections.abc import Callable
 
 from gateway.wire.contract import Action, Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.addresses import Veil
-from gateway.wire.pulsar.commands import FIRST_OWN_REQUEST, NO_REQUEST, encode
+from gateway.wire.pulsar.commands import NO_REQUEST, encode
 from gateway.wire.pulsar.ids import Handle
 
 PATIENCE = 2.0
@@ -31,15 +31,15 @@ need milliseconds; one that needs longer is in trouble, and its clients are bett
 
 class Leaving:
     """What is known of those that leave. `broker`: whose connection this is; None: of whichever
-    broker another gateway chose. `first_request`: the id of our first request.
+    broker another gateway chose. `draw` gives the ids of our requests.
     """
 
-    __slots__ = ("_broker", "_requests", "_since", "_veil", "_waiting")
+    __slots__ = ("_broker", "_draw", "_since", "_veil", "_waiting")
 
-    def __init__(self, veil: Veil, broker: Address | None, first_request: int) -> None:
+    def __init__(self, veil: Veil, broker: Address | None, draw: Callable[[], int]) -> None:
         self._veil = veil
         self._broker = broker
-        self._requests = count(first_request)
+        self._draw = draw
         self._waiting: dict[int, Handle] = {}  # by our request
         self._since: dict[Handle, float] = {}
 
@@ -53,7 +53,7 @@ class Leaving:
 
     def close(self, handle: Handle, now: float) -> bytes:
         """The frame that closes it at the broker."""
-        request = next(self._requests)
+        request = self._draw()
         self._waiting[request] = handle
         self._since[handle] = now
         return encode(closing(handle, request))
@@ -95,8 +95,3 @@ def closing(handle: Handle, request_id: int) -> BaseCommand:
     command.close_consumer.consumer_id = handle.id
     command.close_consumer.request_id = request_id
     return command
-
-
-def is_ours(request_id: int) -> bool:
-    """Whether the gateway made this request. Closes and errors out of the blue have none."""
-    return FIRST_OWN_REQUEST <= request_id < NO_REQUEST

@@ -25,9 +25,12 @@ from gateway.wire.contract import (
 from gateway.wire.gate import LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandLookupTopicResponse
 from gateway.wire.pulsar.chase import NOT_FOUND, Chase, Hop, is_redirect, next_hop
-from gateway.wire.pulsar.commands import BUSY, check_request, decode, encode, lookup_failed, text
+from gateway.wire.pulsar.commands import BUSY, NO_ROOM, decode, encode, lookup_failed, text
 from gateway.wire.pulsar.context import Client, Listener
 from gateway.wire.pulsar.frames import Kind
+
+ENTRY = 256
+"""Bytes that remembering a lookup takes beside its frame."""
 
 
 class _Lookup(NamedTuple):
@@ -35,6 +38,10 @@ class _Lookup(NamedTuple):
 
     request_id: int
     frame: bytes
+
+    @property
+    def size(self) -> int:
+        return ENTRY + len(self.frame)
 
 
 class Lookups:
@@ -58,14 +65,12 @@ class Lookups:
     def ask(self, command: BaseCommand, frame: bytes) -> Effects:
         """The client's LOOKUP."""
         lookup = _Lookup(command.lookupTopic.request_id, frame)
-        check_request(lookup.request_id)
         denial = self._denial(text(command.lookupTopic.topic), lookup)
         if denial is not None:
             self._listener.gate.looked_up(LookupOutcome.REFUSED)
             return (Drop(), Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, denial)))
         self._forget(self._asked, lookup.request_id)
-        self._asked[lookup.request_id] = lookup
-        self._kept += len(frame)
+        self._remember(self._asked, lookup.request_id, lookup)
         return FORWARD
 
     def _denial(self, topic: str, lookup: _Lookup) -> Denial | None:
@@ -74,6 +79,8 @@ class Lookups:
             return BUSY
         if self._kept + len(lookup.frame) > bounds.lookup_bytes:
             return BUSY
+        if not self._client.allotment.fits(lookup.size):
+            return NO_ROOM
         admitted = self._listener.gate.admit(Action.LOOKUP, self._client.about(topic))
         return admitted if isinstance(admitted, Denial) else None
 
@@ -90,8 +97,7 @@ class Lookups:
     def _chase(self, lookup: _Lookup, hop: Hop) -> Effects:
         self._listener.gate.redirected()
         token = next(self._tokens)
-        self._chased[token] = lookup
-        self._kept += len(lookup.frame)
+        self._remember(self._chased, token, lookup)
         chase = Chase(self._listener, self._client, lookup.request_id, lookup.frame, hop)
         return (Drop(), Start(chase, token))
 
@@ -116,14 +122,20 @@ class Lookups:
         return (Inject(Direction.TO_CLIENT, answer),)
 
     def clear(self) -> None:
-        """The pair is over."""
+        """The pair is over, and so is its allotment."""
         self._asked.clear()
         self._chased.clear()
+
+    def _remember(self, table: dict[int, _Lookup], key: int, lookup: _Lookup) -> None:
+        table[key] = lookup
+        self._kept += len(lookup.frame)
+        self._client.allotment.take(lookup.size)
 
     def _forget(self, table: dict[int, _Lookup], key: int) -> _Lookup | None:
         lookup = table.pop(key, None)
         if lookup is not None:
             self._kept -= len(lookup.frame)
+            self._client.allotment.give_back(lookup.size)
         return lookup
 
     # -- what the client is told -------------------------------------------------------------

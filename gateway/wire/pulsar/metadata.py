@@ -20,12 +20,15 @@ _size = Struct(">I").unpack_from
 
 _NUM_MESSAGES = 11 << 3
 
-_ENTRY_BOUND = 4 * 1024
-"""Broker entry metadata up to this size is waited for: what brokers write has 22 bytes. Behind
-more of it, which could only be a producer's, no metadata is looked for."""
+ENTRY_BOUND = 4 * 1024
+"""Broker entry metadata up to this size is waited for: what brokers write has 22 bytes. More of
+it, which could only be a producer's, is skipped as it comes."""
 
 LARGE = 8 * 1024
 """Bytes of metadata, or of a command, that are walked without a bound in less than 1 ms."""
+
+_EMPTY_ENTRY = BROKER_ENTRY_MAGIC.to_bytes(2) + bytes(4)
+"""The head of broker entry metadata that is empty."""
 
 _HEADS = 8 * 1024
 """Bytes of tags, lengths and numbers that are walked of larger ones: 1 to 2 ms. 2,500 properties
@@ -49,9 +52,8 @@ def find_metadata(
     if at + 6 > end:
         return None
     if _magic(chunk, at)[0] == BROKER_ENTRY_MAGIC:
-        size = _size(chunk, at + 2)[0]
-        at += 6 + size
-        if size > _ENTRY_BOUND or at + 6 > frame_end:
+        at += 6 + _size(chunk, at + 2)[0]
+        if at + 6 > frame_end:
             return nowhere
         if at + 6 > end:
             return None
@@ -64,6 +66,15 @@ def find_metadata(
     begin = at + 4
     metadata_end = begin + _size(chunk, at)[0]
     return (begin, metadata_end) if metadata_end <= frame_end else nowhere
+
+
+def entry_metadata_size(chunk: bytes | bytearray, at: int, end: int) -> int:
+    """Return the size of the broker entry metadata behind a command that ends at `at`, with its
+    head: 0 where there is none. `end`: of the frame, or of what has come."""
+    if at + 6 > end or _magic(chunk, at)[0] != BROKER_ENTRY_MAGIC:
+        return 0
+    size: int = _size(chunk, at + 2)[0]
+    return 6 + size
 
 
 def metadata_of(frame: bytes) -> memoryview:
@@ -179,6 +190,37 @@ def read_varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
             return value, index + 1
         shift += 7
     return 0, -1 if end < at + 10 else NOWHERE
+
+
+class EntryWalk:
+    """Skips broker entry metadata of any length as its pieces pass, and hands on to a
+    `MetadataWalk` behind it. Keeps at most the head of the metadata.
+
+    `size`: of the broker entry metadata, with its head; `frame`: of all behind the command.
+    """
+
+    __slots__ = ("_found", "_frame", "_kept", "_skip")
+
+    def __init__(self, size: int, frame: int, found: Callable[[int], object]) -> None:
+        self._found = found
+        self._skip = size
+        self._kept = _EMPTY_ENTRY
+        self._frame = len(_EMPTY_ENTRY) + frame - size
+
+    def feed(
+        self, chunk: bytes | bytearray, start: int, end: int
+    ) -> EntryWalk | MetadataWalk | None:
+        """Walk on through `chunk[start:end]`. Return whoever walks on, None at the end."""
+        skipped = min(self._skip, end - start)
+        self._skip -= skipped
+        start += skipped
+        kept = self._kept + chunk[start : min(end, start + self._frame - len(self._kept))]
+        found = find_metadata(kept, 0, self._frame, len(kept))
+        if found is None:
+            self._kept = kept
+            return self
+        begin, metadata_end = found
+        return MetadataWalk(metadata_end - begin, self._found).feed(kept, begin, len(kept))
 
 
 class MetadataWalk:

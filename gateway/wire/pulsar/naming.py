@@ -8,7 +8,6 @@ from gateway.wire.contract import Action, Denial, Direction, Drop, Effects, Inje
 from gateway.wire.gate import Gate, LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import (
-    check_request,
     lookup_failed,
     partitions_failed,
     refused,
@@ -67,15 +66,12 @@ def unnamed(command: BaseCommand, kind: int, denial: Denial, gate: Gate) -> Effe
     match kind:
         case Kind.PRODUCER:
             opening = command.producer
-            check_request(opening.request_id)
             return refused(Action.PRODUCE, opening.producer_id, opening.request_id, denial)
         case Kind.SUBSCRIBE:
             asked = command.subscribe
-            check_request(asked.request_id)
             return refused(Action.CONSUME, asked.consumer_id, asked.request_id, denial)
         case Kind.LOOKUP:
             gate.looked_up(LookupOutcome.REFUSED)
-            check_request(command.lookupTopic.request_id)
             told = lookup_failed(command.lookupTopic.request_id, denial)
         case _:
             told = partitions_failed(command.partitionMetadata.request_id, denial)

@@ -36,6 +36,7 @@ from gateway.wire.gate import Again
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import (
     NO_REQUEST,
+    NO_ROOM,
     as_read,
     auth_response,
     decode,
@@ -76,11 +77,23 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
         client = _identify(connect, listener, origin)
         if isinstance(client, Denial):
             return _refused(EndReason.AUTHENTICATION_FAILED, client)
-        refused = yield from _pace(listener, client)
-        return refused or (yield from _pair(listener, client))
+        return (yield from _let_in(listener, client))
     except PeerError as violation:
         denial = Denial(Refusal.UNSUPPORTED, str(violation))
         return _refused(EndReason.CLIENT_VIOLATION, denial)
+
+
+def _let_in(listener: Listener, client: Client) -> Opening:
+    """The conversation from CONNECT on, for which there must be room."""
+    if not client.take_room():
+        return _refused(EndReason.OUT_OF_MEMORY, NO_ROOM)
+    outcome: Opened | Refused | None = None
+    try:
+        outcome = (yield from _pace(listener, client)) or (yield from _pair(listener, client))
+        return outcome
+    finally:
+        if not isinstance(outcome, Opened):  # the session of a pair gives it back at its end
+            client.allotment.close()
 
 
 def _connect(frame: bytes, listener: Listener) -> CommandConnect:
@@ -99,7 +112,8 @@ def _identify(connect: CommandConnect, listener: Listener, origin: Origin) -> Cl
     credential = Credential(method, connect.auth_data)
     if listener.mode is Mode.PASS_THROUGH:
         nobody = Principal("", verified=False)
-        return Client(connect, nobody, credential, _subject(connect, listener, origin, nobody))
+        subject = _subject(connect, listener, origin, nobody)
+        return Client(connect, nobody, credential, subject, budget=listener.budget)
     principal = listener.gate.authenticate(credential)
     if isinstance(principal, Denial):
         return principal
@@ -108,7 +122,10 @@ def _identify(connect: CommandConnect, listener: Listener, origin: Origin) -> Cl
     claimed = {field.name for field, _ in connect.ListFields()} & _OF_PROXIES
     if claimed:
         return Denial(Refusal.UNAUTHENTICATED, f"{min(claimed)} is not accepted here")
-    return Client(connect, principal, credential, _subject(connect, listener, origin, principal))
+    if listener.mode is Mode.VERIFY:
+        credential = Credential(method, b"")  # it is of no use any more
+    subject = _subject(connect, listener, origin, principal)
+    return Client(connect, principal, credential, subject, budget=listener.budget)
 
 
 def _subject(
@@ -142,9 +159,10 @@ def _vouched(connect: CommandConnect, listener: Listener, origin: Origin) -> Cli
     if len(name) > listener.bounds.names:
         return Denial(Refusal.UNAUTHENTICATED, "the name in original_principal is too long")
     method, data = text(connect.original_auth_method), text(connect.original_auth_data)
-    principal = Principal(name, verified=True)
+    forwarded = data.encode() if listener.mode is Mode.VERIFY_AND_FORWARD else b""
+    principal, credential = Principal(name, verified=True), Credential(method, forwarded)
     subject = _subject(connect, listener, origin, principal)
-    return Client(connect, principal, Credential(method, data.encode()), subject, vouched=True)
+    return Client(connect, principal, credential, subject, vouched=True, budget=listener.budget)
 
 
 _NOBODY = Denial(

@@ -19,7 +19,7 @@ from gateway.wire.contract import (
     Refusal,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.commands import auth_response, end, text
+from gateway.wire.pulsar.commands import NO_ROOM, auth_response, end, text
 from gateway.wire.pulsar.context import Client, Listener, Mode
 
 OTHER_PRINCIPAL = Denial(Refusal.UNAUTHENTICATED, "the principal may not change on a connection")
@@ -48,7 +48,8 @@ def shown(listener: Listener, client: Client, command: BaseCommand) -> Effects:
     denial = _changed(listener, client, credential)
     if denial is not None:
         return end(EndReason.AUTHENTICATION_FAILED, denial)
-    client.show(credential)
+    if not client.show(credential):
+        return end(EndReason.OUT_OF_MEMORY, NO_ROOM)
     return FORWARD
 
 

@@ -25,9 +25,11 @@ but numbers is a stop frame: protobuf reads it, and nothing is left to be read i
 **Metadata** (to the client). A MESSAGE carries no message count; it stands in the metadata
 (`num_messages_in_batch`), behind properties of any length. The metadata of a single message of
 most producers is name, sequence id, publish time and no more, which its last 16 bytes prove; other
-metadata is walked. What the chunk's end cuts is walked as it passes (`MetadataWalk`), and its
-messages are counted at its end. What stands behind the command is a producer's, and a broker hands
-it on unread: whatever it is, it passes, and counts as one message if no more can be read from it.
+metadata is walked. What the chunk's end cuts is walked as it passes (`EntryWalk`, `MetadataWalk`),
+and its messages are counted at its end. What stands behind the command is a producer's, and a
+broker hands it on unread: whatever it is, it passes, and counts as one message if no more can be
+read from it. The command itself has to be canonical, as all others: clients would find another one
+behind a second type.
 
 The loops are flat on purpose: a call costs as much as everything else that is done for a frame.
 """
@@ -37,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from gateway.errors import PeerError
 from gateway.wire.contract import ENDLESS, Account, Action, EndReason, ViolationError
@@ -56,10 +58,14 @@ from gateway.wire.pulsar.frames import (
     Kind,
     find_body,
 )
+from gateway.wire.pulsar.idtable import IdTable
 from gateway.wire.pulsar.metadata import (
+    ENTRY_BOUND,
     LARGE,
+    EntryWalk,
     MetadataWalk,
     count_messages,
+    entry_metadata_size,
     find_metadata,
     walk_fields,
     walk_large,
@@ -75,11 +81,13 @@ _MESSAGE = 0x0800 | Kind.MESSAGE
 _RECEIPT = 0x0800 | Kind.SEND_RECEIPT
 """The first two bytes of these commands."""
 
-_ID = 0xFF80FF80
-_MESSAGE_ID = 0x4A000800
-_RECEIPT_ID = 0x3A000800
-"""Mask and proofs of the next four bytes, where length and id have one byte: the id is the last.
-Brokers write it once, in front."""
+_ID = 0xFFFFFF80
+_MESSAGE_IDS = tuple(0x4A000800 | size - 4 << 16 if size > 5 else -1 for size in range(132))
+_RECEIPT_IDS = tuple(0x3A000800 | size - 4 << 16 if size > 5 else -1 for size in range(132))
+"""Mask and proofs, by the command's size, of the next four bytes where length and id have one byte:
+the command is canonical, and the id is the last of them. Brokers write it once, in front."""
+
+_SIZES_PROVED = len(_MESSAGE_IDS)
 
 _words: Callable[[bytearray, int], tuple[int, int]] = Struct(">QQ").unpack_from
 
@@ -179,7 +187,7 @@ class ToBrokerScanner(_FrameScanner):
         self._command_bound = command_bound
         self._checks = checks
         self._distance = 0  # bytes of limited producers until counts are compared again
-        self._producers: dict[int, Account] = {}
+        self._producers: IdTable[Account] = IdTable()
         self._shape: Shape | None = None
         self._key = b""
         self._account = _NOBODY
@@ -188,11 +196,11 @@ class ToBrokerScanner(_FrameScanner):
     def admit(self, producer_id: int, account: Account) -> None:
         """From now on SENDs of this producer pass while its account allows."""
         self.forget(producer_id)
-        self._producers[producer_id] = account
+        self._producers.put(producer_id, account)
 
     def forget(self, producer_id: int) -> None:
         """From now on SENDs of this producer are stop frames."""
-        if self._producers.pop(producer_id, None) is not None:
+        if self._producers.pop(producer_id) is not None:
             self._shape = None
             self._account = _NOBODY
             self._seen = {}
@@ -293,9 +301,12 @@ class ToBrokerScanner(_FrameScanner):
         return pos
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Scanner`. SENDs of one producer and shape, that are all here."""
+        """See `contract.Scanner`. SENDs of one producer and shape, that are all here; none where
+        each is to be compared, which the session does before it waits."""
         pos = start
         if self._shape is None or account is not self._account:
+            return pos
+        if account.messages_ceiling < ENDLESS and self._checks and self._checks.compares_all:
             return pos
         unpack, mask, proof, header, least, _ = self._shape
         key, last = self._key, end - header
@@ -396,7 +407,9 @@ class ToBrokerScanner(_FrameScanner):
         assert self._checks is not None
         command_end, here = ends
         total = _size(chunk, pos)[0]
-        found = find_metadata(chunk, command_end, pos + 4 + total, here)
+        frame_end = pos + 4 + total
+        self._checks.check_beginning(chunk, command_end, min(frame_end, here))
+        found = find_metadata(chunk, command_end, frame_end, here)
         if found is None:
             return False
         begin, end = found
@@ -431,10 +444,10 @@ class ToClientScanner(_FrameScanner):
     ) -> None:
         super().__init__(actions)
         self._command_bound = command_bound
-        self.consumers: dict[int, Account] = {}
-        self.producers: dict[int, Account] = {}
+        self.consumers: IdTable[Account] = IdTable()
+        self.producers: IdTable[Account] = IdTable()
         self.unknown = unknown
-        self._walk: MetadataWalk | None = None
+        self._walk: EntryWalk | MetadataWalk | None = None
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:  # noqa: C901
         """See `contract.Scanner`. Flat on purpose."""
@@ -443,15 +456,13 @@ class ToClientScanner(_FrameScanner):
             self._walk = self._walk.feed(chunk, start, end)
         pos = start + self.owed
         last = end - HEADER
-        consumers, unknown = self.consumers, self.unknown
+        consumers, small = self.consumers, self.consumers.small
         while pos <= last:
             total, size, lead = _lead(chunk, pos)
             if size < 2 or size + 4 > total:
                 raise PeerError(f"a frame of {total} bytes cannot hold a command of {size}")
             at = pos + 8 + size
             if lead == _MESSAGE:
-                if not 5 < size <= COMMAND_BOUND:
-                    raise PeerError(f"a MESSAGE with a command of {size} bytes")
                 frame_end = pos + 4 + total
                 if at + 12 <= end:
                     magic, _, length, first = _metadata_head(chunk, at)
@@ -460,14 +471,24 @@ class ToClientScanner(_FrameScanner):
                 begin = at + 10
                 metadata_end = begin + length
                 if magic != CHECKSUM_MAGIC or metadata_end > frame_end:
+                    if not 5 < size <= COMMAND_BOUND:
+                        _refuse(Kind.MESSAGE, size)
                     found = find_metadata(chunk, at, frame_end, end)
                     if found is None:
+                        if entry_metadata_size(chunk, at, end) > ENTRY_BOUND:
+                            self._skip_entry(chunk, pos, at, frame_end, end)
+                            pos = frame_end
                         break
                     begin, metadata_end = found
                     first = 0
                 (ids,) = _size(chunk, pos + 10)  # the whole command is here
-                consumer = ids & 127 if ids & _ID == _MESSAGE_ID else id_of(chunk, pos + 8, at)
-                account = consumers.get(consumer, unknown)
+                if size < _SIZES_PROVED and ids & _ID == _MESSAGE_IDS[size]:
+                    consumer = ids & 127
+                else:
+                    if not 5 < size <= COMMAND_BOUND:
+                        _refuse(Kind.MESSAGE, size)
+                    consumer = id_of(chunk, pos + 8, at)
+                account = small.get(consumer) or consumers.get(consumer) or self.unknown
                 if metadata_end > end:
                     if metadata_end - pos > _CARRY_BOUND:
                         walk = MetadataWalk(metadata_end - begin, account.count)
@@ -494,11 +515,20 @@ class ToClientScanner(_FrameScanner):
                 pos = frame_end
                 continue
             if lead == _RECEIPT:
-                if size > COMMAND_BOUND:
-                    raise PeerError(f"a SEND_RECEIPT with a command of {size} bytes")
                 if at > end:
+                    if size > COMMAND_BOUND:
+                        _refuse(Kind.SEND_RECEIPT, size)
                     break
-                self._receipt(chunk, pos + 8, at)
+                if (
+                    5 < size < _SIZES_PROVED
+                    and total == size + 4
+                    and _size(chunk, pos + 10)[0] & _ID == _RECEIPT_IDS[size]
+                ):
+                    producer = self.producers.small.get(chunk[pos + 13])
+                else:
+                    producer = self._acknowledged(chunk, pos, total, size)
+                if producer is not None:
+                    producer.receipts += 1
             else:
                 body = 0
                 if lead >> 8 == 0x08 and not lead & 0x80 and self._actions[lead & 0x7F] == PASS:
@@ -515,18 +545,33 @@ class ToClientScanner(_FrameScanner):
         self.owed = pos - end if pos > end else 0
         return pos if pos < end else end
 
-    def _receipt(self, chunk: bytearray, command: int, end: int) -> None:
-        ids = _size(chunk, command + 2)[0] if end - command > 5 else 0
-        producer = ids & 127 if ids & _ID == _RECEIPT_ID else id_of(chunk, command, end)
-        account = self.producers.get(producer)
-        if account is not None:
-            account.receipts += 1
+    def _skip_entry(self, chunk: bytearray, pos: int, at: int, frame_end: int, end: int) -> None:
+        """Begin to skip the broker entry metadata of the MESSAGE at `pos`, behind its command."""
+        account = self.consumers.get(id_of(chunk, pos + 8, at)) or self.unknown
+        size = entry_metadata_size(chunk, at, end)
+        self._walk = EntryWalk(size, frame_end - at, account.count).feed(chunk, at, end)
+        account.bytes += frame_end - pos
+
+    def _acknowledged(self, chunk: bytearray, pos: int, total: int, size: int) -> Account | None:
+        """Return whose SEND_RECEIPT stands at `pos`, of any encoding."""
+        if total != size + 4:
+            raise PeerError(f"a SEND_RECEIPT with {total - size - 4} bytes behind it")
+        if size > COMMAND_BOUND:
+            _refuse(Kind.SEND_RECEIPT, size)
+        return self.producers.get(id_of(chunk, pos + 8, pos + 8 + size))
+
+
+def _refuse(kind: Kind, size: int) -> NoReturn:
+    raise PeerError(f"a {kind.name} with a command of {size} bytes")
 
 
 def id_of(chunk: bytearray, command: int, end: int) -> int:
-    """Return the id of a whole command, which is its field 1; -1 where there is none."""
+    """Return the id of a whole command, which is its field 1; -1 where there is none.
+
+    Raises `PeerError` where the command is not canonical.
+    """
     body = find_body(chunk, command, end, end)
     if not body:
-        return -1
+        raise PeerError("a command that is not its type and the field of that type alone")
     walk = walk_large if end - body > LARGE else walk_fields
     return walk(chunk, body, end, 0x08, -1)[1]

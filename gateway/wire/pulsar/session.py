@@ -24,6 +24,7 @@ from gateway.wire.contract import (
     Effects,
     EndReason,
     Forward,
+    Hold,
     Inject,
     Refusal,
     Refuse,
@@ -43,7 +44,7 @@ from gateway.wire.pulsar.context import Client, Listener, Mode
 from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.delays import Delays
 from gateway.wire.pulsar.events import EVENTS
-from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
+from gateway.wire.pulsar.frames import HEAD, KNOWN, Kind, kind_name
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.incarnations import Incarnations
 from gateway.wire.pulsar.late import FIRST_TOKEN
@@ -52,7 +53,7 @@ from gateway.wire.pulsar.metadata import metadata_of
 from gateway.wire.pulsar.naming import improper, unnamed
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.tables import ACTIONS, LIMITED
-from gateway.wire.pulsar.trickle import NEXT_TOKEN
+from gateway.wire.pulsar.trickle import NEXT_TOKEN, QUIET_TOKEN
 
 FRAME_PADDING = 64 * 1024
 """What a frame has beside the message that a broker's `max_message_size` bounds, in bytes."""
@@ -82,7 +83,7 @@ class PulsarSession:
         self._lookups = Lookups(listener, client)
         self._delays: Delays | None = None  # made when it is needed: idle pairs are many
         self._ending = 0  # transactions whose end the broker has not confirmed
-        self.collected_bound = max(listener.bounds.collected, max_message_size + FRAME_PADDING)
+        self.collected_bound = listener.bounds.collected_from(max_message_size + FRAME_PADDING)
         unknown = listener.unknown_pass
         to_broker = LIMITED if listener.limited else ACTIONS
         who = client.principal.name or client.subject.host or ""
@@ -167,6 +168,7 @@ class PulsarSession:
             account.damaged += 1
             return (Drop(), Refuse(account, refusing.damaged(command)))
         if self._checks is not None and account.messages_ceiling < ENDLESS:
+            self._checks.check_beginning(frame, 8 + HEAD.unpack_from(frame)[1], len(frame))
             self._checks.compare(account, send.num_messages, metadata_of(frame))
         return None
 
@@ -202,9 +204,9 @@ class PulsarSession:
 
     # -- limits, and the end of the gateway --------------------------------------------------
 
-    def delivered(self) -> Effects | None:
+    def delivered(self, now: float) -> Effects | None:
         """See `contract.Session`."""
-        return self.incarnations.delivered()
+        return self.incarnations.delivered(now)
 
     def reset(self, account: Account) -> Effects | None:
         """See `contract.Session`."""
@@ -228,8 +230,8 @@ class PulsarSession:
         """See `contract.Session`: a chased lookup has its answer, or it is later."""
         if token < 0:
             return () if self._delays is None else self._due(self._delays, token, now)
-        if token == NEXT_TOKEN:
-            return self.incarnations.permits_go_on()
+        if token in (NEXT_TOKEN, QUIET_TOKEN):
+            return self.incarnations.permits_later(token, now)
         if token >= FIRST_TOKEN:
             return self.incarnations.at(now).later(token)
         return self._lookups.resume(token, result)
@@ -252,6 +254,9 @@ class PulsarSession:
     def _second_connect(self, command: BaseCommand, frame: bytes) -> Effects:
         raise PeerError("a second CONNECT on one connection")
 
+    def _second_connected(self, command: BaseCommand, frame: bytes) -> Effects:
+        raise PeerError("a second CONNECTED on one connection")
+
     def _auth_challenge(self, command: BaseCommand, frame: bytes) -> Effects:
         return renewal.challenged(self._listener, self._client)
 
@@ -271,12 +276,15 @@ class PulsarSession:
         refusal = _TOLD.get(reason)
         return b"" if refusal is None else error(NO_REQUEST, Denial(refusal, detail))
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """See `contract.Session`."""
-        self.incarnations.close()
         self._lookups.clear()
         if self._delays is not None:
             self._delays.clear()
+        if self.incarnations.close():
+            return True
+        self._client.allotment.close()
+        return False
 
 
 def _scanners(listener: Listener) -> tuple[type[ToBrokerScanner], type[ToClientScanner]]:
@@ -300,6 +308,8 @@ def _injected(effect: Effect, frame: bytes) -> Effect:
             return Inject(Direction.TO_BROKER, frame)
         case Replace(data):
             return Inject(Direction.TO_BROKER, data)
+        case Hold(account):
+            return Hold(account, frame)
         case _:
             return effect
 
@@ -325,6 +335,7 @@ HANDLERS: dict[Direction, dict[int, Handler]] = {
         Kind.AUTH_RESPONSE: PulsarSession._auth_response,
     },
     Direction.TO_CLIENT: {
+        Kind.CONNECTED: PulsarSession._second_connected,
         Kind.ERROR: PulsarSession._error,
         Kind.LOOKUP_RESPONSE: PulsarSession._lookup_response,
         Kind.AUTH_CHALLENGE: PulsarSession._auth_challenge,

@@ -32,6 +32,7 @@ STOPS = {
     ),
     Direction.TO_CLIENT: HIDDEN
     | {
+        Kind.CONNECTED,  # a second one
         Kind.PRODUCER_SUCCESS,
         Kind.SUCCESS,
         Kind.AUTH_CHALLENGE,

@@ -148,9 +148,9 @@ class TracedSession:
         self._trace(Direction.TO_CLIENT, told, size, f"resume: {decision(effects)}")
         return effects
 
-    def delivered(self) -> Effects | None:
+    def delivered(self, now: float) -> Effects | None:
         """See `contract.Session`."""
-        return self._inner.delivered()
+        return self._inner.delivered(now)
 
     def reset(self, account: Account) -> Effects | None:
         """See `contract.Session`."""
@@ -164,9 +164,9 @@ class TracedSession:
         """See `contract.Session`."""
         return self._inner.farewell(reason, detail)
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """See `contract.Session`."""
-        self._inner.close()
+        return self._inner.close()
 
 
 def _outcome(result: bytes | Denial) -> str:

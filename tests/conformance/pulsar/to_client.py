@@ -128,6 +128,19 @@ MESSAGES = [
         (of(BATCH, 9, entry=entry_of(index=LARGEST), checksum=c) for c in (True, False)),
         (of(BATCH, 9, entry=bytes(size)) for size in (0, 4096)),
     ),
+    *(
+        sample(
+            f"broker entry metadata of {size} bytes, which only a producer writes",
+            (of(BATCH, 9, entry=bytes(size), checksum=checksum) for checksum in (True, False)),
+            of(HEAD, entry=bytes(size)),
+            of(properties(300, 5), 5, entry=bytes(size)),
+            of(HEAD + LONG + number(11, 3), 3, entry=bytes(size)),
+            stray(message(2, tail(BATCH, entry=bytes(size))), 9),
+            got(300, message(300, tail(BATCH, entry=bytes(size))), 9),
+            single(1),
+        )
+        for size in (4097, 20_000, 70_000)
+    ),
     sample(
         "all fields of a message",
         of(
@@ -257,7 +270,7 @@ ENCODINGS = [
     ),
     sample(
         "receipts and messages without an id",
-        passes(frame(b"\x08\x07"), frame(command(RECEIPT, b"")), frame(command(RECEIPT, b"\x08"))),
+        passes(frame(command(RECEIPT, b"")), frame(command(RECEIPT, b"\x08"))),
         stray(frame(command(MESSAGE, number(2, 1)), PAYLOAD)),
         stray(frame(command(MESSAGE, b"\x08\xff"), PAYLOAD)),
         stray(frame(command(MESSAGE, b"", 5), PAYLOAD)),
@@ -330,7 +343,25 @@ UNREADABLE = [
         )
         for size in (55, 57, 60, 61, 1000, 100_000, HUGE)
     ),
-    sample("too much broker entry metadata", of(BATCH, entry=bytes(70_000)), single(1)),
+    *(
+        sample(
+            f"broker entry metadata of {size} bytes with {len(rest)} bytes behind it",
+            got(1, message(1, b"\x0e\x02" + size.to_bytes(4) + bytes(size) + rest)),
+            follow,
+        )
+        for size in (4097, 70_000)
+        for rest in (b"", b"\x0e", b"\x0e\x01abcd", b"\x0e\x01abcd\0\0\0", bytes(4), bytes(10))
+        for follow in ([single(1)], [])
+    ),
+    sample(
+        "broker entry metadata behind broker entry metadata",
+        (
+            got(1, message(1, b"\x0e\x02" + n.to_bytes(4) + bytes(n) + tail(BATCH, entry=bytes(m))))
+            for n in (0, 20, 5000)
+            for m in (0, 20, 5000)
+        ),
+        single(1),
+    ),
     *(
         sample(f"{len(rest)} bytes where metadata should be", got(1, message(1, rest)), follow)
         for rest in SHORT
@@ -355,6 +386,33 @@ SAMPLES = (
 _WHOLE = command(MESSAGE, number(1, 1))
 _LARGE = number(1, 1) + data(2, bytes(70_000))
 
+HIDDEN = command(Kind.LOOKUP_RESPONSE, data(1, b"pulsar://a-broker:6650") + number(3, 1))
+"""What a client would find behind another command: of two types protobuf takes the last one."""
+
+
+def not_canonical(kind: Kind) -> dict[str, bytes]:
+    """Commands that begin with this type, and are not the field of this type alone."""
+    whole = command(kind, number(1, 1))
+    tag = whole[2:3]
+    return {
+        "another command behind it": whole + HIDDEN,
+        "a long command and another one behind it": command(kind, number(1, 1) * 70) + HIDDEN,
+        "another command in place of its field": whole[:2] + HIDDEN,
+        "a field of 130 bytes, and a length that says 2": command(kind, number(1, 1) * 65)[:3]
+        + b"\x02"
+        + number(1, 1) * 65,
+        "a second type behind it": whole + number(1, Kind.PING),
+        "the field of another type": number(1, kind) + data(Kind.PING, number(1, 1)),
+        "a length that ends before the command": whole + b"\x08\x01",
+        "a length that ends behind the command": whole[:3] + b"\x04" + whole[4:],
+        "a length of two bytes that reads like one": whole[:2] + tag + b"\x80\x08" + bytes(130),
+        "a length beyond the command by 128": whole[:3] + b"\x82" + whole[4:],
+        "a number in place of its field": number(1, kind) + number(kind, 1) + bytes(2),
+        "its field twice": whole + whole[2:],
+        "a tag of two bytes": whole[:2] + bytes((tag[0] | 128, 0)) + whole[3:],
+    }
+
+
 LIES = (
     *common.LIES,
     *(
@@ -365,6 +423,14 @@ LIES = (
     Lie("a MESSAGE whose command is its frame of 4 GB", frame(_WHOLE, size=HUGE - 4, total=HUGE)),
     Lie("a MESSAGE with a command of 70,000 bytes", frame(command(MESSAGE, _LARGE), PAYLOAD)),
     Lie("a SEND_RECEIPT with a command of 70,000 bytes", frame(command(RECEIPT, _LARGE))),
+    *(
+        Lie(f"a MESSAGE with {how}", frame(of, rest))
+        for how, of in not_canonical(MESSAGE).items()
+        for rest in (PAYLOAD, tail(BATCH, checksum=False), tail(BATCH, entry=bytes(5000)), b"")
+    ),
+    *(Lie(f"a SEND_RECEIPT with {how}", frame(of)) for how, of in not_canonical(RECEIPT).items()),
+    Lie("a SEND_RECEIPT of its type alone", frame(b"\x08\x07")),
+    Lie("a SEND_RECEIPT with bytes behind it", frame(command(RECEIPT, number(1, 1)), b"12345")),
 )
 
 
@@ -377,5 +443,6 @@ def make(*, unknown_pass: bool, verify: bool = False) -> Subject:
     for id in IDS:
         consumer = accounts[f"consumer {id}"] = Account(Action.CONSUME, subject_of(f"topic {id}"))
         producer = accounts[f"producer {id}"] = Account(Action.PRODUCE, subject_of(f"topic {id}"))
-        scanner.consumers[id], scanner.producers[id] = consumer, producer
+        scanner.consumers.put(id, consumer)
+        scanner.producers.put(id, producer)
     return Subject(scanner, accounts)

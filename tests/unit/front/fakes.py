@@ -13,6 +13,7 @@ import trio
 
 from gateway.figures import ListenerFigures
 from gateway.front.jobs import Jobs
+from gateway.front.readiness import Readiness
 from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
 from gateway.plane.reactor import PlaneSettings, Reactor
@@ -281,12 +282,14 @@ async def serving(
     if opener is not None:
         entry.open = opener
     reactor = Reactor(jobs, PlaneSettings(buffer=1 << 16), trio.current_time)
+    readiness = Readiness()
     tracing = tracing or Tracing()
     server = Server(
         settings,
         entry,
         dialler,
         reactor,
+        readiness,
         figures,
         tracing,
         count(1),
@@ -305,6 +308,7 @@ async def serving(
     async with trio.open_nursery() as plane:
         jobs.nursery = plane
         plane.start_soon(reactor.run)
+        plane.start_soon(readiness.run)
         async with trio.open_nursery() as front:
             front.start_soon(serve)
             running = Serving(
@@ -325,6 +329,7 @@ async def serving(
     assert running.now == (0, 0), "connections are still counted"
     assert figures.accepted == sum(figures.ended.values()), "a connection ended without a reason"
     assert reactor.memory.kept == 0
+    assert len(readiness) == 0
     assert (reactor.memory.opening.taken, reactor.memory.opening.waiting) == (0, 0)
     for client in running.clients:
         client.close()

@@ -127,7 +127,8 @@ async def test_the_latest_broker_is_spoken_with(ends: Ends) -> None:
 
     conversation = ends.conversation()
     await conversation.run(steps())
-    assert conversation.reached == ends.legs[1:]
+    assert conversation.reached == ends.legs[2:]
+    assert ends.legs[1].sock.fileno() == -1  # nobody speaks with that one any more
     assert await ends.peers[2].hear(5) == hello()
 
 
@@ -218,7 +219,8 @@ async def test_a_watch_is_told_of_all_frames(ends: Ends) -> None:
 
 async def test_a_peer_that_talks_without_end_does_not_stop_the_process(ends: Ends) -> None:
     """A conversation may ignore some frames, so a hostile peer may send nothing else."""
-    chatterbox = Leg(Chatterbox(passing(b"blah")), frame_length, 1000)  # type: ignore[arg-type]
+    sock = Chatterbox(passing(b"blah"))
+    chatterbox = Leg(sock, frame_length, 1000)  # type: ignore[arg-type]
 
     def steps() -> Steps:
         while True:
@@ -231,6 +233,7 @@ async def test_a_peer_that_talks_without_end_does_not_stop_the_process(ends: End
             await trio.lowlevel.checkpoint()
             scope.cancel()
     assert scope.cancelled_caught
+    sock.close()
 
 
 async def test_a_conversation_that_is_over_needs_no_room(ends: Ends) -> None:

@@ -16,7 +16,7 @@ from gateway.front.connection import Connection
 from gateway.front.conversation import Conversation
 from gateway.front.jobs import PATIENCE, Jobs
 from gateway.front.leg import Leg
-from gateway.front.side import AT_ONCE, KEPT
+from gateway.front.side import AT_ONCE, KEPT, MOST
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import PlaneSettings, Reactor
 from gateway.wire.contract import (
@@ -106,7 +106,7 @@ class World:
         """Side connections that are not closed."""
         side = _connection(self.pair).side
         assert side is not None
-        return len(side._idle) + len(side._taken)
+        return len(side)
 
 
 def _connection(pair: Pair) -> Connection:
@@ -255,6 +255,30 @@ async def test_so_many_jobs_are_done_at_once_and_the_others_wait() -> None:
 async def _answer_always(broker: Talker) -> None:
     while await broker.hear(5):
         broker.say(welcome())
+
+
+async def test_chases_from_broker_to_broker_keep_few_connections() -> None:
+    """Each redirect had a connection more, twenty for one lookup, until the chase was over."""
+    hops = 20
+
+    def chase(number: int) -> Steps:
+        answer: bytes | Denial = b""
+        for hop in range(hops):
+            answer = yield from ask(Address(f"broker-{number}", hop))
+        return answer
+
+    async with a_world() as world:
+        world.start(*[lambda number=number: chase(number) for number in range(AT_ONCE)])
+        most = 0
+        async with trio.open_nursery() as nursery:
+            for index in range(AT_ONCE * hops):
+                await until(lambda index=index: len(world.server.brokers) > index)  # type: ignore[misc]
+                nursery.start_soon(_answer_always, world.server.brokers[index])
+                most = max(most, world.open_connections)
+            assert set(await world.results(AT_ONCE)) == set(range(AT_ONCE))
+            nursery.cancel_scope.cancel()
+        assert most <= MOST
+        assert len(world.server.brokers) == AT_ONCE * hops
 
 
 async def test_those_who_wait_have_no_longer_than_the_others(

@@ -251,6 +251,11 @@ class Chatterbox:
     def __init__(self, said: bytes) -> None:
         self._said = said
         self.open = True
+        self._near, far = socket.socketpair()
+        far.close()  # a socket whose peer is gone is readable for ever
+
+    def fileno(self) -> int:
+        return self._near.fileno()
 
     def recv(self, size: int, flags: int = 0) -> bytes:
         return self._said
@@ -263,6 +268,7 @@ class Chatterbox:
 
     def close(self) -> None:
         self.open = False
+        self._near.close()
 
 
 async def test_a_peer_that_talks_without_end_does_not_stop_the_process() -> None:

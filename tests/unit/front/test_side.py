@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from gateway.front.leg import Leg
-from gateway.front.side import KEPT, MOST_KEPT, SideConnections
+from gateway.front.side import KEPT, MOST, SideConnections
 from gateway.wire.contract import Address, Denial, Dialled, Refusal
 
 from .fakes import NO_BROKER, Talker, frame_length
@@ -122,9 +122,21 @@ async def test_one_that_the_broker_closed_is_replaced(world: World) -> None:
 
 
 async def test_the_unused_are_bounded_and_the_oldest_go(world: World) -> None:
-    legs = [(await world.reach(Address("one", port)))[0] for port in range(MOST_KEPT + 3)]
+    legs = [(await world.reach(Address("one", port)))[0] for port in range(MOST + 3)]
     world.side.give_back(legs, usable=True)
-    assert [is_open(leg) for leg in legs] == [False] * 3 + [True] * MOST_KEPT
+    assert [is_open(leg) for leg in legs] == [False] * 3 + [True] * MOST
+
+
+async def test_the_used_and_the_unused_are_bounded_together(world: World) -> None:
+    used = [(await world.reach(Address("one", port)))[0] for port in range(3)]
+    unused = [(await world.reach(Address("other", port)))[0] for port in range(MOST)]
+    world.side.give_back(unused, usable=True)
+    assert [is_open(leg) for leg in unused] == [False] * 3 + [True] * (MOST - 3)
+    used.append((await world.reach())[0])  # there must be room before it is dialled
+    assert [is_open(leg) for leg in unused] == [False] * 4 + [True] * (MOST - 4)
+    assert all(map(is_open, used))
+    world.side.give_back(used, usable=True)
+    assert len(world.side) == MOST
 
 
 async def test_the_unused_are_closed_in_time(

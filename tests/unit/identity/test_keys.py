@@ -58,6 +58,11 @@ def test_the_three_curves_of_tokens_are_taken(path: Path, curve: ec.EllipticCurv
     assert isinstance(public_key(path), ECKey)
 
 
+def _reasons_alone(value: bytes | str) -> str:
+    """Name a test by its reason: keys are other bytes in each process."""
+    return value if isinstance(value, str) else "file"
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
@@ -70,6 +75,7 @@ def test_the_three_curves_of_tokens_are_taken(path: Path, curve: ec.EllipticCurv
         (encoded(EC, Encoding.DER), "where a shared secret belongs"),
         (bytes(70_000), "larger than 65536 bytes"),
     ],
+    ids=_reasons_alone,
 )
 def test_a_file_that_is_no_secret_is_explained(path: Path, content: bytes, reason: str) -> None:
     path.write_bytes(content)
@@ -106,6 +112,7 @@ def private(form: Encoding) -> bytes:
             "cannot be used",
         ),
     ],
+    ids=_reasons_alone,
 )
 def test_a_file_that_is_no_public_key_is_explained(path: Path, content: bytes, reason: str) -> None:
     path.write_bytes(content)

@@ -326,6 +326,23 @@ def test_keys_and_algorithms_that_do_not_fit_are_explained(
         TokenVerifier(keys, algorithms)
 
 
+@pytest.mark.parametrize(
+    "name", ["\ud800", "alice\udfff", "alice\n", "\0", "a\x1b[2Jb", "alice\x7f", "\x85"]
+)
+def test_a_name_that_cannot_be_told_or_shown_is_not_accepted(name: str) -> None:
+    """Half of a surrogate pair cannot be told to a broker: it raised far behind the verifier."""
+    verifier = TokenVerifier([SECRET], ["HS256"])
+    assert verifier.verify(signed({"sub": name}), NOW) == NOT_ACCEPTED
+
+
+@pytest.mark.parametrize(
+    "name", ["alice", "spiffe://a/b c", "\u00e9", "\u7530\u4e2d", "\U0001f600"]
+)
+def test_names_of_all_scripts_are_accepted(name: str) -> None:
+    verifier = TokenVerifier([SECRET], ["HS256"])
+    assert verifier.verify(signed({"sub": name}), NOW) == Verified(name, None)
+
+
 def test_a_name_beyond_bounds_is_not_accepted() -> None:
     """It would be kept for each connection, and in the names of limits."""
     longest = "x" * LONGEST_NAME

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.policy.events import PATIENCE, Events
+from gateway.policy.keys import FORGOTTEN_AT_ONCE
 from gateway.policy.matching import AppliedLimit
 from gateway.policy.rules import Dimension, Limit, Rule
 from gateway.policy.supply import Supply
@@ -138,8 +139,24 @@ def test_what_nobody_asks_of_is_forgotten() -> None:
         events.wait([limit(1, 1, "each", str(number))], 0.0)
     events.wait([limit(1, 1, "other")], 0.5)
     assert len(events) == 101
-    events.wait([limit(1, 1, "other")], 2.0)
+    for _ in range(4):
+        events.wait([limit(1, 1, "other")], 2.0)
     assert len(events) == 1, "all others have earned again what was taken"
+
+
+def test_many_are_forgotten_step_by_step() -> None:
+    """Who asks next would else wait until all are that others made up."""
+    events, many = Events(), 2000
+    for number in range(many):
+        events.wait([limit(1, 1, "each", str(number))], 0.0)
+    for steps in range(1, many):
+        before = len(events)
+        events.wait([limit(1, 1, "other")], 100.0 + steps)
+        assert before - len(events) <= FORGOTTEN_AT_ONCE
+        if len(events) == 1:
+            break
+    assert len(events) == 1
+    assert steps <= 2 * many / FORGOTTEN_AT_ONCE
 
 
 @given(

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from gateway.policy.gcra import MOST_DEBT
-from gateway.policy.limits import LEASE
+from gateway.policy.keys import FORGOTTEN_AT_ONCE
+from gateway.policy.limiter import OBSERVED_AT_ONCE, Limiter
+from gateway.policy.limits import FEW_STALE, LEASE, MOST_AHEAD, Applied, Dimension
 from gateway.policy.members import Member
 from gateway.wire.contract import ENDLESS, Account, Action
 from tests.support.subjects import subject_of
@@ -187,7 +189,9 @@ def test_limits_that_nobody_needs_are_forgotten() -> None:
         world.closes(producer)
     assert len(world.limiter) == 100
     world.now += 2
-    world.opens(messages(10, key="another"))
+    another = messages(10, key="another")
+    for _ in range(2):
+        world.opens(another)
     assert len(world.limiter) == 1
 
 
@@ -261,13 +265,13 @@ def test_who_comes_late_has_no_right_to_what_it_did_not_use() -> None:
     assert sum(it.total.messages for it in first) - before == pytest.approx(750, rel=0.02)
 
 
-def test_a_frame_that_is_forgiven_costs_its_account_no_endless_freeze() -> None:
+def test_the_largest_frame_costs_its_account_no_endless_freeze() -> None:
     world = World()
     limit = messages(10)
     large, small = world.opens(limit), world.opens(limit)
     world.sends(large, count=10_000)
     world.floods(ONE, large, small)
-    world.runs(3 * MOST_DEBT)
+    world.runs(MOST_AHEAD + 2 * MOST_DEBT)
     assert large.total.messages > 10_000
 
 
@@ -386,3 +390,63 @@ def test_what_an_account_did_counts_under_a_shadow_when_it_closed_before_anybody
     (shadow,) = world.limiter.limits()
     assert shadow.held == pytest.approx(8 - limit.saved)
     assert not stays.account.held
+
+
+def test_limits_are_forgotten_step_by_step() -> None:
+    limiter, many = Limiter(), 2000
+    account = Account(Action.PRODUCE, subject_of("t"))
+    for number in range(many):
+        limiter.admit(account, (Applied(number, Dimension.MESSAGES, 1.0, 1.0),), 0.0)
+        assert limiter.wants(account, 0.0)
+        account.messages += 10
+        limiter.release(account, 0.0)
+    assert len(limiter) == many
+    limiter.admit(account, (), 100.0)
+    assert many - len(limiter) == FORGOTTEN_AT_ONCE
+    for _ in range(2 * many // FORGOTTEN_AT_ONCE):
+        limiter.admit(account, (), 100.0)
+    assert len(limiter) == 0
+
+
+def test_places_of_those_who_wait_no_more_do_not_pile_up() -> None:
+    """A limit in debt serves nobody, and meanwhile others may come and go in its queue."""
+    limiter, applied = Limiter(), Applied("k", Dimension.MESSAGES, 1.0, 1.0)
+    accounts = [Account(Action.PRODUCE, subject_of("t")) for _ in range(3 * FEW_STALE)]
+    for account in accounts:
+        limiter.admit(account, (applied,), 0.0)
+    first = accounts[0]
+    limiter.wants(first, 0.0)
+    first.messages += 10_000
+    assert not limiter.wants(first, 0.0)
+    for account in accounts[1:4]:
+        assert not limiter.wants(account, 0.0)
+    for _ in range(20):
+        for account in accounts[4:]:
+            limiter.admit(account, (applied,), 0.0)
+            assert not limiter.wants(account, 0.0)
+            limiter.release(account, 0.0)
+    (limit,) = limiter.limits()
+    assert limit.waiting == 4
+    assert len(limit._queue) <= limit.waiting + FEW_STALE + 1
+
+
+def test_shadows_are_observed_step_by_step_as_if_at_once() -> None:
+    def observed(*, by_steps: bool) -> tuple[list[float], int]:
+        limiter, steps = Limiter(), 1
+        each = [Applied(n, Dimension.MESSAGES, 1.0, 1.0, shadow=True) for n in range(1500)]
+        everybody = Applied("all", Dimension.MESSAGES, 100.0, 100.0, shadow=True)
+        for number, applied in enumerate(each):
+            account = Account(Action.PRODUCE, subject_of("t"))
+            limiter.admit(account, (applied, everybody), 0.0)
+            account.messages += number % 7
+        if by_steps:
+            while limiter.observe_some(1.0):
+                steps += 1
+        else:
+            limiter.observe(1.0)
+        return [limit.held for limit in limiter.limits()], steps
+
+    held, steps = observed(by_steps=True)
+    assert held == observed(by_steps=False)[0]
+    assert sum(held) > 0
+    assert steps >= 2 * 1500 // OBSERVED_AT_ONCE

@@ -80,6 +80,31 @@ def test_a_process_that_has_less_to_send_leaves_the_rest_to_others() -> None:
     assert quiet.passed >= 95
 
 
+def test_batches_in_one_process_leave_the_other_its_part() -> None:
+    fleet = Fleet(2)
+    limit = shared(messages(1000))
+    for process, count in zip(fleet.processes, (1, 100), strict=True):
+        process.world.floods(Frame(count, 100), process.world.opens(limit))
+    fleet.runs(60)
+    assert jain([it.passed for it in fleet.processes]) >= 0.99
+
+
+def test_who_opens_a_producer_for_each_batch_does_not_starve_others_of_its_process() -> None:
+    fleet = Fleet(2)
+    world = fleet.processes[0].world
+    limit = shared(messages(1000))
+    victim = world.opens(limit, client="victim")
+    world.floods(Frame(1, 100), victim)
+    neighbour = world.opens(limit, client="neighbour")
+    for _ in range(6000):
+        if not neighbour.queue:
+            world.closes(neighbour)
+            neighbour = world.opens(limit, client="neighbour")
+            world.sends(neighbour, 1000)
+        fleet.runs(0.01)
+    assert victim.total.messages >= 0.4 * 60 * 1000
+
+
 def test_a_process_that_begins_late_has_its_part() -> None:
     fleet = Fleet(2)
     first, second = fleet.processes

@@ -78,9 +78,9 @@ class World:
         self.rounds = 0
         self._late = late
 
-    def opens(self, *applied: Applied) -> Producer:
+    def opens(self, *applied: Applied, client: Hashable = None) -> Producer:
         producer = Producer(Account(Action.PRODUCE, subject_of("t")), applied)
-        self.limiter.admit(producer.account, applied, self.now)
+        self.limiter.admit(producer.account, applied, self.now, client)
         self.producers.append(producer)
         self.met.update(self.limiter.limits() if self._records else ())
         return producer

@@ -221,6 +221,25 @@ def test_ten_thousand_topics_come_in_slices_and_all_of_them() -> None:
     assert len(set(lines)) == len(lines)
 
 
+def test_a_topic_of_many_accounts_comes_in_slices() -> None:
+    """Summing up 200,000 producers of one topic took 16 ms in a row."""
+    book = AccountBook()
+    for _ in range(20_000):
+        book.open(Action.PRODUCE, subject_of(NAME))
+    chunks = list(TopicExposition({"main": book}).chunks())
+    assert sum(not chunk for chunk in chunks) >= 2
+    found = families(main=book)["gateway_topic_producers"].samples
+    assert [it.value for it in found] == [20_000]
+
+
+def test_topics_without_figures_of_their_own_are_one_row() -> None:
+    book = AccountBook(topics_kept=2)
+    for number in range(10):
+        book.open(Action.PRODUCE, subject_of(f"persistent://t/n/{number}")).messages += 1
+    found = samples(families(main=book), "gateway_topic_messages")
+    assert {topic[-1]: number for (topic, _), number in found.items()} == {"0": 1, "1": 1, "_": 8}
+
+
 def test_labels_are_kept_for_the_next_scrape_and_forgotten_with_their_topic(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -36,7 +36,9 @@ def sources(
         version="1.2.3",
         listeners=listeners or {"clients": ListenerFigures()},
         clusters=clusters or {"main": ClusterFigures()},
-        plane=lambda: PlaneFigures(buffered=7, held=5, collected=3, turns=9, resets=2),
+        plane=lambda: PlaneFigures(
+            buffered=7, held=5, collected=3, remembered=4, turns=9, resets=2
+        ),
         brokers=lambda: [BrokerHealth("main", "b:6650", healthy=True)],
         failures=lambda: [BrokerFailures("main", "silent", 3)],
         rules=lambda: [
@@ -97,6 +99,7 @@ def test_brokers_plane_and_build_are_told() -> None:
     assert failures == {("main", "silent"): 3}
     assert values(found["gateway_buffered_bytes"]) == {(): 7}
     assert values(found["gateway_collected_bytes"]) == {(): 3}
+    assert values(found["gateway_remembered_bytes"]) == {(): 4}
     assert values(found["gateway_held_bytes"]) == {(): 5}
     assert values(found["gateway_reactor_turns"]) == {(): 9}
     assert values(found["gateway_producer_resets"]) == {(): 2}

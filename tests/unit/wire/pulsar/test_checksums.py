@@ -40,7 +40,7 @@ def to_broker(account: Account) -> VerifyingToBrokerScanner:
 @pytest.fixture
 def to_client(account: Account) -> VerifyingToClientScanner:
     scanner = VerifyingToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account(Action.CONSUME))
-    scanner.consumers[1] = account
+    scanner.consumers.put(1, account)
     return scanner
 
 

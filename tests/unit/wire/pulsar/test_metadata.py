@@ -9,9 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.wire.contract import Account, Action
-from gateway.wire.pulsar.metadata import MetadataWalk, count_messages
+from gateway.wire.pulsar.metadata import EntryWalk, MetadataWalk, count_messages
 from tests.support.examples import examples
-from tests.support.frames import LARGEST, TIME, data, fixed, group, metadata_of, number, varint
+from tests.support.frames import (
+    LARGEST,
+    TIME,
+    data,
+    fixed,
+    group,
+    metadata_of,
+    number,
+    tail,
+    varint,
+)
 from tests.support.subjects import subject_of
 
 HEAD = data(1, b"standalone-0-7") + number(2, 300) + number(3, TIME)
@@ -141,3 +151,24 @@ def test_the_messages_are_booked_when_all_of_it_has_passed() -> None:
     assert account.messages == 0
     assert walk.feed(metadata, len(metadata) - 1, len(metadata)) is None
     assert (account.messages, account.surplus) == (9, 8)
+
+
+# -- behind broker entry metadata --------------------------------------------------------------
+
+LONGEST_KEPT = 16
+"""The head of empty broker entry metadata, and the head of the metadata behind it."""
+
+
+@pytest.mark.parametrize("checksum", [True, False])
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+def test_broker_entry_metadata_is_skipped_and_not_kept(piece: int, checksum: bool) -> None:
+    metadata = metadata_of(5, num_messages_in_batch=9)
+    rest = tail(metadata, b"payload", checksum=checksum, entry=bytes(20_000))
+    account = Account(Action.CONSUME, subject_of("a topic"))
+    walk: EntryWalk | MetadataWalk | None = EntryWalk(20_006, len(rest), account.count)
+    for at in range(0, len(rest), piece):
+        if walk is not None:
+            walk = walk.feed(bytearray(rest), at, min(at + piece, len(rest)))
+        assert not isinstance(walk, EntryWalk) or len(walk._kept) < LONGEST_KEPT
+    assert walk is None
+    assert account.messages == 9

@@ -268,11 +268,11 @@ def test_a_consumer_that_closes_while_its_message_passes_is_still_counted(
     to_client: ToClientScanner,
 ) -> None:
     account = Account(Action.CONSUME, subject_of("a topic"))
-    to_client.consumers[1] = account
+    to_client.consumers.put(1, account)
     metadata = metadata_of(1, num_messages_in_batch=9) + data(4, bytes(20_000))
     whole = bytearray(message(1, tail(metadata)))
     assert to_client.scan(whole, 0, 15_000) == 15_000
-    del to_client.consumers[1]
+    to_client.consumers.pop(1)
     assert to_client.owed == len(whole) - 15_000
     to_client.scan(whole, 15_000, len(whole))
     assert (account.messages, account.bytes) == (9, len(whole))
@@ -281,7 +281,7 @@ def test_a_consumer_that_closes_while_its_message_passes_is_still_counted(
 def test_a_receipt_reduces_what_is_outstanding(to_client: ToClientScanner) -> None:
     account = producing()
     account.messages = 2
-    to_client.producers[1] = account
+    to_client.producers.put(1, account)
     scan(to_client, receipt(1), receipt(2))
     assert account.outstanding == 1
 
@@ -297,11 +297,12 @@ def test_messages_of_consumers_that_are_gone_are_counted_apart(to_client: ToClie
 def test_a_message_whose_length_lies_is_on_one_bill_however_it_is_cut() -> None:
     """A broker would be at fault; whoever is charged must not depend on the network."""
     rest = tail(b"", bytes(20), checksum=False, length=1 << 30)
-    lying = frame(b"\x08\x09\x4a\x0f" + number(1, 1) + number(5, 9, 9), rest)
+    lying = frame(command(Kind.MESSAGE, number(1, 1) + number(5, 9, 9)), rest)
     bills = []
     for first in (len(lying), len(lying) - 15):
         scanner = ToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account(Action.CONSUME))
-        account = scanner.consumers[1] = Account(Action.CONSUME, subject_of("a topic"))
+        account = Account(Action.CONSUME, subject_of("a topic"))
+        scanner.consumers.put(1, account)
         chunk = bytearray(lying)
         passed = scanner.scan(chunk, 0, first)
         if passed < len(chunk):

@@ -280,8 +280,10 @@ def to_client(said: Iterable[Said], sizes: list[int], around: Around) -> Outcome
     scanner = ToClientScanner(ACTIONS[Direction.TO_CLIENT, True], unknown)
     accounts = {"unknown": unknown}
     for id in OPEN:
-        accounts[f"consumer {id}"] = scanner.consumers[id] = Account(Action.CONSUME)
-        accounts[f"producer {id}"] = scanner.producers[id] = Account(Action.PRODUCE)
+        accounts[f"consumer {id}"] = consumer = Account(Action.CONSUME)
+        scanner.consumers.put(id, consumer)
+        accounts[f"producer {id}"] = producer = Account(Action.PRODUCE)
+        scanner.producers.put(id, producer)
     return driven(Subject(scanner, accounts), said, sizes, around)
 
 
