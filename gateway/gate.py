@@ -25,7 +25,7 @@ from gateway.wire.contract import (
     Refusal,
 )
 from gateway.wire.gate import Again, LookupOutcome
-from gateway.wire.subject import Subject
+from gateway.wire.subject import Caller, Subject
 
 
 class Proof(Protocol):
@@ -138,9 +138,9 @@ class ListenerGate:
         """See `wire.gate.Gate`."""
         return () if self._limits is None else self._limits.paced
 
-    def complete(self, subject: Subject) -> Subject:
+    def complete(self, caller: Caller) -> Caller:
         """See `wire.gate.Gate`."""
-        return replace(subject, listener=self._name, cluster=self._cluster.name)
+        return replace(caller, listener=self._name, cluster=self._cluster.name)
 
     def wait(
         self, action: Action, subject: Subject, again: Again | None = None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 # Far above what one process serves, so that only strays are folded. Where every one of them
-# saw traffic both ways they cost 75 MB here, which is why there is a bound at all.
+# saw traffic both ways they cost 85 MB here, which is why there is a bound at all.
 TOPICS_KEPT = 100_000
 
 NAMES_KEPT = 16 * 1024 * 1024
@@ -167,7 +167,8 @@ class AccountBook:
         self._other = _Topic(OTHER)
 
     def open(self, action: Action, subject: Subject) -> Account:
-        """Return a new account of a subject with a topic. All accounts of a topic share its name.
+        """Return a new account of a subject with a topic. All accounts of a topic share its
+        `TopicName`.
 
         A lookup is over at once: its account is not kept.
         """

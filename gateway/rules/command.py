@@ -15,7 +15,7 @@ from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Rules
 from gateway.rules import differing, explaining
 from gateway.wire.pulsar.topics import named
-from gateway.wire.subject import Subject
+from gateway.wire.subject import Caller, Subject
 
 SAME, DIFFERENT = 0, 1
 """Exit statuses of `diff`, as the command of that name has them."""
@@ -53,14 +53,14 @@ def schema(_: Options) -> int:
 
 
 def _subject(options: Options) -> Subject:
-    return Subject(
+    caller = Caller(
         protocol="pulsar",
         listener=options.listener,
         host=None if options.client is None else str(options.client),
         principal=options.principal,
-        topic=named(options.topic) if options.topic else None,
-        subscription=options.subscription,
     )
+    topic = named(options.topic) if options.topic else None
+    return Subject(caller, topic, options.subscription)
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -14,7 +14,7 @@ from gateway.wire.contract import (
     Denial,
     Principal,
 )
-from gateway.wire.subject import Subject
+from gateway.wire.subject import Caller, Subject
 
 
 class Again(NamedTuple):
@@ -40,8 +40,8 @@ class Gate(Protocol):
 
     def authenticate(self, credential: Credential) -> Principal | Denial: ...
 
-    def complete(self, subject: Subject) -> Subject:
-        """Return the subject with what the gate knows of the connection: listener and cluster."""
+    def complete(self, caller: Caller) -> Caller:
+        """Return the caller with what the gate knows of the connection: listener and cluster."""
         ...
 
     def credential(self) -> Credential | Denial:

@@ -1,12 +1,13 @@
 """Who does something, and to which topic: the one description that all rooms read.
 
-A protocol session makes one `Subject` for each connection, the gate completes it, and each open
-producer or consumer has one with its topic. Rules match it, metrics take their labels from it.
+A protocol session makes one `Caller` for each connection, and the gate completes it. Each open
+producer or consumer has a `Subject`: the caller and a topic. Rules match a subject, and metrics
+take their labels from it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -29,13 +30,13 @@ class TopicName(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """A client, and what it uses. None stands for what is not known.
+class Caller:
+    """The client at the other end of one connection. None stands for what is not known.
 
     `listener`, `cluster`: names from the configuration; the gate adds them. `connection`: id of the
-    client's connection in this process. `host`: the client's address. `principal`: the name of the
-    client; None where the broker alone authenticates. `library`: name and version of the client's
-    library, as it says. `subscription`: of a consumer.
+    connection in this process. `host`: the client's address. `principal`: the name of the client;
+    None where the broker alone authenticates. `library`: name and version of the client's library,
+    as it says.
     """
 
     protocol: str | None = None
@@ -45,13 +46,52 @@ class Subject:
     host: str | None = None
     principal: str | None = None
     library: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A client, and what it uses.
+
+    `topic`: None for the client alone. `subscription`: of a consumer. All subjects of a connection
+    share its caller, since a client may use thousands of topics.
+    """
+
+    caller: Caller
     topic: TopicName | None = None
     subscription: str | None = None
 
     def about(self, topic: TopicName, subscription: str | None = None) -> Subject:
         """Return the same client with a topic, and the subscription of a consumer."""
-        return replace(self, topic=topic, subscription=subscription)
+        return Subject(self.caller, topic, subscription)
+
+    @property
+    def protocol(self) -> str | None:
+        return self.caller.protocol
+
+    @property
+    def listener(self) -> str | None:
+        return self.caller.listener
+
+    @property
+    def cluster(self) -> str | None:
+        return self.caller.cluster
+
+    @property
+    def connection(self) -> int | None:
+        return self.caller.connection
+
+    @property
+    def host(self) -> str | None:
+        return self.caller.host
+
+    @property
+    def principal(self) -> str | None:
+        return self.caller.principal
+
+    @property
+    def library(self) -> str | None:
+        return self.caller.library
 
 
-NOBODY = Subject()
+NOBODY = Subject(Caller())
 """The subject of accounts that belong to no client."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from gateway.wire.contract import Action, Credential, Denial, Principal, Refusal
 from gateway.wire.pulsar.context import Bounds, Client, Listener, Mode
+from gateway.wire.subject import Subject
 from tests.fuzz.source import Source
 from tests.playbooks.frames import connect, read
 from tests.playbooks.gate import FakeGate
 from tests.playbooks.script import listener
-from tests.support.subjects import client_of
+from tests.support.subjects import caller_of
 
 TIGHT = Bounds(
     collected=100_000,
@@ -47,4 +48,4 @@ def drawn_client(source: Source, mode: Mode) -> Client:
     verified = mode is not Mode.PASS_THROUGH
     hello, credential = read(connect()).connect, Credential("token", b"alice's token")
     alice, vouched = Principal("alice", verified), source.odd(8)
-    return Client(hello, alice, credential, client_of(hello), vouched=vouched)
+    return Client(hello, alice, credential, Subject(caller_of(hello)), vouched=vouched)

@@ -33,11 +33,12 @@ from gateway.wire.contract import (
 )
 from gateway.wire.pulsar.context import Client, Mode
 from gateway.wire.pulsar.session import PulsarSession
+from gateway.wire.subject import Subject
 from tests.playbooks.frames import connect, read
 from tests.playbooks.gate import BROKER_1, FakeGate
 from tests.playbooks.script import listener
 from tests.support.requests import from_session, to_session
-from tests.support.subjects import client_of
+from tests.support.subjects import caller_of
 
 Frames = deque[bytes]
 
@@ -126,7 +127,7 @@ class Gateway(Direct):
             hello,
             Principal("alice", verified=False),
             Credential("token", b"x"),
-            self.gate.complete(client_of(hello)),
+            Subject(self.gate.complete(caller_of(hello))),
         )
         limited = listener(self.gate, Mode.PASS_THROUGH, limited=True)
         self.session = PulsarSession(limited, client, BROKER_1)

@@ -16,6 +16,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.context import Client, Listener, Mode
 from gateway.wire.pulsar.counts import Suspects
 from gateway.wire.pulsar.frames import KNOWN, Kind
+from gateway.wire.subject import Subject
 from tests.fuzz.grammar import metadata, rest
 from tests.fuzz.source import Source
 from tests.playbooks.frames import connect, error, producer, producer_success, subscribe, success
@@ -23,7 +24,7 @@ from tests.playbooks.frames import read as read_frame
 from tests.playbooks.script import listener
 from tests.support.frames import command, data, message, metadata_of, number, receipt, send, tail
 from tests.support.requests import ids_of, to_session
-from tests.support.subjects import client_of
+from tests.support.subjects import caller_of
 
 from .mutations import changed, described, framed, odd_command, spilled, taken_apart, true_fields
 from .names import any_name
@@ -138,7 +139,7 @@ def drawn_client(mode: Mode) -> WatchedClient:
     verified = mode is not Mode.PASS_THROUGH
     alice = Principal("alice", verified, expires_at=None)
     credential = Credential("token", b"alice's token")
-    client = WatchedClient(hello, alice, credential, client_of(hello))
+    client = WatchedClient(hello, alice, credential, Subject(caller_of(hello)))
     client.shown = []
     return client
 

@@ -17,7 +17,7 @@ from gateway.wire.contract import (
     Refusal,
 )
 from gateway.wire.gate import Again, LookupOutcome
-from gateway.wire.subject import Subject
+from gateway.wire.subject import Caller, Subject
 from tests.support.subjects import CONNECTION, HOST
 
 OWN = Credential("token", b"the gateway's token")
@@ -67,7 +67,7 @@ class FakeGate:
         self.names = {BROKER_1: NAME_1, BROKER_2: NAME_2}
         self.forbids = False  # whatever it is asked
         self.lease = ENDLESS  # messages that those who are admitted may pass
-        self.completed: list[Subject] = []
+        self.completed: list[Caller] = []
         self.paced: set[Action] = set()
         self.delay: float | Again | Denial = 0.0  # for what is paced
         self.again: list[Again | None] = []  # what was said before to those that are counted
@@ -97,9 +97,9 @@ class FakeGate:
     def credential(self) -> Credential | Denial:
         return self.own
 
-    def complete(self, subject: Subject) -> Subject:
-        self.completed.append(subject)
-        return replace(subject, listener="clients", cluster="main")
+    def complete(self, caller: Caller) -> Caller:
+        self.completed.append(caller)
+        return replace(caller, listener="clients", cluster="main")
 
     def wait(
         self, action: Action, subject: Subject, again: Again | None = None

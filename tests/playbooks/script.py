@@ -42,8 +42,9 @@ from gateway.wire.pulsar.context import Bounds, Client, Listener, Mode
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import PulsarSession
+from gateway.wire.subject import Subject
 from tests.support.requests import FIRST_OWN, from_session, to_session
-from tests.support.subjects import client_of
+from tests.support.subjects import caller_of
 
 from .frames import close_consumer, connect, read
 from .gate import BROKER_1, FakeGate, FakeOrigin
@@ -150,7 +151,7 @@ class Play:
             hello,
             Principal("alice", verified=mode is not PASS_THROUGH, expires_at=1000.0),
             Credential("token", b"alice's token"),
-            self.gate.complete(client_of(hello)),
+            Subject(self.gate.complete(caller_of(hello))),
             budget=self.listener.budget,
         )
         self.session = PulsarSession(self.listener, self.hello, BROKER_1, max_message_size)

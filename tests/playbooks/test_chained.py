@@ -47,7 +47,7 @@ def test_rules_are_held_against_the_client_that_it_speaks_for() -> None:
     gate = FakeGate()
     talk = opening(VERIFY, gate, proxies=frozenset({OUTER})).client_says(SPOKEN_FOR)
     talk.dials(None).said_to_broker()
-    assert [subject.principal for subject in gate.completed] == ["carol"]
+    assert [caller.principal for caller in gate.completed] == ["carol"]
 
 
 def test_what_it_was_shown_is_passed_on() -> None:

@@ -12,7 +12,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
 from gateway.wire.pulsar.context import Bounds, Mode
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.session import FRAME_PADDING
-from gateway.wire.subject import Subject
+from gateway.wire.subject import Caller, Subject
 from tests.support.subjects import topic_of
 
 from .frames import (
@@ -153,7 +153,7 @@ def test_the_gate_completes_what_is_known_of_a_client(mode: Mode, principal: str
     gate = FakeGate()
     opening(mode, gate).client_says(connect()).dials(None).said_to_broker()
     origin = FakeOrigin()
-    expected = Subject(
+    expected = Caller(
         protocol="pulsar",
         connection=origin.id,
         host=origin.host,
@@ -167,7 +167,7 @@ def test_what_a_client_says_of_its_library_is_cut() -> None:
     gate, version = FakeGate(), "Pulsar-CPP-v" + "4" * 1000
     said = connect(client_version=version)
     opening(gate=gate).client_says(said).dials(None).tells_broker(said)
-    assert [subject.library for subject in gate.completed] == [version[:128]]
+    assert [caller.library for caller in gate.completed] == [version[:128]]
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_an_account_is_opened_for_the_client_and_its_topic(
     talk.said_to_broker()
     session = talk.broker_says(connected()).tells_client(connected()).opens()
     session.decide(Direction.TO_BROKER, said, now=0.0)
-    (client,) = gate.completed
-    expected = gate.complete(client).about(topic_of(topic), subscription)
+    (caller,) = gate.completed
+    expected = Subject(gate.complete(caller), topic_of(topic), subscription)
     assert [account.subject for account in gate.admitted] == [expected]
     assert (expected.principal, expected.library) == ("alice", "Pulsar-CPP-v4.2.0")
 

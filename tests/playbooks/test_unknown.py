@@ -126,7 +126,7 @@ def test_what_a_client_says_of_its_library_may_be_no_text() -> None:
     gate = FakeGate()
     said = raw(Kind.CONNECT, text_field(1))
     opening(gate=gate).client_says(said).dials(None).tells_broker(said)
-    assert [subject.library for subject in gate.completed] == ["\ufffd\ufffd"]
+    assert [caller.library for caller in gate.completed] == ["\ufffd\ufffd"]
 
 
 def test_a_brokers_text_that_is_not_utf_8_is_made_readable() -> None:

@@ -29,8 +29,9 @@ from gateway.wire.contract import Address, Credential, Principal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.context import Client, Listener, Mode
 from gateway.wire.pulsar.session import PulsarSession
+from gateway.wire.subject import Subject
 from tests.playbooks.frames import connect, read
-from tests.support.subjects import client_of
+from tests.support.subjects import caller_of
 
 HOSTS = 300
 """Brokers that were learned. The largest clusters have hundreds."""
@@ -81,7 +82,7 @@ def session_of(listener: Listener) -> PulsarSession:
     """An open pair of it."""
     alice = Principal("alice", verified=listener.mode is not Mode.PASS_THROUGH)
     hello = read(connect(auth_data=token())).connect
-    subject = listener.gate.complete(client_of(hello))
+    subject = Subject(listener.gate.complete(caller_of(hello)))
     client = Client(hello, alice, Credential("token", token()), subject)
     return PulsarSession(listener, client, BROKER)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandConnect
 from gateway.wire.pulsar.topics import named
-from gateway.wire.subject import Subject, TopicName
+from gateway.wire.subject import Caller, Subject, TopicName
 
 HOST = "192.0.2.7"
 CONNECTION = 1
@@ -27,21 +27,20 @@ def subject_of(
     library: str | None = None,
 ) -> Subject:
     """Return a client with this topic, whatever its name is."""
-    return Subject(
+    caller = Caller(
         protocol=protocol,
         listener=listener,
         connection=connection,
         host=host,
         principal=principal,
         library=library,
-        topic=topic_of(topic),
-        subscription=subscription,
     )
+    return Subject(caller, topic_of(topic), subscription)
 
 
-def client_of(connect: CommandConnect, principal: str | None = "alice") -> Subject:
-    """Return a client without a topic, as an opening that begins with this CONNECT describes it."""
-    return Subject(
+def caller_of(connect: CommandConnect, principal: str | None = "alice") -> Caller:
+    """Return the client of a connection that begins with this CONNECT."""
+    return Caller(
         protocol="pulsar",
         connection=CONNECTION,
         host=HOST,

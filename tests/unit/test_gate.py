@@ -15,8 +15,8 @@ from gateway.identity.credential import NoCredential
 from gateway.policy.accounts import AccountBook
 from gateway.wire.contract import Account, Action, Address, Denial, Refusal
 from gateway.wire.gate import Again
-from gateway.wire.subject import Subject
-from tests.support.subjects import subject_of
+from gateway.wire.subject import Caller, Subject
+from tests.support.subjects import subject_of, topic_of
 
 BROKER = Address("pulsar-0.internal", 6650)
 ELSEWHERE = Address("blue.internal", 6650)
@@ -145,6 +145,11 @@ class Rules:
         self.released.append(account)
 
 
+def completed(gate: ListenerGate) -> Subject:
+    """A client that the gate has completed, with a topic."""
+    return Subject(gate.complete(Caller()), topic_of("orders"))
+
+
 def test_who_is_refused_leaves_nothing_in_the_book() -> None:
     denial = Denial(Refusal.FULL, "rule few allows 1 producers")
     setting = Setting(limits=Rules(denial))
@@ -155,7 +160,7 @@ def test_who_is_refused_leaves_nothing_in_the_book() -> None:
 def test_who_is_admitted_is_released_from_its_limits() -> None:
     rules = Rules()
     gate = Setting(limits=rules).gate
-    account = gate.admit(Action.PRODUCE, gate.complete(subject_of("orders")))
+    account = gate.admit(Action.PRODUCE, completed(gate))
     assert isinstance(account, Account)
     gate.release(account)
     assert rules.asked == [(Action.PRODUCE, "clients")]
@@ -172,7 +177,7 @@ def test_rules_say_how_long_somebody_waits() -> None:
     rules = Rules()
     gate = Setting(limits=rules).gate
     assert gate.paced == {Action.LOOKUP}
-    subject = gate.complete(subject_of("orders"))
+    subject = completed(gate)
     answer = gate.wait(Action.LOOKUP, subject)
     assert isinstance(answer, Again)
     assert gate.wait(Action.LOOKUP, subject, answer) == 5.0
@@ -196,10 +201,10 @@ def test_rules_are_told_what_was_open_before() -> None:
 # -- subjects ----------------------------------------------------------------------------------
 
 
-def test_a_subject_gets_listener_and_cluster() -> None:
-    client = subject_of("orders", "s", protocol="pulsar", connection=7, principal="alice")
-    expected = replace(client, listener="clients", cluster="main")
-    assert Setting().gate.complete(client) == expected
+def test_a_caller_gets_listener_and_cluster() -> None:
+    caller = Caller(protocol="pulsar", connection=7, principal="alice")
+    expected = replace(caller, listener="clients", cluster="main")
+    assert Setting().gate.complete(caller) == expected
 
 
 @pytest.mark.parametrize("action", [Action.PRODUCE, Action.CONSUME, Action.LOOKUP])
@@ -208,8 +213,10 @@ def test_an_account_has_the_subject_that_it_was_opened_for(
     action: Action, limits: Rules | None
 ) -> None:
     gate = Setting(limits=limits).gate
-    client = subject_of("orders", "s", principal="alice", library="Pulsar-CPP-v4.2.0")
-    account = gate.admit(action, gate.complete(client))
+    client = Subject(gate.complete(Caller(principal="alice", library="Pulsar-CPP-v4.2.0")))
+    subject = client.about(topic_of("orders"), "s")
+    account = gate.admit(action, subject)
     assert isinstance(account, Account)
     assert account.topic == "persistent://public/default/orders"
-    assert account.subject == gate.complete(client)
+    assert account.subject == subject
+    assert account.subject.caller is client.caller

@@ -48,7 +48,7 @@ from gateway.wire.pulsar.commands import (
 from gateway.wire.pulsar.context import Client, Listener, Mode
 from gateway.wire.pulsar.frames import kind_name
 from gateway.wire.pulsar.session import PulsarSession
-from gateway.wire.subject import Subject
+from gateway.wire.subject import Caller, Subject
 
 _DIAL_REASONS = {
     Refusal.TARGET: EndReason.TARGET_REFUSED,
@@ -131,15 +131,14 @@ def _identify(connect: CommandConnect, listener: Listener, origin: Origin) -> Cl
 def _subject(
     connect: CommandConnect, listener: Listener, origin: Origin, principal: Principal
 ) -> Subject:
-    return listener.gate.complete(
-        Subject(
-            protocol="pulsar",
-            connection=origin.id,
-            host=origin.host,
-            principal=principal.name or None,
-            library=_readable(connect.client_version)[:LONGEST_LIBRARY],
-        )
+    caller = Caller(
+        protocol="pulsar",
+        connection=origin.id,
+        host=origin.host,
+        principal=principal.name or None,
+        library=_readable(connect.client_version)[:LONGEST_LIBRARY],
     )
+    return Subject(listener.gate.complete(caller))
 
 
 def _readable(value: str | bytes) -> str:

@@ -12,7 +12,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from gateway.figures import OTHER, TopicFigures, Totals
 from gateway.policy.accounts import ACCOUNTS_AT_ONCE, AccountBook
 from gateway.wire.contract import Account, Action
-from gateway.wire.subject import Subject, TopicName
+from gateway.wire.subject import NOBODY, TopicName
 from tests.support.subjects import subject_of, topic_of
 
 NOTHING = Totals(0, 0, 0, 0, 0)
@@ -96,6 +96,12 @@ def test_accounts_of_one_topic_share_its_name() -> None:
     assert second.subject.topic is first.subject.topic
 
 
+def test_accounts_of_one_connection_share_its_caller() -> None:
+    book = AccountBook()
+    first, second = (book.open(Action.PRODUCE, T.about(topic_of(name))) for name in "ab")
+    assert first.subject.caller is second.subject.caller is T.caller
+
+
 def test_a_lookup_is_not_kept() -> None:
     book = AccountBook()
     account = book.open(Action.LOOKUP, T)
@@ -174,7 +180,7 @@ def test_open_topics_are_bounded_by_the_bytes_of_their_names_as_metrics_show_the
         book = AccountBook(names_kept=10_000)
         for number in range(100):
             topic = TopicName("", "", f"{number:02}{name}")
-            book.open(Action.CONSUME, Subject(topic=topic))
+            book.open(Action.CONSUME, NOBODY.about(topic))
         assert len(shown(book)) == 11
 
 
@@ -245,7 +251,7 @@ def test_an_idle_pair_costs_little() -> None:
     names = [f"persistent://public/default/topic-{n}" for n in range(2000)]
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
-    accounts = [book.open(Action.PRODUCE, subject_of(name)) for name in names]
+    accounts = [book.open(Action.PRODUCE, T.about(topic_of(name))) for name in names]
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     # A pair that is idle may have 5 KB in all.

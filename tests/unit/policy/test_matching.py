@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import DIMENSIONS, Dimension, Rule
 from gateway.wire.contract import Action
-from gateway.wire.subject import Subject, TopicName
+from gateway.wire.subject import Caller, Subject, TopicName
 from tests.support.examples import examples
 from tests.support.subjects import subject_of
 
@@ -109,7 +109,7 @@ def test_what_is_not_known_matches_nothing() -> None:
 
 @pytest.mark.parametrize("field", ["tenant", "namespace", "topic", "subscription"])
 def test_who_speaks_of_no_topic_is_of_no_tenant(field: str) -> None:
-    alice = Subject(protocol="pulsar", principal="alice", host="::1")
+    alice = Subject(Caller(protocol="pulsar", principal="alice", host="::1"))
     for pattern in ("*", "*/*", "*://*"):
         found = rule(limit=DISPATCH, match={field: pattern})
         assert applied(found, subject=alice, action=Action.CONSUME) == []
@@ -418,11 +418,11 @@ def subjects(draw: st.DrawFn) -> Subject:
     namespace = f"{tenant}/{local}"
     whole = f"p://{namespace}/{topic}"
     partition = draw(st.sampled_from([None, f"{whole}-partition-1"]))
-    return Subject(
+    caller = Caller(
         host=draw(st.sampled_from([None, "10.0.0.1", "10.0.0.1"])),
         principal=draw(st.sampled_from([None, "a", "a"])),
-        topic=TopicName(tenant, namespace, whole, partition),
     )
+    return Subject(caller, TopicName(tenant, namespace, whole, partition))
 
 
 @examples(500)
