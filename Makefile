@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Two processes, each with brokers of its own: many tests wait. A file's tests stay together.
+# Tests with real brokers and clients keep two cores busy by themselves, so they run alone.
 PARALLEL ?= -n 2 --dist loadfile
 INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
@@ -39,8 +39,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $(RUNNABLE)
 
 test: lint ## all tests that this machine can run, real brokers included
-	@echo "== all tests (half an hour on two cores; 900 MB of jars for real brokers and clients the first time)"
-	@$(BIN)/python -m pytest $(PARALLEL)
+	@echo "== all tests (40 minutes on two cores; 900 MB of jars for real brokers and clients the first time)"
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long'
+	@$(BIN)/python -m pytest -m 'real or long'
 
 test-fast: lint ## about a minute and a half: no Java, and without what takes seconds against running processes
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long'
