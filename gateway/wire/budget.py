@@ -30,7 +30,7 @@ class Budget:
         return own <= self.size - self.taken - size
 
     def add(self, address: str, size: int) -> None:
-        """An address has so many bytes more; or less, where `size` is negative."""
+        """Count so many bytes more for an address; fewer where `size` is negative."""
         self.taken += size
         own = self._of_address.get(address, 0) + size
         if own:
@@ -59,6 +59,7 @@ class Allotment:
         self._budget.add(self._address, size)
 
     def give_back(self, size: int) -> None:
+        """Return so many bytes to the budget."""
         self.take(-size)
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ def is_far_beyond(account: Account) -> bool:
 
 
 class Brake:
-    """That of one pair."""
+    """The brake of one pair."""
 
     __slots__ = ("_gate", "_seconds", "_until")
 
@@ -55,8 +55,11 @@ class Brake:
         self._until = float("-inf")
 
     def ask(self, trickle: Trickle, now: float) -> Effects:
-        """A consumer is far beyond what it may have: the next pause, if more came since the last
-        one, and its limits have nothing for it."""
+        """Pause the broker's side for a consumer that is far beyond what it may have.
+
+        Nothing is paused while an earlier pause lasts, when nothing came since, or when its limits
+        have something for it.
+        """
         account = trickle.account
         if now < self._until or account.bytes == trickle.braked_at or self._gate.wants(account):
             return ()

@@ -18,7 +18,7 @@ SMALL = 1024
 a microsecond."""
 
 _BYTES = 10
-"""Of an id. A scanner may read up to 70 bits, which are no id of any value here."""
+"""Length of a key. A scanner may read a varint of 70 bits, which is no valid id."""
 
 
 class IdTable(Generic[T]):
