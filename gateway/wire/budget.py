@@ -10,6 +10,8 @@ what others leave. So whoever comes later finds room.
 
 from __future__ import annotations
 
+from gateway.wire.holder import holder
+
 SIZE = 512 * 1024 * 1024
 """Bytes of a budget where nothing is said."""
 
@@ -40,13 +42,13 @@ class Budget:
 
 
 class Allotment:
-    """What one connection has taken of a budget."""
+    """What one connection has taken of a budget. `address`: of its client (see `holder`)."""
 
     __slots__ = ("_address", "_budget", "taken")
 
     def __init__(self, budget: Budget, address: str) -> None:
         self._budget = budget
-        self._address = address
+        self._address = holder(address)
         self.taken = 0
 
     def fits(self, size: int) -> bool:
