@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests with real brokers and clients keep two cores busy by themselves, so they run alone.
-PARALLEL ?= -n 2 --dist loadfile
+# How tests run that are not marked `alone`.
+PARALLEL ?= -n 2 --dist worksteal
 INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
@@ -40,8 +40,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 test: lint ## all tests that this machine can run, real brokers included
 	@echo "== all tests (40 minutes on two cores; 900 MB of jars for real brokers and clients the first time)"
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long'
-	@$(BIN)/python -m pytest -m 'real or long'
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not alone'
+	@$(BIN)/python -m pytest -m alone
 
 test-fast: lint ## about a minute and a half: no Java, and without what takes seconds against running processes
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long'

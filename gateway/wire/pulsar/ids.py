@@ -103,7 +103,7 @@ class Handle:
         self.id = id
         self.account = account
         self.state = state
-        self.requests: list[int] = []
+        self.requests: tuple[int, ...] = ()
         self.confirmed = False
         self.released = False
         self.close = b""
@@ -154,8 +154,8 @@ class Handles:
         "_allotment",
         "_awaited",
         "_by_account",
+        "_drawn",
         "_first",
-        "_next",
         "_orphans",
         "consumers",
         "names",
@@ -164,7 +164,8 @@ class Handles:
 
     def __init__(self, first_request: int, allotment: Allotment) -> None:
         self._allotment = allotment
-        self._first = self._next = first_request
+        self._first = first_request
+        self._drawn = 0  # how many were drawn from there on
         self._orphans: OrderedDict[int, int] | None = None  # the client's ids by the gateway's
         self.producers: IdTable[Handle] = IdTable()
         self.consumers: IdTable[Handle] = IdTable()
@@ -205,12 +206,13 @@ class Handles:
 
     def draw(self) -> int:
         """Return the id of the gateway's next request."""
-        self._next += 1
-        return self._next - 1
+        own = self._first + self._drawn
+        self._drawn += 1
+        return own
 
     def is_own(self, request_id: int) -> bool:
         """Return whether an id was drawn here."""
-        return self._first <= request_id < self._next
+        return self._first <= request_id < self._first + self._drawn
 
     def awaits(self, handle: Handle, request_id: int, asked: Asked) -> int:
         """Await the answer to a client's request; return the id that the broker is told."""
@@ -220,7 +222,7 @@ class Handles:
 
     def _await(self, own: int, awaited: Awaited) -> None:
         self._awaited[own] = awaited
-        awaited.handle.requests.append(own)
+        awaited.handle.requests += (own,)
 
     def openings(self, handle: Handle) -> list[int]:
         """Return the requests that may open it yet."""
@@ -238,7 +240,10 @@ class Handles:
         awaited = self._awaited.get(own)
         if awaited is not None and not more:
             del self._awaited[own]
-            awaited.handle.requests.remove(own)
+            handle = awaited.handle
+            handle.requests = tuple(it for it in handle.requests if it != own)
+            if not self._awaited:
+                self._awaited = {}  # smaller than a table that had an entry: most pairs await nothing
         return awaited
 
     def passes(self, request_id: int) -> int:
@@ -261,7 +266,7 @@ class Handles:
     def keep(self, handle: Handle, requests: Iterable[int]) -> None:
         """Await no answer about this incarnation but those to `requests`."""
         kept = {own: self._awaited.pop(own) for own in requests}
-        handle.requests = [own for own in handle.requests if own not in kept]
+        handle.requests = tuple(own for own in handle.requests if own not in kept)
         self._forget(handle)
         for own, awaited in kept.items():
             self._await(own, awaited)
@@ -269,7 +274,7 @@ class Handles:
     def _forget(self, handle: Handle) -> None:
         for own in handle.requests:
             self._orphan(own, self._awaited.pop(own).request_id)
-        handle.requests.clear()
+        handle.requests = ()
 
     def remove(self, handle: Handle) -> None:
         """Forget an incarnation that is over, and its requests."""
