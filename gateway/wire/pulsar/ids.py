@@ -243,7 +243,7 @@ class Handles:
             handle = awaited.handle
             handle.requests = tuple(it for it in handle.requests if it != own)
             if not self._awaited:
-                self._awaited = {}  # a table keeps the room of its entries, and most pairs need none
+                self._awaited = {}  # or it keeps the room that its entries had
         return awaited
 
     def passes(self, request_id: int) -> int:
