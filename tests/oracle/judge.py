@@ -77,6 +77,10 @@ def judge(
                 break
 
 
+Party = tuple[Action, int]
+"""A producer or consumer, by its id."""
+
+
 class _Case:
     """One connection before one version."""
 
@@ -92,6 +96,8 @@ class _Case:
         self._thoughts: dict[int, list[Thought]] = defaultdict(list)
         self._unopened: list[tuple[int, Admission]] = []
         self._lookups: list[Ask] = []
+        # Who may have taken another one's account in this step, and how things were before.
+        self._doubtful: list[tuple[Party, int, bool, int]] = []
         self._admitted = 0
         self._accounts: dict[tuple[Action, int], list[int]] = defaultdict(list)
         self._sent: Counter[int] = Counter()
@@ -109,6 +115,7 @@ class _Case:
 
     def step(self, number: int, step: Step, said: list[Reading]) -> Iterator[Finding]:
         self._learn(step)
+        self._doubtful.clear()
         to_broker = len(step.to_broker)
         for frame, reading in zip(step.to_broker, said[:to_broker], strict=True):
             if "ex" in reading:
@@ -200,20 +207,46 @@ class _Case:
             return f"the broker keeps {kept[0]} under this id"
         if is_brokers_own(name):
             return f"a topic of the brokers: {name}"
+        party, names = (action, id), (str(name), subscription)
+        is_again = self._names.get(party) == names
         for index, (account, admission) in enumerate(self._unopened):
             ask = admission.ask
-            if ask.action is action and canonical(ask) == name and ask.subscription == subscription:
+            if ask.action is action and (canonical(ask), ask.subscription) == names:
                 del self._unopened[index]
-                self._accounts[action, id].append(account)
-                self._names[action, id] = (name, subscription)
-                if action is Action.CONSUME:
-                    self._open.discard((action, id))
-                    self._permits[id] = 0
+                if is_again:
+                    self._doubtful.append((party, account, party in self._open, self._permits[id]))
+                self._charge(party, names, account)
                 return ""
-        if self._names.get((action, id)) == (name, subscription):
+        if is_again:
             return ""  # it is asked for once more while it is opened: the same account is charged
+        if self._take_back(party, names):
+            return ""
         asked = [(each.ask.action, canonical(each.ask)) for _, each in self._unopened]
         return f"nobody was admitted to {name}, but {asked}"
+
+    def _charge(self, party: Party, names: tuple[str, Any], account: int) -> None:
+        """What is opened by this id counts for this account from now on."""
+        self._accounts[party].append(account)
+        self._names[party] = names
+        if party[0] is Action.CONSUME:
+            self._open.discard(party)
+            self._permits[party[1]] = 0
+
+    def _take_back(self, party: Party, names: tuple[str, Any]) -> bool:
+        """Charge the account that another id of this step took: that one was asked for once more,
+        for which nobody needs to be admitted. Return whether there is one."""
+        for doubt in self._doubtful:
+            other, account, was_open, permits = doubt
+            if other[0] is party[0] and self._names[other] == names:
+                self._doubtful.remove(doubt)
+                self._accounts[other].remove(account)
+                if other[0] is Action.CONSUME:
+                    self._permits[other[1]] = permits
+                if was_open:
+                    self._open.add(other)
+                self._charge(party, names, account)
+                return True
+        return False
 
     def _looks_up(self, reading: Reading) -> str:
         if "tx" in reading:

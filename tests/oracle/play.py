@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from gateway.plane.pair import DECISIONS_AT_ONCE
 from gateway.wire.contract import Action, Credential, Direction, Principal
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
@@ -209,6 +210,8 @@ class Player:
         self._seed = seed
         self._record = Record(house, *drawn_listener(rng))
         self._watched = self._record.watched
+        # Where so many were decided in a row, what follows is decided later.
+        house.plane.decisions = rng.choice((0, DECISIONS_AT_ONCE - 3))
         self._asked: deque[BaseCommand] = deque(maxlen=12)
 
     def play(self) -> Played:
