@@ -252,6 +252,7 @@ class Player:
             self._answered(BaseCommand.PRODUCER, 100 + id, (Action.PRODUCE, id))
         self._say(Direction.TO_BROKER, subscribe(1, request=110))
         self._answered(BaseCommand.SUBSCRIBE, 110, (Action.CONSUME, 1))
+        self._asked.clear()  # all of it is answered, and a broker answers once
 
     def _answered(self, kind: int, request: int, party: tuple[Action, int]) -> None:
         if self._watched.over:
