@@ -43,7 +43,7 @@ test: lint ## all tests that this machine can run, real brokers included
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not alone'
 	@$(BIN)/python -m pytest -m alone
 
-test-fast: lint ## about a minute and a half: no Java, and without what takes seconds against running processes
+test-fast: lint ## about three minutes: no Java, and without what takes seconds against running processes
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long'
 
 test-real: $(INSTALLED) ## real clients through the gateway to a real Pulsar

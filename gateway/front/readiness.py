@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import socket
 
 FEW = 32
-"""Tasks that wait in trio's epoll at most. If all become ready at once they take 3 to 10 ms."""
+"""Tasks that may wait in trio's epoll. To wake all of them at once takes 3 to 10 ms."""
 
 AT_ONCE = 8
 """Tasks woken between two looks at all other sockets. A step of an opening takes 0.1 to 0.3 ms:

@@ -49,8 +49,8 @@ PIECES = 4
 costs 1 µs, so sixteen of them would make usual frames 3 % slower."""
 
 LONGEST_SCAN = 3
-"""Turns that the pieces of one read may take. What is left then is copied twice, so a read of
-usual small frames, which may take two turns on a slow machine, is not cut."""
+"""Turns that scanning one read may take. The rest waits, and is copied twice for it; so this is
+more than the two turns that small usual frames take on a slow machine."""
 
 LEAST_SLOW_READ = SMALLEST_READ // 2
 """Reads of frames that are slow to scan are not halved below this: the slowest take 1 ms for it."""

@@ -84,5 +84,5 @@ class Debts:
 
 
 def _is_paid(limit: Limit, debtors: OrderedDict[Hashable, Debt]) -> bool:
-    """Return whether the clock has passed the oldest debt. The last one is kept in any case."""
+    """Return whether the oldest of several debts is paid: the limit's clock has passed it."""
     return len(debtors) > 1 and next(iter(debtors.values())).new <= limit.clock

@@ -16,7 +16,10 @@ _HOST_BITS = 128 - PREFIX
 
 
 def holder(host: str) -> str:
-    """Return the host itself; of IPv6 its network, and of an IPv4 address in IPv6 that address."""
+    """Return the network of an IPv6 address, and any other host as it is.
+
+    An IPv4 address that came as IPv6 (`::ffff:10.0.0.1`) is returned as IPv4.
+    """
     if ":" not in host:
         return host
     try:

@@ -24,6 +24,6 @@ def relay(
 
 
 def shut(end: socket.socket, how: int) -> None:
-    """Shut a socket that may be closed already."""
+    """Shut one way of a socket, or both (`how`). Do nothing where it is closed already."""
     with suppress(OSError):
         end.shutdown(how)

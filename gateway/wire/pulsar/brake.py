@@ -55,10 +55,10 @@ class Brake:
         self._until = float("-inf")
 
     def ask(self, trickle: Trickle, now: float) -> Effects:
-        """Pause the broker's side for a consumer that is far beyond what it may have.
+        """Stop reading from the broker for a while: a consumer got far more than it may have.
 
-        Nothing is paused while an earlier pause lasts, when nothing came since, or when its limits
-        have something for it.
+        Answer with no effects while an earlier pause lasts, when this consumer got nothing since,
+        or when its limits have room for more.
         """
         account = trickle.account
         if now < self._until or account.bytes == trickle.braked_at or self._gate.wants(account):

@@ -22,8 +22,8 @@ _BYTES = 10
 
 
 _NONE: dict[int, Any] = {}
-"""What all tables share that have no small id. Most of a pair's are empty, and idle pairs are many.
-Nothing is ever put into it."""
+"""All tables without small ids share this dict, into which nothing is put. Most tables of a pair
+are empty, and idle pairs are many."""
 
 
 class IdTable(Generic[T]):

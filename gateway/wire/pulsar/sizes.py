@@ -29,7 +29,7 @@ class Sizes:
         self._average = self._largest = 0.0
 
     def see(self, account: Account) -> bool:
-        """Take in what came since the last look. Return whether there was anything."""
+        """Learn the size of what came since the last call. Return whether anything came."""
         messages = account.messages - self._messages
         if not messages:
             return False
