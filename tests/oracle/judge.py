@@ -160,9 +160,7 @@ class _Case:
 
     def _about(self, step: Step, frame: bytes, reading: Reading) -> str:
         kind = reading["t"]
-        # What only passes is nothing to the gateway but a type and a size.
-        is_read = kind in self._claimed or kind == Kind.SEND
-        if is_read and reading["at"] != 4 + int.from_bytes(frame[4:8]):
+        if reading["at"] != 4 + int.from_bytes(frame[4:8]):
             return "the command's end is elsewhere"
         if kind == Kind.CONNECT:
             return "a CONNECT on an open pair"
@@ -227,7 +225,7 @@ class _Case:
         return f"nobody was admitted to {name}, but {asked}"
 
     def _charge(self, party: Party, names: tuple[str, Any], account: int) -> None:
-        """What is opened by this id counts for this account from now on."""
+        """Charge this account for what this producer or consumer does from now on."""
         self._accounts[party].append(account)
         self._names[party] = names
         if party[0] is Action.CONSUME:
@@ -235,8 +233,8 @@ class _Case:
             self._permits[party[1]] = 0
 
     def _take_back(self, party: Party, names: tuple[str, Any]) -> bool:
-        """Charge the account that another id of this step took: that one was asked for once more,
-        for which nobody needs to be admitted. Return whether there is one."""
+        """Charge an account that another id of this step took, though it needed none: it was opened
+        already. Return whether there is such an account."""
         for doubt in self._doubtful:
             other, account, was_open, permits = doubt
             if other[0] is party[0] and self._names[other] == names:
