@@ -135,6 +135,7 @@ CALLS = {
 
 WITHOUT_ADDRESSES = {
     Kind.CONNECTED: "a second one ends the pair",
+    Kind.SEND: "one from a broker ends the pair",
     Kind.PRODUCER_SUCCESS: "it stops to open a producer",
     Kind.SUCCESS: "it stops to open a consumer",
     Kind.AUTH_CHALLENGE: "what it says is for a mechanism of authentication, not for a person",
