@@ -129,6 +129,7 @@ class _Case:
         self._delivered.clear()
         for frame, reading in zip(step.to_client, said[to_broker:], strict=True):
             if "ex" in reading:
+                self._believe_closes(step)
                 break
             what = self._shown(reading)
             if what:
@@ -155,6 +156,14 @@ class _Case:
             else:
                 self._unopened.append((self._admitted, admission))
             self._admitted += 1
+
+    def _believe_closes(self, step: Step) -> None:
+        """A broker that tells of a close without all that belongs to it has closed all the same."""
+        for thought in step.thoughts:
+            if thought.direction is Direction.TO_CLIENT and thought.kind in _ENDS:
+                action = _ENDS[thought.kind]
+                field = "producer_id" if action is Action.PRODUCE else "consumer_id"
+                self._live.pop((action, getattr(thought.body, field)), None)
 
     # -- one frame ---------------------------------------------------------------------------
 
