@@ -161,7 +161,7 @@ class _Case:
         """A broker that tells of a close without all that belongs to it has closed all the same."""
         for thought in step.thoughts:
             if thought.direction is Direction.TO_CLIENT and thought.kind in _ENDS:
-                action = _ENDS[thought.kind]
+                action = _ENDS[Kind(thought.kind)]
                 field = "producer_id" if action is Action.PRODUCE else "consumer_id"
                 self._live.pop((action, getattr(thought.body, field)), None)
 

@@ -69,7 +69,9 @@ NAMES = 3
 
 def bytes_kept(about: About) -> int:
     """Estimate the bytes that are kept of a producer or consumer."""
-    return HANDLE + NAMES * sum(len(it) * (1 if it.isascii() else 4) for it in about if it)
+    topic, subscription = about[0], about[1] or ""
+    wide = 1 if topic.isascii() and subscription.isascii() else 4
+    return HANDLE + NAMES * wide * (len(topic) + len(subscription))
 
 
 class Handle:
@@ -241,7 +243,10 @@ class Handles:
         if awaited is not None and not more:
             del self._awaited[own]
             handle = awaited.handle
-            handle.requests = tuple(it for it in handle.requests if it != own)
+            if handle.requests == (own,):
+                handle.requests = ()
+            else:
+                handle.requests = tuple(it for it in handle.requests if it != own)
             if not self._awaited:
                 self._awaited = {}  # or it keeps the room that its entries had
         return awaited
