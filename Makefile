@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Two processes, each with brokers of its own: many tests wait. A file's tests stay together.
-PARALLEL ?= -n 2 --dist loadfile
+# How tests run that are not marked `alone`.
+PARALLEL ?= -n 2 --dist worksteal
 INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
@@ -39,10 +39,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $(RUNNABLE)
 
 test: lint ## all tests that this machine can run, real brokers included
-	@echo "== all tests (half an hour on two cores; 900 MB of jars for real brokers and clients the first time)"
-	@$(BIN)/python -m pytest $(PARALLEL)
+	@echo "== all tests (40 minutes on two cores; 900 MB of jars for real brokers and clients the first time)"
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not alone'
+	@$(BIN)/python -m pytest -m alone
 
-test-fast: lint ## about a minute and a half: no Java, and without what takes seconds against running processes
+test-fast: lint ## about three minutes: no Java, and without what takes seconds against running processes
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long'
 
 test-real: $(INSTALLED) ## real clients through the gateway to a real Pulsar

@@ -39,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: Options) -> int:
+    from gateway.interpreter import collect_rarely
+
+    collect_rarely()
     from gateway.config.load import load
     from gateway.machine import processes
 

@@ -45,6 +45,7 @@ from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
 from gateway.gate import ClusterParts, ListenerGate
 from gateway.identity.credential import NoCredential, TokenFile
+from gateway.interpreter import collect_rarely
 from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
 from gateway.signals import AT_ONCE, STOP, received
@@ -118,11 +119,6 @@ def mistakes_told() -> Iterator[None]:
             raise ConfigurationError(_DESCRIPTORS) from None
         raise
 
-
-# The oldest generation has little to find, for pairs leave no cycles when they end. To walk through
-# 10,000 of them stops everybody for 0.1 to 0.2 s: once for a thousand collections of the middle
-# one, in place of ten. Measured: `make soak PARTS=gc`.
-_COLLECTIONS = (700, 10, 1000)
 
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _DESCRIPTORS = "cannot start: too many open files; raise the limit, for example: ulimit -n 21000"
@@ -301,7 +297,7 @@ class Application:
                 task_status.started()
                 # What is there now stays: no collection need walk through it again.
                 gc.freeze()
-                gc.set_threshold(*_COLLECTIONS)
+                collect_rarely()
                 await self._drain(signals, await self._stop_signal(signals))
                 front.cancel_scope.cancel()
             plane.cancel_scope.cancel()

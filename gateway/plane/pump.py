@@ -15,8 +15,9 @@ shared buffer, one scan, one send of all that the scanner cleared. What else can
 - **the sink takes less than it is given**: the rest is copied, reading stops until it is gone,
   and the next reads are halved, so that a slow reader does not keep a whole buffer's worth.
 - **frames that are slow to scan**: the smallest frames cost a hundred times as much per byte as
-  usual ones. A chunk is scanned in pieces. If a turn's time is over before all of them are, the
-  rest is carried and goes on when others had their turn, and the next reads are halved.
+  usual ones. A chunk is scanned in pieces. If one of them takes longer than a turn, the next reads
+  are halved, and so are their pieces. If all of them take far longer than a turn, the rest is
+  carried and goes on when others had their turn.
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ PIECES = 4
 """Pieces in which a read is scanned, with a look at the clock between them. The slowest frames take
 18 ms for a piece of the largest read, once: then reads are halved, down to 1 ms each. Each piece
 costs 1 µs, so sixteen of them would make usual frames 3 % slower."""
+
+LONGEST_SCAN = 3
+"""Turns that scanning one read may take. The rest waits, and is copied twice for it; so this is
+more than the two turns that small usual frames take on a slow machine."""
 
 LEAST_SLOW_READ = SMALLEST_READ // 2
 """Reads of frames that are slow to scan are not halved below this: the slowest take 1 ms for it."""
@@ -174,13 +179,13 @@ class Pump:
             pair.attend(now)
 
     def _scan_pieces(self, at: int, end: int) -> int:
-        """Scan `buffer[at:end]`, for a turn at most. Return up to where it may go on.
+        """Scan `buffer[at:end]`, for some turns at most. Return up to where it may go on.
 
         If there is more to scan then, the pump goes on with it when others had their turn.
         """
         scan, scanner, buffer, clock = self._scan, self.scanner, self._memory.buffer, self._clock
         size = max(SMALLEST_READ, min(self._read_size // PIECES, LARGEST_PIECE))
-        began = clock()
+        began = before = clock()
         cleared = border = at
         try:
             while True:
@@ -191,26 +196,24 @@ class Pump:
                 if border > end:
                     border = end
                 cleared = scan(buffer, cleared, border)
-                took = clock() - began
+                now = clock()
+                if now - before > self._turn:
+                    self._read_less()
                 if border == end or scanner.stop:
                     break
-                if took > self._turn:
+                if now - began > LONGEST_SCAN * self._turn:
                     self._go_on_soon()
                     break
+                before = now
         except Exception:
             self._emit(self._memory.view[at:cleared])  # the scanner counts these as sent
             raise
-        if took > self._turn / 4:
-            self._read_less(took)
         return cleared
 
-    def _read_less(self, took: float) -> None:
-        """A chunk took long to scan: read no larger ones, or smaller ones for a while."""
-        if took > self._turn / 2:
-            self._read_size = max(LEAST_SLOW_READ, self._read_size // 2)
-            self._patience = PATIENCE
-        else:
-            self._patience = max(1, self._patience)
+    def _read_less(self) -> None:
+        """A piece took longer than a turn to scan: have smaller ones for a while."""
+        self._read_size = max(LEAST_SLOW_READ, self._read_size // 2)
+        self._patience = PATIENCE
 
     def _read_more(self) -> None:
         """A read brought as much as it might, and the sink took it."""

@@ -25,6 +25,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
+from gateway.wire.holder import holder
+
 UNCLAIMED = 4 * 1024
 """Bytes of a frame that are kept without a claim. Nearly all commands are smaller, and for 10,000
 connections this is 40 MB."""
@@ -63,8 +65,9 @@ class Share:
         return sum(map(len, self._waiting.values()))
 
     def claim(self, address: str, size: int, on_grant: Callable[[], None]) -> Claim:
-        """Claim room for a frame: granted at once, or later, when `on_grant` is called from
-        within somebody else's release."""
+        """Claim room for a frame of a peer's: granted at once, or later, when `on_grant` is called
+        from within somebody else's release. `address`: the peer's host (see `holder`)."""
+        address = holder(address)
         claim = Claim(address, size, on_grant)
         if self._fits(claim):
             self._grant(claim)

@@ -36,7 +36,7 @@ NONE = Debt(float("-inf"), float("-inf"))
 
 
 class Debts:
-    """Of all limits of a process."""
+    """The debts under all limits of a process."""
 
     def __init__(self, most: int = MOST, most_of_one: int = MOST_OF_ONE) -> None:
         self._most = most
@@ -65,7 +65,7 @@ class Debts:
             self._drop_oldest()
 
     def forget(self, limit: Limit) -> None:
-        """The limit is there no more."""
+        """Drop a limit that is gone, with its debts."""
         self._limits.pop(limit, None)
         self._count -= len(limit.debtors or ())
         limit.debtors = None
@@ -84,5 +84,5 @@ class Debts:
 
 
 def _is_paid(limit: Limit, debtors: OrderedDict[Hashable, Debt]) -> bool:
-    """The clock has passed the oldest; the last one is kept in any case."""
+    """Return whether the oldest of several debts is paid: the limit's clock has passed it."""
     return len(debtors) > 1 and next(iter(debtors.values())).new <= limit.clock

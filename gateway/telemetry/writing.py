@@ -10,7 +10,8 @@ import os
 import select
 import threading
 from collections import deque
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TextIO
 
 from gateway.figures import LogFigures
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 PATIENCE = 1.0
 """Seconds for what waits at the end of the process. Whoever reads takes it in milliseconds."""
+
+GATHERED = 0.01
+"""Seconds in which lines gather after a write. To wake the thread for each line of many costs the
+event loop more than to make the line: both want the interpreter's lock."""
 
 
 class Lines:
@@ -119,6 +124,9 @@ class Queue:
             if self._untold and self._is_half_empty():
                 self._append(encoded(self._notice(self._untold)))
                 self._untold = 0
+        if written and not self._lines:
+            with suppress(Empty):
+                self._wake.get(timeout=GATHERED)
         while not (chunk := self._taken()) and not self._closed:
             self._wake.get()
         return chunk

@@ -10,6 +10,8 @@ what others leave. So whoever comes later finds room.
 
 from __future__ import annotations
 
+from gateway.wire.holder import holder
+
 SIZE = 512 * 1024 * 1024
 """Bytes of a budget where nothing is said."""
 
@@ -30,7 +32,7 @@ class Budget:
         return own <= self.size - self.taken - size
 
     def add(self, address: str, size: int) -> None:
-        """An address has so many bytes more; or less, where `size` is negative."""
+        """Count so many bytes more for an address; fewer where `size` is negative."""
         self.taken += size
         own = self._of_address.get(address, 0) + size
         if own:
@@ -40,13 +42,13 @@ class Budget:
 
 
 class Allotment:
-    """What one connection has taken of a budget."""
+    """What one connection has taken of a budget. `address`: of its client (see `holder`)."""
 
     __slots__ = ("_address", "_budget", "taken")
 
     def __init__(self, budget: Budget, address: str) -> None:
         self._budget = budget
-        self._address = address
+        self._address = holder(address)
         self.taken = 0
 
     def fits(self, size: int) -> bool:
@@ -59,6 +61,7 @@ class Allotment:
         self._budget.add(self._address, size)
 
     def give_back(self, size: int) -> None:
+        """Return so many bytes to the budget."""
         self.take(-size)
 
     def close(self) -> None:

@@ -286,11 +286,12 @@ class Pair:
 
     def _check_lookups(self) -> None:
         lookups, bounds = self.session._lookups, self.session._listener.bounds
-        kept = [*lookups._asked.values(), *lookups._chased.values()]
+        asked, chased = lookups._asked or {}, lookups._chased or {}
+        kept = [*asked.values(), *chased.values()]
         assert lookups._kept == sum(len(lookup.frame) for lookup in kept)
         assert len(kept) <= bounds.lookups
         assert lookups._kept <= bounds.lookup_bytes
-        assert lookups._chased.keys() == self.jobs.keys()
+        assert chased.keys() == self.jobs.keys()
 
     def _check_delays(self) -> None:
         """Whoever waits is asked for again, and no frame is kept twice."""

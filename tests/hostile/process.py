@@ -79,6 +79,11 @@ class Metrics:
         """Bytes that wait."""
         return self._samples["gateway_buffered_bytes"]
 
+    @property
+    def healthy_brokers(self) -> float:
+        """How many there are. A gateway that has just begun does not know of any yet."""
+        return sum(v for name, v in self._samples.items() if "gateway_broker_healthy" in name)
+
     def connections(self, listener: str) -> float:
         """In all states."""
         return sum(self.matching("gateway_connections{", f'listener="{listener}"'))
@@ -173,7 +178,7 @@ class Gateway:
     @property
     def healthy(self) -> bool:
         """Its broker is known to live."""
-        return sum(self.metrics().matching("gateway_broker_healthy")) > 0
+        return self.metrics().healthy_brokers > 0
 
     def failures(self, cause: str) -> float:
         """How often its broker was not reached for this cause."""

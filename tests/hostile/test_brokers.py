@@ -17,7 +17,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     ServerError,
 )
 from gateway.wire.pulsar.frames import Kind
-from tests.support.frames import command, data, frame, message, number, simple, tail
+from tests.support.frames import command, data, frame, message, number, send, simple, tail
 
 from .peers import CONNECT, CONNECTED, Broker, Client, Closed, Script, Wire
 from .process import COLLECTED, HANDSHAKE, Gateway
@@ -183,6 +183,7 @@ VIOLATIONS = {
     "a LOOKUP_RESPONSE behind a MESSAGE": frame(command(9, number(1, 1)) + HIDDEN),
     "a LOOKUP_RESPONSE behind a SEND_RECEIPT": frame(command(7, number(1, 1)) + HIDDEN),
     "a second CONNECTED": CONNECTED,
+    "a SEND": send(1, 1),
 }
 
 

@@ -32,6 +32,7 @@ def test_descriptors_are_used_up(broker: Broker, tmp_path: Path) -> None:
         assert until(lambda: gateway.logged("resources_exhausted"))
         for client in clients:
             client.close()
+        assert until(lambda: gateway.metrics().connections("passing") == 0)
         gateway.serves()
         ended = +gateway.metrics().ended("passing")
         gone = {EndReason.CLIENT_CLOSED, EndReason.CLIENT_LOST}

@@ -29,6 +29,7 @@ VIOLATIONS = {
     "groups in PRODUCER": frame(command(5, DEEP)),
     "a PRODUCER that is no protobuf": frame(command(5, b"\xff" * 30)),
     "a SEND of fewer messages than none": send(1, 1, num_messages=-5),
+    "a MESSAGE": message(1),
     "bytes behind a PING": frame(command(18, b""), b"x" * 20),
     "a PRODUCER behind the type of PING": frame(number(1, 18) + data(5, b"\xff" * 30)),
 }
@@ -148,7 +149,6 @@ def test_ids_that_nobody_opened(gateway: Gateway, broker: Broker) -> None:
         simple(Kind.SEEK, consumer_id=7, request_id=4),
         *(send(id, 1) for id in (0, 1, 7, 300, (1 << 64) - 1)),
         receipt(7),
-        message(7),
         simple(Kind.PING),
     ]
     listening = Listening()

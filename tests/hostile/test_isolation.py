@@ -19,6 +19,8 @@ from tests.support.frames import send, simple
 from .peers import PATIENCE, Broker, Client, Closed, Wire, polite
 from .process import Ends, Gateway, until
 
+pytestmark = pytest.mark.alone
+
 MIB = 1 << 20
 HONEST = "127.0.0.2"
 """The address of honest clients: the hostile ones have one of their own."""

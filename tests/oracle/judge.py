@@ -77,6 +77,10 @@ def judge(
                 break
 
 
+Party = tuple[Action, int]
+"""A producer or consumer, by its id."""
+
+
 class _Case:
     """One connection before one version."""
 
@@ -92,6 +96,8 @@ class _Case:
         self._thoughts: dict[int, list[Thought]] = defaultdict(list)
         self._unopened: list[tuple[int, Admission]] = []
         self._lookups: list[Subject] = []
+        # Who may have taken another one's account in this step, and how things were before.
+        self._doubtful: list[tuple[Party, int, bool, int]] = []
         self._admitted = 0
         self._accounts: dict[tuple[Action, int], list[int]] = defaultdict(list)
         self._sent: Counter[int] = Counter()
@@ -109,6 +115,7 @@ class _Case:
 
     def step(self, number: int, step: Step, said: list[Reading]) -> Iterator[Finding]:
         self._learn(step)
+        self._doubtful.clear()
         to_broker = len(step.to_broker)
         for frame, reading in zip(step.to_broker, said[:to_broker], strict=True):
             if "ex" in reading:
@@ -122,6 +129,7 @@ class _Case:
         self._delivered.clear()
         for frame, reading in zip(step.to_client, said[to_broker:], strict=True):
             if "ex" in reading:
+                self._believe_closes(step)
                 break
             what = self._shown(reading)
             if what:
@@ -148,6 +156,14 @@ class _Case:
             else:
                 self._unopened.append((self._admitted, admission))
             self._admitted += 1
+
+    def _believe_closes(self, step: Step) -> None:
+        """A broker that tells of a close without all that belongs to it has closed all the same."""
+        for thought in step.thoughts:
+            if thought.direction is Direction.TO_CLIENT and thought.kind in _ENDS:
+                action = _ENDS[Kind(thought.kind)]
+                field = "producer_id" if action is Action.PRODUCE else "consumer_id"
+                self._live.pop((action, getattr(thought.body, field)), None)
 
     # -- one frame ---------------------------------------------------------------------------
 
@@ -200,22 +216,47 @@ class _Case:
             return f"the broker keeps {kept[0]} under this id"
         if is_brokers_own(name):
             return f"a topic of the brokers: {name}"
+        party, names = (action, id), (str(name), subscription)
+        is_again = self._names.get(party) == names
         for index, (account, admission) in enumerate(self._unopened):
             admitted, subject = admission.asked.action, admission.asked.subject
-            same_name = canonical(subject) == name and subject.subscription == subscription
-            if admitted is action and same_name:
+            if admitted is action and (canonical(subject), subject.subscription) == names:
                 del self._unopened[index]
-                self._accounts[action, id].append(account)
-                self._names[action, id] = (name, subscription)
-                if action is Action.CONSUME:
-                    self._open.discard((action, id))
-                    self._permits[id] = 0
+                if is_again:
+                    self._doubtful.append((party, account, party in self._open, self._permits[id]))
+                self._charge(party, names, account)
                 return ""
-        if self._names.get((action, id)) == (name, subscription):
+        if is_again:
             return ""  # it is asked for once more while it is opened: the same account is charged
+        if self._take_back(party, names):
+            return ""
         all_asked = (each.asked for _, each in self._unopened)
         asked = [(each.action, canonical(each.subject)) for each in all_asked]
         return f"nobody was admitted to {name}, but {asked}"
+
+    def _charge(self, party: Party, names: tuple[str, Any], account: int) -> None:
+        """Charge this account for what this producer or consumer does from now on."""
+        self._accounts[party].append(account)
+        self._names[party] = names
+        if party[0] is Action.CONSUME:
+            self._open.discard(party)
+            self._permits[party[1]] = 0
+
+    def _take_back(self, party: Party, names: tuple[str, Any]) -> bool:
+        """Charge an account that another id of this step took, though it needed none: it was opened
+        already. Return whether there is such an account."""
+        for doubt in self._doubtful:
+            other, account, was_open, permits = doubt
+            if other[0] is party[0] and self._names[other] == names:
+                self._doubtful.remove(doubt)
+                self._accounts[other].remove(account)
+                if other[0] is Action.CONSUME:
+                    self._permits[other[1]] = permits
+                if was_open:
+                    self._open.add(other)
+                self._charge(party, names, account)
+                return True
+        return False
 
     def _looks_up(self, reading: Reading) -> str:
         if "tx" in reading:

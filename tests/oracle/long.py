@@ -20,10 +20,13 @@ _LONGEST = 2000
 
 def judge_many(frames: int, seed: int, say: Callable[[str], None]) -> Row:
     """Play so many frames against all oracles. Raises as `Oracle` does."""
-    told = 0.0
+    told, shown = 0.0, 0
 
     def tell(outcome: Outcome) -> None:
-        nonlocal told
+        nonlocal told, shown
+        for finding in outcome.findings[shown:]:
+            say(str(finding)[:_LONGEST])
+        shown = len(outcome.findings)
         if outcome.seconds - told >= TOLD_EVERY:
             told = outcome.seconds
             say(_progress(outcome))

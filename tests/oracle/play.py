@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from gateway.plane.pair import DECISIONS_AT_ONCE
 from gateway.wire.contract import Action, Credential, Direction, Principal
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
@@ -210,6 +211,8 @@ class Player:
         self._seed = seed
         self._record = Record(house, *drawn_listener(rng))
         self._watched = self._record.watched
+        # Where so many were decided in a row, what follows is decided later.
+        house.plane.decisions = rng.choice((0, DECISIONS_AT_ONCE - 3))
         self._asked: deque[BaseCommand] = deque(maxlen=12)
 
     def play(self) -> Played:
@@ -250,6 +253,7 @@ class Player:
             self._answered(BaseCommand.PRODUCER, 100 + id, (Action.PRODUCE, id))
         self._say(Direction.TO_BROKER, subscribe(1, request=110))
         self._answered(BaseCommand.SUBSCRIBE, 110, (Action.CONSUME, 1))
+        self._asked.clear()  # all of it is answered, and a broker answers once
 
     def _answered(self, kind: int, request: int, party: tuple[Action, int]) -> None:
         if self._watched.over:

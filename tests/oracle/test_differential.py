@@ -31,6 +31,29 @@ def test_the_same_seed_plays_the_same_connection() -> None:
     assert runs._frames(played[0]) == runs._frames(played[1])
 
 
+def test_a_connection_is_played_as_if_it_were_the_first() -> None:
+    house = House()
+    for seed in range(40):
+        runs.play(house, seed)
+    for seed in range(40, 60):
+        assert runs._frames(runs.play(house, seed)) == runs._frames(runs.play(House(), seed))
+
+
+@pytest.mark.parametrize("beside", [0, 1])
+def test_one_that_is_asked_for_once_more_beside_another_is_no_finding(
+    oracles: Oracles, beside: int
+) -> None:
+    """An admission names no id. `beside`: commands that nobody decided, of which each is found."""
+    record = Record(House(), listener(gate := WatchedGate()), gate)
+    record.say(Direction.TO_BROKER, producer(1, request=1))
+    record.say(Direction.TO_BROKER, producer(1, request=2), producer(2, request=3))
+    outbox = record.watched._lanes[Direction.TO_CLIENT].outbox
+    for id in range(beside):
+        outbox += producer(9 + id)
+        record.look(Direction.TO_BROKER)
+    assert len(runs.judged(oracles, record.played())) == beside * len(oracles.all)
+
+
 def test_frames_are_understood_alike_by_all_versions(oracles: Oracles) -> None:
     frames = [producer(3, request=7, topic="orders"), subscribe(2, topic="t/n/x"), send(1, 9)]
     for readings in oracles.frames(frames):

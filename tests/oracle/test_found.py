@@ -63,6 +63,9 @@ def _token(proof: bytes) -> bytes:
 _CONSUMER = number(3, 0) + number(4, 1) + number(5, 50)
 _PAYLOAD = tail(metadata_of(7), b"payload")
 _SEND = number(1, 1) + number(2, 7)
+_CUT_ID = bytes.fromhex("1209 080210001800200028 20 818080808080808040 2803")
+"""The length of a message id ends it within a number, and a decoder that reads on is off by one:
+what follows is, to it, a tag of a value that reaches into the payload."""
 
 
 def _flow(id: int) -> bytes:
@@ -126,6 +129,14 @@ CASES = {
     ),
     "a topic that ends with a slash": Case((producer(5, request=50, topic="t/"),)),
     "a topic with a slash in front": Case((producer(5, request=50, topic="//t"),)),
+    "a MESSAGE whose nested length cuts a number": Case(
+        (
+            frame(
+                number(1, Kind.MESSAGE) + data(Kind.MESSAGE, number(1, 1) + _CUT_ID),
+                _PAYLOAD,
+            ),
+        )
+    ),
     "a domain in capital letters": Case(
         (producer(5, request=50, topic="PERSISTENT://public/default/t"),)
     ),

@@ -148,6 +148,9 @@ class MemoryLane:
         self.reading = False
 
 
+_BEGIN = 1000.0
+
+
 class _Plane(Reactor):
     """A reactor of one pair at a time: nothing lingers."""
 
@@ -176,14 +179,16 @@ class House:
     """The plane that all watched pairs share."""
 
     def __init__(self) -> None:
-        self.now = 1000.0
+        self.now = _BEGIN
         self.hooks = _Hooks()
         settings = PlaneSettings(buffer=_LARGEST)
         self.plane = _Plane(self.hooks, settings, clock=lambda: self.now)
 
     def forget(self) -> None:
-        """Whatever was to be done for the pair before."""
+        """Begin anew: what a pair does depends on none before it."""
         self.plane.deadlines.expire(self.now + 1000.0)
+        self.plane.decisions = 0
+        self.now = _BEGIN
         self.hooks.jobs.clear()
         self.hooks.ends.clear()
         self.hooks.crashes.clear()

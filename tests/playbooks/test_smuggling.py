@@ -205,6 +205,15 @@ def test_a_second_connected_ends_the_pair(unknown_pass: bool) -> None:
         Play(unknown_pass=unknown_pass).broker(connected(feature_flags={}))
 
 
+@pytest.mark.parametrize("unknown_pass", [True, False])
+def test_payloads_do_not_come_from_where_they_go(unknown_pass: bool) -> None:
+    """Their nested lengths could run out into the payload, where decoders differ."""
+    with pytest.raises(PeerError, match="a MESSAGE from the side that receives them"):
+        Play(unknown_pass=unknown_pass).client(message(1))
+    with pytest.raises(PeerError, match="a SEND from the side that receives them"):
+        Play(unknown_pass=unknown_pass).broker(send(1))
+
+
 def test_a_credential_of_an_opening_goes_on_as_it_was_read() -> None:
     talk = opening().client_says(connect()).dials(None)
     talk.said_to_broker()

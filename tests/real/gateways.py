@@ -20,7 +20,7 @@ from .brokers.processes import end, spawn, tail
 HOST = "127.0.0.1"
 CHECKOUT = Path(__file__).resolve().parents[2]
 CLUSTER = "main"
-READY_SECONDS = 20
+READY_SECONDS = 60
 # Longer than a drain with a live client takes.
 STOP_SECONDS = 30
 

@@ -16,9 +16,10 @@ from functools import cache
 from ipaddress import AddressValueError, IPv4Address
 from urllib.parse import urlsplit
 
+from tests.support.relay import relay, shut
+
 from .frames import Kind, decode, frames, without_payload
 
-READ_SIZE = 256 * 1024
 DIAL_SECONDS = 5
 JOIN_SECONDS = 5
 CONTEXT = 40  # bytes shown on both sides of a find
@@ -117,9 +118,9 @@ class Tap:
         with self._lock:
             self._closed = True
             for end in self._sockets:
-                _shut(end, socket.SHUT_RDWR)
+                shut(end, socket.SHUT_RDWR)
         # Wakes the accepting thread; closing alone does not.
-        _shut(self._listener, socket.SHUT_RDWR)
+        shut(self._listener, socket.SHUT_RDWR)
         for thread in list(self._threads):
             thread.join(JOIN_SECONDS)
         for end in (self._listener, *self._sockets):
@@ -166,8 +167,8 @@ class Tap:
                 return
             self.recordings.append(bytearray())
             recording = self.recordings[-1]
-        self._run(_pump, client, server, None)
-        self._run(_pump, server, client, recording)
+        self._run(relay, client, server)
+        self._run(relay, server, client, recording.extend)
 
     def _run(self, target: object, *arguments: object) -> None:
         assert callable(target)
@@ -186,19 +187,3 @@ def traces_found(
     finally:
         tap.close()
     return {leak.trace for leak in tap.leaks(traces, payloads=payloads)}
-
-
-def _pump(source: socket.socket, sink: socket.socket, recording: bytearray | None) -> None:
-    """Copies until either end is gone, and passes the end of the stream on."""
-    with suppress(OSError):
-        while chunk := source.recv(READ_SIZE):
-            if recording is not None:
-                recording += chunk
-            sink.sendall(chunk)
-    _shut(sink, socket.SHUT_WR)
-    _shut(source, socket.SHUT_RD)
-
-
-def _shut(end: socket.socket, how: int) -> None:
-    with suppress(OSError):
-        end.shutdown(how)

@@ -1,4 +1,4 @@
-"""What the broker does with identities, seen on the wire.
+"""What the broker does with identities and odd commands, seen on the wire.
 
 This is the ground that the tests of authentication stand on. No gateway is involved: should one of
 these fail, the broker's rules have changed, and other tests fail for that reason.
@@ -9,7 +9,7 @@ import pytest
 from .brokers.standalone import Standalone
 from .brokers.tokens import Authority
 from .clients import fresh_topic
-from .frames import Command, Connection, Kind, ServerError
+from .frames import Command, Connection, Kind, ServerError, encode
 
 CONNECT, FAILED = 1, 2  # what a LOOKUP_RESPONSE says in field 3
 
@@ -77,3 +77,13 @@ def test_only_a_proxy_names_another_principal(
     assert answer
     assert answer.kind == Kind.ERROR
     assert answer.fields[2] == ServerError.AUTHORIZATION
+
+
+def test_a_message_from_a_client_ends_its_connection(
+    pulsar_auth: Standalone, authority: Authority
+) -> None:
+    """So may a gateway: nobody misses such a message."""
+    with Connection(pulsar_auth.service_url) as connection:
+        assert connection.connect(authority.token("alice"))
+        connection.send(Kind.MESSAGE, {1: 1, 2: encode({1: 1, 2: 1})})
+        assert connection.receive() is None

@@ -123,6 +123,8 @@ CALLS = {
     ("opening", "_broker_no", "hide"): "text of a refused connection",
     ("incarnations", "_closed", "hidden"): "fields of CLOSE_PRODUCER",
     ("incarnations", "error", "hidden"): "text of ERROR",
+    ("incarnations", "error", "hide"): "text of ERROR",
+    ("incarnations", "_unawaited", "hide"): "text of ERROR",
     ("incarnations", "send_error", "hidden"): "text of SEND_ERROR",
     ("incarnations", "producer_closed", "shown"): "fields of CLOSE_PRODUCER",  # told later
     ("session", "_decide", "hidden"): "text of PARTITIONED_METADATA_RESPONSE",  # and of others
@@ -132,6 +134,8 @@ CALLS = {
 """Who asks to have brokers hidden (module, function, what of the `Veil`), and the leak without."""
 
 WITHOUT_ADDRESSES = {
+    Kind.CONNECTED: "a second one ends the pair",
+    Kind.SEND: "one from a broker ends the pair",
     Kind.PRODUCER_SUCCESS: "it stops to open a producer",
     Kind.SUCCESS: "it stops to open a consumer",
     Kind.AUTH_CHALLENGE: "what it says is for a mechanism of authentication, not for a person",

@@ -117,7 +117,7 @@ class Gateway:
     def _is_ready(self) -> bool:
         assert self._process.poll() is None, f"the gateway ended:\n{tail(self.log)}"
         with suppress(OSError):
-            return sum(self.metrics().matching("gateway_broker_healthy")) > 0
+            return self.metrics().healthy_brokers > 0
         return False
 
     # -- what is known of it -------------------------------------------------------------------

@@ -16,7 +16,7 @@ from tests.soak.largest import BOUNDS
 from tests.soak.report import MIB
 from tests.soak.stalled import Stall
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.alone]
 
 NOISE = 8 * MIB
 """Of memory. A pair that stays costs 5 KB, and each test opens thousands."""

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
+from tests.support.relay import relay
+
 HOST = "127.0.0.1"
 
 
@@ -36,12 +38,15 @@ class Balancer:
         if gateway is None:
             client.close()
             return
+        for end in (client, gateway):
+            end.settimeout(None)
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         ways = ((client, gateway), (gateway, client))
-        relays = [threading.Thread(target=_relay, args=way, daemon=True) for way in ways]
-        for relay in relays:
-            relay.start()
-        for relay in relays:
-            relay.join()
+        threads = [threading.Thread(target=relay, args=way, daemon=True) for way in ways]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
         client.close()
         gateway.close()
 
@@ -50,15 +55,3 @@ class Balancer:
             with suppress(OSError):
                 return socket.create_connection((HOST, port), timeout=2)
         return None
-
-
-def _relay(source: socket.socket, sink: socket.socket) -> None:
-    for sock in (source, sink):
-        sock.settimeout(None)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    with suppress(OSError):
-        while data := source.recv(1 << 16):
-            sink.sendall(data)
-    for sock in (source, sink):
-        with suppress(OSError):
-            sock.shutdown(socket.SHUT_RDWR)

@@ -45,7 +45,7 @@ def is_far_beyond(account: Account) -> bool:
 
 
 class Brake:
-    """That of one pair."""
+    """The brake of one pair."""
 
     __slots__ = ("_gate", "_seconds", "_until")
 
@@ -55,8 +55,11 @@ class Brake:
         self._until = float("-inf")
 
     def ask(self, trickle: Trickle, now: float) -> Effects:
-        """A consumer is far beyond what it may have: the next pause, if more came since the last
-        one, and its limits have nothing for it."""
+        """Stop reading from the broker for a while: a consumer got far more than it may have.
+
+        Answer with no effects while an earlier pause lasts, when this consumer got nothing since,
+        or when its limits have room for more.
+        """
         account = trickle.account
         if now < self._until or account.bytes == trickle.braked_at or self._gate.wants(account):
             return ()

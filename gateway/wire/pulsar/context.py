@@ -143,9 +143,8 @@ class Client:
 
     @property
     def connect(self) -> CommandConnect:
-        connect = CommandConnect.FromString(self._connect)
-        if connect.HasField("auth_data") and not self.vouched:
-            connect.auth_data = self.credential.data
+        connect = CommandConnect()
+        self._recall(connect)
         return connect
 
     @connect.setter
@@ -160,6 +159,12 @@ class Client:
             kept.ClearField("original_auth_data")
         self._connect = kept.SerializePartialToString()
 
+    def _recall(self, connect: CommandConnect) -> None:
+        """Write what it connected with into an empty CONNECT."""
+        connect.MergeFromString(self._connect)
+        if connect.HasField("auth_data") and not self.vouched:
+            connect.auth_data = self.credential.data
+
     @property
     def size(self) -> int:
         """Bytes that are kept of its CONNECT."""
@@ -167,9 +172,10 @@ class Client:
 
     def take_room(self) -> bool:
         """Take what is kept of its CONNECT from the budget. False: there is not as much."""
-        if not self.allotment.fits(self.size):
+        size = self.size
+        if not self.allotment.fits(size):
             return False
-        self.allotment.take(self.size)
+        self.allotment.take(size)
         return True
 
     @property
@@ -208,7 +214,8 @@ class Client:
         `through`: what a gateway that is asked instead of a broker knows the broker by.
         """
         command = BaseCommand(type=BaseCommand.CONNECT)
-        command.connect.MergeFrom(self.connect)
+        command.connect.SetInParent()  # even if nothing is in it
+        self._recall(command.connect)
         command.connect.ClearField("proxy_to_broker_url")
         if through is not None:
             command.connect.proxy_to_broker_url = str(through)

@@ -67,7 +67,9 @@ NAMES = 3
 
 def bytes_kept(subject: Subject) -> int:
     """Estimate the bytes that are kept of a producer or consumer."""
-    return HANDLE + NAMES * sum(len(it) * (1 if it.isascii() else 4) for it in _names(subject))
+    topic, subscription = _names(subject)
+    wide = 1 if topic.isascii() and subscription.isascii() else 4
+    return HANDLE + NAMES * wide * (len(topic) + len(subscription))
 
 
 def _names(subject: Subject) -> tuple[str, str]:
@@ -101,7 +103,7 @@ class Handle:
         self.id = id
         self.account = account
         self.state = state
-        self.requests: list[int] = []
+        self.requests: tuple[int, ...] = ()
         self.confirmed = False
         self.released = False
         self.close = b""
@@ -156,8 +158,8 @@ class Handles:
         "_allotment",
         "_awaited",
         "_by_account",
+        "_drawn",
         "_first",
-        "_next",
         "_orphans",
         "consumers",
         "names",
@@ -166,7 +168,8 @@ class Handles:
 
     def __init__(self, first_request: int, allotment: Allotment) -> None:
         self._allotment = allotment
-        self._first = self._next = first_request
+        self._first = first_request
+        self._drawn = 0  # how many were drawn from there on
         self._orphans: OrderedDict[int, int] | None = None  # the client's ids by the gateway's
         self.producers: IdTable[Handle] = IdTable()
         self.consumers: IdTable[Handle] = IdTable()
@@ -207,12 +210,13 @@ class Handles:
 
     def draw(self) -> int:
         """Return the id of the gateway's next request."""
-        self._next += 1
-        return self._next - 1
+        own = self._first + self._drawn
+        self._drawn += 1
+        return own
 
     def is_own(self, request_id: int) -> bool:
         """Return whether an id was drawn here."""
-        return self._first <= request_id < self._next
+        return self._first <= request_id < self._first + self._drawn
 
     def awaits(self, handle: Handle, request_id: int, asked: Asked) -> int:
         """Await the answer to a client's request; return the id that the broker is told."""
@@ -222,7 +226,7 @@ class Handles:
 
     def _await(self, own: int, awaited: Awaited) -> None:
         self._awaited[own] = awaited
-        awaited.handle.requests.append(own)
+        awaited.handle.requests += (own,)
 
     def openings(self, handle: Handle) -> list[int]:
         """Return the requests that may open it yet."""
@@ -240,7 +244,13 @@ class Handles:
         awaited = self._awaited.get(own)
         if awaited is not None and not more:
             del self._awaited[own]
-            awaited.handle.requests.remove(own)
+            handle = awaited.handle
+            if handle.requests == (own,):
+                handle.requests = ()
+            else:
+                handle.requests = tuple(it for it in handle.requests if it != own)
+            if not self._awaited:
+                self._awaited = {}  # or it keeps the room that its entries had
         return awaited
 
     def passes(self, request_id: int) -> int:
@@ -263,7 +273,7 @@ class Handles:
     def keep(self, handle: Handle, requests: Iterable[int]) -> None:
         """Await no answer about this incarnation but those to `requests`."""
         kept = {own: self._awaited.pop(own) for own in requests}
-        handle.requests = [own for own in handle.requests if own not in kept]
+        handle.requests = tuple(own for own in handle.requests if own not in kept)
         self._forget(handle)
         for own, awaited in kept.items():
             self._await(own, awaited)
@@ -271,7 +281,7 @@ class Handles:
     def _forget(self, handle: Handle) -> None:
         for own in handle.requests:
             self._orphan(own, self._awaited.pop(own).request_id)
-        handle.requests.clear()
+        handle.requests = ()
 
     def remove(self, handle: Handle) -> None:
         """Forget an incarnation that is over, and its requests."""

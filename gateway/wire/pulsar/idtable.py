@@ -9,7 +9,7 @@ All others are kept by their bytes, whose hash has a secret seed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -18,7 +18,12 @@ SMALL = 1024
 a microsecond."""
 
 _BYTES = 10
-"""Of an id. A scanner may read up to 70 bits, which are no id of any value here."""
+"""Length of a key. A scanner may read a varint of 70 bits, which is no valid id."""
+
+
+_NONE: dict[int, Any] = {}
+"""All tables without small ids share this dict, into which nothing is put. Most tables of a pair
+are empty, and idle pairs are many."""
 
 
 class IdTable(Generic[T]):
@@ -27,8 +32,8 @@ class IdTable(Generic[T]):
     __slots__ = ("_large", "small")
 
     def __init__(self) -> None:
-        self.small: dict[int, T] = {}
-        self._large: dict[bytes, T] | None = None  # made when it is needed: idle pairs are many
+        self.small: dict[int, T] = _NONE
+        self._large: dict[bytes, T] | None = None
 
     def __len__(self) -> int:
         return len(self.small) + len(self._large or ())
@@ -47,6 +52,8 @@ class IdTable(Generic[T]):
     def put(self, id: int, value: T) -> None:
         """Keep a value under this id, in place of any other."""
         if id < SMALL:
+            if self.small is _NONE:
+                self.small = {}
             self.small[id] = value
             return
         if self._large is None:

@@ -104,7 +104,7 @@ class Incarnations:
         self._trickles = Trickles(listener.gate) if listener.limited else None
         self._leaving: Leaving | None = None  # made when they are needed: idle pairs are many
         self._late: LateReceipts | None = None
-        self._to_leave: Iterator[Handle] = iter(())  # in this round of steps
+        self._to_leave: Iterator[Handle] | None = None  # in this round of steps
         self._now = 0.0
 
     def at(self, now: float) -> Incarnations:
@@ -550,7 +550,7 @@ class Incarnations:
         `leaving` for the order of steps.
         """
         leaving = self._leaving = self._leaving or self._begin_leaving()
-        handles = tuple(islice(self._to_leave, LEFT_AT_ONCE))
+        handles = tuple(islice(self._to_leave or (), LEFT_AT_ONCE))
         if not handles:
             self._to_leave = iter(tuple(self.handles))
             handles = tuple(islice(self._to_leave, LEFT_AT_ONCE))

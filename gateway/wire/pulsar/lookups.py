@@ -6,7 +6,6 @@ A client never sees a Redirect, and never a broker's address: *Connect* names an
 
 from __future__ import annotations
 
-from itertools import count
 from typing import NamedTuple
 
 from gateway.errors import PeerError
@@ -44,21 +43,25 @@ class _Lookup(NamedTuple):
         return ENTRY + len(self.frame)
 
 
+_Table = dict[int, _Lookup]
+
+
 class Lookups:
     """Each method answers with effects, as `contract.Session.decide` does."""
 
-    __slots__ = ("_asked", "_chased", "_client", "_kept", "_listener", "_tokens")
+    __slots__ = ("_asked", "_chased", "_client", "_kept", "_listener", "_token")
 
     def __init__(self, listener: Listener, client: Client) -> None:
         self._listener = listener
         self._client = client
-        self._asked: dict[int, _Lookup] = {}  # by request id
-        self._chased: dict[int, _Lookup] = {}  # by token
+        # Made when they are needed: idle pairs are many.
+        self._asked: dict[int, _Lookup] | None = None  # by request id
+        self._chased: dict[int, _Lookup] | None = None  # by token
         self._kept = 0  # bytes of frames
-        self._tokens = count()
+        self._token = 0  # of the next chase
 
     def __len__(self) -> int:
-        return len(self._asked) + len(self._chased)
+        return len(self._asked or ()) + len(self._chased or ())
 
     # -- from the client ---------------------------------------------------------------------
 
@@ -70,7 +73,7 @@ class Lookups:
             self._listener.gate.looked_up(LookupOutcome.REFUSED)
             return (Drop(), Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, denial)))
         self._forget(self._asked, lookup.request_id)
-        self._remember(self._asked, lookup.request_id, lookup)
+        self._asked = self._remember(self._asked, lookup.request_id, lookup)
         return FORWARD
 
     def _denial(self, topic: str, lookup: _Lookup) -> Denial | None:
@@ -96,8 +99,9 @@ class Lookups:
 
     def _chase(self, lookup: _Lookup, hop: Hop) -> Effects:
         self._listener.gate.redirected()
-        token = next(self._tokens)
-        self._remember(self._chased, token, lookup)
+        token = self._token
+        self._token += 1
+        self._chased = self._remember(self._chased, token, lookup)
         chase = Chase(self._listener, self._client, lookup.request_id, lookup.frame, hop)
         return (Drop(), Start(chase, token))
 
@@ -123,16 +127,19 @@ class Lookups:
 
     def clear(self) -> None:
         """The pair is over, and so is its allotment."""
-        self._asked.clear()
-        self._chased.clear()
+        self._asked = self._chased = None
 
-    def _remember(self, table: dict[int, _Lookup], key: int, lookup: _Lookup) -> None:
-        table[key] = lookup
+    def _remember(self, table: _Table | None, key: int, lookup: _Lookup) -> _Table:
+        """Keep a lookup; return the table with it."""
         self._kept += len(lookup.frame)
         self._client.allotment.take(lookup.size)
+        if table is None:
+            return {key: lookup}
+        table[key] = lookup
+        return table
 
-    def _forget(self, table: dict[int, _Lookup], key: int) -> _Lookup | None:
-        lookup = table.pop(key, None)
+    def _forget(self, table: _Table | None, key: int) -> _Lookup | None:
+        lookup = table.pop(key, None) if table else None
         if lookup is not None:
             self._kept -= len(lookup.frame)
             self._client.allotment.give_back(lookup.size)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from operator import attrgetter
 
 from gateway.wire.contract import Action, Denial, Direction, Drop, Effects, Inject, Refusal
 from gateway.wire.gate import Gate, LookupOutcome
@@ -30,35 +31,25 @@ def improper(command: BaseCommand, kind: int, longest: int) -> Denial | None:
     `longest`: characters of a name. Raises `PeerError` for a name that is not UTF-8, which brokers
     would read as another one.
     """
-    if kind not in NAMING:
+    names_of = NAMES.get(kind)
+    if names_of is None:
         return None
-    for number, name in enumerate(map(text, _names(command, kind))):
-        if len(name) > longest:
+    names = names_of(command)
+    for name in names:
+        if len(text(name)) > longest:
             return Denial(Refusal.NAME, f"a name of {len(name)} characters, of {longest} at most")
-        if number == 0 and named(name) is None:
-            return _TOPIC
-    return None
+    return _TOPIC if named(names[0]) is None else None
 
 
-def _names(command: BaseCommand, kind: int) -> Iterator[str]:
-    """Yield the command's names, the topic's first."""
-    match kind:
-        case Kind.PRODUCER:
-            yield command.producer.topic
-            yield command.producer.producer_name
-        case Kind.SUBSCRIBE:
-            yield command.subscribe.topic
-            yield command.subscribe.subscription
-            yield command.subscribe.consumer_name
-        case Kind.LOOKUP:
-            yield command.lookupTopic.topic
-            yield command.lookupTopic.advertised_listener_name
-        case _:
-            yield command.partitionMetadata.topic
-
-
-NAMING = frozenset({Kind.PRODUCER, Kind.SUBSCRIBE, Kind.LOOKUP, Kind.PARTITIONED_METADATA})
-"""The commands of clients by whose topic something is decided."""
+NAMES: dict[int, Callable[[BaseCommand], tuple[str, ...]]] = {
+    Kind.PRODUCER: attrgetter("producer.topic", "producer.producer_name"),
+    Kind.SUBSCRIBE: attrgetter(
+        "subscribe.topic", "subscribe.subscription", "subscribe.consumer_name"
+    ),
+    Kind.LOOKUP: attrgetter("lookupTopic.topic", "lookupTopic.advertised_listener_name"),
+    Kind.PARTITIONED_METADATA: lambda command: (command.partitionMetadata.topic,),
+}
+"""The names in the commands of clients by whose topic something is decided, the topic's first."""
 
 
 def unnamed(command: BaseCommand, kind: int, denial: Denial, gate: Gate) -> Effects:

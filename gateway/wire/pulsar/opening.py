@@ -77,19 +77,20 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
         client = _identify(connect, listener, origin)
         if isinstance(client, Denial):
             return _refused(EndReason.AUTHENTICATION_FAILED, client)
-        return (yield from _let_in(listener, client))
+        return (yield from _let_in(listener, client, text(connect.proxy_to_broker_url)))
     except PeerError as violation:
         denial = Denial(Refusal.UNSUPPORTED, str(violation))
         return _refused(EndReason.CLIENT_VIOLATION, denial)
 
 
-def _let_in(listener: Listener, client: Client) -> Opening:
-    """The conversation from CONNECT on, for which there must be room."""
+def _let_in(listener: Listener, client: Client, to: str) -> Opening:
+    """The conversation from CONNECT on, for which there must be room. `to`: the URL of the broker
+    that the client names, if any."""
     if not client.take_room():
         return _refused(EndReason.OUT_OF_MEMORY, NO_ROOM)
     outcome: Opened | Refused | None = None
     try:
-        outcome = (yield from _pace(listener, client)) or (yield from _pair(listener, client))
+        outcome = (yield from _pace(listener, client)) or (yield from _pair(listener, client, to))
         return outcome
     finally:
         if not isinstance(outcome, Opened):  # the session of a pair gives it back at its end
@@ -185,8 +186,8 @@ def _pace(listener: Listener, client: Client) -> Generator[Step, StepResult, Ref
     return None
 
 
-def _pair(listener: Listener, client: Client) -> Opening:
-    target = _target(listener, text(client.connect.proxy_to_broker_url))
+def _pair(listener: Listener, client: Client, to: str) -> Opening:
+    target = _target(listener, to)
     if isinstance(target, Denial):
         return _refused(EndReason.TARGET_REFUSED, Denial(Refusal.NOT_READY, target.text))
     through = target if listener.chained else None

@@ -257,6 +257,10 @@ class PulsarSession:
     def _second_connected(self, command: BaseCommand, frame: bytes) -> Effects:
         raise PeerError("a second CONNECTED on one connection")
 
+    def _wrong_way(self, command: BaseCommand, frame: bytes) -> Effects:
+        """A field that runs out of such a command finds the payload, where decoders read on."""
+        raise PeerError(f"a {kind_name(kind_of(frame))} from the side that receives them")
+
     def _auth_challenge(self, command: BaseCommand, frame: bytes) -> Effects:
         return renewal.challenged(self._listener, self._client)
 
@@ -330,12 +334,14 @@ Handler = Callable[[PulsarSession, BaseCommand, bytes], Effects]
 HANDLERS: dict[Direction, dict[int, Handler]] = {
     Direction.TO_BROKER: {
         Kind.CONNECT: PulsarSession._second_connect,
+        Kind.MESSAGE: PulsarSession._wrong_way,
         Kind.LOOKUP: PulsarSession._lookup,
         Kind.END_TXN: PulsarSession._end_transaction,
         Kind.AUTH_RESPONSE: PulsarSession._auth_response,
     },
     Direction.TO_CLIENT: {
         Kind.CONNECTED: PulsarSession._second_connected,
+        Kind.SEND: PulsarSession._wrong_way,
         Kind.ERROR: PulsarSession._error,
         Kind.LOOKUP_RESPONSE: PulsarSession._lookup_response,
         Kind.AUTH_CHALLENGE: PulsarSession._auth_challenge,

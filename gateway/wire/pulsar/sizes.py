@@ -1,4 +1,4 @@
-"""How large the messages of a consumer are, by those that it got last.
+"""Estimates the size of a consumer's next messages by those that it got last.
 
 A limit of bytes is kept by the number of messages that may come. That number follows from two
 sizes: by the average as many may come as the allowance has room for, and if all of them were as
@@ -20,7 +20,7 @@ large one after some hundreds."""
 
 
 class Sizes:
-    """Those of one incarnation. A size is the average of what came between two looks."""
+    """The sizes of one consumer. Each is the average of what came between two looks."""
 
     __slots__ = ("_average", "_bytes", "_largest", "_messages")
 
@@ -29,7 +29,7 @@ class Sizes:
         self._average = self._largest = 0.0
 
     def see(self, account: Account) -> bool:
-        """Look at what came since the last time; whether there was anything."""
+        """Learn the size of what came since the last call. Return whether anything came."""
         messages = account.messages - self._messages
         if not messages:
             return False
@@ -41,6 +41,6 @@ class Sizes:
         return True
 
     def fitting(self, account: Account) -> int:
-        """How many messages may come by the allowance of bytes. Something was seen before."""
+        """Return how many messages fit into the allowance of bytes. Some were seen before."""
         left = account.bytes_ceiling - account.bytes
         return int(min(left / self._average, (left + FAR_BYTES) / self._largest))

@@ -20,6 +20,7 @@ STOPS = {
     Direction.TO_BROKER: frozenset(
         {
             Kind.CONNECT,  # a second one
+            Kind.MESSAGE,  # one that a client says
             Kind.PRODUCER,
             Kind.SUBSCRIBE,
             Kind.CLOSE_PRODUCER,
@@ -33,6 +34,7 @@ STOPS = {
     Direction.TO_CLIENT: HIDDEN
     | {
         Kind.CONNECTED,  # a second one
+        Kind.SEND,  # one that a broker says
         Kind.PRODUCER_SUCCESS,
         Kind.SUCCESS,
         Kind.AUTH_CHALLENGE,

@@ -19,6 +19,7 @@ Source: `TopicName`, `NamespaceName` and `NamedEntity` of the three versions, ru
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from gateway.wire.subject import TopicName
 
@@ -26,6 +27,10 @@ LONGEST_NAME = 2048
 """Characters of a topic, a subscription or another name. Brokers put topics into paths of metadata
 stores, where some hundred are usual; patterns that Java looks up as if they were topics are longer.
 """
+
+LATEST = 16
+"""Names whose reading is remembered: a command's topic is read twice, once to check it and once to
+ask for it."""
 
 _OWN = "pulsar/"
 _COORDINATORS = "pulsar/system/transaction_coordinator_assign"
@@ -51,6 +56,7 @@ def is_brokers_own(topic: str) -> bool:
     )
 
 
+@lru_cache(LATEST)
 def named(topic: str) -> TopicName | None:
     """Read a topic's name; None where brokers disagree about it, or none accepts it."""
     domain, mark, path = topic.partition("://")

@@ -10,12 +10,12 @@ import pytest
 import trio
 import trio.testing
 
-from gateway.front.readiness import AT_ONCE, Readiness
+from gateway.front.readiness import AT_ONCE, FEW, Readiness
 from tests.plane.harness import unix_sockets
 
 from .fakes import hello, serving, until, welcome
 
-MOST = 3 * AT_ONCE
+MOST = FEW + 2 * AT_ONCE
 """What is woken in one turn and in the next may run on both sides of the one who watches, and few
 more may wait in trio's own epoll."""
 
@@ -58,7 +58,7 @@ def runs(order: list[int | None]) -> list[list[int]]:
 
 
 async def test_few_are_woken_between_two_turns_of_others() -> None:
-    pairs = [unix_sockets() for _ in range(5 * AT_ONCE)]
+    pairs = [unix_sockets() for _ in range(3 * FEW)]
     async with woken(Readiness(), [near for near, _ in pairs]) as order:
         for _, far in pairs:
             far.send(b"x")
@@ -72,7 +72,7 @@ async def test_few_are_woken_between_two_turns_of_others() -> None:
 async def test_nobody_is_overtaken_by_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel's order is that in which sockets became ready; trio shuffles those of one turn."""
     monkeypatch.setattr(Readiness, "crowded", True)
-    pairs = [unix_sockets() for _ in range(5 * AT_ONCE)]
+    pairs = [unix_sockets() for _ in range(3 * FEW)]
     async with woken(Readiness(), [near for near, _ in pairs]) as order:
         for _, far in pairs:
             far.send(b"x")
@@ -117,7 +117,7 @@ async def test_who_is_cancelled_waits_no_more(
 async def test_clients_that_speak_at_once_are_served_a_few_at_a_time() -> None:
     """All their openings were decided and dialled for before anybody else had a turn."""
     async with serving() as running:
-        dialled, most, clients = 0, 0, [running.connect() for _ in range(10 * AT_ONCE)]
+        dialled, most, clients = 0, 0, [running.connect() for _ in range(3 * FEW)]
         await until(lambda: running.now == (len(clients), 0))
         await trio.testing.wait_all_tasks_blocked()
         for client in clients:

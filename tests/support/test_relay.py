@@ -1,0 +1,43 @@
+"""The relay loses nothing that was said before an end was gone."""
+
+import socket
+import threading
+
+from tests.support.relay import relay
+
+SAID = b"x" * 300 * 1024
+"""More than sockets keep while nobody reads."""
+WORD = b"y" * 1024
+PATIENCE = 10
+
+
+def test_an_end_that_is_gone_takes_nothing_from_what_it_said_before() -> None:
+    """A client that goes on talking to it still gets all of it."""
+    client, at_client = socket.socketpair()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        at_server = socket.create_connection(listener.getsockname())
+        server, _ = listener.accept()
+    with client, at_client, at_server:
+        to_server = threading.Thread(target=relay, args=(at_client, at_server))
+        to_client = threading.Thread(target=relay, args=(at_server, at_client))
+        to_client.start()
+        with server:
+            server.sendall(SAID)
+        to_server.start()
+        while to_server.is_alive():
+            _say(client)
+            to_server.join(0.01)
+        client.settimeout(PATIENCE)
+        received = bytearray()
+        while len(received) < len(SAID) and (data := client.recv(1 << 16)):
+            received += data
+        to_client.join(PATIENCE)
+    assert bytes(received) == SAID
+
+
+def _say(client: socket.socket) -> None:
+    """Say a word, if somebody listens."""
+    try:
+        client.send(WORD, socket.MSG_DONTWAIT)
+    except OSError:
+        return
