@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gateway.front.side import SideConnections
 
 if TYPE_CHECKING:
-    from gateway.front.server import Server
-    from gateway.wire.contract import Address
+    from gateway.front.conversation import Conversation
+    from gateway.front.leg import Leg
+    from gateway.wire.contract import Address, Denial, EndReason
+
+
+class Owner(Protocol):
+    """The server that accepted a connection."""
+
+    async def connect(self, target: Address | None) -> Leg | Denial: ...
+
+    def ended(self, connection: Connection, reason: EndReason, detail: str) -> None: ...
+
+    def crashed(self, connection: Connection, error: Exception) -> None: ...
+
+    def unanswered(self, conversation: Conversation) -> None: ...
 
 
 class Connection:
@@ -21,7 +34,7 @@ class Connection:
         """See `contract.Origin`."""
         return self.client.host
 
-    def __init__(self, id: int, server: Server, client: Address, began: float) -> None:
+    def __init__(self, id: int, server: Owner, client: Address, began: float) -> None:
         self.id = id
         self.server = server
         self.client = client

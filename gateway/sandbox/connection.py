@@ -15,6 +15,7 @@ import trio
 
 from gateway.errors import PeerError
 from gateway.sandbox import faults
+from gateway.sandbox.handlers import HANDLERS
 from gateway.sandbox.opening import LARGEST_MESSAGE
 from gateway.sandbox.session import Place, Session
 from gateway.wire.pulsar.frames import HEAD
@@ -46,7 +47,7 @@ class Connection:
     def __init__(self, stream: trio.SocketStream, place: Place) -> None:
         self._stream = stream
         self._faults = place.faults
-        self._session = Session(place, self._send, lambda: self._unsent > MOST_UNSENT)
+        self._session = Session(place, self._send, lambda: self._unsent > MOST_UNSENT, HANDLERS)
         # Frames, and since when they wait.
         self._frames: deque[tuple[float, bytes]] = deque()
         self._unsent = 0

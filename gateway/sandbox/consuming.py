@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gateway.sandbox import answers
 from gateway.sandbox.answers import Refusal
 from gateway.sandbox.consumer import Consumer
 from gateway.sandbox.lookups import declared_schema
 from gateway.sandbox.names import LONGEST, parse
+from gateway.sandbox.session import Seat
 from gateway.sandbox.topic import close_consumers
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     CommandAck,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gateway.sandbox.session import Handler, Session
-    from gateway.sandbox.subscription import Subscription
     from gateway.sandbox.topic import Topic
     from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
         CommandCloseConsumer,
@@ -40,15 +40,6 @@ MOST_ACK_WORDS = 1024
 
 _SECOND = 1000
 """Milliseconds."""
-
-
-class Seat(NamedTuple):
-    """A consumer, and where it consumes. `name`: of the subscription."""
-
-    consumer: Consumer
-    topic: Topic
-    name: str
-    subscription: Subscription
 
 
 # -- coming and going ----------------------------------------------------------------------------

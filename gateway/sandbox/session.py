@@ -1,16 +1,16 @@
 """One connection to a broker of the sandbox: whole frames in, frames out, no I/O.
 
-The handlers of commands are in `opening`, `lookups`, `producing` and `consuming`. What none of them
-knows is answered by ERROR, so that no client waits for nothing.
+The table of `handlers` says which function handles a command. A request that none of them handles
+is answered by ERROR, so that no client waits for nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.errors import PeerError
-from gateway.sandbox import answers, consuming, lookups, opening, producing
+from gateway.sandbox import answers
 from gateway.sandbox.answers import NO_NAME, Refusal
 from gateway.sandbox.identity import Doorkeeper, Who
 from gateway.sandbox.names import parse
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gateway.sandbox.consumer import Consumer, Producer
     from gateway.sandbox.faults import Faults
     from gateway.sandbox.names import TopicName
+    from gateway.sandbox.subscription import Subscription
     from gateway.sandbox.topic import Topic
 
     Handler = Callable[["Session", Any, bytes], None]
@@ -34,12 +35,14 @@ if TYPE_CHECKING:
 MOST_HANDLES = 10_000
 """Producers and consumers of one connection."""
 
-HANDLERS: Mapping[int, Handler] = {
-    **opening.HANDLERS,
-    **lookups.HANDLERS,
-    **producing.HANDLERS,
-    **consuming.HANDLERS,
-}
+
+class Seat(NamedTuple):
+    """A consumer, and where it consumes. `name`: of the subscription."""
+
+    consumer: Consumer
+    topic: Topic
+    name: str
+    subscription: Subscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +56,18 @@ class Place:
 
 
 class Session:
-    """`send` takes frames for the client; `is_congested` says if too much of them waits.
+    """`send` takes frames for the client; `congested` says whether too much of them waits.
 
+    `handlers`: by the type of the command.
     `is_ended`: nothing more is received, and the connection closes when all was sent.
     """
 
     def __init__(
-        self, place: Place, send: Callable[[bytes], None], congested: Callable[[], bool]
+        self,
+        place: Place,
+        send: Callable[[bytes], None],
+        congested: Callable[[], bool],
+        handlers: Mapping[int, Handler],
     ) -> None:
         self.place = place
         self.cluster = place.cluster
@@ -69,10 +77,11 @@ class Session:
         self.is_open = False
         self.is_ended = False
         self.producers: dict[int, tuple[Producer, Topic]] = {}
-        self.consumers: dict[int, consuming.Seat] = {}
+        self.consumers: dict[int, Seat] = {}
         # Closed by us a moment ago: what their clients had sent before they knew is ignored.
         self.closed: set[int] = set()
         self._congested = congested
+        self._handlers = handlers
 
     @property
     def is_congested(self) -> bool:
@@ -97,7 +106,7 @@ class Session:
         if field is None:
             raise PeerError(f"{kind_name(kind)} is not known")
         tail = frame[HEAD.size + HEAD.unpack_from(frame)[1] :]
-        HANDLERS.get(kind, _unsupported)(self, getattr(command, field.name), tail)
+        self._handlers.get(kind, _unsupported)(self, getattr(command, field.name), tail)
 
     def refuse(self, request_id: int, error: ServerError.ValueType, text: str) -> None:
         """Answer a request by ERROR."""

@@ -19,7 +19,6 @@ from gateway.wire.contract import Await, Direction, Effects, Pause
 if TYPE_CHECKING:
     from gateway.wire.contract import Account
     from gateway.wire.gate import Gate
-    from gateway.wire.pulsar.trickle import Trickle
 
 FAR_BYTES = 6 * 1024 * 1024
 """Bytes beyond the allowance that are far beyond it. A permit may bring a message of any size, and
@@ -54,16 +53,15 @@ class Brake:
         self._seconds = SHORTEST
         self._until = float("-inf")
 
-    def ask(self, trickle: Trickle, now: float) -> Effects:
+    def ask(self, account: Account, braked_at: int, now: float) -> Effects:
         """Stop reading from the broker for a while: a consumer got far more than it may have.
 
-        Answer with no effects while an earlier pause lasts, when this consumer got nothing since,
-        or when its limits have room for more.
+        `braked_at`: the bytes that it had got at its last pause. Return no effects while an earlier
+        pause lasts, when this consumer got nothing since its last one, or when its limits have room
+        for more.
         """
-        account = trickle.account
-        if now < self._until or account.bytes == trickle.braked_at or self._gate.wants(account):
+        if now < self._until or account.bytes == braked_at or self._gate.wants(account):
             return ()
-        trickle.braked_at = account.bytes
         is_new = now > self._until + LONGEST
         self._seconds = SHORTEST if is_new else min(2 * self._seconds, LONGEST)
         self._until = now + self._seconds

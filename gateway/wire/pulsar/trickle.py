@@ -364,7 +364,10 @@ class Trickles:
         for trickle in found:
             account = trickle.account
             if is_far_beyond(account):
-                effects += self._brake.ask(trickle, now)
+                braked = self._brake.ask(account, trickle.braked_at, now)
+                if braked:
+                    trickle.braked_at = account.bytes
+                effects += braked
             elif trickle.outstanding <= 1 and not account.held:
                 del self._sent[account]
         return tuple(effects)

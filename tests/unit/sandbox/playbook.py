@@ -7,6 +7,7 @@ from typing import Any
 
 from gateway.sandbox.cluster import Cluster
 from gateway.sandbox.faults import Faults
+from gateway.sandbox.handlers import HANDLERS
 from gateway.sandbox.identity import Doorkeeper
 from gateway.sandbox.session import Place, Session
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
@@ -38,7 +39,7 @@ class Client:
         self.is_congested = False
         self._sent: list[bytes] = []
         place = Place(cluster, broker, doorkeeper or Doorkeeper(), faults or Faults())
-        self.session = Session(place, self._sent.append, lambda: self.is_congested)
+        self.session = Session(place, self._sent.append, lambda: self.is_congested, HANDLERS)
         if connect:
             self.ask(Kind.CONNECT, client_version="test", protocol_version=21)
 
