@@ -8,12 +8,10 @@ many side by side. So the limit remembers each client's *debt* until its clock h
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
-
-    from gateway.policy.limits import Limit
 
 MOST_OF_ONE = 100
 """Clients that one limit remembers. Whoever has a name has few, and addresses are dear; beyond it
@@ -35,6 +33,18 @@ class Debt(NamedTuple):
 NONE = Debt(float("-inf"), float("-inf"))
 
 
+class Owed(Protocol):
+    """A limit under which clients owe something. `clock`: see `limits`.
+
+    `debtors`: what each of them owes, None where nobody does. `Debts` writes it.
+    """
+
+    @property
+    def clock(self) -> float: ...
+
+    debtors: OrderedDict[Hashable, Debt] | None
+
+
 class Debts:
     """The debts under all limits of a process."""
 
@@ -43,12 +53,12 @@ class Debts:
         self._most_of_one = most_of_one
         self._count = 0
         # What was written longest ago comes first, here and in a limit's `debtors`.
-        self._limits: OrderedDict[Limit, None] = OrderedDict()
+        self._limits: OrderedDict[Owed, None] = OrderedDict()
 
     def __len__(self) -> int:
         return self._count
 
-    def record(self, limit: Limit, client: Hashable, debt: Debt) -> None:
+    def record(self, limit: Owed, client: Hashable, debt: Debt) -> None:
         """Remember what a client owes from now on. Drop what the clock has passed, and the oldest
         beyond the bounds."""
         self._limits[limit] = None
@@ -64,7 +74,7 @@ class Debts:
         while self._count > self._most:
             self._drop_oldest()
 
-    def forget(self, limit: Limit) -> None:
+    def forget(self, limit: Owed) -> None:
         """Drop a limit that is gone, with its debts."""
         self._limits.pop(limit, None)
         self._count -= len(limit.debtors or ())
@@ -83,6 +93,6 @@ class Debts:
             self.forget(limit)
 
 
-def _is_paid(limit: Limit, debtors: OrderedDict[Hashable, Debt]) -> bool:
+def _is_paid(limit: Owed, debtors: OrderedDict[Hashable, Debt]) -> bool:
     """Return whether the oldest of several debts is paid: the limit's clock has passed it."""
     return len(debtors) > 1 and next(iter(debtors.values())).new <= limit.clock

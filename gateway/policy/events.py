@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from gateway.figures import RuleFigures
     from gateway.policy.matching import AppliedLimit
-    from gateway.policy.stock import Metered
-    from gateway.policy.supply import Supply
+    from gateway.policy.supply import Metered, Supply
 
 PATIENCE: Mapping[Dimension, float] = {
     Dimension.CONNECTS: 2.5,

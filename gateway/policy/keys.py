@@ -8,7 +8,7 @@ from sys import getsizeof
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.rules import Dimension
-from gateway.policy.stock import OnLoss
+from gateway.policy.supply import OnLoss
 
 if TYPE_CHECKING:
     from gateway.policy.matching import AppliedLimit

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING
 from gateway.policy.debts import Debts
 from gateway.policy.gcra import Meter
 from gateway.policy.keys import FORGOTTEN_AT_ONCE, LIMIT_SIZE, MOST_RESTING, Key
-from gateway.policy.limits import LEASE, Applied, Dimension, Limit
-from gateway.policy.members import Grant, Member, endless
+from gateway.policy.limits import LEASE, Applied, Dimension, Grant, Limit, Member, endless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
-    from gateway.policy.stock import Metered
+    from gateway.policy.supply import Metered
     from gateway.wire.contract import Account
 
     Identity = tuple[Hashable, Dimension, bool]

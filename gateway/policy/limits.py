@@ -1,14 +1,19 @@
-"""One limit: a meter, who has a lease of it, and who waits for one.
+"""One limit, and the members that share it: a meter, who has a lease, and who waits for one.
 
-Whoever waits is served by turn. Each member has a *tag*, the time at the limit's rate that its
-messages or bytes have cost so far, and the least ones are served first: large messages do not
-starve small ones, nor the reverse. Who comes anew starts from the limit's *clock*, so that nobody
-saves up turns (start-time fair queueing, in rounds). The clock follows what the members have on
-average, and is not before the least tag of the last round; while nobody waits it goes on with time.
+A *member* is an account under limits. It leases units before it uses them, and pays for them then:
+`paid` is how far the account's counters may go. A frame that passes beyond that is charged as soon
+as it is seen.
 
-A frame passes whole, so a tag may be far ahead of the clock. Its member then waits while others
-want something, until they have had as much; with nobody else it goes on as soon as there is room.
-New accounts of the same client start from where it is (`debts`).
+Members that wait are served by turn. Each has a *tag*: the time, at the limit's rate, that its
+messages or bytes have cost so far. The members with the least tags are served first, so large
+messages do not starve small ones, nor the reverse. A new member starts from the limit's *clock*, so
+nobody saves up turns (start-time fair queueing, in rounds). The clock follows the average of the
+members' tags and does not fall behind the least tag of the last round; while nobody waits it goes
+on with time.
+
+A frame passes whole, so a tag may be far ahead of the clock. Its member then waits until the others
+have had as much, if they want something; with nobody else it goes on as soon as there is room. New
+accounts of the same client start from where the client is (`debts`).
 """
 
 from __future__ import annotations
@@ -17,18 +22,18 @@ from dataclasses import dataclass
 from enum import IntEnum
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.debts import NONE, Debt
 from gateway.policy.gcra import ONE
+from gateway.wire.contract import ENDLESS, Account, Action
 
 if TYPE_CHECKING:
     from collections import OrderedDict
     from collections.abc import Generator, Hashable
 
     from gateway.policy.debts import Debts
-    from gateway.policy.members import Member
-    from gateway.policy.stock import Metered, OnLoss
+    from gateway.policy.supply import Metered, OnLoss
 
 LEASE = 0.05
 """Seconds of the rate that are out on lease, shared by all who are active. Others miss what is not
@@ -338,3 +343,150 @@ class Limit:
         self.meter.take(min(self.unmetered, earned), self.looked)
         self.unmetered = 0
         self.looked = now
+
+
+class Grant(NamedTuple):
+    """An account's allowance rises by so much; 0: it stays as it is."""
+
+    account: Account
+    messages: int
+    bytes: int
+
+
+def _raise(account: Account, messages: int, size: int) -> Grant:
+    """What raises both ceilings to these counts."""
+    messages -= account.messages_ceiling
+    return Grant(account, max(0, messages), max(0, size - account.bytes_ceiling))
+
+
+def endless(account: Account) -> Grant:
+    """What puts both ceilings out of reach."""
+    return _raise(account, ENDLESS, ENDLESS)
+
+
+class Member:
+    """`limits` hold it, `shadows` only watch. `tags`: see `limits`. `since`: when its wait began.
+    `client`: whose account it is; None: nobody knows.
+
+    `used_at`: when it was last seen to have used something, or got a lease. `granted_by`: the limit
+    that gave it one by turn, until that one is served again.
+    """
+
+    __slots__ = (
+        "_paid",
+        "_seen",
+        "account",
+        "client",
+        "granted_by",
+        "limits",
+        "shadows",
+        "since",
+        "tags",
+        "ticket",
+        "used_at",
+        "waits_at",
+    )
+
+    def __init__(
+        self,
+        account: Account,
+        limits: tuple[Limit, ...],
+        shadows: tuple[Limit, ...],
+        client: Hashable = None,
+    ) -> None:
+        self.account = account
+        self.client = client
+        self.limits = limits
+        self.shadows = shadows
+        self.tags = dict.fromkeys(limits, 0.0)
+        self.waits_at: Limit | None = None
+        self.granted_by: Limit | None = None
+        self.ticket = -1
+        self.since = self.used_at = 0.0
+        self._seen = [account.messages, account.bytes]
+        self._paid = [account.messages, account.bytes]
+
+    def settle(self, now: float) -> None:
+        """See what was used, and charge what was not paid for."""
+        account, seen = self.account, self._seen
+        messages, size = account.messages - seen[0], account.bytes - seen[1]
+        if messages or size:
+            seen[0], seen[1] = account.messages, account.bytes
+            self.used_at = now
+            if messages:
+                self._charge(Dimension.MESSAGES, messages, now)
+            if size:
+                self._charge(Dimension.BYTES, size, now)
+
+    def _charge(self, dimension: Dimension, used: int, now: float) -> None:
+        unpaid = max(0, self._seen[dimension] - self._paid[dimension])
+        self._paid[dimension] += unpaid
+        for limit in self.limits:
+            if limit.applied.dimension == dimension:
+                limit.charge(self, used, unpaid, now)
+        for limit in self.shadows:
+            if limit.applied.dimension == dimension:
+                limit.unmetered += used
+
+    def beyond(self, dimension: Dimension) -> int:
+        """Units that passed and are neither paid for nor seen."""
+        passed = (self.account.messages, self.account.bytes)[dimension]
+        return max(0, passed - self._paid[dimension])
+
+    def has_left(self, dimension: Dimension) -> bool:
+        """Of what it paid for, as far as that was seen."""
+        return self._paid[dimension] > self._seen[dimension]
+
+    @property
+    def is_due(self) -> bool:
+        """It is held though it paid: its grant waits until a frame that is cut is all here."""
+        return self.account.held and all(self.has_left(it.applied.dimension) for it in self.limits)
+
+    def refused_by(self, now: float) -> Limit | None:
+        """A limit of which it needs a lease and cannot have one now."""
+        for limit in self.limits:
+            if not self.has_left(limit.applied.dimension) and limit.refuses(self, now):
+                return limit
+        return None
+
+    def lend(self, now: float) -> Grant:
+        """Lease what it has not, the least that any limit gives."""
+        sizes = [0, 0]
+        for limit in self.limits:
+            dimension = limit.applied.dimension
+            if not self.has_left(dimension):
+                size = limit.lease(self, now)
+                sizes[dimension] = min(size, sizes[dimension] or size)
+        for limit in self.limits:
+            limit.meter.take(sizes[limit.applied.dimension], now)
+            limit.leased.add(self)
+        self._paid[0] += sizes[0]
+        self._paid[1] += sizes[1]
+        self.used_at = now
+        return self._grant()
+
+    def _grant(self) -> Grant:
+        """To where it paid for, or out of reach where nothing limits."""
+        reach = [ENDLESS, ENDLESS]
+        for limit in self.limits:
+            reach[limit.applied.dimension] = self._paid[limit.applied.dimension]
+        return _raise(self.account, *reach)
+
+    def rest(self, now: float) -> None:
+        """It has not used its leases for a while. A consumer keeps them: the messages that it has
+        asked for may come at any time, and they are paid."""
+        if self.account.action is not Action.CONSUME:
+            self.give_back(now)
+        for limit in self.limits:
+            limit.leased.discard(self)
+
+    def give_back(self, now: float) -> None:
+        """Return what is left of its leases. From here on it is held."""
+        self.settle(now)
+        for limit in self.limits:
+            dimension = limit.applied.dimension
+            limit.meter.give_back(self._paid[dimension] - self._seen[dimension], now)
+            limit.leased.discard(self)
+        self._paid[:] = self._seen
+        if self.limits:
+            self.account.hold()

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from gateway.policy.limits import Limit
     from gateway.policy.matching import AppliedLimit, RuleSet
-    from gateway.policy.stock import Metered
-    from gateway.policy.supply import Supply
+    from gateway.policy.supply import Metered, Supply
     from gateway.wire.contract import Account
     from gateway.wire.subject import Subject
 

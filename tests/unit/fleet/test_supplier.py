@@ -15,8 +15,7 @@ from trio.testing import MockClock
 from gateway.fleet.store import StoreError
 from gateway.fleet.supplier import Supplier
 from gateway.policy.reservations import Ask, Reserved
-from gateway.policy.stock import AGAIN, OnLoss, SharedMeter
-from gateway.policy.supply import AT_ONCE, Supply
+from gateway.policy.supply import AGAIN, AT_ONCE, OnLoss, SharedMeter, Supply
 
 Lines = Sequence[MutableMapping[str, Any]]
 

@@ -10,8 +10,7 @@ from gateway.policy.events import Events
 from gateway.policy.limiter import Limiter, own_meter
 from gateway.policy.limits import Applied
 from gateway.policy.reservations import Ask, Reservations, Reserved
-from gateway.policy.stock import Metered, OnLoss
-from gateway.policy.supply import Asked, Supply
+from gateway.policy.supply import Asked, Metered, OnLoss, Supply
 from tests.unit.policy.world import World
 
 TICK = 0.005

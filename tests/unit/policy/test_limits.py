@@ -10,8 +10,7 @@ import pytest
 from gateway.policy.gcra import MOST_DEBT
 from gateway.policy.keys import FORGOTTEN_AT_ONCE
 from gateway.policy.limiter import OBSERVED_AT_ONCE, Limiter
-from gateway.policy.limits import FEW_STALE, LEASE, MOST_AHEAD, Applied, Dimension
-from gateway.policy.members import Member
+from gateway.policy.limits import FEW_STALE, LEASE, MOST_AHEAD, Applied, Dimension, Member
 from gateway.wire.contract import ENDLESS, Account, Action
 from tests.support.subjects import subject_of
 from tests.unit.policy.world import Frame, World, jain, messages, size

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.policy.limits import Applied
-from gateway.policy.stock import AGAIN, KEPT, OnLoss
+from gateway.policy.supply import AGAIN, KEPT, OnLoss
 from tests.unit.policy.fleet import Fleet, Process, shared
 from tests.unit.policy.world import Frame, Producer, jain, messages, size
 

@@ -13,7 +13,7 @@ from tests.support.subjects import subject_of
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from gateway.policy.members import Grant
+    from gateway.policy.limits import Grant
 
 
 class Frame(NamedTuple):
