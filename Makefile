@@ -40,8 +40,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 test: lint ## all tests that this machine can run, real brokers included
 	@echo "== all tests (40 minutes on two cores; 900 MB of jars for real brokers and clients the first time)"
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not alone'
-	@$(BIN)/python -m pytest -m alone
+	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not alone'
+	@$(BIN)/python -m pytest --durations=40 -m alone
 
 test-fast: lint ## about three minutes: no Java, and without what takes seconds against running processes
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long'

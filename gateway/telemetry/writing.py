@@ -28,6 +28,11 @@ GATHERED = 0.01
 """Seconds in which lines gather after a write. To wake the thread for each line of many costs the
 event loop more than to make the line: both want the interpreter's lock."""
 
+REST = 0.5
+"""Seconds without a line after which the thread ends. In a process that has a second thread each
+system call of the event loop costs more, for what both may use is locked: 1 to 3 % of a wake-up.
+To start the thread again takes 0.1 ms."""
+
 
 class Lines:
     """Writes lines at once; one that cannot be written is no reason to fail."""
@@ -52,7 +57,8 @@ class Queue:
     Where the bounds are reached lines are dropped, until half of the queue is written. Then a line
     tells how many were dropped: `notice` makes it.
 
-    The thread is a daemon: one that waits in `write` does not keep the process from ending. So
+    The thread ends when there was nothing to write for a while, and the next line starts another.
+    It is a daemon: one that waits in `write` does not keep the process from ending. So
     `write` must hold no lock that the end of the interpreter needs, as those of `sys.stderr`.
     """
 
@@ -71,13 +77,14 @@ class Queue:
         self._idle = False  # the thread waits to be woken
         self._lock = threading.Lock()
         self._wake = SimpleQueue[None]()
-        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None  # None: it has ended, or never began
 
     def msg(self, line: str) -> None:
         """Queue one line, or drop it. Never waits for the stream."""
         data = encoded(line)
         with self._lock:
+            if self._thread is None:
+                self._start()
             if self._untold or self._is_full(len(data)):
                 self._untold += 1
                 self.figures.dropped += 1
@@ -94,7 +101,10 @@ class Queue:
         """Wait until all is written, for so many seconds at the most."""
         self._closed = True
         self._wake.put(None)
-        self._thread.join(patience)
+        with self._lock:
+            thread = self._thread
+        if thread is not None:
+            thread.join(patience)
 
     def _is_full(self, more: int) -> bool:
         # An empty queue takes any line: nothing would ever make more room for it.
@@ -107,6 +117,13 @@ class Queue:
 
     # -- the thread --------------------------------------------------------------------------
 
+    def _start(self) -> None:
+        """Start the thread. Where the system allows no more threads, the next line tries again."""
+        thread = threading.Thread(target=self._run, name="log", daemon=True)
+        with suppress(RuntimeError):
+            thread.start()
+            self._thread = thread
+
     def _run(self) -> None:
         chunk = self._next(0)
         while chunk:
@@ -118,7 +135,7 @@ class Queue:
             chunk = self._next(sum(map(len, chunk)))
 
     def _next(self, written: int) -> list[bytes]:
-        """Wait for lines, and answer some; none: there come no more. `written`: bytes."""
+        """Wait for lines, and answer some; none: the thread is to end. `written`: bytes."""
         with self._lock:
             self._size -= written
             if self._untold and self._is_half_empty():
@@ -128,8 +145,20 @@ class Queue:
             with suppress(Empty):
                 self._wake.get(timeout=GATHERED)
         while not (chunk := self._taken()) and not self._closed:
-            self._wake.get()
+            try:
+                self._wake.get(timeout=REST)
+            except Empty:
+                if self._may_end():
+                    break
         return chunk
+
+    def _may_end(self) -> bool:
+        """Whether there are no lines; the next one then starts another thread."""
+        with self._lock:
+            if self._lines:
+                return False
+            self._thread, self._idle = None, False
+            return True
 
     def _is_half_empty(self) -> bool:
         few = len(self._lines) <= self._most_lines // 2

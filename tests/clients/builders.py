@@ -31,11 +31,13 @@ GO = Path(__file__).with_name("go")
 JAVA = Path(__file__).with_name("java")
 PYTHON = Path(__file__).with_name("python") / "client.py"
 
-# For a short life: one compiler, one thread that collects. The rest is what the client's own
-# start script opens to Netty.
+# For a short life: one compiler, one thread that collects. A file of performance data may be locked
+# by another container that shares the folder, and the warning would go to standard output, where
+# answers are expected. The rest is what the client's own start script opens to Netty.
 JVM_OPTIONS = (
     "-Xmx256m",
     "-XX:+UseSerialGC",
+    "-XX:-UsePerfData",
     "-XX:TieredStopAtLevel=1",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",

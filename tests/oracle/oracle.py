@@ -34,7 +34,12 @@ _COUNT = struct.Struct(">i").pack
 _HEAD = struct.Struct(">ci").pack
 _FRAME = b"F"
 _NAME = b"N"
-_OPTIONS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:+IgnoreUnrecognizedVMOptions")
+_OPTIONS = (
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "-XX:-UsePerfData",  # its warnings would go among the answers
+)
 
 
 class OracleGoneError(Exception):

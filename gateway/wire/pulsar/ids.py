@@ -141,6 +141,9 @@ MOST_ORPHANS = 1000
 """Requests without an answer whose incarnation is over, or that never had one. Brokers answer
 nearly all within milliseconds, and some never; of more than these the oldest get no answer."""
 
+_NOTHING: dict[int, Awaited] = {}
+"""What all pairs without a request share, into which nothing is put: idle pairs are many."""
+
 
 class Handles:
     """The incarnations of one pair, by id and by the requests whose answers are awaited.
@@ -173,7 +176,7 @@ class Handles:
         self._orphans: OrderedDict[int, int] | None = None  # the client's ids by the gateway's
         self.producers: IdTable[Handle] = IdTable()
         self.consumers: IdTable[Handle] = IdTable()
-        self._awaited: dict[int, Awaited] = {}
+        self._awaited = _NOTHING
         self.names = 0
         self._by_account: dict[Account, Handle] = {}
 
@@ -225,6 +228,8 @@ class Handles:
         return own
 
     def _await(self, own: int, awaited: Awaited) -> None:
+        if self._awaited is _NOTHING:
+            self._awaited = {}
         self._awaited[own] = awaited
         awaited.handle.requests += (own,)
 
@@ -250,7 +255,7 @@ class Handles:
             else:
                 handle.requests = tuple(it for it in handle.requests if it != own)
             if not self._awaited:
-                self._awaited = {}  # or it keeps the room that its entries had
+                self._awaited = _NOTHING  # or it keeps the room that its entries had
         return awaited
 
     def passes(self, request_id: int) -> int:

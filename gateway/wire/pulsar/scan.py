@@ -138,6 +138,9 @@ def _shape(id_length: int, sequence_length: int) -> Shape:
 
 _NOBODY = Account(Action.PRODUCE)
 
+_UNSEEN: dict[bytes, Account] = {}
+"""What all scanners without a shape share, into which nothing is put: idle pairs are many."""
+
 _WITHOUT_PAYLOAD = KNOWN - WITH_PAYLOAD
 
 LARGEST_COMMAND = (1 << 32) - 1
@@ -191,7 +194,7 @@ class ToBrokerScanner(_FrameScanner):
         self._shape: Shape | None = None
         self._key = b""
         self._account = _NOBODY
-        self._seen: dict[bytes, Account] = {}
+        self._seen = _UNSEEN
 
     def admit(self, producer_id: int, account: Account) -> None:
         """From now on SENDs of this producer pass while its account allows."""
@@ -203,7 +206,7 @@ class ToBrokerScanner(_FrameScanner):
         if self._producers.pop(producer_id) is not None:
             self._shape = None
             self._account = _NOBODY
-            self._seen = {}
+            self._seen = _UNSEEN
 
     def is_damaged(self, frame: bytes) -> bool:
         """Return whether the checksum of a whole SEND is wrong, where it is verified."""

@@ -38,6 +38,7 @@ JVM_OPTIONS = [
         "-Xmx512m",
         "-XX:MaxDirectMemorySize=512m",
         "-XX:+UseSerialGC",
+        "-XX:-UsePerfData",
         "-XX:TieredStopAtLevel=1",
     ),
     "-XX:+ExitOnOutOfMemoryError",

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from gateway.brokers import health
-from gateway.brokers.health import Brokers, Failure, Timing, connect
+from gateway.brokers.health import Brokers, Failure, Timing, begin, connect
 from gateway.brokers.learned import MOST_HOSTS, LearnedHosts
 from gateway.brokers.resolver import MOST_NAMES
 from gateway.brokers.targets import REFUSED, TargetList
@@ -157,8 +157,33 @@ async def test_a_dialled_socket_is_plain_and_does_not_block(broker: FakeBroker) 
             sock.recv(1)
 
 
+async def test_a_connection_to_this_machine_is_there_at_once(broker: FakeBroker) -> None:
+    sock, connected = begin(broker.address)
+    with sock:
+        assert connected
+        assert sock.getpeername() == broker.address
+
+
+async def test_one_that_is_not_there_at_once_is_awaited(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pending(address: Address, _buffer: int | None = None) -> tuple[socket.socket, bool]:
+        sock = socket.socket()
+        sock.setblocking(False)
+        sock.connect_ex(address)
+        return sock, False
+
+    setting = Setting(broker.address)
+    with monkeypatch.context() as patch:
+        patch.setattr(health, "begin", pending)
+        await dialled(setting.brokers)
+        broker.stop()
+        await denied(setting.brokers)
+    assert setting.happened == ["broker_up", "broker_down"]
+
+
 async def test_the_kernels_buffers_are_as_large_as_asked_for(broker: FakeBroker) -> None:
-    sock = await connect(broker.address, 64 * 1024)
+    sock, _ = begin(broker.address, 64 * 1024)
     with sock:
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
             # Linux doubles them, for what it keeps beside the bytes.
@@ -244,13 +269,13 @@ async def test_ipv6_is_dialled() -> None:
 async def test_what_the_gateway_lacks_is_not_the_brokers_fault(
     broker: FakeBroker, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    async def starved(address: Address, buffer: int | None) -> socket.socket:
+    def starved(address: Address, buffer: int | None) -> tuple[socket.socket, bool]:
         raise OSError(code, "no more of it")
 
     setting = Setting(broker.address)
     await dialled(setting.brokers)
     with monkeypatch.context() as patch:
-        patch.setattr(health, "connect", starved)
+        patch.setattr(health, "begin", starved)
         for _ in range(3):
             await denied(setting.brokers)
     assert setting.ready()
@@ -431,6 +456,7 @@ async def test_names_that_clients_make_up_leave_configured_names_known() -> None
 
 @contextlib.contextmanager
 def no_socket_left_open() -> Iterator[None]:
+    gc.collect()  # what tests before this one left is not meant
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield

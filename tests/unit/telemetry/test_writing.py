@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 
+import pytest
+
 from gateway.telemetry.writing import Queue, written_to
 
 PATIENCE = 10.0
@@ -136,10 +138,44 @@ def test_a_stream_that_fails_stops_nobody() -> None:
     assert queue.figures.dropped == 2
 
 
+def test_the_thread_ends_while_there_is_nothing_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.telemetry.writing.REST", 0.001)
+    others = set(threading.enumerate())
+    stream = Stream()
+    stream.let()
+    queue = queue_of(stream)
+    for number in range(5):
+        for thread in set(threading.enumerate()) - others:
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+        queue.msg(str(number))
+    queue.close(PATIENCE)
+    assert stream.lines == ["first", *map(str, range(5))]
+
+
+def test_where_no_thread_can_be_started_the_next_line_tries_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def no_more(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    stream = Stream()
+    stream.let()
+    queue = Queue(stream.write, lambda number: f"dropped {number}", lines=2, size=1_000_000)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_more)
+        for number in range(5):
+            queue.msg(str(number))
+    queue.msg("last")  # no room for it, and it has the others written
+    queue.close(PATIENCE)
+    assert stream.lines == ["0", "1", "dropped 4"]
+
+
 def test_the_end_does_not_wait_for_a_stream_that_is_stuck() -> None:
     stream = Stream()
     queue = queue_of(stream)
     queue.close(0)
+    assert queue._thread is not None
     assert queue._thread.is_alive()
     stream.let()
 
