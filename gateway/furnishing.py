@@ -122,15 +122,15 @@ def rules(
     paths = configuration.rules
     if not paths:
         return None
-    from gateway.config import rules
     from gateway.policy.matching import RuleSet
     from gateway.policy.supply import Supply
     from gateway.reload.files import signs
     from gateway.reload.reloader import Reloader
+    from gateway.rules import files
     from gateway.shaper import Shaper
 
     seen = frozenset(signs(paths))  # before they are read: what changes from here on is read again
-    found = rules.rules_of(rules.load(paths))
+    found = files.rules_of(files.load(paths))
     compiled = RuleSet.compile(found)
     store = _store(configuration) or store
     supply = Supply() if store is not None else None

@@ -1,6 +1,6 @@
 """What a rules file says, as frozen values: whom a rule is for, what it limits, and how.
 
-A value here was read by itself; that ids differ, only `config.rules` can tell.
+A value here was read by itself; that ids differ, only `rules.files` can tell.
 The texts below the fields are what editors show: `gateway rules schema` is made of them.
 """
 

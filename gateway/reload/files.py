@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gateway.config.rules import SUFFIXES
+from gateway.rules.files import SUFFIXES
 
 Sign = tuple[Path, int, int, int] | tuple[Path]
 """A file, where it is there with its size, number and when it or its rights changed last."""

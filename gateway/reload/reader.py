@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gateway.config.rules import load, rules_of
 from gateway.errors import ConfigurationError
 from gateway.reload import passing
+from gateway.rules.files import load, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

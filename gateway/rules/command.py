@@ -10,10 +10,9 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 
-from gateway.config import rules as files
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Rules
-from gateway.rules import differing, explaining
+from gateway.rules import differing, explaining, files
 from gateway.wire.pulsar.topics import named
 from gateway.wire.subject import Caller, Subject
 

@@ -15,7 +15,6 @@ from joserfc.jwk import OctKey
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import SealedNames
 from gateway.brokers.seal import SealKey
-from gateway.config.rules import build
 from gateway.figures import ClusterFigures
 from gateway.front.jobs import Jobs
 from gateway.gate import ClusterParts, ListenerGate, Verifier
@@ -24,6 +23,7 @@ from gateway.identity.token import LARGEST_TOKEN, TokenVerifier
 from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
 from gateway.policy.matching import RuleSet
+from gateway.rules.files import build
 from gateway.shaper import Shaper
 from gateway.wire.contract import Address, Credential, Principal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand

@@ -10,8 +10,8 @@ import pytest
 import structlog
 
 from gateway.app import check
-from gateway.config import rules
 from gateway.errors import ConfigurationError
+from gateway.rules import files
 from tests.unit.errors import documents, keyfiles, limits, parts, starts, stores
 from tests.unit.errors.case import Case, config
 from tests.unit.errors.starts import Start
@@ -58,13 +58,13 @@ def test_a_mistake_in_rules_is_told(case: Case) -> None:
     path = Path("rules.yaml")
     path.write_bytes(case.text if isinstance(case.text, bytes) else case.text.encode())
     with pytest.raises(ConfigurationError) as caught:
-        rules.check([path])
+        files.check([path])
     assert str(caught.value) == case.message
 
 
 def test_the_rules_that_the_cases_change_are_right() -> None:
     Path("rules.yaml").write_text(limits.rules())
-    assert rules.check([Path("rules.yaml")]) == "rules.yaml: ok (1 rule)"
+    assert files.check([Path("rules.yaml")]) == "rules.yaml: ok (1 rule)"
 
 
 @pytest.mark.parametrize("start", STARTS, ids=lambda start: start.name)

@@ -12,10 +12,10 @@ import pytest
 import trio
 import trio.lowlevel
 
-from gateway.config import rules as files
 from gateway.errors import ConfigurationError
 from gateway.reload import passing, reading
 from gateway.reload.reading import Refused, read
+from gateway.rules import files
 
 GOOD = "version: 1\nrules:\n  - {id: %s, limit: {publish: {messages: '%s'}}}\n"
 

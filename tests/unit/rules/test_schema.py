@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.__main__ import main
-from gateway.config.rules import build
 from gateway.policy.rules import Rules
+from gateway.rules.files import build
 from tests.support.examples import examples
 from tests.unit.errors import limits
 from tests.unit.rules.schema import allows

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.rules import check, load, rules_of
 from gateway.errors import ConfigurationError
+from gateway.rules.files import check, load, rules_of
 
 ROOT = Path(__file__).resolve().parents[3]
 
