@@ -15,7 +15,7 @@ from gateway import machine
 from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.figures import ReloadFigures
-from gateway.plane.reactor import PlaneSettings
+from gateway.plane.state import PlaneSettings
 from gateway.wire.pulsar.context import Bounds
 
 if TYPE_CHECKING:

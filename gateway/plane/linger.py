@@ -10,24 +10,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gateway.plane.lane import Lane
-    from gateway.plane.reactor import Reactor
+    from gateway.plane.state import PlaneState
 
 
 class Lingering:
-    """Owns a lane until it is closed; see `pump.Reader`."""
+    """Owns a lane until it is closed, which `forget` does; see `lane.Reader`."""
 
-    __slots__ = ("_lane", "_reactor")
+    __slots__ = ("_forget", "_lane", "_plane")
 
-    def __init__(self, reactor: Reactor, lane: Lane) -> None:
-        self._reactor = reactor
+    def __init__(self, plane: PlaneState, lane: Lane, forget: Callable[[Lane], None]) -> None:
+        self._plane = plane
         self._lane = lane
+        self._forget = forget
 
     def begin(self, farewell: bytes) -> None:
         """Deliver, then shut; closed at the latest when the time to linger is over."""
-        lane, reactor = self._lane, self._reactor
+        lane, plane = self._lane, self._plane
         lane.reader = self
-        reactor.deadlines.add(reactor.clock() + reactor.settings.linger, self._expired)
+        plane.deadlines.add(plane.clock() + plane.settings.linger, self._expired)
         try:
             lane.read(True)
             if farewell:
@@ -39,7 +42,7 @@ class Lingering:
 
     def readable(self, now: float) -> None:
         """What a peer says now is of no interest, but that it will say no more is."""
-        memory, lane = self._reactor.memory, self._lane
+        memory, lane = self._plane.memory, self._lane
         try:
             if lane.receive_into(memory.buffer, memory.size):
                 return
@@ -51,18 +54,18 @@ class Lingering:
         if lane.pending:
             lane.read(False)  # it may still hear
         else:
-            self._reactor.forget(lane)
+            self._forget(lane)
 
     def flushed(self) -> None:
         """All is delivered."""
         if self._lane.reading:
             self._lane.shut()
         else:
-            self._reactor.forget(self._lane)
+            self._forget(self._lane)
 
     def lost(self, error: OSError) -> None:
         """Nobody is there to be told."""
-        self._reactor.forget(self._lane)
+        self._forget(self._lane)
 
     def _expired(self, now: float) -> None:
-        self._reactor.forget(self._lane)
+        self._forget(self._lane)

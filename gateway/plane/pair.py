@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 from gateway.errors import PeerError
-from gateway.plane.collection import Collection
 from gateway.plane.deadlines import Cancellable
 from gateway.plane.pump import Pump
+from gateway.plane.state import PlaneSettings, PlaneState
 from gateway.plane.waiting import Waiting
 from gateway.wire.contract import (
     Account,
@@ -27,6 +28,7 @@ from gateway.wire.contract import (
     Forward,
     Hold,
     Inject,
+    Job,
     Later,
     Pause,
     Peer,
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gateway.plane.lane import Lane
-    from gateway.plane.reactor import Reactor
 
 _CLOSED = {Peer.CLIENT: EndReason.CLIENT_CLOSED, Peer.BROKER: EndReason.BROKER_CLOSED}
 _LOST = {Peer.CLIENT: EndReason.CLIENT_LOST, Peer.BROKER: EndReason.BROKER_LOST}
@@ -83,7 +84,7 @@ class Pair:
     )
 
     def __init__(
-        self, reactor: Reactor, client: Lane, broker: Lane, session: Session, owner: object
+        self, reactor: PairOwner, client: Lane, broker: Lane, session: Session, owner: object
     ) -> None:
         self._reactor = reactor
         self.client = client
@@ -124,11 +125,6 @@ class Pair:
         reactor = self._reactor
         reactor.decisions += 1
         return reactor.decisions >= DECISIONS_AT_ONCE or reactor.clock() > reactor.until
-
-    def collect(self, length: int) -> Collection:
-        """Begin to keep a stop frame that is not all here."""
-        reactor = self._reactor
-        return Collection(length, reactor.memory, reactor.deadlines, reactor.settings.frame)
 
     def resume(self, token: int, result: bytes | Denial, now: float) -> None:
         """Go on with a job's result; nothing happens if the pair is over meanwhile."""
@@ -195,6 +191,13 @@ class Pair:
         """Whole frames wait for this account's allowance."""
         self._wait().put(account, frames, now)
 
+    def holds(self, account: Account, *, on: bool) -> None:
+        """Whether this account's next grant is for this pair."""
+        if on:
+            self._reactor.holding[account] = self
+        else:
+            self._reactor.holding.pop(account, None)
+
     def _wait(self) -> Waiting:
         if self._waiting is None:
             self._waiting = Waiting(self, self._reactor)
@@ -222,7 +225,7 @@ class Pair:
         except PeerError as error:
             self.violated(Direction.TO_BROKER, error)
         except Exception as error:
-            self._reactor.crash(self, error)
+            self.crash(error)
 
     def attend(self, now: float) -> None:
         """Something went to the client, or allowance came: ask what else may go."""
@@ -266,7 +269,7 @@ class Pair:
             try:
                 callback(now)
             except Exception as error:
-                self._reactor.crash(self, error)
+                self.crash(error)
 
         cancellable = Cancellable(still)
         self._reactor.deadlines.add(when, cancellable)
@@ -357,6 +360,10 @@ class Pair:
         reason = error.reason if isinstance(error, ViolationError) else _VIOLATION[direction]
         self.end(reason, detail=str(error))
 
+    def crash(self, error: Exception) -> None:
+        """A bug of ours ends this pair."""
+        self._reactor.crash(self, error)
+
     def end(self, reason: EndReason, farewell: bytes = b"", detail: str = "") -> None:
         """End this pair, and it alone. What was already received is still delivered."""
         if self.over:
@@ -382,3 +389,47 @@ class Pair:
         except Exception as error:
             self._reactor.hooks.crashed(self, error)
             return farewell
+
+
+class Hooks(Protocol):
+    """Whom the plane tells; called within a turn, so what takes time is only begun there."""
+
+    def start(self, pair: Pair, job: Job, token: int) -> None:
+        """Have a job done and hand its result to `Reactor.resume`."""
+
+    def ended(self, pair: Pair, reason: EndReason, detail: str) -> None:
+        """A pair is over."""
+
+    def crashed(self, pair: Pair, error: Exception) -> None:
+        """Our own bug ended a pair."""
+
+
+class PairOwner(PlaneState, ABC):
+    """The reactor as its pairs see it. `holding`: in which pair an account has frames that wait."""
+
+    def __init__(
+        self,
+        hooks: Hooks,
+        settings: PlaneSettings | None,
+        clock: Callable[[], float],
+        rearm: Callable[[], None],
+    ) -> None:
+        super().__init__(settings, clock, rearm)
+        self.hooks = hooks
+        self.holding: dict[Account, Pair] = {}
+
+    @abstractmethod
+    def part(self, pair: Pair, reason: EndReason, farewell: bytes, detail: str) -> None:
+        """A pair ends: its lanes deliver what they must, then close."""
+
+    @abstractmethod
+    def dismiss(self, pair: Pair) -> None:
+        """Close the session of a pair that is over, in as many steps as that takes."""
+
+    @abstractmethod
+    def crash(self, pair: Pair, error: Exception) -> None:
+        """Our own bug ends a pair, and it alone."""
+
+    @abstractmethod
+    def short_of_memory(self, now: float) -> None:
+        """A pump does not read because memory is full."""

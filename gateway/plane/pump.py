@@ -26,7 +26,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gateway.errors import PeerError
 from gateway.plane.collection import Collection
@@ -35,9 +35,8 @@ from gateway.wire.contract import Direction, EndReason
 
 if TYPE_CHECKING:
     from gateway.plane.lane import Lane
-    from gateway.plane.pair import Pair
-    from gateway.plane.reactor import Reactor
-    from gateway.wire.contract import Account, Scanner
+    from gateway.plane.state import PlaneState
+    from gateway.wire.contract import Account, Scanner, Session
 
 BREATH = 0.05
 """Seconds that a pump does not read while the plane's memory is full: a few round trips, in which
@@ -62,6 +61,51 @@ PATIENCE = 8
 """Full reads that must be quick to scan, after one that was not, before reads become larger."""
 
 
+class Host(Protocol):
+    """The pair of a pump, as far as the pump needs it."""
+
+    session: Session
+    over: bool
+    attends: bool
+    pumps: tuple[Pump, Pump]
+
+    def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:
+        """Have a stop frame decided. Answers for whose allowance it waits, if it does."""
+
+    def decided_enough(self) -> bool:
+        """Whether others should have their turn before more stop frames are decided."""
+
+    def hold(self, account: Account, frames: bytes, now: float) -> None:
+        """Have whole frames wait for this account's allowance."""
+
+    def attend(self, now: float) -> None:
+        """Ask what else may go."""
+
+    def later(self, when: float, callback: Callable[[float], None]) -> object:
+        """Call back at a time, unless the pair is over by then."""
+
+    def soon(self, callback: Callable[[float], None]) -> None:
+        """Call back when others had their turn."""
+
+    def short_of_memory(self, now: float) -> None:
+        """The pump does not read because memory is full."""
+
+    def closed_by(self, lane: Lane) -> None:
+        """A peer has said all that it will."""
+
+    def lost(self, lane: Lane, error: OSError) -> None:
+        """A peer is gone without a word."""
+
+    def violated(self, direction: Direction, error: PeerError) -> None:
+        """A peer sent what its protocol does not allow."""
+
+    def end(self, reason: EndReason, farewell: bytes = b"", detail: str = "") -> None:
+        """End the pair."""
+
+    def crash(self, error: Exception) -> None:
+        """A bug of ours ends the pair."""
+
+
 class Pump:
     """Moves one direction of a pair. Plain calls, no waiting."""
 
@@ -73,6 +117,7 @@ class Pump:
         "_memory",
         "_patience",
         "_pauses",
+        "_plane",
         "_read_size",
         "_scan",
         "_silences",
@@ -89,20 +134,21 @@ class Pump:
 
     def __init__(
         self,
-        pair: Pair,
+        pair: Host,
         direction: Direction,
         lanes: tuple[Lane, Lane],
         scanner: Scanner,
-        reactor: Reactor,
+        plane: PlaneState,
     ) -> None:
         self.pair = pair
         self.direction = direction
         self.source, self.sink = lanes
         self.scanner = scanner
         self._scan = scanner.scan
-        self._clock = reactor.clock
-        self._turn = reactor.settings.turn
-        self._memory = memory = reactor.memory
+        self._plane = plane
+        self._clock = plane.clock
+        self._turn = plane.settings.turn
+        self._memory = memory = plane.memory
         self._read_size = memory.size
         self._patience = 0  # how many full reads are awaited before larger ones
         self._carry = b""
@@ -248,7 +294,7 @@ class Pump:
     def _blocked_by_sink(self) -> None:
         self._stop_reading()
         self._read_size = min(self._read_size, max(SMALLEST_READ, self._read_size // 2))
-        self.blocked_since = min(self.blocked_since, self.pair.clock())
+        self.blocked_since = min(self.blocked_since, self._clock())
 
     # -- the unusual ways --------------------------------------------------------------------
 
@@ -327,7 +373,8 @@ class Pump:
 
     def _begin_to_collect(self, length: int, first: memoryview, now: float) -> None:
         """Keep the first bytes of a stop frame; read on when there is room for all of it."""
-        collection = self.pair.collect(length)
+        plane = self._plane
+        collection = Collection(length, plane.memory, plane.deadlines, plane.settings.frame)
         self._collection = collection
         collection.add(first)
         if not collection.claim(self.source.address, partial(self.pair.soon, self.unpause)):
@@ -440,7 +487,7 @@ class Pump:
     def _stop_reading(self) -> None:
         self.source.read(False)
         if self._collection is not None:
-            self._collection.stop(self.pair.clock())
+            self._collection.stop(self._clock())
 
     def unpause(self, now: float) -> None:
         """One reason less. With none left, what was carried is moved, and reading goes on."""
@@ -485,7 +532,7 @@ class Pump:
 
     def _read_on(self) -> None:
         if self.listens and not self.pair.over:
-            self.heard = self.pair.clock()  # it may have spoken meanwhile
+            self.heard = self._clock()  # it may have spoken meanwhile
             self.source.read(True)
             if self._collection is not None:
                 self._collection.go_on(self.heard, self._overdue)

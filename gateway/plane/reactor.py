@@ -25,20 +25,17 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import trio
 
 from gateway.errors import PeerError
-from gateway.plane.deadlines import Deadlines
 from gateway.plane.lane import IN, OUT, Lane
 from gateway.plane.linger import Lingering
-from gateway.plane.memory import Memory
-from gateway.plane.pair import Pair
+from gateway.plane.pair import Hooks, Pair, PairOwner
 from gateway.plane.pump import Pump
-from gateway.wire.contract import Account, Denial, Direction, EndReason, Job, Peer, Session
+from gateway.plane.state import PlaneSettings
+from gateway.wire.contract import Account, Denial, Direction, EndReason, Peer, Session
 
 EVENTS_AT_ONCE = 256
 """Events taken from the kernel by one call: enough to make it cheap, few enough to be fresh."""
@@ -54,58 +51,7 @@ PARTED = 0.05
 and before a collection takes them for old."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlaneSettings:
-    """Bytes and seconds.
-
-    `buffer`: the most that one receive takes. HAProxy's 16 KiB cost 2.5 times the CPU of 512 KiB.
-    `turn`: the longest time between two chances for the rest of the process.
-    `idle`: no byte in either direction for so long ends a pair; clients and brokers ping each
-    other every 30 s, so silence of four such intervals means that nobody is there.
-    `silent`: the same of one peer, while the other one speaks. Of the clients Go is the most
-    patient one: it gives a silent broker 90 s.
-    `stalled`: how long a peer may take for what could not be sent at once, one chunk at the most.
-    Most clients, and brokers, give the other side 60 s to say a word.
-    `frame`: how long a stop frame may take to become whole. Brokers give a client 30 to 60 s for a
-    frame, as they close a connection that answers no PING: a slower one does not pass directly.
-    `memory`: bound on the bytes that wait for peers and allowance, see `Memory`.
-    `collected`, `opening`: the shares of memory of frames that are not all here, of open
-    connections and of those that are being opened. They are not part of `memory`; None: a quarter
-    and an eighth as much.
-    `held`: of these, what may wait for allowance; None: a quarter. Far less than all, so that who
-    is above a limit stops nobody else; enough for a client's thousand messages of 32 KB.
-    `held_for`: how long they may. Clients give a SEND 30 s.
-    `linger`: how long a peer may take for its last bytes when a pair ends.
-    """
-
-    buffer: int = 512 * 1024
-    turn: float = 0.002
-    idle: float = 120.0
-    silent: float = 90.0
-    stalled: float = 60.0
-    frame: float = 60.0
-    memory: int = 256 * 1024 * 1024
-    collected: int | None = None
-    opening: int | None = None
-    held: int | None = None
-    held_for: float = 20.0
-    linger: float = 1.0
-
-
-class Hooks(Protocol):
-    """Whom the plane tells; called within a turn, so what takes time is only begun there."""
-
-    def start(self, pair: Pair, job: Job, token: int) -> None:
-        """Have a job done and hand its result to `Reactor.resume`."""
-
-    def ended(self, pair: Pair, reason: EndReason, detail: str) -> None:
-        """A pair is over."""
-
-    def crashed(self, pair: Pair, error: Exception) -> None:
-        """Our own bug ended a pair."""
-
-
-class Reactor:
+class Reactor(PairOwner):
     """All open pairs. Made once for a process; `run` is its task."""
 
     def __init__(
@@ -114,19 +60,11 @@ class Reactor:
         settings: PlaneSettings | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.hooks = hooks
-        self.settings = settings or PlaneSettings()
-        it = self.settings
-        self.memory = Memory(it.buffer, it.memory, it.held, it.collected, it.opening)
-        self.deadlines = Deadlines(self._rearm)
+        super().__init__(hooks, settings, clock, self._rearm)
         self.pairs: set[Pair] = set()
-        self.holding: dict[Account, Pair] = {}  # in which pair an account has frames that wait
         self._parted: list[Pair] = []  # over, and to be taken apart
         self._dismissed: deque[Pair] = deque()  # over, with a session that is not closed yet
-        self.turns = self.resets = 0
-        self.decisions = 0  # in a row, in this turn or by this deadline
-        self.until = math.inf  # when this turn is over
-        self.clock = clock
+        self.turns = 0
         self._epoll = select.epoll()
         self._lanes: dict[int, Lane] = {}
         self._rest: list[tuple[int, int]] = []
@@ -204,7 +142,7 @@ class Reactor:
             if lane is gone.get(reason) or reason is EndReason.OUT_OF_MEMORY:
                 self.forget(lane)
             else:
-                Lingering(self, lane).begin(farewell if lane is pair.client else b"")
+                Lingering(self, lane, self.forget).begin(farewell if lane is pair.client else b"")
         self.hooks.ended(pair, reason, detail)
 
     def dismiss(self, pair: Pair) -> None:
@@ -288,7 +226,7 @@ class Reactor:
         elif isinstance(error, PeerError):
             pump.pair.violated(pump.direction, error)
         else:
-            self.crash(pump.pair, error)
+            pump.pair.crash(error)
 
     def crash(self, pair: Pair, error: Exception) -> None:
         """Our own bug ends a pair, and it alone."""

@@ -16,16 +16,18 @@ import math
 from collections import OrderedDict
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gateway.plane.ages import Ages, Marks
 from gateway.plane.hold import HeldFrames
 from gateway.wire.contract import Account, Direction
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gateway.plane.deadlines import Cancellable
-    from gateway.plane.pair import Pair
-    from gateway.plane.reactor import Reactor
+    from gateway.plane.pump import Pump
+    from gateway.plane.state import PlaneState
 
 GIVEN_UP = 30.05
 """Seconds after which Go and Java have given up a SEND, by their defaults: 30, and what timers are
@@ -47,6 +49,28 @@ ANSWERS_STEP = 0.01
 """Seconds until the next ones are looked at."""
 
 
+class Host(Protocol):
+    """The pair whose frames wait, as far as that matters here."""
+
+    over: bool
+    pumps: tuple[Pump, Pump]
+
+    def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:
+        """Have a stop frame decided."""
+
+    def attend(self, now: float) -> None:
+        """Allowance came: ask what else may go."""
+
+    def reset(self, account: Account, now: float) -> bool:
+        """One step of having the client open a producer again; whether there are more."""
+
+    def later(self, when: float, callback: Callable[[float], None]) -> Cancellable:
+        """Call back at a time, unless the pair is over by then."""
+
+    def holds(self, account: Account, *, on: bool) -> None:
+        """Whether this account's next grant is for this pair."""
+
+
 class Waiting:
     """Made for a pair when its first frame waits."""
 
@@ -59,15 +83,15 @@ class Waiting:
         "_expecting",
         "_frames",
         "_pair",
-        "_reactor",
+        "_plane",
         "_refused",
         "_unlooked",
     )
 
-    def __init__(self, pair: Pair, reactor: Reactor) -> None:
+    def __init__(self, pair: Host, plane: PlaneState) -> None:
         self._pair = pair
-        self._reactor = reactor
-        self._frames = HeldFrames(reactor.memory)
+        self._plane = plane
+        self._frames = HeldFrames(plane.memory)
         self._ages: dict[Account, Ages] = {}
         # By topic: until when, and of what. The first ones are over first.
         self._earlier: OrderedDict[str, tuple[float, Marks]] = OrderedDict()
@@ -89,7 +113,7 @@ class Waiting:
 
     def put(self, account: Account, frames: bytes, now: float) -> None:
         """Have whole frames wait."""
-        self._reactor.holding[account] = self._pair
+        self._pair.holds(account, on=True)
         before = account.queued
         self._frames.put(account, frames, now)
         self._age(account, account.queued - before, now)
@@ -97,7 +121,7 @@ class Waiting:
 
     def refuse(self, account: Account, told: bytes, now: float) -> None:
         """Tell the client so, when its turn has come."""
-        self._reactor.holding[account] = self._pair
+        self._pair.holds(account, on=True)
         self._frames.refuse(account, told, now)
         self._refused.setdefault(account, None)
 
@@ -135,7 +159,7 @@ class Waiting:
 
     def expect(self, account: Account) -> None:
         """Its next grant is told to the session."""
-        self._reactor.holding[account] = self._pair
+        self._pair.holds(account, on=True)
         self._expecting.add(account)
 
     def discard(self, account: Account) -> None:
@@ -144,19 +168,19 @@ class Waiting:
         self._refused.pop(account, None)
         self._ages.pop(account, None)
         self._expecting.discard(account)
-        self._reactor.holding.pop(account, None)
+        self._pair.holds(account, on=False)
         self._look_no_more(account)
 
     def _look_no_more(self, account: Account) -> None:
         """Producers that come and go would each be kept until their frames would be too old."""
         look = self._aging.pop(account, None)
         if look is not None:
-            self._reactor.deadlines.cancel(look)
+            self._plane.deadlines.cancel(look)
 
     def clear(self) -> None:
         """The pair is over."""
         for account in (*self._frames.clear(), *self._expecting):
-            self._reactor.holding.pop(account, None)
+            self._pair.holds(account, on=False)
         for account in tuple(self._aging):
             self._look_no_more(account)
 
@@ -178,7 +202,7 @@ class Waiting:
         if self._frames.is_spent(account):
             self._begin_reset(account, now)
         elif account not in self._frames:
-            self._reactor.holding.pop(account, None)
+            self._pair.holds(account, on=False)
             if account in self._expecting:
                 self._expecting.discard(account)
                 self._pair.attend(now)
@@ -244,7 +268,7 @@ class Waiting:
         first = self._ages[account].first if account in self._ages else None
         comes_again = first is not None and first < since
         given_up = first + GIVEN_UP if first is not None and comes_again else math.inf
-        return min((since + self._reactor.settings.held_for, False), (given_up, True))
+        return min((since + self._plane.settings.held_for, False), (given_up, True))
 
     def _watch(self, account: Account) -> None:
         """Have a look when the oldest frame will be too old; once for each account at a time."""
@@ -272,7 +296,7 @@ class Waiting:
     # -- resets ------------------------------------------------------------------------------
 
     def _begin_reset(self, account: Account, now: float) -> None:
-        self._reactor.resets += 1
+        self._plane.resets += 1
         self._reset(account, now)
 
     def _reset(self, account: Account, now: float) -> None:

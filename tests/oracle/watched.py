@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, cast
 from gateway.errors import PeerError
 from gateway.plane.lane import Lane
 from gateway.plane.pair import Pair
-from gateway.plane.reactor import PlaneSettings, Reactor
+from gateway.plane.reactor import Reactor
+from gateway.plane.state import PlaneSettings
 from gateway.wire.contract import (
     Account,
     Action,

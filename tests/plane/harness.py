@@ -16,7 +16,8 @@ import pytest
 
 from gateway.plane.lane import Lane
 from gateway.plane.pair import Pair
-from gateway.plane.reactor import PlaneSettings, Reactor
+from gateway.plane.reactor import Reactor
+from gateway.plane.state import PlaneSettings
 from gateway.wire.contract import (
     DROP,
     FORWARD,

@@ -10,8 +10,9 @@ import pytest
 
 from gateway.plane.memory import SPARING_READ
 from gateway.plane.pump import BREATH
-from gateway.plane.reactor import RELIEF, PlaneSettings
+from gateway.plane.reactor import RELIEF
 from gateway.plane.share import UNCLAIMED
+from gateway.plane.state import PlaneSettings
 from gateway.wire.contract import DROP, Direction, EndReason, Inject
 
 from .harness import BUFFER, KIB, Opened, Plane, Reception, Sockets, Transmission, both

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.plane.reactor import PlaneSettings
+from gateway.plane.state import PlaneSettings
 from gateway.wire.contract import Direction, EndReason
 
 from .harness import BUFFER, KIB, Opened, Plane, both

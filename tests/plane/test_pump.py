@@ -12,7 +12,7 @@ import pytest
 from gateway.plane.memory import SMALLEST_READ, UNHEARD_BOUND
 from gateway.plane.pair import DECISIONS_AT_ONCE
 from gateway.plane.pump import LEAST_SLOW_READ, PATIENCE
-from gateway.plane.reactor import PlaneSettings
+from gateway.plane.state import PlaneSettings
 from gateway.wire.contract import DROP, FORWARD, Direction, Effects, EndReason, Inject, Peer
 
 from .harness import BUFFER, KIB, Clock, Opened, Plane, Reception, Transmission, both, tcp_sockets

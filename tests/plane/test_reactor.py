@@ -12,7 +12,8 @@ import trio
 import trio.testing
 
 from gateway.plane.pump import BREATH
-from gateway.plane.reactor import RELIEF, PlaneSettings, Reactor
+from gateway.plane.reactor import RELIEF, Reactor
+from gateway.plane.state import PlaneSettings
 from gateway.wire.contract import Block, Direction, EndReason
 
 from .harness import BUFFER, KIB, Far, Opened, Plane, Recorder, Transmission

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.plane.deadlines import FEW
-from gateway.plane.reactor import PlaneSettings
+from gateway.plane.state import PlaneSettings
 from gateway.plane.waiting import GIVEN_UP
 from gateway.wire.contract import Account, Action, Direction, Discard, Effects, EndReason, Inject
 from tests.support.subjects import subject_of

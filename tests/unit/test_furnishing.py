@@ -9,7 +9,7 @@ import pytest
 from gateway import furnishing
 from gateway.config.load import build
 from gateway.config.model import Configuration
-from gateway.plane.reactor import PlaneSettings
+from gateway.plane.state import PlaneSettings
 
 MIB = 1 << 20
 

@@ -16,7 +16,8 @@ from gateway.front.jobs import Jobs
 from gateway.front.readiness import Readiness
 from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
-from gateway.plane.reactor import PlaneSettings, Reactor
+from gateway.plane.reactor import Reactor
+from gateway.plane.state import PlaneSettings
 from gateway.wire.contract import (
     Address,
     Denial,

@@ -18,7 +18,8 @@ from gateway.front.jobs import PATIENCE, Jobs
 from gateway.front.leg import Leg
 from gateway.front.side import AT_ONCE, KEPT, MOST
 from gateway.plane.pair import Pair
-from gateway.plane.reactor import PlaneSettings, Reactor
+from gateway.plane.reactor import Reactor
+from gateway.plane.state import PlaneSettings
 from gateway.wire.contract import (
     Address,
     Denial,

@@ -1,0 +1,71 @@
+"""What all pairs of a process share: settings, memory, deadlines, the clock, and the turn."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.plane.deadlines import Deadlines
+from gateway.plane.memory import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class PlaneSettings:
+    """Bytes and seconds.
+
+    `buffer`: the most that one receive takes. HAProxy's 16 KiB cost 2.5 times the CPU of 512 KiB.
+    `turn`: the longest time between two chances for the rest of the process.
+    `idle`: no byte in either direction for so long ends a pair; clients and brokers ping each
+    other every 30 s, so silence of four such intervals means that nobody is there.
+    `silent`: the same of one peer, while the other one speaks. Of the clients Go is the most
+    patient one: it gives a silent broker 90 s.
+    `stalled`: how long a peer may take for what could not be sent at once, one chunk at the most.
+    Most clients, and brokers, give the other side 60 s to say a word.
+    `frame`: how long a stop frame may take to become whole. Brokers give a client 30 to 60 s for a
+    frame, as they close a connection that answers no PING: a slower one does not pass directly.
+    `memory`: bound on the bytes that wait for peers and allowance, see `Memory`.
+    `collected`, `opening`: the shares of memory of frames that are not all here, of open
+    connections and of those that are being opened. They are not part of `memory`; None: a quarter
+    and an eighth as much.
+    `held`: of these, what may wait for allowance; None: a quarter. Far less than all, so that who
+    is above a limit stops nobody else; enough for a client's thousand messages of 32 KB.
+    `held_for`: how long they may. Clients give a SEND 30 s.
+    `linger`: how long a peer may take for its last bytes when a pair ends.
+    """
+
+    buffer: int = 512 * 1024
+    turn: float = 0.002
+    idle: float = 120.0
+    silent: float = 90.0
+    stalled: float = 60.0
+    frame: float = 60.0
+    memory: int = 256 * 1024 * 1024
+    collected: int | None = None
+    opening: int | None = None
+    held: int | None = None
+    held_for: float = 20.0
+    linger: float = 1.0
+
+
+class PlaneState:
+    """The part of a reactor that pairs, pumps and lanes use. `rearm`: the next deadline is another.
+
+    `decisions`: stop frames that were decided in a row, in this turn or by this deadline.
+    `until`: when this turn is over. `resets`: of producers whose frames waited for too long.
+    """
+
+    def __init__(
+        self,
+        settings: PlaneSettings | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        rearm: Callable[[], None] = lambda: None,
+    ) -> None:
+        it = self.settings = settings or PlaneSettings()
+        self.memory = Memory(it.buffer, it.memory, it.held, it.collected, it.opening)
+        self.deadlines = Deadlines(rearm)
+        self.clock = clock
+        self.decisions = 0
+        self.until = math.inf
+        self.resets = 0
