@@ -9,7 +9,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.incarnations import Incarnations
 
-Event = Callable[[Incarnations, BaseCommand, bytes], Effects]
+Event = Callable[[Incarnations, BaseCommand, bytes, float], Effects]
 
 EVENTS: dict[Direction, dict[int, Event]] = {
     Direction.TO_BROKER: {

@@ -81,7 +81,6 @@ class Incarnations:
         "_late",
         "_leaving",
         "_listener",
-        "_now",
         "_to_broker",
         "_to_client",
         "_to_leave",
@@ -105,21 +104,15 @@ class Incarnations:
         self._leaving: Leaving | None = None  # made when they are needed: idle pairs are many
         self._late: LateReceipts | None = None
         self._to_leave: Iterator[Handle] | None = None  # in this round of steps
-        self._now = 0.0
-
-    def at(self, now: float) -> Incarnations:
-        """When what comes next happens."""
-        self._now = now
-        return self
 
     # -- opening -----------------------------------------------------------------------------
 
-    def producer(self, command: BaseCommand, frame: bytes) -> Effects:
+    def producer(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         request = command.producer
         subject = self._client.about(text(request.topic))
         return self._open(Action.PRODUCE, subject, request.producer_id, command, request)
 
-    def subscribe(self, command: BaseCommand, frame: bytes) -> Effects:
+    def subscribe(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         request = command.subscribe
         subscription = text(request.subscription)
         subject = self._client.about(text(request.topic), subscription)
@@ -186,7 +179,7 @@ class Incarnations:
             return BROKERS_OWN
         return self._listener.gate.admit(action, subject, again=again)
 
-    def producer_success(self, command: BaseCommand, frame: bytes) -> Effects:
+    def producer_success(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         answer = command.producer_success
         # One that is not ready is answered once more, by yes or no.
         awaited = self.handles.answered(answer.request_id, more=not answer.producer_ready)
@@ -198,7 +191,7 @@ class Incarnations:
         self._opened(awaited.handle, Action.PRODUCE, state)
         return (Replace(encode(command)),)
 
-    def success(self, command: BaseCommand, frame: bytes) -> Effects:
+    def success(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         request_id = command.success.request_id
         if self._is_ours(request_id):
             return self._closed_for_us(request_id)
@@ -213,7 +206,7 @@ class Incarnations:
         if awaited.asked is Asked.UNSUBSCRIBE:
             return (told, *self._ended(handle))
         self._opened(handle, Action.CONSUME, State.OPEN)
-        return (told, *self._confirmed(handle))
+        return (told, *self._confirmed(handle, now))
 
     def _unawaited(self, command: BaseCommand, answer: Request) -> Effects | None:
         """Pass on the answer to a request whose incarnation is over; None if it is to another
@@ -227,10 +220,10 @@ class Incarnations:
         self._listener.veil.hide(command, command.type)
         return (Replace(encode(command)),)
 
-    def _confirmed(self, handle: Handle) -> Effects:
+    def _confirmed(self, handle: Handle, now: float) -> Effects:
         """The broker has it open: a consumer's permits count from now on."""
         handle.confirmed = True
-        return () if self._trickles is None else self._trickles.confirm(handle.account, self._now)
+        return () if self._trickles is None else self._trickles.confirm(handle.account, now)
 
     def _opened(self, handle: Handle, action: Action, state: State) -> None:
         """By the answer that suits its action, unless the client gave up meanwhile."""
@@ -241,7 +234,7 @@ class Incarnations:
             self._to_broker.admit(handle.id, handle.account)
             self._to_client.producers.put(handle.id, handle.account)
 
-    def error(self, command: BaseCommand, frame: bytes) -> Effects:
+    def error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """The broker's no, to whatever was asked; some of it is not of this room."""
         request_id = command.error.request_id
         if self._is_ours(request_id):
@@ -257,7 +250,7 @@ class Incarnations:
             return hidden
         if awaited.handle.state is State.RENEWING:
             self._opened(awaited.handle, awaited.handle.action, State.OPEN)
-            return (*hidden, *self._confirmed(awaited.handle))
+            return (*hidden, *self._confirmed(awaited.handle, now))
         if awaited.handle.state is State.REOPENING:
             return (*hidden, *self._abandoned(awaited.handle))
         if awaited.asked is Asked.OPEN:
@@ -279,7 +272,7 @@ class Incarnations:
 
     # -- closing, by the client --------------------------------------------------------------
 
-    def close_producer(self, command: BaseCommand, frame: bytes) -> Effects:
+    def close_producer(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         close = command.close_producer
         handle = self.handles.producers.get(close.producer_id)
         if handle is not None and handle.state is State.OPEN and handle.account.is_waiting:
@@ -287,7 +280,7 @@ class Incarnations:
             return (Hold(handle.account),)
         return self._close(handle, command, close)
 
-    def close_consumer(self, command: BaseCommand, frame: bytes) -> Effects:
+    def close_consumer(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         close = command.close_consumer
         return self._close(self.handles.consumers.get(close.consumer_id), command, close)
 
@@ -303,7 +296,7 @@ class Incarnations:
         handle.state = State.CLOSING
         return (self._asked(handle, Asked.CLOSE, command, request),)
 
-    def unsubscribe(self, command: BaseCommand, frame: bytes) -> Effects:
+    def unsubscribe(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         request = command.unsubscribe
         handle = self.handles.consumers.get(request.consumer_id)
         if handle is None or handle.state in _GIVEN_UP:
@@ -313,20 +306,20 @@ class Incarnations:
 
     # -- closing, by the broker --------------------------------------------------------------
 
-    def producer_closed(self, command: BaseCommand, frame: bytes) -> Effects:
+    def producer_closed(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         handle = self.handles.producers.get(command.close_producer.producer_id)
         is_open = handle is not None and handle.state is State.OPEN
         if handle is not None and is_open and handle.unanswered and not handle.requests:
-            return self._await_receipts(handle, self._listener.veil.shown(command, frame))
+            return self._await_receipts(handle, self._listener.veil.shown(command, frame), now)
         return self._closed(handle, command, frame)
 
-    def _await_receipts(self, handle: Handle, told: bytes) -> Effects:
+    def _await_receipts(self, handle: Handle, told: bytes, now: float) -> Effects:
         """Its client is told later; see `late`."""
         if self._late is None:
             self._late = LateReceipts()
         discard: Effects = (Discard(handle.account), *self._close_held(handle))
         self._stop(handle, State.CLOSED)
-        return (Drop(), *discard, self._late.begin(handle, told, self._now), Attend())
+        return (Drop(), *discard, self._late.begin(handle, told, now), Attend())
 
     def _tell(self, handle: Handle) -> Effects:
         """Its client hears that it is closed."""
@@ -337,14 +330,14 @@ class Incarnations:
         """What the broker says of a producer now comes behind its close, if that still waits."""
         return self._tell(handle) if handle is not None and handle.state is State.CLOSED else ()
 
-    def later(self, token: int) -> Effects:
+    def later(self, token: int, now: float) -> Effects:
         """See `contract.Session.resume`: have receipts come meanwhile?"""
-        found = None if self._late is None else self._late.look(token, self._now)
+        found = None if self._late is None else self._late.look(token, now)
         if isinstance(found, Handle):
             return self._tell(found)
         return () if found is None else (found,)
 
-    def consumer_closed(self, command: BaseCommand, frame: bytes) -> Effects:
+    def consumer_closed(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         handle = self.handles.consumers.get(command.close_consumer.consumer_id)
         return self._closed(handle, command, frame)
 
@@ -379,7 +372,7 @@ class Incarnations:
         self._stop(handle, State.OPENING)
         return (Discard(handle.account),)
 
-    def migrated(self, command: BaseCommand, frame: bytes) -> Effects:
+    def migrated(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Its topic has gone where a gateway is, of which the client is told."""
         return (*self._tell_first(self._migrating(command)), Replace(encode(command)))
 
@@ -406,7 +399,7 @@ class Incarnations:
 
     # -- SENDs and their answers -------------------------------------------------------------
 
-    def send(self, command: BaseCommand, frame: bytes) -> Effects:
+    def send(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """One that the scanner did not let pass."""
         handle = self.handles.producers.get(command.send.producer_id)
         if handle is None or handle.state is not State.OPEN:
@@ -422,7 +415,7 @@ class Incarnations:
         account.bytes += len(frame)
         return FORWARD
 
-    def send_error(self, command: BaseCommand, frame: bytes) -> Effects:
+    def send_error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         handle = self.handles.producers.get(command.send_error.producer_id)
         if handle is not None:
             handle.account.receipts += 1  # no other answer to that SEND will come
@@ -430,7 +423,7 @@ class Incarnations:
 
     # -- permits -----------------------------------------------------------------------------
 
-    def flow(self, command: BaseCommand, frame: bytes) -> Effects:
+    def flow(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """A consumer asks for messages. Only where limits may hold."""
         handle = self.handles.consumers.get(command.flow.consumer_id)
         if handle is None or handle.state is State.ABANDONED or self._trickles is None:
@@ -440,7 +433,7 @@ class Incarnations:
             raise PeerError(f"a FLOW of {permits} permits")
         if not handle.confirmed:
             return self._trickles.ask_early(handle, permits)
-        return self._trickles.ask(handle.id, handle.account, permits, self._now)
+        return self._trickles.ask(handle.id, handle.account, permits, now)
 
     def delivered(self, now: float) -> Effects | None:
         """See `contract.Session`."""

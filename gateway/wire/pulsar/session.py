@@ -146,10 +146,10 @@ class PulsarSession:
         kind = kind_of(frame)
         event = EVENTS[direction].get(kind)
         if event is not None:
-            return event(self.incarnations.at(now), command, frame)
+            return event(self.incarnations, command, frame, now)
         handler = HANDLERS[direction].get(kind)
         if handler is not None:
-            return handler(self, command, frame)
+            return handler(self, command, frame, now)
         if kind in KNOWN:
             to_broker = direction is Direction.TO_BROKER
             return FORWARD if to_broker else self._listener.veil.hidden(command, frame)
@@ -180,9 +180,9 @@ class PulsarSession:
         denial = Denial(Refusal.UNSUPPORTED, f"{kind_name(kind)} is not known to this gateway")
         return end(EndReason.UNKNOWN_COMMAND, denial)
 
-    def _error(self, command: BaseCommand, frame: bytes) -> Effects:
+    def _error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         self._lookups.failed(command.error.request_id)
-        return self.incarnations.error(command, frame)
+        return self.incarnations.error(command, frame, now)
 
     # -- what waits for its time -------------------------------------------------------------
 
@@ -220,10 +220,10 @@ class PulsarSession:
 
     # -- lookups -----------------------------------------------------------------------------
 
-    def _lookup(self, command: BaseCommand, frame: bytes) -> Effects:
+    def _lookup(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         return self._lookups.ask(command, frame)
 
-    def _lookup_response(self, command: BaseCommand, frame: bytes) -> Effects:
+    def _lookup_response(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         return self._lookups.answered(command)
 
     def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
@@ -233,44 +233,44 @@ class PulsarSession:
         if token in (NEXT_TOKEN, QUIET_TOKEN):
             return self.incarnations.permits_later(token, now)
         if token >= FIRST_TOKEN:
-            return self.incarnations.at(now).later(token)
+            return self.incarnations.later(token, now)
         return self._lookups.resume(token, result)
 
     # -- transactions ------------------------------------------------------------------------
 
-    def _end_transaction(self, command: BaseCommand, frame: bytes) -> Effects:
+    def _end_transaction(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Its answer is awaited: a client that lost it would ask again, and be refused."""
         if self.incarnations.have_left:
             return DROP
         self._ending += 1
         return FORWARD
 
-    def _transaction_ended(self, command: BaseCommand, frame: bytes) -> Effects:
+    def _transaction_ended(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         self._ending = max(0, self._ending - 1)
         return self._listener.veil.hidden(command, frame)
 
     # -- identity ----------------------------------------------------------------------------
 
-    def _second_connect(self, command: BaseCommand, frame: bytes) -> Effects:
+    def _second_connect(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         raise PeerError("a second CONNECT on one connection")
 
-    def _second_connected(self, command: BaseCommand, frame: bytes) -> Effects:
+    def _second_connected(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         raise PeerError("a second CONNECTED on one connection")
 
-    def _wrong_way(self, command: BaseCommand, frame: bytes) -> Effects:
+    def _wrong_way(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """A field that runs out of such a command finds the payload, where decoders read on."""
         raise PeerError(f"a {kind_name(kind_of(frame))} from the side that receives them")
 
-    def _auth_challenge(self, command: BaseCommand, frame: bytes) -> Effects:
+    def _auth_challenge(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         return renewal.challenged(self._listener, self._client)
 
-    def _auth_response(self, command: BaseCommand, frame: bytes) -> Effects:
+    def _auth_response(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         return renewal.shown(self._listener, self._client, command)
 
-    def _migrated(self, command: BaseCommand, frame: bytes) -> Effects:
+    def _migrated(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """The topic has gone to another cluster: to its gateway, or the client is not told."""
         if self._listener.veil.lead_to_other_cluster(command):
-            return self.incarnations.migrated(command, frame)
+            return self.incarnations.migrated(command, frame, now)
         return self.incarnations.withhold_migration(command)
 
     # -- the end -----------------------------------------------------------------------------
@@ -329,7 +329,7 @@ _TOLD = {
 }
 
 
-Handler = Callable[[PulsarSession, BaseCommand, bytes], Effects]
+Handler = Callable[[PulsarSession, BaseCommand, bytes, float], Effects]
 
 HANDLERS: dict[Direction, dict[int, Handler]] = {
     Direction.TO_BROKER: {
