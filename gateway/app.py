@@ -54,6 +54,7 @@ from gateway.wire.budget import Budget
 from gateway.wire.contract import Entry
 from gateway.wire.pulsar.context import Listener, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
+from gateway.wire.pulsar.table import COMMANDS
 
 if TYPE_CHECKING:
     from gateway.fleet.store import Store
@@ -242,6 +243,7 @@ class Application:
         return PulsarEntry(
             Listener(
                 gate=gate,
+                commands=COMMANDS,
                 mode=Mode(listener.identity.mode),
                 proxies=frozenset(listener.identity.trusted_proxies),
                 chained=chained,

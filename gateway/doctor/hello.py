@@ -34,6 +34,7 @@ from gateway.wire.contract import (
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import auth_response, decode, kind_of
 from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.pulsar.table import COMMANDS
 from gateway.wire.subject import NOBODY
 
 DOCTOR = "gateway-doctor"
@@ -138,7 +139,7 @@ def _caller(mode: Mode, own: OwnCredential, shown: Credential) -> Caller:
     connect.auth_data = shown.data
     names = SealedNames(DOCTOR, [SealKey.random()])
     parts = ClusterParts(DOCTOR, names, LearnedHosts(), own, AccountBook(), ClusterFigures())
-    listener = Listener(ListenerGate(parts, {}), mode, version=VERSION)
+    listener = Listener(ListenerGate(parts, {}), COMMANDS, mode, version=VERSION)
     return Caller(listener, Client(connect, Principal(DOCTOR, verified=True), shown, NOBODY))
 
 

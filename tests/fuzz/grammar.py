@@ -17,7 +17,6 @@ from gateway.wire.contract import Direction
 from gateway.wire.pulsar._proto import pulsar_wire_pb2
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import KNOWN, Kind
-from gateway.wire.pulsar.tables import COUNTED, STOPS
 from tests.playbooks.gate import (
     BROKER_1,
     BROKER_2,
@@ -27,6 +26,7 @@ from tests.playbooks.gate import (
     URL_1,
     URL_2,
 )
+from tests.support.commands import COUNTED, STOPS
 from tests.support.frames import LARGEST, data, entry_of, frame, metadata_of, number, tail, varint
 from tests.support.requests import FIRST_OWN
 

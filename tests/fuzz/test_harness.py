@@ -12,7 +12,8 @@ import pytest
 from gateway.wire.contract import Direction, Inject, Replace
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.scan import ToBrokerScanner
-from gateway.wire.pulsar.session import HANDLERS, PulsarSession
+from gateway.wire.pulsar.session import PulsarSession
+from gateway.wire.pulsar.table import COMMANDS
 from tests.playbooks.frames import error
 from tests.playbooks.gate import URL_1
 from tests.playbooks.script import Play
@@ -67,7 +68,9 @@ def pair() -> Pair:
     ],
 )
 def test_effects_that_are_wrong_are_found(monkeypatch: pytest.MonkeyPatch, wrong: Any) -> None:
-    monkeypatch.setitem(HANDLERS[Direction.TO_CLIENT], Kind.ERROR, lambda *_: (wrong,))
+    rows = COMMANDS.rows[Direction.TO_CLIENT]
+    decide = rows[Kind.ERROR]._replace(decide=lambda *_: (wrong,))
+    monkeypatch.setitem(rows, Kind.ERROR, decide)
     with pytest.raises((AssertionError, struct.error)):
         pair().say(Direction.TO_CLIENT, error())
 

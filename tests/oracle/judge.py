@@ -18,10 +18,10 @@ from gateway.wire.pulsar import counts
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.context import Mode
 from gateway.wire.pulsar.frames import KNOWN, Kind
-from gateway.wire.pulsar.tables import LIMITS, STOPS
 from gateway.wire.subject import Subject
 from tests.fuzz.reading import HOSTS
 from tests.playbooks.gate import OWN
+from tests.support.commands import LIMITS, STOPS
 from tests.support.requests import FIRST_OWN
 
 from .oracle import Oracle, Reading

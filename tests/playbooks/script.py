@@ -42,6 +42,7 @@ from gateway.wire.pulsar.context import Bounds, Client, Listener, Mode
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import PulsarSession
+from gateway.wire.pulsar.table import COMMANDS
 from gateway.wire.subject import Subject
 from tests.support.requests import FIRST_OWN, from_session, to_session
 from tests.support.subjects import caller_of
@@ -54,7 +55,9 @@ PASS_THROUGH, VERIFY, FORWARD_TOO = Mode.PASS_THROUGH, Mode.VERIFY, Mode.VERIFY_
 
 
 def listener(gate: FakeGate, mode: Mode = PASS_THROUGH, **settings: Any) -> Listener:
-    return Listener(gate, mode, version=VERSION, first_request=lambda: FIRST_OWN, **settings)
+    return Listener(
+        gate, COMMANDS, mode, version=VERSION, first_request=lambda: FIRST_OWN, **settings
+    )
 
 
 @dataclass(frozen=True)

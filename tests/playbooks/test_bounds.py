@@ -17,7 +17,6 @@ from gateway.wire.pulsar.counts import MOST_METADATA, CountChecks, Suspects
 from gateway.wire.pulsar.fields import CHECKED_FROM
 from gateway.wire.pulsar.frames import WITH_PAYLOAD, Kind, kind_name
 from gateway.wire.pulsar.metadata import LARGE, MetadataWalk, count_messages
-from gateway.wire.pulsar.tables import COUNTED, LIMITS, STOPS
 from tests.soak.largest import (
     BOUNDS,
     KINDS,
@@ -29,6 +28,7 @@ from tests.soak.largest import (
     is_read,
     required,
 )
+from tests.support.commands import COUNTED, LIMITS, STOPS
 from tests.support.subjects import subject_of
 
 from .frames import number_field, raw

@@ -13,7 +13,7 @@ from gateway.wire.contract import Direction, Drop, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
 from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.tables import STOPS
+from tests.support.commands import STOPS
 
 from .frames import (
     LATER,

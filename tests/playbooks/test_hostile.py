@@ -11,7 +11,7 @@ from gateway.errors import PeerError
 from gateway.wire.contract import Direction
 from gateway.wire.pulsar.context import Mode
 from gateway.wire.pulsar.frames import KNOWN, Kind
-from gateway.wire.pulsar.tables import STOPS
+from tests.support.commands import STOPS
 
 from .frames import connect, connected, framed, lookup, raw, redirect_to, varint
 from .gate import BROKER_2, URL_1, URL_2

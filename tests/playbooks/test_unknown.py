@@ -8,7 +8,7 @@ from gateway.errors import PeerError
 from gateway.wire.contract import Direction, EndReason, Forward
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.frames import KNOWN, Kind
-from gateway.wire.pulsar.tables import COUNTED, STOPS
+from tests.support.commands import COUNTED, STOPS
 
 from .frames import (
     LATER,

@@ -12,11 +12,11 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandLookupTopicResponse
-from gateway.wire.pulsar.addresses import _TEXTS
 from gateway.wire.pulsar.frames import Kind
 from tests.real.clients import fresh_topic
 from tests.real.gateways import Gateway
 from tests.sandbox.peer import Peer
+from tests.support.commands import TEXTS, TO_CLIENT
 from tests.support.frames import command, data, frame, number, send, simple
 from tests.support.sandbox import HOSTS, Sandbox
 
@@ -94,7 +94,9 @@ def said(kind: int, **fields: Any) -> bytes:
 
 
 def says_text(kind: int) -> Play:
-    return lambda scene: scene.say(said(kind, **{_TEXTS[kind][1]: scene.text}))
+    place = TO_CLIENT[kind].text
+    assert place is not None
+    return lambda scene: scene.say(said(kind, **{place[1]: scene.text}))
 
 
 def assigned(scene: Scene) -> dict[str, str]:
@@ -220,7 +222,7 @@ def reads_what_brokers_tell_each_other(scene: Scene) -> None:
 
 PLAYS: dict[str, Play] = {
     **{f"fields of {kind.name}": says_fields(kind) for kind in Kind if kind in FIELDS},
-    **{f"text of {kind.name}": says_text(kind) for kind in Kind if kind in _TEXTS},
+    **{f"text of {kind.name}": says_text(kind) for kind in Kind if kind in TEXTS},
     "lookup that connects": look_up,
     "lookup that redirects": look_up,
     "lookup that fails": lookup_fails,

@@ -12,15 +12,14 @@ from pathlib import Path
 import pytest
 
 from gateway.wire.contract import Direction
-from gateway.wire.pulsar.addresses import _REWRITES, _TEXTS
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.tables import STOPS
 from tests.real.artifacts import Artifacts
 from tests.real.clients import wait_until
 from tests.real.fixtures import StartGateway
 from tests.real.gateways import Gateway, Plan
 from tests.real.probes import healthy
 from tests.real.tap import traces_found
+from tests.support.commands import ADDRESSES, STOPS, TEXTS
 from tests.support.leaky import LEAKS
 from tests.support.sandbox import HOSTS, Sandbox
 
@@ -128,8 +127,8 @@ CALLS = {
     ("incarnations", "send_error", "hidden"): "text of SEND_ERROR",
     ("incarnations", "producer_closed", "shown"): "fields of CLOSE_PRODUCER",  # told later
     ("session", "_decide", "hidden"): "text of PARTITIONED_METADATA_RESPONSE",  # and of others
-    ("session", "_transaction_ended", "hidden"): "text of END_TXN_RESPONSE",
-    ("session", "_migrated", "lead_to_other_cluster"): "migration",
+    ("session", "transaction_ended", "hidden"): "text of END_TXN_RESPONSE",
+    ("session", "migrated", "lead_to_other_cluster"): "migration",
 }
 """Who asks to have brokers hidden (module, function, what of the `Veil`), and the leak without."""
 
@@ -166,10 +165,10 @@ def test_every_way_of_hiding_has_its_leak() -> None:
 
 
 def test_every_table_of_what_is_hidden_has_its_leaks() -> None:
-    assert set(FIELDS) == set(_REWRITES)
+    assert set(FIELDS) == set(ADDRESSES)
     lookups = {Kind.LOOKUP_RESPONSE, Kind.TOPIC_MIGRATED}
     stopped = STOPS[Direction.TO_CLIENT] - lookups - set(WITHOUT_ADDRESSES)
     leaks = {leak for leak in LEAKS if leak.startswith(("fields of ", "text of "))}
-    assert {f"fields of {Kind(it).name}" for it in _REWRITES} <= leaks
-    assert {f"text of {Kind(it).name}" for it in _TEXTS} <= leaks
-    assert stopped <= set(_REWRITES) | set(_TEXTS)
+    assert {f"fields of {Kind(it).name}" for it in ADDRESSES} <= leaks
+    assert {f"text of {Kind(it).name}" for it in TEXTS} <= leaks
+    assert stopped <= set(ADDRESSES) | set(TEXTS)

@@ -19,8 +19,8 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.fields import CHECKED_FROM
 from gateway.wire.pulsar.frames import COMMAND_BOUND, WITH_PAYLOAD, Kind
-from gateway.wire.pulsar.tables import COUNTED, LIMITS, STOPS
 from tests.playbooks.frames import TOPIC, number_field, raw, varint
+from tests.support.commands import COUNTED, LIMITS, STOPS
 
 BOUNDS = Bounds()
 

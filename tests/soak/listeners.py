@@ -29,6 +29,7 @@ from gateway.wire.contract import Address, Credential, Principal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.context import Client, Listener, Mode
 from gateway.wire.pulsar.session import PulsarSession
+from gateway.wire.pulsar.table import COMMANDS
 from gateway.wire.subject import Subject
 from tests.playbooks.frames import connect, read
 from tests.support.subjects import caller_of
@@ -75,7 +76,7 @@ def listener_of(way: Way) -> Listener:
         limits=limits,
     )
     limited, unknown = limits is not None, way.unknown_pass
-    return Listener(gate, way.mode, limited=limited, unknown_pass=unknown)
+    return Listener(gate, COMMANDS, way.mode, limited=limited, unknown_pass=unknown)
 
 
 def session_of(listener: Listener) -> PulsarSession:

@@ -13,13 +13,16 @@ from typing import Any
 from unittest.mock import patch
 
 from gateway.__main__ import main
-from gateway.wire.contract import FORWARD, Denial, Direction, Effects, EndReason, Refused
+from gateway.wire.contract import FORWARD, Denial, Effects, EndReason, Refused
 from gateway.wire.pulsar import addresses, incarnations, opening, session
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.chase import Chase, is_redirect
 from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.lookups import Lookups
+from gateway.wire.pulsar.rows import Row
+from tests.support import commands
+from tests.support.commands import TO_CLIENT
 
 Leak = Callable[[], object]
 """Switches one way of hiding off, in this process."""
@@ -60,19 +63,23 @@ def _alias_url(veil: addresses.Veil, broker: object) -> str:
 
 ANSWERED, REPLY = Lookups.answered, Chase._reply
 
-FIELDS, TEXTS = addresses._REWRITES, addresses._TEXTS
+
+def _instead_of(row: Row) -> Leak:
+    return partial(TO_CLIENT.__setitem__, row.kind, row)
+
+
+FIELDS = [TO_CLIENT[kind] for kind in commands.ADDRESSES]
+TEXTS = [TO_CLIENT[kind] for kind in commands.TEXTS]
 
 LEAKS: dict[str, Leak] = {
-    **{f"fields of {Kind(it).name}": partial(FIELDS.pop, it) for it in FIELDS},
-    **{f"text of {Kind(it).name}": partial(TEXTS.pop, it) for it in TEXTS},
+    **{f"fields of {row.kind.name}": _instead_of(row._replace(addresses=None)) for row in FIELDS},
+    **{f"text of {row.kind.name}": _instead_of(row._replace(text=None)) for row in TEXTS},
     "lookup that connects": _instead(Lookups, "_connect", _as_it_came),
     "lookup that redirects": _instead(Lookups, "answered", _answered),
     "lookup that fails": _instead(Lookups, "_no", _as_it_came),
     "text of a chased lookup": _instead(Chase, "_reply", _reply),
     "text of a refused connection": _instead(opening, "_broker_no", _broker_no),
-    "migration": partial(
-        session.HANDLERS[Direction.TO_CLIENT].__setitem__, Kind.TOPIC_MIGRATED, _forwarded
-    ),
+    "migration": _instead_of(TO_CLIENT[Kind.TOPIC_MIGRATED]._replace(decide=_forwarded)),
     "alias": _instead(addresses.Veil, "alias_url", _alias_url),
     "topics of the brokers' own": _instead(incarnations, "is_brokers_own", lambda _topic: False),
     "unknown command": _instead(session.PulsarSession, "_unknown", _forwarded),

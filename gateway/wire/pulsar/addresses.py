@@ -8,17 +8,17 @@ Source of the places: fields of PulsarApi.proto up to 5.0, PIP-307 (assigned bro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from gateway.errors import PeerError
-from gateway.wire.contract import FORWARD, Address, Denial, Effects, Refusal, Replace
+from gateway.wire.contract import FORWARD, Address, Denial, Direction, Effects, Refusal, Replace
 from gateway.wire.gate import Gate
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import encode, kind_of
-from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.rows import Commands
 
 ADVERTISED_PORT = 6650
 """Clients neither resolve an advertised name nor connect to it: any port serves, as long as it is
@@ -39,11 +39,12 @@ _NOWHERE = Denial(Refusal.NOT_READY, "no broker was named")
 @dataclass(frozen=True, slots=True)
 class Veil:
     """Hides brokers from the clients of one listener. `scheme`: how these clients connect.
-    `longest_text`: characters of a broker's text that clients get."""
+    `longest_text`: characters of a broker's text that clients get. `commands`: what hides what."""
 
     gate: Gate
     scheme: str
     longest_text: int
+    commands: Commands
 
     def advertised_url(self, url: str) -> str | Denial:
         """What stands for a broker's URL."""
@@ -94,10 +95,11 @@ class Veil:
 
     def hide(self, command: BaseCommand, kind: int) -> bool:
         """Rewrite a command in place. Answers whether anything was changed."""
-        rewrite = _REWRITES.get(kind)
-        changed = rewrite(self, command) if rewrite is not None else False
-        text = _TEXTS.get(kind)
-        return (self._clean(command, text) if text is not None else False) or changed
+        row = self.commands.rows[Direction.TO_CLIENT].get(kind)
+        if row is None:
+            return False
+        changed = row.addresses is not None and row.addresses(self, command)
+        return (row.text is not None and self._clean(command, row.text)) or changed
 
     def _clean(self, command: BaseCommand, place: tuple[str, str]) -> bool:
         message: Any = getattr(command, place[0])
@@ -175,17 +177,17 @@ def _put(message: _Urls, fields: tuple[str, str], advertised: str | Denial) -> N
             setattr(message, field, advertised)
 
 
-def _close_producer(veil: Veil, command: BaseCommand) -> bool:
+def close_producer(veil: Veil, command: BaseCommand) -> bool:
     message = command.close_producer
     return _replace(veil, message, "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
 
 
-def _close_consumer(veil: Veil, command: BaseCommand) -> bool:
+def close_consumer(veil: Veil, command: BaseCommand) -> bool:
     message = command.close_consumer
     return _replace(veil, message, "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
 
 
-def _scalable_topic(veil: Veil, command: BaseCommand) -> bool:
+def scalable_topic(veil: Veil, command: BaseCommand) -> bool:
     dag = command.scalableTopicUpdate.dag
     changed = _replace(veil, dag, "controller_broker_url", "controller_broker_url_tls")
     changed |= _replace_all(veil, dag.segment_brokers, "broker_url", "broker_url_tls")
@@ -195,49 +197,15 @@ def _scalable_topic(veil: Veil, command: BaseCommand) -> bool:
     return changed
 
 
-def _coordinators(veil: Veil, command: BaseCommand) -> bool:
+def coordinators(veil: Veil, command: BaseCommand) -> bool:
     assignments = command.watchTcAssignmentsUpdate.snapshot.assignments
     return _replace_all(veil, assignments, "broker_service_url", "broker_service_url_tls")
 
 
-def _consumer_stats(_veil: Veil, command: BaseCommand) -> bool:
+def consumer_stats(_veil: Veil, command: BaseCommand) -> bool:
     """`address` is where the broker sees the consumer: an inner address of the gateway's own."""
     message = command.consumerStatsResponse
     if not message.HasField("address"):
         return False
     message.ClearField("address")
     return True
-
-
-_REWRITES: dict[int, Callable[[Veil, BaseCommand], bool]] = {
-    Kind.CLOSE_PRODUCER: _close_producer,
-    Kind.CLOSE_CONSUMER: _close_consumer,
-    Kind.CONSUMER_STATS_RESPONSE: _consumer_stats,
-    Kind.SCALABLE_TOPIC_UPDATE: _scalable_topic,
-    Kind.WATCH_TC_ASSIGNMENTS_UPDATE: _coordinators,
-}
-
-_TEXTS: dict[int, tuple[str, str]] = {
-    Kind.ERROR: ("error", "message"),
-    Kind.SEND_ERROR: ("send_error", "message"),
-    Kind.LOOKUP_RESPONSE: ("lookupTopicResponse", "message"),
-    Kind.PARTITIONED_METADATA_RESPONSE: ("partitionMetadataResponse", "message"),
-    Kind.CONSUMER_STATS_RESPONSE: ("consumerStatsResponse", "error_message"),
-    Kind.GET_SCHEMA_RESPONSE: ("getSchemaResponse", "error_message"),
-    Kind.GET_OR_CREATE_SCHEMA_RESPONSE: ("getOrCreateSchemaResponse", "error_message"),
-    Kind.ACK_RESPONSE: ("ackResponse", "message"),
-    Kind.NEW_TXN_RESPONSE: ("newTxnResponse", "message"),
-    Kind.ADD_PARTITION_TO_TXN_RESPONSE: ("addPartitionToTxnResponse", "message"),
-    Kind.ADD_SUBSCRIPTION_TO_TXN_RESPONSE: ("addSubscriptionToTxnResponse", "message"),
-    Kind.END_TXN_RESPONSE: ("endTxnResponse", "message"),
-    Kind.END_TXN_ON_PARTITION_RESPONSE: ("endTxnOnPartitionResponse", "message"),
-    Kind.END_TXN_ON_SUBSCRIPTION_RESPONSE: ("endTxnOnSubscriptionResponse", "message"),
-    Kind.TC_CLIENT_CONNECT_RESPONSE: ("tcClientConnectResponse", "message"),
-    Kind.SCALABLE_TOPIC_UPDATE: ("scalableTopicUpdate", "message"),
-    Kind.SCALABLE_TOPIC_SUBSCRIBE_RESPONSE: ("scalableTopicSubscribeResponse", "message"),
-    Kind.WATCH_SCALABLE_TOPICS_UPDATE: ("watchScalableTopicsUpdate", "message"),
-    Kind.WATCH_TC_ASSIGNMENTS_UPDATE: ("watchTcAssignmentsUpdate", "message"),
-}
-
-HIDDEN = frozenset(map(Kind, _REWRITES.keys() | _TEXTS.keys()))
-"""The commands to clients that can carry an address (lookup answers beside TOPIC_MIGRATED)."""

@@ -16,6 +16,7 @@ from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.counts import Suspects
 from gateway.wire.pulsar.fields import MOST_FIELDS
 from gateway.wire.pulsar.refusing import CLIENTS
+from gateway.wire.pulsar.rows import Commands
 from gateway.wire.pulsar.topics import LONGEST_NAME, named
 from gateway.wire.subject import Subject
 
@@ -74,6 +75,7 @@ def draw_first_request() -> int:
 class Listener:
     """How the clients of one listener are served. `scheme`: by which they connect.
 
+    `commands`: what is done with each command; see `table`.
     `proxies`: principals that are gateways themselves, and are believed who their clients are.
     `chained`: the brokers are another gateway; the names that it gives are handed back to it.
     `limited`: rules may limit what its clients do.
@@ -84,6 +86,7 @@ class Listener:
     """
 
     gate: Gate
+    commands: Commands
     mode: Mode = Mode.PASS_THROUGH
     proxies: frozenset[str] = frozenset()
     chained: bool = False
@@ -99,7 +102,7 @@ class Listener:
 
     @property
     def veil(self) -> Veil:
-        return Veil(self.gate, self.scheme, self.bounds.text)
+        return Veil(self.gate, self.scheme, self.bounds.text, self.commands)
 
 
 class Client:

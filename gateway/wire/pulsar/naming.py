@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import attrgetter
-
 from gateway.wire.contract import Action, Denial, Direction, Drop, Effects, Inject, Refusal
 from gateway.wire.gate import Gate, LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
@@ -25,31 +22,16 @@ _TOPIC = Denial(
 """It does not repeat the name: whoever wrote it knows it."""
 
 
-def improper(command: BaseCommand, kind: int, longest: int) -> Denial | None:
-    """Return why a client's command cannot go on with its names; None if it can, or has none.
+def improper(names: tuple[str, ...], longest: int) -> Denial | None:
+    """Return why a client's command cannot go on with its names, the topic's first; None if it can.
 
     `longest`: characters of a name. Raises `PeerError` for a name that is not UTF-8, which brokers
     would read as another one.
     """
-    names_of = NAMES.get(kind)
-    if names_of is None:
-        return None
-    names = names_of(command)
     for name in names:
         if len(text(name)) > longest:
             return Denial(Refusal.NAME, f"a name of {len(name)} characters, of {longest} at most")
     return _TOPIC if named(names[0]) is None else None
-
-
-NAMES: dict[int, Callable[[BaseCommand], tuple[str, ...]]] = {
-    Kind.PRODUCER: attrgetter("producer.topic", "producer.producer_name"),
-    Kind.SUBSCRIBE: attrgetter(
-        "subscribe.topic", "subscribe.subscription", "subscribe.consumer_name"
-    ),
-    Kind.LOOKUP: attrgetter("lookupTopic.topic", "lookupTopic.advertised_listener_name"),
-    Kind.PARTITIONED_METADATA: lambda command: (command.partitionMetadata.topic,),
-}
-"""The names in the commands of clients by whose topic something is decided, the topic's first."""
 
 
 def unnamed(command: BaseCommand, kind: int, denial: Denial, gate: Gate) -> Effects:

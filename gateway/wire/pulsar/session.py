@@ -7,8 +7,6 @@ consumers have a room of their own, `incarnations`, and lookups another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from gateway.errors import PeerError
 from gateway.wire.contract import (
     DROP,
@@ -43,7 +41,6 @@ from gateway.wire.pulsar.commands import (
 from gateway.wire.pulsar.context import Client, Listener, Mode
 from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.delays import Delays
-from gateway.wire.pulsar.events import EVENTS
 from gateway.wire.pulsar.frames import HEAD, KNOWN, Kind, kind_name
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.incarnations import Incarnations
@@ -52,7 +49,6 @@ from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.metadata import metadata_of
 from gateway.wire.pulsar.naming import improper, unnamed
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
-from gateway.wire.pulsar.tables import ACTIONS, LIMITED
 from gateway.wire.pulsar.trickle import NEXT_TOKEN, QUIET_TOKEN
 
 FRAME_PADDING = 64 * 1024
@@ -84,8 +80,6 @@ class PulsarSession:
         self._delays: Delays | None = None  # made when it is needed: idle pairs are many
         self._ending = 0  # transactions whose end the broker has not confirmed
         self.collected_bound = listener.bounds.collected_from(max_message_size + FRAME_PADDING)
-        unknown = listener.unknown_pass
-        to_broker = LIMITED if listener.limited else ACTIONS
         who = client.principal.name or client.subject.host or ""
         bounds = listener.bounds
         self._checks = (
@@ -93,11 +87,16 @@ class PulsarSession:
         )
         of_broker, of_client = _scanners(listener)
         self._to_broker = of_broker(
-            to_broker[Direction.TO_BROKER, unknown], bounds.command, self._checks
+            self._actions(Direction.TO_BROKER), bounds.command, self._checks
         )
-        actions = ACTIONS[Direction.TO_CLIENT, unknown]
-        self._to_client = of_client(actions, _STRAY, bounds.command)
+        self._to_client = of_client(self._actions(Direction.TO_CLIENT), _STRAY, bounds.command)
         self.incarnations = Incarnations(listener, client, broker, self.scanners)
+
+    def _actions(self, direction: Direction) -> tuple[int, ...]:
+        listener = self._listener
+        return listener.commands.actions(
+            direction, unknown_pass=listener.unknown_pass, limited=listener.limited
+        )
 
     @property
     def scanners(self) -> tuple[ToBrokerScanner, ToClientScanner]:
@@ -127,7 +126,9 @@ class PulsarSession:
         if direction is Direction.TO_CLIENT:
             return self._decide(direction, command, frame, now)
         kind = kind_of(frame)
-        denial = improper(command, kind, self._listener.bounds.names)
+        row = self._listener.commands.rows[direction].get(kind)
+        names = None if row is None or row.names is None else row.names(command)
+        denial = None if names is None else improper(names, self._listener.bounds.names)
         if denial is not None:
             return unnamed(command, kind, denial, self._listener.gate)
         if kind == Kind.SEND:
@@ -144,12 +145,9 @@ class PulsarSession:
         self, direction: Direction, command: BaseCommand, frame: bytes, now: float
     ) -> Effects:
         kind = kind_of(frame)
-        event = EVENTS[direction].get(kind)
-        if event is not None:
-            return event(self.incarnations, command, frame, now)
-        handler = HANDLERS[direction].get(kind)
-        if handler is not None:
-            return handler(self, command, frame, now)
+        row = self._listener.commands.rows[direction].get(kind)
+        if row is not None and row.decide is not None:
+            return row.decide(self, command, frame, now)
         if kind in KNOWN:
             to_broker = direction is Direction.TO_BROKER
             return FORWARD if to_broker else self._listener.veil.hidden(command, frame)
@@ -180,7 +178,7 @@ class PulsarSession:
         denial = Denial(Refusal.UNSUPPORTED, f"{kind_name(kind)} is not known to this gateway")
         return end(EndReason.UNKNOWN_COMMAND, denial)
 
-    def _error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+    def error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         self._lookups.failed(command.error.request_id)
         return self.incarnations.error(command, frame, now)
 
@@ -220,10 +218,10 @@ class PulsarSession:
 
     # -- lookups -----------------------------------------------------------------------------
 
-    def _lookup(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+    def lookup(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         return self._lookups.ask(command, frame)
 
-    def _lookup_response(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+    def lookup_response(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         return self._lookups.answered(command)
 
     def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
@@ -238,36 +236,36 @@ class PulsarSession:
 
     # -- transactions ------------------------------------------------------------------------
 
-    def _end_transaction(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+    def end_transaction(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Its answer is awaited: a client that lost it would ask again, and be refused."""
         if self.incarnations.have_left:
             return DROP
         self._ending += 1
         return FORWARD
 
-    def _transaction_ended(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+    def transaction_ended(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         self._ending = max(0, self._ending - 1)
         return self._listener.veil.hidden(command, frame)
 
     # -- identity ----------------------------------------------------------------------------
 
-    def _second_connect(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+    def second_connect(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         raise PeerError("a second CONNECT on one connection")
 
-    def _second_connected(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+    def second_connected(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         raise PeerError("a second CONNECTED on one connection")
 
-    def _wrong_way(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+    def wrong_way(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """A field that runs out of such a command finds the payload, where decoders read on."""
         raise PeerError(f"a {kind_name(kind_of(frame))} from the side that receives them")
 
-    def _auth_challenge(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+    def auth_challenge(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         return renewal.challenged(self._listener, self._client)
 
-    def _auth_response(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+    def auth_response(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         return renewal.shown(self._listener, self._client, command)
 
-    def _migrated(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+    def migrated(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """The topic has gone to another cluster: to its gateway, or the client is not told."""
         if self._listener.veil.lead_to_other_cluster(command):
             return self.incarnations.migrated(command, frame, now)
@@ -326,26 +324,4 @@ _TOLD = {
     EndReason.FRAME_TOO_LARGE: Refusal.UNSUPPORTED,
     EndReason.MISCOUNTED: Refusal.UNSUPPORTED,
     EndReason.CREDENTIAL_EXPIRED: Refusal.UNAUTHENTICATED,
-}
-
-
-Handler = Callable[[PulsarSession, BaseCommand, bytes, float], Effects]
-
-HANDLERS: dict[Direction, dict[int, Handler]] = {
-    Direction.TO_BROKER: {
-        Kind.CONNECT: PulsarSession._second_connect,
-        Kind.MESSAGE: PulsarSession._wrong_way,
-        Kind.LOOKUP: PulsarSession._lookup,
-        Kind.END_TXN: PulsarSession._end_transaction,
-        Kind.AUTH_RESPONSE: PulsarSession._auth_response,
-    },
-    Direction.TO_CLIENT: {
-        Kind.CONNECTED: PulsarSession._second_connected,
-        Kind.SEND: PulsarSession._wrong_way,
-        Kind.ERROR: PulsarSession._error,
-        Kind.LOOKUP_RESPONSE: PulsarSession._lookup_response,
-        Kind.AUTH_CHALLENGE: PulsarSession._auth_challenge,
-        Kind.TOPIC_MIGRATED: PulsarSession._migrated,
-        Kind.END_TXN_RESPONSE: PulsarSession._transaction_ended,
-    },
 }

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from gateway.wire.contract import Direction
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.tables import COUNTED, STOPS
 from tests.conformance.battery import Frame, Lie, Sample
+from tests.support.commands import COUNTED, STOPS
 from tests.support.frames import LARGEST, command, data, frame, metadata_of, number, tail
 
 IDS = (0, 1, 127, 128, 300, 1 << 14, 1 << 21, 1 << 28, 1 << 35, 1 << 42, 1 << 49, 1 << 56, LARGEST)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from gateway.wire.contract import Account, Action, Direction
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.scan import ToBrokerScanner
-from gateway.wire.pulsar.tables import ACTIONS
 from tests.conformance.battery import Frame, Lie, Subject
+from tests.support.commands import ACTIONS
 from tests.support.frames import (
     LARGEST,
     command,

@@ -6,8 +6,8 @@ from gateway.wire.contract import Account, Action, Direction
 from gateway.wire.pulsar.checksums import VerifyingToClientScanner
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.scan import ToClientScanner
-from gateway.wire.pulsar.tables import ACTIONS
 from tests.conformance.battery import Frame, Lie, Subject
+from tests.support.commands import ACTIONS
 from tests.support.frames import (
     LARGEST,
     TIME,

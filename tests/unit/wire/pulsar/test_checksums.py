@@ -13,9 +13,9 @@ from gateway.wire.pulsar.checksums import (
     VerifyingToBrokerScanner,
     VerifyingToClientScanner,
 )
-from gateway.wire.pulsar.tables import ACTIONS
 from tests.playbooks.frames import producer, producer_success
 from tests.playbooks.script import Play
+from tests.support.commands import ACTIONS
 from tests.support.frames import command, entry_of, frame, message, metadata_of, number, send, tail
 from tests.support.subjects import subject_of
 

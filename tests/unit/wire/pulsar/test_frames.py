@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.wire.contract import Direction
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import COUNT, PASS, STOP, Kind, actions, kind_name
-from gateway.wire.pulsar.tables import ACTIONS, COUNTED, STOPS
+from tests.support.commands import ACTIONS, COUNTED, STOPS
 
 
 def test_every_command_type_is_named() -> None:

@@ -11,7 +11,7 @@ from gateway.errors import PeerError
 from gateway.wire.contract import Account, Action, Direction
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
-from gateway.wire.pulsar.tables import ACTIONS
+from tests.support.commands import ACTIONS
 from tests.support.frames import (
     command,
     data,

@@ -18,8 +18,8 @@ from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
-from gateway.wire.pulsar.tables import ACTIONS, STOPS
 from tests.conformance.battery import SURROUNDINGS, Around, Counts, Driver, Outcome, Subject, cut
+from tests.support.commands import ACTIONS, STOPS
 from tests.support.examples import examples
 from tests.support.frames import (
     LARGEST,

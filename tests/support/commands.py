@@ -1,0 +1,19 @@
+"""Columns of the table of commands, as tests like to ask for them."""
+
+from gateway.wire.contract import Direction
+from gateway.wire.pulsar.rows import Stops
+from gateway.wire.pulsar.table import COMMANDS
+
+STOPS = COMMANDS.that_stop(Stops.ALWAYS)
+COUNTED = COMMANDS.that_stop(Stops.COUNTED)
+LIMITS = COMMANDS.that_stop(Stops.LIMITED)[Direction.TO_BROKER]
+
+ACTIONS = {
+    (direction, unknown_pass): COMMANDS.actions(direction, unknown_pass=unknown_pass, limited=False)
+    for direction in Direction
+    for unknown_pass in (False, True)
+}
+
+TO_CLIENT = COMMANDS.rows[Direction.TO_CLIENT]
+ADDRESSES = {kind for kind, row in TO_CLIENT.items() if row.addresses is not None}
+TEXTS = {kind for kind, row in TO_CLIENT.items() if row.text is not None}
