@@ -16,7 +16,6 @@ from gateway.wire.contract import (
     Account,
     Attend,
     Await,
-    Block,
     Denial,
     Direction,
     Discard,
@@ -68,7 +67,6 @@ class Pair:
     """Two lanes, two pumps, one session. `owner` is whatever its maker knows it by."""
 
     __slots__ = (
-        "_blocks",
         "_empty_since",
         "_expires",
         "_reactor",
@@ -102,7 +100,6 @@ class Pair:
             Pump(self, Direction.TO_CLIENT, (broker, client), to_client, reactor),
         )
         self._waiting: Waiting | None = None
-        self._blocks: dict[int, Pump] | None = None
 
     # -- decisions ---------------------------------------------------------------------------
 
@@ -130,11 +127,8 @@ class Pair:
         """Go on with a job's result; nothing happens if the pair is over meanwhile."""
         if self.over:
             return
-        blocked = self._blocks.pop(token, None) if self._blocks else None
         effects = self.session.resume(token, result, now)
-        self._carry_out(effects, blocked or self.pumps[Direction.TO_BROKER], b"", now)
-        if blocked is not None:
-            blocked.unpause(now)
+        self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
     def _due(self, token: int, now: float) -> None:
         """It is as late as the session asked for. What waited is a frame of the client."""
@@ -174,8 +168,6 @@ class Pair:
                 self._discard(account)
             case Pause(direction, until):
                 self._pause(self.pumps[direction], until)
-            case Block(token):
-                self._block(pump, token)
             case Start(job, token):
                 self._reactor.hooks.start(self, job, token)
             case Later(token, until):
@@ -252,12 +244,6 @@ class Pair:
             self.later(until, pump.unpause)
 
         pump.at_border(pause)
-
-    def _block(self, pump: Pump, token: int) -> None:
-        if self._blocks is None:
-            self._blocks = {}
-        self._blocks[token] = pump
-        pump.pause()
 
     def later(self, when: float, callback: Callable[[float], None]) -> Cancellable:
         """Call back at a time, unless the pair is over by then, or the answer is cancelled. For

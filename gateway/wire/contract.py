@@ -326,13 +326,6 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """The stop frame's direction is not read until the job of this token has its result."""
-
-    token: int
-
-
-@dataclass(frozen=True, slots=True)
 class Start:
     """Have a job done; its result comes back by `Session.resume`."""
 
@@ -371,7 +364,6 @@ Effect = (
     | Attend
     | Discard
     | Pause
-    | Block
     | Start
     | Later
     | End

@@ -7,7 +7,6 @@ import pytest
 from gateway.errors import PeerError
 from gateway.wire.contract import (
     DROP,
-    Block,
     Denial,
     Direction,
     Drop,
@@ -258,103 +257,52 @@ def test_a_pair_may_end_in_a_pause(plane: Plane, pair: Opened) -> None:
     plane.after(5)
 
 
-# -- block, start, resume --------------------------------------------------------------------
+# -- start, resume ---------------------------------------------------------------------------
 
 
 @both
-def test_a_blocked_direction_waits_for_its_result(
+def test_a_job_has_its_result_while_bytes_pass(
     plane: Plane, pair: Opened, direction: Direction
 ) -> None:
     speaker, hearer = pair.far(direction)
     job: Job = FakeJob()
-    answers(pair, (b"x", (Block(7), Start(job, 7))))
-    pair.session.resumption = lambda token, result: (Replace(OURS),)
-    speaker.say(passing(b"1") + stop(b"x") + passing(b"2") + stop(b"3") + passing(b"4")[:3])
+    answers(pair, (b"x", (Drop(), Start(job, 7))))
+    pair.session.resumption = lambda token, result: (Inject(direction, OURS),)
+    speaker.say(passing(b"1") + stop(b"x") + passing(b"2")[:3])
     plane.turn()
     assert plane.hooks.started == [(pair.pair, job, 7)]
-    speaker.say(passing(b"4")[3:])
-    plane.turn()
-    assert hearer.hear() == passing(b"1")
     resume(pair, plane, 7, b"result")
+    speaker.say(passing(b"2")[3:])
+    plane.turn()
     assert pair.session.resumed == [(7, b"result")]
-    expected = [passing(b"1"), OURS, passing(b"2"), stop(b"3"), passing(b"4")]
-    assert frames(hearer.hear()) == expected
+    assert frames(hearer.hear()) == [passing(b"1"), OURS, passing(b"2")]
     assert plane.memory.used == 0
-
-
-@both
-def test_the_other_direction_goes_on_while_one_is_blocked(
-    plane: Plane, pair: Opened, direction: Direction
-) -> None:
-    speaker, _ = pair.far(direction)
-    answers(pair, (b"x", (Block(7),)))
-    speaker.say(stop(b"x"))
-    plane.turn()
-    other, hearer = pair.far(direction.opposite)
-    other.say(passing(b"other") + stop(b"way"))
-    plane.turn()
-    assert hearer.hear() == passing(b"other") + stop(b"way")
-
-
-def test_blocks_of_one_chunk_wait_for_each_other(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"a", (Block(1),)), (b"b", (Block(2),)))
-    pair.session.resumption = lambda token, result: (Replace(passing(b"%d" % token)),)
-    pair.client.say(stop(b"a") + passing(b"-") + stop(b"b") + passing(b"."))
-    plane.turn()
-    assert len(pair.session.decided) == 1
-    resume(pair, plane, 1)
-    assert pair.broker.hear() == passing(b"1") + passing(b"-")
-    resume(pair, plane, 2)
-    assert pair.broker.hear() == passing(b"1") + passing(b"-") + passing(b"2") + passing(b".")
-
-
-def test_a_result_may_block_again(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"a", (Block(1),)))
-    pair.session.resumption = lambda token, result: (Block(2),) if token == 1 else (Replace(OURS),)
-    pair.client.say(stop(b"a") + passing(b"behind"))
-    plane.turn()
-    resume(pair, plane, 1)
-    assert pair.broker.hear() == b""
-    resume(pair, plane, 2)
-    assert pair.broker.hear() == OURS + passing(b"behind")
-
-
-def test_a_collected_frame_may_block(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x" * 50, (Block(1),)))
-    pair.session.resumption = lambda token, result: (Replace(OURS),)
-    pair.client.say(stop(b"x" * 50)[:20])
-    plane.turn()
-    pair.client.say(stop(b"x" * 50)[20:] + passing(b"behind"))
-    plane.turn()
-    assert pair.broker.hear() == b""
-    resume(pair, plane, 1)
-    assert pair.broker.hear() == OURS + passing(b"behind")
 
 
 def test_a_carried_collection_goes_on(plane: Plane, pair: Opened) -> None:
     """A stop frame that begins in what was carried, and goes on in what is received then."""
-    answers(pair, (b"x", (Block(1),)))
+    answers(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
     long = stop(b"l" * 100)
     pair.client.say(stop(b"x") + long[:50])
     plane.turn()
-    resume(pair, plane, 1)
+    plane.after(5)
     pair.client.say(long[50:] + passing(b"behind"))
     plane.turn()
     assert pair.broker.hear() == long + passing(b"behind")
 
 
-def test_a_blocked_direction_keeps_one_chunk_at_most(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Block(1),)))
+def test_a_paused_direction_keeps_one_chunk_at_most(plane: Plane, pair: Opened) -> None:
+    answers(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
     said = passing(b"y" * 995)
     pair.client.say(stop(b"x") + said * 150)
     plane.turn()
     assert plane.memory.used <= BUFFER
-    resume(pair, plane, 1)
+    plane.after(5)
     plane.until(lambda: len(pair.broker.hear()) == 150 * len(said))
     assert frames(pair.broker.heard) == [said] * 150
 
 
-def test_a_job_without_a_block_lets_all_pass(plane: Plane, pair: Opened) -> None:
+def test_what_comes_behind_a_job_passes(plane: Plane, pair: Opened) -> None:
     answers(pair, (b"x", (Drop(), Start(FakeJob(), 7))))
     pair.session.resumption = lambda token, result: (Inject(TO_CLIENT, OURS),)
     pair.client.say(stop(b"x") + passing(b"behind"))
@@ -365,7 +313,7 @@ def test_a_job_without_a_block_lets_all_pass(plane: Plane, pair: Opened) -> None
 
 
 def test_a_denial_is_a_result(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Block(7),)))
+    answers(pair, (b"x", (Drop(), Start(FakeJob(), 7))))
     pair.client.say(stop(b"x"))
     plane.turn()
     denial = Denial(Refusal.TIMEOUT, "too slow")
@@ -392,7 +340,7 @@ def test_a_result_that_is_not_of_the_protocol_is_the_brokers_fault(
 
 
 def test_a_result_for_a_pair_that_is_over_is_dropped(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Block(7),)))
+    answers(pair, (b"x", (Drop(), Start(FakeJob(), 7))))
     pair.client.say(stop(b"x") + passing(b"behind"))
     plane.turn()
     pair.broker.close()
@@ -402,11 +350,11 @@ def test_a_result_for_a_pair_that_is_over_is_dropped(plane: Plane, pair: Opened)
 
 
 def test_a_result_may_end_the_pair(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Block(7),)))
+    answers(pair, (b"x", (Drop(), Start(FakeJob(), 7))))
     pair.session.resumption = lambda token, result: (End(EndReason.AUTHENTICATION_FAILED, OURS),)
     pair.client.say(stop(b"x") + passing(b"behind"))
     plane.turn()
     resume(pair, plane, 7)
     assert plane.hooks.reasons == [EndReason.AUTHENTICATION_FAILED]
     assert pair.client.hear() == OURS
-    assert pair.broker.hear() == b""
+    assert pair.broker.hear() == passing(b"behind")

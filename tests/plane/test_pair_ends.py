@@ -6,7 +6,6 @@ import pytest
 
 from gateway.errors import PeerError
 from gateway.wire.contract import (
-    Block,
     Direction,
     Drop,
     Effects,
@@ -42,7 +41,7 @@ def test_an_end_delivers_what_came_before_it(plane: Plane, pair: Opened) -> None
 
 def test_nothing_is_done_after_an_end(plane: Plane, pair: Opened) -> None:
     job: Job = FakeJob()
-    after = (Forward(), Inject(TO_CLIENT, OURS), Block(1), Start(job, 1))
+    after = (Forward(), Inject(TO_CLIENT, OURS), Start(job, 1))
     answers(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND), *after)))
     pair.client.say(stop(b"x") + stop(b"y"))
     plane.turn()
@@ -167,18 +166,12 @@ def test_a_session_may_find_a_violation(plane: Plane, pair: Opened, direction: D
 
 
 @both
-@pytest.mark.parametrize("way", ["resumed", "paused"])
-def test_a_violation_in_what_was_carried(
-    plane: Plane, pair: Opened, direction: Direction, way: str
-) -> None:
+def test_a_violation_in_what_was_carried(plane: Plane, pair: Opened, direction: Direction) -> None:
     speaker, _ = pair.far(direction)
-    effect = Block(1) if way == "resumed" else Pause(direction, plane.clock() + 5)
-    answers(pair, (b"x", (Drop(), effect)))
+    answers(pair, (b"x", (Drop(), Pause(direction, plane.clock() + 5))))
     speaker.say(stop(b"x") + frame(VIOLATION))
     plane.turn()
     assert plane.hooks.ends == []
-    if way == "resumed":
-        resume(pair, plane, 1)
     plane.after(5)
     assert plane.hooks.reasons == [
         (EndReason.CLIENT_VIOLATION, EndReason.BROKER_VIOLATION)[direction]
@@ -221,7 +214,7 @@ def test_a_bug_in_what_was_carried(plane: Plane, pair: Opened) -> None:
 
 
 def test_a_bug_in_a_resumption(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Block(1),)))
+    answers(pair, (b"x", (Drop(), Start(FakeJob(), 1))))
     pair.session.resumption = crash
     pair.client.say(stop(b"x") + passing(b"behind"))
     plane.turn()

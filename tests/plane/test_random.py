@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from gateway.wire.contract import (
     DROP,
     FORWARD,
-    Block,
     Direction,
     Drop,
     Effects,
@@ -23,16 +22,17 @@ from gateway.wire.contract import (
     Inject,
     Pause,
     Replace,
+    Start,
 )
 from tests.support.examples import examples
 
-from .harness import KIB, Opened, Plane
+from .harness import KIB, FakeJob, Opened, Plane
 from .protocol import HEAD, STOP, FakeSession, counted, frames, passing, stop
 
 TO_BROKER, TO_CLIENT = Direction
 
 # What becomes of a stop frame, by the first byte of its body; the rest of it is a number.
-FORWARDED, REPLACED, DROPPED, INJECTS, ANSWERED, BLOCKS, PAUSES, PAUSES_BACK = b"frdiabpP"
+FORWARDED, REPLACED, DROPPED, INJECTS, ANSWERED, ASKS, PAUSES, PAUSES_BACK = b"frdiabpP"
 
 Frame = tuple[str, int, int]  # kind, account or decision, size
 
@@ -52,8 +52,8 @@ say = st.tuples(st.just("say"), directions, st.sampled_from([1, 4, 30, 300, 2000
 hear = st.tuples(st.just("hear"), directions, st.sampled_from([100, 10_000, 200_000]))
 grant = st.tuples(st.just("grant"), ids, st.integers(1, 3))
 wait = st.tuples(st.just("wait"), nothing, st.integers(1, 3))
-unblock = st.tuples(st.just("unblock"), nothing, nothing)
-actions = st.lists(st.one_of(say, say, say, hear, grant, wait, unblock), min_size=20, max_size=100)
+resume = st.tuples(st.just("resume"), nothing, nothing)
+actions = st.lists(st.one_of(say, say, say, hear, grant, wait, resume), min_size=20, max_size=100)
 
 
 class Model(FakeSession):
@@ -63,7 +63,7 @@ class Model(FakeSession):
         super().__init__()
         self._plane = plane
         self._tokens = count()
-        self.blocked: list[tuple[int, bytes]] = []
+        self.asked: dict[int, tuple[Direction, bytes]] = {}
         self.injected: tuple[list[bytes], list[bytes]] = ([], [])
         self.answer = self._answer
         self.resumption = self._resumption
@@ -83,10 +83,10 @@ class Model(FakeSession):
                 return Forward(), self._inject(direction, frame)
             case 0x61:  # ANSWERED
                 return Drop(), self._inject(direction.opposite, frame)
-            case 0x62:  # BLOCKS
+            case 0x62:  # ASKS
                 token = next(self._tokens)
-                self.blocked.append((token, frame))
-                return (Block(token),)
+                self.asked[token] = direction, frame
+                return Drop(), Start(FakeJob(), token)
             case other:
                 way = direction if other == PAUSES else direction.opposite
                 return Forward(), Pause(way, self._plane.clock() + 2)
@@ -97,8 +97,7 @@ class Model(FakeSession):
         return Inject(direction, ours)
 
     def _resumption(self, token: int, result: object) -> Effects:
-        assert isinstance(result, bytes)
-        return (Replace(replaced(result)),)
+        return (self._inject(*self.asked.pop(token)),)
 
 
 def replaced(frame: bytes) -> bytes:
@@ -128,9 +127,9 @@ def expected(said: list[bytes]) -> list[bytes]:
     told = []
     for frame in said:
         decision = frame[5] if frame[4] == STOP else FORWARDED
-        if decision in (REPLACED, BLOCKS):
+        if decision == REPLACED:
             told.append(replaced(frame))
-        elif decision not in (DROPPED, ANSWERED):
+        elif decision not in (DROPPED, ANSWERED, ASKS):
             told.append(frame)
     return told
 
@@ -156,11 +155,10 @@ class Run:
             return
         self._unsaid[direction] = self._unsaid[direction][sent:]
 
-    def unblock(self) -> None:
+    def resume(self) -> None:
         """Give all results that are waited for."""
-        blocked, self.session.blocked = self.session.blocked, []
-        for token, frame in blocked:
-            self.plane.reactor.resume(self.pair.pair, token, frame)
+        for token in tuple(self.session.asked):
+            self.plane.reactor.resume(self.pair.pair, token, b"")
 
     def grant(self, id: int, messages: int) -> None:
         """Let some messages go."""
@@ -179,8 +177,8 @@ class Run:
                 self.grant(which, size)
             case "wait":
                 self.plane.after(size)
-            case "unblock":
-                self.unblock()
+            case "resume":
+                self.resume()
         self.plane.turn()
         assert self.plane.memory.used == self.pair.pair.kept
 
@@ -190,7 +188,7 @@ class Run:
         while before != (before := self._progress()):
             for direction in Direction:
                 self.say(direction, 1 << 30)
-            self.unblock()
+            self.resume()
             for id in range(3):
                 self.grant(id, 1 << 30)
             self.plane.after(2)
@@ -199,8 +197,8 @@ class Run:
             self.plane.turn()
 
     def _progress(self) -> object:
-        decided, blocked = len(self.session.decided), len(self.session.blocked)
-        return decided, blocked, [*map(len, self._unsaid)], [*map(len, self._heard())]
+        decided, asked = len(self.session.decided), len(self.session.asked)
+        return decided, asked, [*map(len, self._unsaid)], [*map(len, self._heard())]
 
     def _heard(self) -> tuple[bytes, bytes]:
         return self.pair.broker.hear(), self.pair.client.hear()

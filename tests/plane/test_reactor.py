@@ -14,7 +14,7 @@ import trio.testing
 from gateway.plane.pump import BREATH
 from gateway.plane.reactor import RELIEF, Reactor
 from gateway.plane.state import PlaneSettings
-from gateway.wire.contract import Block, Direction, EndReason
+from gateway.wire.contract import Direction, Drop, EndReason, Pause
 
 from .harness import BUFFER, KIB, Far, Opened, Plane, Recorder, Transmission
 from .harness import unix_sockets as pair_of_sockets
@@ -45,15 +45,15 @@ def test_more_than_a_buffer_may_have_been_received(plane: Plane) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 3 * BUFFER])
-def test_what_was_received_may_block(plane: Plane, size: int) -> None:
+def test_what_was_received_may_pause(plane: Plane, size: int) -> None:
     session = FakeSession()
-    session.answer = lambda direction, frame: (Block(1),)
+    session.answer = lambda direction, frame: (Drop(), Pause(direction, plane.clock() + 5))
     behind = b"".join(passing(b"%d" % n) for n in range(size // 10))
     pair = plane.open(session, received=(stop(b"x") + behind, b""))
     pair.client.say(passing(b"more"))
     plane.turn()
     assert pair.broker.hear() == b""
-    plane.reactor.resume(pair.pair, 1, b"")
+    plane.after(5)
     plane.turn()
     assert pair.broker.hear() == behind + passing(b"more")
 
