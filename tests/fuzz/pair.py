@@ -38,6 +38,7 @@ from gateway.wire.pulsar.trace import LONGEST, TracedSession
 from tests.fuzz.reading import shown, walk, whole
 from tests.playbooks.gate import FakeGate
 from tests.support.requests import ids_of
+from tests.support.scanners import scanners_of
 
 LATE = Denial(Refusal.TIMEOUT, "too late")
 MOST_REQUESTS = UNANSWERED + 2
@@ -133,7 +134,7 @@ class Pair:
         self.check()
 
     def _again(self, frame: bytes) -> None:
-        scanner = self.session.scanners[Direction.TO_BROKER]
+        scanner = scanners_of(self.session)[Direction.TO_BROKER]
         owed, scanner.owed = scanner.owed, 0  # the plane waits for a border
         if not scanner.scan(bytearray(frame), 0, len(frame)):
             self._decide(Direction.TO_BROKER, frame)
@@ -307,15 +308,15 @@ class Pair:
 
     def _check_scanners(self) -> None:
         """What is counted belongs to somebody, and what passes to somebody who is open."""
-        to_broker, to_client = self.session.scanners
+        to_broker, to_client = scanners_of(self.session)
         handles = self.session.incarnations.handles
         for id, account in ids_of(to_broker._producers).items():
             handle = handles.producers.get(id)
             assert handle is not None
             assert (handle.account, handle.state) == (account, State.OPEN)
         for table, action in (
-            (to_client.producers, Action.PRODUCE),
-            (to_client.consumers, Action.CONSUME),
+            (to_client._producers, Action.PRODUCE),
+            (to_client._consumers, Action.CONSUME),
         ):
             for id, account in ids_of(table).items():
                 handle = handles.table(action).get(id)

@@ -25,6 +25,7 @@ from tests.playbooks.frames import read as read_frame
 from tests.playbooks.script import listener
 from tests.support.frames import command, data, message, metadata_of, number, receipt, send, tail
 from tests.support.requests import ids_of, to_session
+from tests.support.scanners import scanners_of
 from tests.support.subjects import caller_of
 
 from .mutations import changed, described, framed, odd_command, spilled, taken_apart, true_fields
@@ -191,7 +192,7 @@ class Record:
             self._opened,
         )
         self._opened = []
-        self._consumers = frozenset(ids_of(watched.session.scanners[1].consumers))
+        self._consumers = frozenset(ids_of(scanners_of(watched.session)[1]._consumers))
         self.steps.append(step)
         return step
 

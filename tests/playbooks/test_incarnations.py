@@ -26,6 +26,7 @@ from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import bytes_kept
 from gateway.wire.pulsar.incarnations import UNANSWERED
 from gateway.wire.pulsar.late import FIRST_TOKEN
+from tests.support.scanners import scanners_of
 
 from .frames import (
     close_consumer,
@@ -148,8 +149,8 @@ class Chaos:
         assert self.play.listener.budget.taken == sum(
             bytes_kept(handle.account.subject) for handle in handles
         )
-        to_broker, to_client = self.play.session.scanners
-        for table in (to_broker._producers, to_client.producers, to_client.consumers):
+        to_broker, to_client = scanners_of(self.play.session)
+        for table in (to_broker._producers, to_client._producers, to_client._consumers):
             assert set(table) <= live
         produced = [each for each in self.play.gate.admitted if each.action is Action.PRODUCE]
         assert sum(account.frames for account in produced) == self.sent

@@ -113,7 +113,7 @@ class VerifyingToClientScanner(ToClientScanner):
         begin = _checked_from(chunk, pos + 8 + size, min(frame_end, end))
         if begin is None:
             return frame_end
-        account = self.consumers.get(id_of(chunk, pos + 8, pos + 8 + size))
+        account = self._consumers.get(id_of(chunk, pos + 8, pos + 8 + size))
         self._account = self.unknown if account is None else account
         self._expected = _mark(chunk, begin - _MARK.size)[1]
         here = min(frame_end, end)

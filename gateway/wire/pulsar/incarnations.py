@@ -49,7 +49,7 @@ from gateway.wire.pulsar.ids import Asked, Handle, Handles, State, bytes_kept
 from gateway.wire.pulsar.late import LateReceipts
 from gateway.wire.pulsar.leaving import Leaving, closing
 from gateway.wire.pulsar.refusing import is_refused, refusal
-from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
+from gateway.wire.pulsar.scanning import Scanners
 from gateway.wire.pulsar.topics import is_brokers_own
 from gateway.wire.pulsar.trickle import MOST_PERMITS, Trickles
 from gateway.wire.subject import Subject
@@ -93,7 +93,7 @@ class Incarnations:
         listener: Listener,
         client: Client,
         broker: Address | None,
-        scanners: tuple[ToBrokerScanner, ToClientScanner],
+        scanners: Scanners,
     ) -> None:
         self.handles = Handles(listener.first_request(), client.allotment)
         self._listener = listener
@@ -137,7 +137,7 @@ class Incarnations:
         handle = Handle(action, id, account, state)
         self.handles.put(handle)
         if action is Action.CONSUME:
-            self._to_client.consumers.put(id, account)
+            self._to_client.open_consumer(id, account)
         return (*ended, self._asked(handle, Asked.OPEN, command, request))
 
     def _asked(
@@ -231,8 +231,8 @@ class Incarnations:
             return
         handle.state = state
         if state is State.OPEN and action is Action.PRODUCE:
-            self._to_broker.admit(handle.id, handle.account)
-            self._to_client.producers.put(handle.id, handle.account)
+            self._to_broker.open_producer(handle.id, handle.account)
+            self._to_client.open_producer(handle.id, handle.account)
 
     def error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """The broker's no, to whatever was asked; some of it is not of this room."""
@@ -291,7 +291,7 @@ class Incarnations:
         if handle.state is State.CLOSED:
             return (*self._tell(handle), self._passes(command, request))
         if handle.action is Action.PRODUCE:
-            self._to_broker.forget(handle.id)
+            self._to_broker.close_producer(handle.id)
             handle.close = b""
         handle.state = State.CLOSING
         return (self._asked(handle, Asked.CLOSE, command, request),)
@@ -483,12 +483,12 @@ class Incarnations:
         A close of the client's own that still waited goes on: the client awaits its answer.
         """
         if handle.action is Action.PRODUCE:
-            self._to_broker.forget(handle.id)
-            self._to_client.producers.pop(handle.id)
+            self._to_broker.close_producer(handle.id)
+            self._to_client.close_producer(handle.id)
             if self._late is not None:
                 self._late.over(handle)
         else:
-            self._to_client.consumers.pop(handle.id)
+            self._to_client.close_consumer(handle.id)
         self._forget_permits(handle)
         if not handle.released:
             handle.released = True
@@ -584,7 +584,7 @@ class Incarnations:
         """Nothing more is sent for it. A consumer's acknowledgements are: each saves a repeat."""
         handle.state = state
         if handle.action is Action.PRODUCE:
-            self._to_broker.forget(handle.id)
+            self._to_broker.close_producer(handle.id)
 
     def _give_way(self, handle: Handle) -> Effects:
         """The client closes it, behind frames that are held: it waits for no receipts."""

@@ -196,12 +196,12 @@ class ToBrokerScanner(_FrameScanner):
         self._account = _NOBODY
         self._seen = _UNSEEN
 
-    def admit(self, producer_id: int, account: Account) -> None:
+    def open_producer(self, producer_id: int, account: Account) -> None:
         """From now on SENDs of this producer pass while its account allows."""
-        self.forget(producer_id)
+        self.close_producer(producer_id)
         self._producers.put(producer_id, account)
 
-    def forget(self, producer_id: int) -> None:
+    def close_producer(self, producer_id: int) -> None:
         """From now on SENDs of this producer are stop frames."""
         if self._producers.pop(producer_id) is not None:
             self._shape = None
@@ -440,17 +440,33 @@ class ToBrokerScanner(_FrameScanner):
 class ToClientScanner(_FrameScanner):
     """Counts MESSAGEs per consumer and receipts per producer. Unknown ids always pass."""
 
-    __slots__ = ("_command_bound", "_walk", "consumers", "producers", "unknown")
+    __slots__ = ("_command_bound", "_consumers", "_producers", "_walk", "unknown")
 
     def __init__(
         self, actions: tuple[int, ...], unknown: Account, command_bound: int = LARGEST_COMMAND
     ) -> None:
         super().__init__(actions)
         self._command_bound = command_bound
-        self.consumers: IdTable[Account] = IdTable()
-        self.producers: IdTable[Account] = IdTable()
+        self._consumers: IdTable[Account] = IdTable()
+        self._producers: IdTable[Account] = IdTable()
         self.unknown = unknown
         self._walk: EntryWalk | MetadataWalk | None = None
+
+    def open_consumer(self, consumer_id: int, account: Account) -> None:
+        """From now on MESSAGEs of this consumer count for its account."""
+        self._consumers.put(consumer_id, account)
+
+    def close_consumer(self, consumer_id: int) -> None:
+        """From now on MESSAGEs of this consumer are of an unknown one."""
+        self._consumers.pop(consumer_id)
+
+    def open_producer(self, producer_id: int, account: Account) -> None:
+        """From now on receipts of this producer count for its account."""
+        self._producers.put(producer_id, account)
+
+    def close_producer(self, producer_id: int) -> None:
+        """From now on receipts of this producer count for nobody."""
+        self._producers.pop(producer_id)
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:  # noqa: C901
         """See `contract.Scanner`. Flat on purpose."""
@@ -459,7 +475,7 @@ class ToClientScanner(_FrameScanner):
             self._walk = self._walk.feed(chunk, start, end)
         pos = start + self.owed
         last = end - HEADER
-        consumers, small = self.consumers, self.consumers.small
+        consumers, small = self._consumers, self._consumers.small
         while pos <= last:
             total, size, lead = _lead(chunk, pos)
             if size < 2 or size + 4 > total:
@@ -527,7 +543,7 @@ class ToClientScanner(_FrameScanner):
                     and total == size + 4
                     and _size(chunk, pos + 10)[0] & _ID == _RECEIPT_IDS[size]
                 ):
-                    producer = self.producers.small.get(chunk[pos + 13])
+                    producer = self._producers.small.get(chunk[pos + 13])
                 else:
                     producer = self._acknowledged(chunk, pos, total, size)
                 if producer is not None:
@@ -550,7 +566,7 @@ class ToClientScanner(_FrameScanner):
 
     def _skip_entry(self, chunk: bytearray, pos: int, at: int, frame_end: int, end: int) -> None:
         """Begin to skip the broker entry metadata of the MESSAGE at `pos`, behind its command."""
-        account = self.consumers.get(id_of(chunk, pos + 8, at)) or self.unknown
+        account = self._consumers.get(id_of(chunk, pos + 8, at)) or self.unknown
         size = entry_metadata_size(chunk, at, end)
         self._walk = EntryWalk(size, frame_end - at, account.count).feed(chunk, at, end)
         account.bytes += frame_end - pos
@@ -561,7 +577,7 @@ class ToClientScanner(_FrameScanner):
             raise PeerError(f"a SEND_RECEIPT with {total - size - 4} bytes behind it")
         if size > COMMAND_BOUND:
             _refuse(Kind.SEND_RECEIPT, size)
-        return self.producers.get(id_of(chunk, pos + 8, pos + 8 + size))
+        return self._producers.get(id_of(chunk, pos + 8, pos + 8 + size))
 
 
 def _refuse(kind: Kind, size: int) -> NoReturn:

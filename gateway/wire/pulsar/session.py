@@ -48,7 +48,7 @@ from gateway.wire.pulsar.late import FIRST_TOKEN
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.metadata import metadata_of
 from gateway.wire.pulsar.naming import improper, unnamed
-from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
+from gateway.wire.pulsar.scanning import scanners
 from gateway.wire.pulsar.trickle import NEXT_TOKEN, QUIET_TOKEN
 
 FRAME_PADDING = 64 * 1024
@@ -65,10 +65,9 @@ class PulsarSession:
         "_ending",
         "_listener",
         "_lookups",
-        "_to_broker",
-        "_to_client",
         "collected_bound",
         "incarnations",
+        "scanners",
     )
 
     def __init__(
@@ -85,11 +84,13 @@ class PulsarSession:
         self._checks = (
             CountChecks(listener.suspects, who, bounds.fields) if listener.limited else None
         )
-        of_broker, of_client = _scanners(listener)
-        self._to_broker = of_broker(
-            self._actions(Direction.TO_BROKER), bounds.command, self._checks
+        self.scanners = scanners(
+            (self._actions(Direction.TO_BROKER), self._actions(Direction.TO_CLIENT)),
+            _STRAY,
+            bounds.command,
+            self._checks,
+            verify=listener.checksums,
         )
-        self._to_client = of_client(self._actions(Direction.TO_CLIENT), _STRAY, bounds.command)
         self.incarnations = Incarnations(listener, client, broker, self.scanners)
 
     def _actions(self, direction: Direction) -> tuple[int, ...]:
@@ -97,11 +98,6 @@ class PulsarSession:
         return listener.commands.actions(
             direction, unknown_pass=listener.unknown_pass, limited=listener.limited
         )
-
-    @property
-    def scanners(self) -> tuple[ToBrokerScanner, ToClientScanner]:
-        """See `contract.Session`."""
-        return self._to_broker, self._to_client
 
     @property
     def expires_at(self) -> float | None:
@@ -162,7 +158,7 @@ class PulsarSession:
         if handle is None or handle.state is not State.OPEN:
             return None
         account = handle.account
-        if self._to_broker.is_damaged(frame):
+        if self.scanners[0].is_damaged(frame):
             account.damaged += 1
             return (Drop(), Refuse(account, refusing.damaged(command)))
         if self._checks is not None and account.messages_ceiling < ENDLESS:
@@ -287,15 +283,6 @@ class PulsarSession:
             return True
         self._client.allotment.close()
         return False
-
-
-def _scanners(listener: Listener) -> tuple[type[ToBrokerScanner], type[ToClientScanner]]:
-    """Return the classes of this listener's scanners. Checksums need a library of their own."""
-    if not listener.checksums:
-        return ToBrokerScanner, ToClientScanner
-    from gateway.wire.pulsar.checksums import VerifyingToBrokerScanner, VerifyingToClientScanner
-
-    return VerifyingToBrokerScanner, VerifyingToClientScanner
 
 
 def _put(effect: Effect, read: bytes) -> Effect:

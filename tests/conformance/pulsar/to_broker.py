@@ -339,5 +339,5 @@ def make(*, unknown_pass: bool) -> Subject:
     scanner = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, unknown_pass])
     accounts = {f"producer {id}": Account(Action.PRODUCE, subject_of(f"topic {id}")) for id in IDS}
     for id in IDS:
-        scanner.admit(id, accounts[f"producer {id}"])
+        scanner.open_producer(id, accounts[f"producer {id}"])
     return Subject(scanner, accounts)

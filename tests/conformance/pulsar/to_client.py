@@ -443,6 +443,6 @@ def make(*, unknown_pass: bool, verify: bool = False) -> Subject:
     for id in IDS:
         consumer = accounts[f"consumer {id}"] = Account(Action.CONSUME, subject_of(f"topic {id}"))
         producer = accounts[f"producer {id}"] = Account(Action.PRODUCE, subject_of(f"topic {id}"))
-        scanner.consumers.put(id, consumer)
-        scanner.producers.put(id, producer)
+        scanner.open_consumer(id, consumer)
+        scanner.open_producer(id, producer)
     return Subject(scanner, accounts)

@@ -18,6 +18,7 @@ from tests.fuzz.source import Source
 from tests.playbooks.frames import connect_to, redirect_to
 from tests.playbooks.script import Play
 from tests.support.frames import data, frame, message, number, receipt, send, simple, tail
+from tests.support.scanners import scanners_of
 
 IDS = (1001, 1002, 1003, 70_001)
 """Of producers and consumers that nobody closes: no frame of the grammar has these ids."""
@@ -137,7 +138,7 @@ def _message(noise: random.Random, source: Source) -> bytes:
 
 def _is_harmless(session: PulsarSession, direction: Direction, frame: bytes) -> bool:
     """Nobody is at fault, and the next frame begins behind it."""
-    scanner = session.scanners[direction]
+    scanner = scanners_of(session)[direction]
     try:
         cleared = scanner.scan(bytearray(frame), 0, len(frame))
         if not scanner.stop:

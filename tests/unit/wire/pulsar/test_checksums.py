@@ -33,14 +33,14 @@ def account() -> Account:
 @pytest.fixture
 def to_broker(account: Account) -> VerifyingToBrokerScanner:
     scanner = VerifyingToBrokerScanner(ACTIONS[Direction.TO_BROKER, True])
-    scanner.admit(1, account)
+    scanner.open_producer(1, account)
     return scanner
 
 
 @pytest.fixture
 def to_client(account: Account) -> VerifyingToClientScanner:
     scanner = VerifyingToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account(Action.CONSUME))
-    scanner.consumers.put(1, account)
+    scanner.open_consumer(1, account)
     return scanner
 
 

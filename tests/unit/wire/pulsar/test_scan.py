@@ -59,9 +59,9 @@ def test_a_producer_that_is_forgotten_stops_in_the_midst_of_a_run(
     to_broker: ToBrokerScanner,
 ) -> None:
     account = producing()
-    to_broker.admit(1, account)
+    to_broker.open_producer(1, account)
     assert scan(to_broker, run(1)) == len(run(1))
-    to_broker.forget(1)
+    to_broker.close_producer(1)
     assert scan(to_broker, run(1)) == 0
     assert to_broker.stop == len(send(1, 300))
     assert account.messages == 5
@@ -69,19 +69,19 @@ def test_a_producer_that_is_forgotten_stops_in_the_midst_of_a_run(
 
 def test_a_producer_that_is_forgotten_stops_among_others(to_broker: ToBrokerScanner) -> None:
     gone, other = producing(), producing()
-    to_broker.admit(1, gone)
-    to_broker.admit(2, other)
+    to_broker.open_producer(1, gone)
+    to_broker.open_producer(2, other)
     scan(to_broker, send(1, 300), send(2, 300), send(1, 301), send(2, 301))
-    to_broker.forget(1)
+    to_broker.close_producer(1)
     assert scan(to_broker, send(2, 302), send(2, 303), send(1, 302)) == 2 * len(send(2, 302))
     assert (gone.messages, other.messages) == (2, 4)
 
 
 def test_a_producer_that_is_opened_again_has_the_new_account(to_broker: ToBrokerScanner) -> None:
     before, after = producing(), producing()
-    to_broker.admit(1, before)
+    to_broker.open_producer(1, before)
     scan(to_broker, run(1))
-    to_broker.admit(1, after)
+    to_broker.open_producer(1, after)
     scan(to_broker, run(1))
     assert (before.messages, after.messages) == (5, 5)
 
@@ -90,36 +90,36 @@ def test_a_producer_that_is_opened_between_others_does_not_disturb_them(
     to_broker: ToBrokerScanner,
 ) -> None:
     one, two = producing(), producing()
-    to_broker.admit(1, one)
+    to_broker.open_producer(1, one)
     scan(to_broker, run(1))
-    to_broker.admit(2, two)
+    to_broker.open_producer(2, two)
     assert scan(to_broker, run(1), run(2), run(1)) == len(run(1) + run(2) + run(1))
     assert (one.messages, two.messages) == (15, 5)
 
 
 def test_forgetting_a_producer_that_is_not_open_changes_nothing(to_broker: ToBrokerScanner) -> None:
-    to_broker.admit(1, producing())
+    to_broker.open_producer(1, producing())
     scan(to_broker, run(1))
-    to_broker.forget(2)
+    to_broker.close_producer(2)
     assert scan(to_broker, run(1)) == len(run(1))
 
 
 def test_producers_of_one_topic_may_share_an_account(to_broker: ToBrokerScanner) -> None:
     account = producing()
     account.messages_ceiling = 7
-    to_broker.admit(1, account)
-    to_broker.admit(2, account)
+    to_broker.open_producer(1, account)
+    to_broker.open_producer(2, account)
     assert scan(to_broker, run(1), run(2)) == len(run(1) + run(2, many=2))
     assert account.messages == 7
 
 
 def test_the_same_id_in_other_bytes_is_the_same_producer(to_broker: ToBrokerScanner) -> None:
     account = producing()
-    to_broker.admit(1, account)
+    to_broker.open_producer(1, account)
     padded = frame(command(Kind.SEND, number(1, 1, 4) + number(2, 300)))
     assert scan(to_broker, run(1), padded * 3, run(1)) == len(run(1) + padded * 3 + run(1))
     assert account.messages == 13
-    to_broker.forget(1)
+    to_broker.close_producer(1)
     assert scan(to_broker, padded) == 0
 
 
@@ -131,7 +131,7 @@ def test_a_run_stops_at_the_first_frame_without_an_allowance(
     to_broker: ToBrokerScanner, allowed: int
 ) -> None:
     account = producing()
-    to_broker.admit(1, account)
+    to_broker.open_producer(1, account)
     scan(to_broker, run(1))
     account.hold()
     account.grant(messages=allowed)
@@ -147,7 +147,7 @@ def test_a_run_stops_at_the_first_frame_without_bytes(
     to_broker: ToBrokerScanner, frames: int, more: int
 ) -> None:
     account, size = producing(), len(send(1, 300))
-    to_broker.admit(1, account)
+    to_broker.open_producer(1, account)
     scan(to_broker, run(1))
     account.bytes_ceiling = account.bytes + frames * size + more
     passing = max(0, frames + (more > 0))
@@ -158,7 +158,7 @@ def test_a_run_stops_at_the_first_frame_without_bytes(
 def test_a_batch_passes_whole_while_anything_is_left(to_broker: ToBrokerScanner) -> None:
     account = producing()
     account.messages_ceiling = 3
-    to_broker.admit(1, account)
+    to_broker.open_producer(1, account)
     batch = send(1, 300, num_messages=1000)
     assert scan(to_broker, send(1, 299), batch, batch) == len(send(1, 299) + batch)
     assert (account.messages, account.frames) == (1001, 2)
@@ -170,8 +170,8 @@ def test_a_batch_passes_whole_while_anything_is_left(to_broker: ToBrokerScanner)
 
 def test_other_producers_pass_behind_one_that_is_held(to_broker: ToBrokerScanner) -> None:
     held, free = producing(), producing()
-    to_broker.admit(1, held)
-    to_broker.admit(2, free)
+    to_broker.open_producer(1, held)
+    to_broker.open_producer(2, free)
     scan(to_broker, run(1), run(2), send(1, 300), send(2, 300))
     held.hold()
     assert scan(to_broker, run(2), send(1, 301), run(2)) == len(run(2))
@@ -191,8 +191,8 @@ def following(scanner: ToBrokerScanner, account: Account, *frames: bytes) -> int
 
 def test_frames_of_one_producer_wait_together(to_broker: ToBrokerScanner) -> None:
     held, free = producing(), producing()
-    to_broker.admit(1, held)
-    to_broker.admit(2, free)
+    to_broker.open_producer(1, held)
+    to_broker.open_producer(2, free)
     held.hold()
     same = send(1, 300)
     assert following(to_broker, held, same, same, same, send(2, 300), same) == 2 * len(same)
@@ -204,8 +204,8 @@ def test_frames_of_one_producer_wait_together(to_broker: ToBrokerScanner) -> Non
 
 def test_nobody_waits_with_another_producer(to_broker: ToBrokerScanner) -> None:
     held, other = producing(), producing()
-    to_broker.admit(1, held)
-    to_broker.admit(2, other)
+    to_broker.open_producer(1, held)
+    to_broker.open_producer(2, other)
     held.hold()
     other.hold()
     assert following(to_broker, other, send(1, 300), send(1, 301)) == 0
@@ -214,7 +214,7 @@ def test_nobody_waits_with_another_producer(to_broker: ToBrokerScanner) -> None:
 
 def test_a_shape_that_is_not_known_has_no_followers(to_broker: ToBrokerScanner) -> None:
     account = producing()
-    to_broker.admit(1, account)
+    to_broker.open_producer(1, account)
     account.hold()
     batch = send(1, 300, num_messages=7)
     assert following(to_broker, account, batch, batch) == 0
@@ -222,7 +222,7 @@ def test_a_shape_that_is_not_known_has_no_followers(to_broker: ToBrokerScanner) 
 
 def test_whole_frames_that_were_held_are_scanned_like_any_other(to_broker: ToBrokerScanner) -> None:
     account = producing()
-    to_broker.admit(1, account)
+    to_broker.open_producer(1, account)
     account.hold()
     held = send(1, 300)
     assert scan(to_broker, held) == 0
@@ -236,7 +236,7 @@ def test_the_bytes_of_frames_without_a_payload_count(
     to_broker: ToBrokerScanner, frames: int
 ) -> None:
     account, bare = producing(), frame(command(Kind.SEND, number(1, 1) + number(2, 300)))
-    to_broker.admit(1, account)
+    to_broker.open_producer(1, account)
     account.bytes_ceiling = frames * len(bare)
     assert scan(to_broker, bare * 4) == frames * len(bare)
 
@@ -246,16 +246,16 @@ def test_producers_in_turn_stop_each_at_its_own_limit(
     to_broker: ToBrokerScanner, allowed: int
 ) -> None:
     first, second = producing(), producing()
-    to_broker.admit(1, first)
-    to_broker.admit(2, second)
+    to_broker.open_producer(1, first)
+    to_broker.open_producer(2, second)
     turns = [send(id, 300 + n) for n in range(5) for id in (1, 2)]
     second.messages_ceiling = allowed
     assert scan(to_broker, *turns) == (2 * min(allowed, 5) + (allowed < 5)) * len(turns[0])
     assert second.messages == min(allowed, 5)
-    to_broker.forget(1)
-    to_broker.forget(2)
-    to_broker.admit(1, first)
-    to_broker.admit(2, second)
+    to_broker.close_producer(1)
+    to_broker.close_producer(2)
+    to_broker.open_producer(1, first)
+    to_broker.open_producer(2, second)
     second.grant()
     first.bytes_ceiling = first.bytes + allowed * len(turns[0])
     assert scan(to_broker, *turns) == 2 * min(allowed, 5) * len(turns[0])
@@ -268,11 +268,11 @@ def test_a_consumer_that_closes_while_its_message_passes_is_still_counted(
     to_client: ToClientScanner,
 ) -> None:
     account = Account(Action.CONSUME, subject_of("a topic"))
-    to_client.consumers.put(1, account)
+    to_client.open_consumer(1, account)
     metadata = metadata_of(1, num_messages_in_batch=9) + data(4, bytes(20_000))
     whole = bytearray(message(1, tail(metadata)))
     assert to_client.scan(whole, 0, 15_000) == 15_000
-    to_client.consumers.pop(1)
+    to_client.close_consumer(1)
     assert to_client.owed == len(whole) - 15_000
     to_client.scan(whole, 15_000, len(whole))
     assert (account.messages, account.bytes) == (9, len(whole))
@@ -281,7 +281,7 @@ def test_a_consumer_that_closes_while_its_message_passes_is_still_counted(
 def test_a_receipt_reduces_what_is_outstanding(to_client: ToClientScanner) -> None:
     account = producing()
     account.messages = 2
-    to_client.producers.put(1, account)
+    to_client.open_producer(1, account)
     scan(to_client, receipt(1), receipt(2))
     assert account.outstanding == 1
 
@@ -302,7 +302,7 @@ def test_a_message_whose_length_lies_is_on_one_bill_however_it_is_cut() -> None:
     for first in (len(lying), len(lying) - 15):
         scanner = ToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account(Action.CONSUME))
         account = Account(Action.CONSUME, subject_of("a topic"))
-        scanner.consumers.put(1, account)
+        scanner.open_consumer(1, account)
         chunk = bytearray(lying)
         passed = scanner.scan(chunk, 0, first)
         if passed < len(chunk):
@@ -328,7 +328,7 @@ def test_a_frame_of_a_run_that_ends_before_its_command_is_refused(
     to_broker: ToBrokerScanner, producers: int, total: int
 ) -> None:
     for id in range(producers):
-        to_broker.admit(id, producing())
+        to_broker.open_producer(id, producing())
     turns = [send(n % producers, 300) for n in range(6)]
     lie = total.to_bytes(4) + turns[-1][4:]
     assert lie[7] + 4 == 13, "the least total"
@@ -355,7 +355,7 @@ def test_a_huge_send_is_handed_on_before_it_has_come(to_broker: ToBrokerScanner)
 
 def test_bytes_that_pass_are_looked_at_once(to_broker: ToBrokerScanner) -> None:
     """A payload that looks like frames is none."""
-    to_broker.admit(1, producing())
+    to_broker.open_producer(1, producing())
     whole = send(1, 300, send(2, 1) * 10)
     chunk = bytearray(whole)
     assert to_broker.scan(chunk, 0, 40) == 40

@@ -156,7 +156,7 @@ def to_broker(said: Iterable[Said], sizes: list[int], around: Around) -> Outcome
     scanner = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, True])
     accounts = {f"producer {id}": Account(Action.PRODUCE, subject_of(f"topic {id}")) for id in OPEN}
     for id in OPEN:
-        scanner.admit(id, accounts[f"producer {id}"])
+        scanner.open_producer(id, accounts[f"producer {id}"])
     return driven(Subject(scanner, accounts), said, sizes, around)
 
 
@@ -281,9 +281,9 @@ def to_client(said: Iterable[Said], sizes: list[int], around: Around) -> Outcome
     accounts = {"unknown": unknown}
     for id in OPEN:
         accounts[f"consumer {id}"] = consumer = Account(Action.CONSUME)
-        scanner.consumers.put(id, consumer)
+        scanner.open_consumer(id, consumer)
         accounts[f"producer {id}"] = producer = Account(Action.PRODUCE)
-        scanner.producers.put(id, producer)
+        scanner.open_producer(id, producer)
     return driven(Subject(scanner, accounts), said, sizes, around)
 
 
