@@ -18,8 +18,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
-from gateway.plane.ages import Ages, Marks
-from gateway.plane.hold import HeldFrames
+from gateway.plane.hold import Ages, HeldFrames, Marks
 from gateway.wire.contract import Account, Direction
 
 if TYPE_CHECKING:

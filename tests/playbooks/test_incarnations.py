@@ -22,10 +22,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.wire.contract import Action, Effects, Forward, Inject, Later, Replace
+from gateway.wire.pulsar.closing import FIRST_TOKEN
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import bytes_kept
 from gateway.wire.pulsar.incarnations import UNANSWERED
-from gateway.wire.pulsar.late import FIRST_TOKEN
 from tests.support.scanners import scanners_of
 
 from .frames import (

@@ -16,8 +16,8 @@ from gateway.wire.contract import (
     Later,
     Replace,
 )
+from gateway.wire.pulsar.closing import FIRST, FIRST_TOKEN, IGNORANCE, QUIET
 from gateway.wire.pulsar.ids import Handle, State
-from gateway.wire.pulsar.late import FIRST, FIRST_TOKEN, PATIENCE, QUIET
 
 from .frames import (
     close_producer,
@@ -124,7 +124,7 @@ def test_the_client_is_told_in_the_end_though_receipts_keep_coming() -> None:
     effects: Effects = (Later(FIRST_TOKEN, FIRST),)
     looks = 0
     while isinstance(effects[0], Later):
-        assert effects[0].until <= PATIENCE
+        assert effects[0].until <= IGNORANCE
         play.broker(receipt(1)).passes()
         effects = later(play, looks, effects[0].until)
         looks += 1

@@ -6,9 +6,9 @@ import pytest
 
 from gateway.wire.contract import Action, Direction, Discard, Drop, Effect, Forward, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.closing import PATIENCE
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import State
-from gateway.wire.pulsar.leaving import PATIENCE
 
 from .frames import (
     NO_REQUEST,

@@ -30,6 +30,7 @@ from gateway.wire.contract import (
     Replace,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandTopicMigrated
+from gateway.wire.pulsar.closing import LateReceipts, Leaving, closing
 from gateway.wire.pulsar.commands import (
     BROKERS_OWN,
     BUSY,
@@ -46,8 +47,6 @@ from gateway.wire.pulsar.commands import (
 from gateway.wire.pulsar.context import Client, Listener
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import Asked, Handle, Handles, State, bytes_kept
-from gateway.wire.pulsar.late import LateReceipts
-from gateway.wire.pulsar.leaving import Leaving, closing
 from gateway.wire.pulsar.refusing import is_refused, refusal
 from gateway.wire.pulsar.scanning import Scanners
 from gateway.wire.pulsar.topics import is_brokers_own
@@ -314,7 +313,7 @@ class Incarnations:
         return self._closed(handle, command, frame)
 
     def _await_receipts(self, handle: Handle, told: bytes, now: float) -> Effects:
-        """Its client is told later; see `late`."""
+        """Its client is told later; see `closing`."""
         if self._late is None:
             self._late = LateReceipts()
         discard: Effects = (Discard(handle.account), *self._close_held(handle))
@@ -540,7 +539,7 @@ class Incarnations:
 
     def leave(self, now: float) -> tuple[Effects, bool]:
         """One more step of moving all to another gateway, and whether somebody is still here; see
-        `leaving` for the order of steps.
+        `closing` for the order of steps.
         """
         leaving = self._leaving = self._leaving or self._begin_leaving()
         handles = tuple(islice(self._to_leave or (), LEFT_AT_ONCE))

@@ -30,6 +30,7 @@ from gateway.wire.contract import (
 )
 from gateway.wire.pulsar import refusing, renewal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.closing import FIRST_TOKEN
 from gateway.wire.pulsar.commands import (
     NO_REQUEST,
     as_read,
@@ -44,7 +45,6 @@ from gateway.wire.pulsar.delays import Delays
 from gateway.wire.pulsar.frames import HEAD, KNOWN, Kind, kind_name
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.incarnations import Incarnations
-from gateway.wire.pulsar.late import FIRST_TOKEN
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.metadata import metadata_of
 from gateway.wire.pulsar.naming import improper, unnamed

@@ -59,10 +59,10 @@ from gateway.wire.contract import (
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.brake import Brake, is_far_beyond
+from gateway.wire.pulsar.closing import FIRST_TOKEN
 from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.counts import MOST
 from gateway.wire.pulsar.ids import Handle, State
-from gateway.wire.pulsar.late import FIRST_TOKEN
 from gateway.wire.pulsar.sizes import Sizes
 
 if TYPE_CHECKING:
