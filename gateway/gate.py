@@ -174,18 +174,18 @@ class ListenerGate:
             self._limits.release(account)
         self._cluster.accounts.close(account)
 
-    def advertise(self, broker: Address) -> str | Denial:
+    def advertise(self, broker: Address) -> Address | Denial:
         """See `wire.gate.Gate`."""
         self._cluster.learned.learn(broker.host)
         names = self._cluster.names
-        name = names.advertise(broker, self._generation)
-        if self._generation and isinstance(name, Denial):
-            name = names.advertise(broker)
-        if isinstance(name, Denial):
-            self._log("broker_without_name", broker=str(broker), reason=name.text)
-        return name
+        found = names.advertise(broker, self._generation)
+        if self._generation and isinstance(found, Denial):
+            found = names.advertise(broker)
+        if isinstance(found, Denial):
+            self._log("broker_without_name", broker=str(broker), reason=found.text)
+        return found
 
-    def alias(self, broker: Address) -> str | Denial:
+    def alias(self, broker: Address) -> Address | Denial:
         """See `wire.gate.Gate`. Names made from a template have none."""
         return self._cluster.names.advertise(broker, self._generation or 1)
 

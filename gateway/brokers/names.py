@@ -32,6 +32,11 @@ LONGEST_LABEL = 63
 UNKNOWN_NAME = Denial(Refusal.TARGET, "unknown broker name")
 """One text for every reason: a client that guesses learns nothing from it."""
 
+PORT = 6650
+"""Of all addresses that are made here. Clients neither resolve such a name nor connect to it: any
+port serves, as long as it is always the same, because the text is the key of their connection
+pools."""
+
 _REMEMBERED_SEALS = 4096
 """A seal costs 10 µs, remembered 0.2. Brokers times live generations are far fewer than this,
 and an entry is about 400 bytes."""
@@ -40,10 +45,10 @@ and an entry is about 400 bytes."""
 class Names(Protocol):
     """Makes names and opens them."""
 
-    def advertise(self, broker: Address, generation: int = 0) -> str | Denial:
-        """The name of a broker, the same one each time.
+    def advertise(self, broker: Address, generation: int = 0) -> Address | Denial:
+        """Return the address that stands for a broker, the same one each time.
 
-        Another generation (0 to 2**32 - 1) is another name of the same broker.
+        Another generation (0 to 2**32 - 1) is another address of the same broker.
         """
         ...
 
@@ -64,9 +69,6 @@ _SEALED = re.compile(
 )
 _LONGEST_NAME_AND_PORT = LONGEST_NAME + len(":65535")
 
-_PORT_OF_NAMES = 6650
-"""Every gateway's names have it: see `wire.pulsar.addresses.ADVERTISED_PORT`."""
-
 _HEAD = struct.Struct("!BHI")  # length of the cluster's name, port, generation; then cluster, host
 
 
@@ -86,10 +88,10 @@ class SealedNames:
             raise ConfigurationError(f"The cluster name {cluster!r} must have 1 to 255 bytes")
         self._seal = lru_cache(_REMEMBERED_SEALS)(self._seal_anew)
 
-    def advertise(self, broker: Address, generation: int = 0) -> str | Denial:
+    def advertise(self, broker: Address, generation: int = 0) -> Address | Denial:
         return self._seal(broker, generation)
 
-    def _seal_anew(self, broker: Address, generation: int) -> str | Denial:
+    def _seal_anew(self, broker: Address, generation: int) -> Address | Denial:
         head = _HEAD.pack(len(self._cluster), broker.port, generation)
         name = _spell(self._keys[0].seal(head + self._cluster + broker.host.encode()))
         if len(name) > LONGEST_NAME:
@@ -97,7 +99,7 @@ class SealedNames:
                 Refusal.UNSUPPORTED,
                 "the names of the cluster and of the broker are together too long to be hidden",
             )
-        return name
+        return Address(name, PORT)
 
     def open(self, name: str) -> Address | Denial:
         sealed = _unspell(name)
@@ -127,9 +129,9 @@ class HandedOnNames:
     def __init__(self, own: SealedNames) -> None:
         self._own = own
 
-    def advertise(self, broker: Address, generation: int = 0) -> str | Denial:
-        if not generation and broker.port == _PORT_OF_NAMES and _SEALED.fullmatch(broker.host):
-            return broker.host
+    def advertise(self, broker: Address, generation: int = 0) -> Address | Denial:
+        if not generation and broker.port == PORT and _SEALED.fullmatch(broker.host):
+            return broker
         return self._own.advertise(broker, generation)
 
     def open(self, name: str) -> Address | Denial:
@@ -137,7 +139,7 @@ class HandedOnNames:
         if isinstance(found, Address) or len(name) > _LONGEST_NAME_AND_PORT:
             return found
         host = _PORT.sub("", name)
-        return Address(host, _PORT_OF_NAMES) if _SEALED.fullmatch(host) else found
+        return Address(host, PORT) if _SEALED.fullmatch(host) else found
 
 
 def _spell(sealed: bytes) -> str:
@@ -189,7 +191,7 @@ class TemplateNames:
                 "Write for example broker-{n}.example"
             )
 
-    def advertise(self, broker: Address, generation: int = 0) -> str | Denial:
+    def advertise(self, broker: Address, generation: int = 0) -> Address | Denial:
         number = self._host_pattern.fullmatch(broker.host)
         if number is None or broker.port != self._port:
             return Denial(
@@ -197,7 +199,7 @@ class TemplateNames:
             )
         if generation:
             return Denial(Refusal.UNSUPPORTED, "a name made from a template has no alias")
-        return self._advertised.replace(_PLACE, number[1])
+        return Address(self._advertised.replace(_PLACE, number[1]), PORT)
 
     def open(self, name: str) -> Address | Denial:
         if len(name) > _LONGEST_NAME_AND_PORT:

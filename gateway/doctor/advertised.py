@@ -86,7 +86,7 @@ async def _connects(network: Network, address: Address) -> Unreached | None:
 def _named(address: Address, names: TemplateNames) -> Finding:
     what, name = f"name of {address}", names.advertise(address)
     if not isinstance(name, Denial):
-        return ok(what, f"{name}, towards clients")
+        return ok(what, f"{name.host}, towards clients")
     return fail(
         what,
         "does not fit names.template.broker: lookups that lead there fail",

@@ -84,12 +84,12 @@ class Gate(Protocol):
         """The producer or consumer of this account is gone; its counts stay."""
         ...
 
-    def advertise(self, broker: Address) -> str | Denial:
-        """The name that stands for a broker towards clients."""
+    def advertise(self, broker: Address) -> Address | Denial:
+        """Return the address that stands for a broker towards clients."""
         ...
 
-    def alias(self, broker: Address) -> str | Denial:
-        """Another name of a broker, which no client has met: of use when this gateway stops."""
+    def alias(self, broker: Address) -> Address | Denial:
+        """Return another one, which no client has met: of use when this gateway stops."""
         ...
 
     def migrated(self, broker: Address) -> Address | Denial:

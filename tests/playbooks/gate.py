@@ -130,12 +130,13 @@ class FakeGate:
     def release(self, account: Account) -> None:
         self.released.append(account)
 
-    def advertise(self, broker: Address) -> str | Denial:
-        return self.names.get(broker, TOO_LONG)
+    def advertise(self, broker: Address) -> Address | Denial:
+        name = self.names.get(broker)
+        return TOO_LONG if name is None else Address(name, 6650)
 
-    def alias(self, broker: Address) -> str | Denial:
-        name = self.advertise(broker)
-        return name if isinstance(name, Denial) else f"alias-{name}"
+    def alias(self, broker: Address) -> Address | Denial:
+        found = self.advertise(broker)
+        return found if isinstance(found, Denial) else Address(f"alias-{found.host}", found.port)
 
     def migrated(self, broker: Address) -> Address | Denial:
         return OTHER_GATEWAY if broker == OTHER_CLUSTER else Denial(Refusal.NOT_READY, "no")

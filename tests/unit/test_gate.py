@@ -83,10 +83,10 @@ def test_names_that_clients_make_up_are_not_learned(names: Names) -> None:
 def test_an_alias_is_another_name_of_the_same_broker() -> None:
     gate = Setting().gate
     name, alias = gate.advertise(BROKER), gate.alias(BROKER)
-    assert isinstance(name, str)
-    assert isinstance(alias, str)
+    assert isinstance(name, Address)
+    assert isinstance(alias, Address)
     assert name != alias
-    assert gate.open(name) == gate.open(alias) == BROKER
+    assert gate.open(str(name)) == gate.open(str(alias)) == BROKER
 
 
 def test_gateways_that_stop_have_different_aliases() -> None:
@@ -108,7 +108,7 @@ def test_a_name_made_from_a_template_has_no_alias(stops: bool) -> None:
     setting = Setting(READABLE)
     if stops:
         setting.gate.leave(17)
-    assert setting.gate.advertise(BROKER) == "broker-0.example"
+    assert setting.gate.advertise(BROKER) == Address("broker-0.example", 6650)
     assert isinstance(setting.gate.alias(BROKER), Denial)
     assert setting.logged == []
 

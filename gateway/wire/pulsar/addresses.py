@@ -20,10 +20,6 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import encode, kind_of
 from gateway.wire.pulsar.rows import Commands
 
-ADVERTISED_PORT = 6650
-"""Clients neither resolve an advertised name nor connect to it: any port serves, as long as it is
-always the same, because the text is the key of the client's connection pool."""
-
 CUT = "... (cut)"
 """What stands at the end of a text that was too long."""
 
@@ -68,8 +64,8 @@ class Veil:
         message.brokerServiceUrl = message.brokerServiceUrlTls = f"{self.scheme}://{gateway}"
         return True
 
-    def _url(self, name: str | Denial) -> str | Denial:
-        return name if isinstance(name, Denial) else f"{self.scheme}://{name}:{ADVERTISED_PORT}"
+    def _url(self, address: Address | Denial) -> str | Denial:
+        return address if isinstance(address, Denial) else f"{self.scheme}://{address}"
 
     def cleaned(self, text: str | bytes) -> str:
         """A broker's text for a client. Protobuf hands out bytes where it is not UTF-8.

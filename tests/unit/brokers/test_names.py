@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.brokers.names import UNKNOWN_NAME, HandedOnNames, SealedNames, TemplateNames
+from gateway.brokers.names import PORT, UNKNOWN_NAME, HandedOnNames, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.errors import ConfigurationError
 from gateway.wire.contract import Address, Denial, Refusal
@@ -24,9 +24,10 @@ generations = st.integers(0, 2**32 - 1)
 
 
 def named(names: SealedNames | TemplateNames, broker: Address, generation: int = 0) -> str:
-    name = names.advertise(broker, generation)
-    assert isinstance(name, str)
-    return name
+    address = names.advertise(broker, generation)
+    assert isinstance(address, Address)
+    assert address.port == PORT
+    return address.host
 
 
 # -- sealed names --
@@ -133,8 +134,8 @@ def test_an_address_is_not_a_name(text: str) -> None:
 def test_hosts_of_up_to_126_characters_fit() -> None:
     names = SealedNames("main", [KEY])
     for length in range(1, 254):
-        name = names.advertise(Address("a" * length, 6650))
-        assert isinstance(name, str) == (length <= 126), length
+        found = names.advertise(Address("a" * length, 6650))
+        assert isinstance(found, Address) == (length <= 126), length
 
 
 def test_a_host_that_is_too_long_is_denied() -> None:
@@ -241,23 +242,23 @@ def handed_on() -> HandedOnNames:
 
 def test_the_names_of_a_gateway_behind_are_handed_on() -> None:
     theirs = named(BEHIND, BROKER)
-    assert handed_on().advertise(Address(theirs, 6650)) == theirs
+    assert handed_on().advertise(Address(theirs, 6650)) == Address(theirs, 6650)
     assert handed_on().open(f"{theirs}:6650") == Address(theirs, 6650)
 
 
 def test_what_is_no_sealed_name_is_sealed_by_us() -> None:
     name = handed_on().advertise(BROKER)
     assert name == SealedNames("main", [KEY]).advertise(BROKER)
-    assert isinstance(name, str)
-    assert handed_on().open(name) == BROKER
+    assert isinstance(name, Address)
+    assert handed_on().open(str(name)) == BROKER
 
 
 def test_an_alias_is_sealed_by_us() -> None:
     theirs = Address(named(BEHIND, Address("b.svc", 6650)), 6650)
     alias = handed_on().advertise(theirs, 7)
-    assert isinstance(alias, str)
-    assert alias != theirs.host
-    assert handed_on().open(alias) == theirs
+    assert isinstance(alias, Address)
+    assert alias != theirs
+    assert handed_on().open(str(alias)) == theirs
 
 
 @pytest.mark.parametrize("name", ["", "broker.internal:6650", "127.0.0.1:6650", "gw", "x" * 300])

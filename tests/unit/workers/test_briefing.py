@@ -63,6 +63,6 @@ def test_all_who_have_the_secret_open_what_one_has_sealed() -> None:
     broker, secret = Address("127.0.0.1", 16650), os.urandom(32)
     one, other = names("main", cluster, secret), names("main", cluster, secret)
     name = one.advertise(broker)
-    assert isinstance(name, str)
-    assert other.open(name) == broker
-    assert names("main", cluster).open(name) != broker
+    assert isinstance(name, Address)
+    assert other.open(str(name)) == broker
+    assert names("main", cluster).open(str(name)) != broker
