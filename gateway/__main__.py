@@ -39,11 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: Options) -> int:
-    from gateway.interpreter import collect_rarely
+    from gateway.system.interpreter import collect_rarely
 
     collect_rarely()
     from gateway.config.load import load
-    from gateway.machine import processes
+    from gateway.system.machine import processes
 
     configuration = load(options.configuration)
     size = processes(configuration.workers)

@@ -22,15 +22,27 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
-from gateway import __version__, furnishing
+from gateway import __version__, assembly
 from gateway.brokers.health import Brokers, Timing
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.targets import TargetList
 from gateway.config import model
 from gateway.config.load import check as check_file
 from gateway.config.load import load
+from gateway.control.services import ClusterParts, ListenerServices
 from gateway.errors import ConfigurationError
-from gateway.figures import (
+from gateway.front.drain import drain
+from gateway.front.jobs import Jobs
+from gateway.front.readiness import Readiness
+from gateway.front.server import Server, ServerSettings
+from gateway.front.tracing import Tracing
+from gateway.identity.credential import NoCredential, TokenFile
+from gateway.plane.reactor import Reactor
+from gateway.policy.accounts import AccountBook
+from gateway.system.interpreter import collect_rarely
+from gateway.system.signals import AT_ONCE, STOP, received
+from gateway.telemetry import log
+from gateway.telemetry.figures import (
     BrokerFailures,
     BrokerHealth,
     ClusterFigures,
@@ -38,27 +50,15 @@ from gateway.figures import (
     LogFigures,
     PlaneFigures,
 )
-from gateway.front.drain import drain
-from gateway.front.jobs import Jobs
-from gateway.front.readiness import Readiness
-from gateway.front.server import Server, ServerSettings
-from gateway.front.tracing import Tracing
-from gateway.gate import ClusterParts, ListenerGate
-from gateway.identity.credential import NoCredential, TokenFile
-from gateway.interpreter import collect_rarely
-from gateway.plane.reactor import Reactor
-from gateway.policy.accounts import AccountBook
-from gateway.signals import AT_ONCE, STOP, received
-from gateway.telemetry import log
 from gateway.wire.budget import Budget
 from gateway.wire.contract import Entry
-from gateway.wire.pulsar.context import Listener, Mode
+from gateway.wire.pulsar.context import ListenerContext, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 from gateway.wire.pulsar.table import COMMANDS
 
 if TYPE_CHECKING:
+    from gateway.assembly import Inherited
     from gateway.fleet.store import Store
-    from gateway.furnishing import Inherited
 
 Status = trio.TaskStatus[None]
 
@@ -164,15 +164,15 @@ class Application:
         self._lines = LogFigures() if lines is None else lines
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._jobs = Jobs()
-        self._reactor = Reactor(self._jobs, furnishing.plane_settings(configuration))
+        self._reactor = Reactor(self._jobs, assembly.plane_settings(configuration))
         self._jobs.reactor = self._reactor
         self._readiness = Readiness()
         self._budget = Budget(configuration.limits.all_remembered)
-        self._rules = furnishing.rules(configuration, self._reactor, store)
+        self._rules = assembly.rules(configuration, self._reactor, store)
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
         }
-        self._gates: list[ListenerGate] = []
+        self._services: list[ListenerServices] = []
         self._listeners = {listener.name: ListenerFigures() for listener in configuration.listeners}
         ids = count(1)
         self._servers = [
@@ -202,9 +202,9 @@ class Application:
         credential = TokenFile(own.token_file, tell) if own else NoCredential()
         accounts, figures = AccountBook(), ClusterFigures()
         secret = self._inherited.seals.get(name) if self._inherited else None
-        names = furnishing.names(name, cluster, secret)
+        names = assembly.names(name, cluster, secret)
         known = (names, learned, credential, accounts, figures)
-        parts = ClusterParts(name, *known, furnishing.migrations(cluster))
+        parts = ClusterParts(name, *known, assembly.migrations(cluster))
         return _Cluster(name, brokers, parts, accounts, figures)
 
     def _server(self, listener: model.Listener, ids: count[int], *, trace: bool) -> Server:
@@ -231,18 +231,18 @@ class Application:
         )
 
     def _entry(self, listener: model.Listener, cluster: _Cluster) -> Entry:
-        gate = ListenerGate(
+        services = ListenerServices(
             cluster.parts,
-            furnishing.verifiers(listener.identity),
+            assembly.verifiers(listener.identity),
             self._log.warning,
             name=listener.name,
             limits=None if self._rules is None else self._rules.shaper,
         )
-        self._gates.append(gate)
+        self._services.append(services)
         chained = self._configuration.clusters[listener.cluster].brokers_are == "gateways"
         return PulsarEntry(
-            Listener(
-                gate=gate,
+            ListenerContext(
+                services=services,
                 commands=COMMANDS,
                 mode=Mode(listener.identity.mode),
                 proxies=frozenset(listener.identity.trusted_proxies),
@@ -251,7 +251,7 @@ class Application:
                 unknown_pass=listener.unknown == "pass",
                 checksums=listener.checksums == "verify",
                 version=VERSION,
-                bounds=furnishing.bounds(self._configuration.limits),
+                bounds=assembly.bounds(self._configuration.limits),
                 budget=self._budget,
             )
         )
@@ -279,7 +279,7 @@ class Application:
 
         table = routes(self.exposition(), self.unready)
         clients = self._configuration.limits.connections * len(self._listeners)
-        bounds = Bounds(furnishing.admin_connections(admin.connections, clients), admin.scrapes)
+        bounds = Bounds(assembly.admin_connections(admin.connections, clients), admin.scrapes)
         addresses = await nursery.start(partial(serve, admin.bind, table, bounds=bounds))
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])
 
@@ -326,8 +326,8 @@ class Application:
             server.stop()
         for figures in self._listeners.values():
             figures.stopped = True
-        for gate in self._gates:
-            gate.leave(self._generation)
+        for services in self._services:
+            services.leave(self._generation)
         grace = 0.0 if first == AT_ONCE else self._configuration.deadlines.grace
         with trio.move_on_after(grace):
             async with trio.open_nursery() as nursery:

@@ -1,4 +1,5 @@
-"""Service URLs, as people and brokers write them: `pulsar://host:port[,host:port]`, `pulsar+ssl://`.
+"""Service URLs, as people and brokers write them: `pulsar://host:port[,host:port]`,
+`pulsar+ssl://`.
 
 Hosts are answered in one spelling (lower case, IPv6 compressed and without brackets), so that an
 address is equal to itself however it was written.

@@ -297,7 +297,7 @@ class Deadlines(Part):
     grace: Annotated[float, _within(units.seconds, 0, "10m")] = 20.0
 
 
-class Limits(Part):
+class ResourceLimits(Part):
     """What bounds memory. Sizes are bytes."""
 
     # Two descriptors and up to 5 KB each when idle: 50 MB.
@@ -450,7 +450,7 @@ class Configuration(Part):
     # Processes. A second one takes memory, and a parent for both; pods are scaled by their number.
     workers: Annotated[int | Literal["auto"], PlainValidator(_workers)] = 1
     deadlines: Deadlines = Deadlines()
-    limits: Limits = Limits()
+    limits: ResourceLimits = ResourceLimits()
     data_plane: DataPlane = DataPlane()
     log: Log = Log()
     # Without one each replica has limits of its own.

@@ -11,7 +11,7 @@ from gateway.brokers.names import TemplateNames
 from gateway.config import model
 from gateway.doctor import advertised, hello, lookups, targets, verdicts
 from gateway.doctor.finding import Finding, Section, State, fail, ok, skip, warn
-from gateway.doctor.hello import Caller, Welcome
+from gateway.doctor.hello import Probe, Welcome
 from gateway.doctor.reach import Network, Resolved, is_literal, together
 from gateway.doctor.verdicts import Answers
 from gateway.identity.credential import OwnCredential
@@ -202,7 +202,7 @@ def _untried(plan: Plan, what: str) -> Finding:
     )
 
 
-def _caller(plan: Plan, answers: Answers) -> Caller | None:
+def _caller(plan: Plan, answers: Answers) -> Probe | None:
     if isinstance(answers.proxied, Welcome) and plan.own is not None:
         return hello.speaking_for(plan.own)
     return hello.anonymous() if isinstance(answers.anonymous, Welcome) else None

@@ -14,10 +14,10 @@ from gateway import __version__
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import SealedNames
 from gateway.brokers.seal import SealKey
-from gateway.figures import ClusterFigures
-from gateway.gate import ClusterParts, ListenerGate
+from gateway.control.services import ClusterParts, ListenerServices
 from gateway.identity.credential import NoCredential, OwnCredential
 from gateway.policy.accounts import AccountBook
+from gateway.telemetry.figures import ClusterFigures
 from gateway.wire.contract import (
     Credential,
     Denial,
@@ -33,7 +33,7 @@ from gateway.wire.contract import (
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import auth_response, decode, kind_of
-from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.pulsar.context import Client, ListenerContext, Mode
 from gateway.wire.pulsar.table import COMMANDS
 from gateway.wire.subject import NOBODY
 
@@ -100,16 +100,16 @@ Answer = Welcome | No | Oddity | Unreached
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class Probe:
     """One way to say who we are: the listener that would serve a client, and that client."""
 
-    listener: Listener
+    listener: ListenerContext
     client: Client
 
     def greeting(self) -> bytes:
         """The CONNECT."""
         frame = self.client.greeting(self.listener)
-        assert isinstance(frame, bytes)  # only a gate without credential denies it; ours has one
+        assert isinstance(frame, bytes)  # only services without credential denies it; ours has one
         return frame
 
     def proof(self) -> Credential | None:
@@ -118,29 +118,29 @@ class Caller:
         return None if isinstance(proof, Denial) or proof.method == "none" else proof
 
 
-def anonymous() -> Caller:
+def anonymous() -> Probe:
     """A client without a credential, passed through."""
     return _caller(Mode.PASS_THROUGH, NoCredential(), _NOBODY)
 
 
-def alone(own: OwnCredential) -> Caller:
+def alone(own: OwnCredential) -> Probe:
     """The gateway's own credential, and nobody that it speaks for."""
     return _caller(Mode.PASS_THROUGH, own, own.current())
 
 
-def speaking_for(own: OwnCredential) -> Caller:
+def speaking_for(own: OwnCredential) -> Probe:
     """The gateway, and a client that it verified."""
     return _caller(Mode.VERIFY, own, _NOBODY)
 
 
-def _caller(mode: Mode, own: OwnCredential, shown: Credential) -> Caller:
+def _caller(mode: Mode, own: OwnCredential, shown: Credential) -> Probe:
     connect = CommandConnect(client_version=VERSION, protocol_version=PROTOCOL)
     connect.auth_method_name = shown.method
     connect.auth_data = shown.data
     names = SealedNames(DOCTOR, [SealKey.random()])
     parts = ClusterParts(DOCTOR, names, LearnedHosts(), own, AccountBook(), ClusterFigures())
-    listener = Listener(ListenerGate(parts, {}), COMMANDS, mode, version=VERSION)
-    return Caller(listener, Client(connect, Principal(DOCTOR, verified=True), shown, NOBODY))
+    listener = ListenerContext(ListenerServices(parts, {}), COMMANDS, mode, version=VERSION)
+    return Probe(listener, Client(connect, Principal(DOCTOR, verified=True), shown, NOBODY))
 
 
 # -- the conversation ------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def frame_length(head: bytes | bytearray) -> int:
     return _total(head)[0] + 4 if len(head) >= 4 else 0
 
 
-def greet(caller: Caller) -> Generator[Step, StepResult, Answer]:
+def greet(caller: Probe) -> Generator[Step, StepResult, Answer]:
     """Say who we are, hear what a broker makes of it. Raises `PeerError`."""
     dialled = yield Dial()
     if not isinstance(dialled, Dialled):

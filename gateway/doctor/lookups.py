@@ -13,7 +13,7 @@ import trio
 
 from gateway.brokers.targets import REFUSED, TargetList
 from gateway.doctor.finding import Finding, fail, ok, skip, warn
-from gateway.doctor.hello import DOCTOR, Caller, No, Unreached, frame_length, plain
+from gateway.doctor.hello import DOCTOR, No, Probe, Unreached, frame_length, plain
 from gateway.doctor.reach import LARGEST_ANSWER, Network
 from gateway.doctor.targets import allowed
 from gateway.doctor.verdicts import UNAUTHENTICATED, UNAUTHORIZED, said
@@ -60,7 +60,7 @@ class Search:
     """The lookups that begin at one broker: `named` in the configuration, dialled at `ip`."""
 
     def __init__(
-        self, network: Network, caller: Caller, targets: TargetList, named: Address, ip: str
+        self, network: Network, caller: Probe, targets: TargetList, named: Address, ip: str
     ) -> None:
         self._network = network
         self._caller = caller

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from gateway import machine
 from gateway.config import model
 from gateway.doctor.finding import Finding, ok, warn
-from gateway.machine import CONTROL_GROUPS, OWN_GROUP, around, descriptors_for, processes
+from gateway.system import machine
+from gateway.system.machine import CONTROL_GROUPS, OWN_GROUP, around, descriptors_for, processes
 
 MIB = 1024 * 1024
 

@@ -21,8 +21,8 @@ from gateway.brokers.health import connect, look_up
 from gateway.brokers.resolver import LookUp
 from gateway.doctor.hello import (
     Answer,
-    Caller,
     Oddity,
+    Probe,
     Unreached,
     frame_length,
     greet,
@@ -114,7 +114,7 @@ class Network:
                 return Unreached(error.errno or errno.EIO)
         return Unreached(None)
 
-    async def greet(self, address: Address, caller: Caller) -> Heard:
+    async def greet(self, address: Address, caller: Probe) -> Heard:
         """Have one CONNECT answered by whoever listens at an IP literal."""
         began = trio.current_time()
         sock = await self.connect(address)
@@ -127,7 +127,7 @@ class Network:
             answer = Oddity.TLS
         return Heard(answer, seconds)
 
-    async def _spoken(self, leg: Leg, address: Address, caller: Caller) -> Answer:
+    async def _spoken(self, leg: Leg, address: Address, caller: Probe) -> Answer:
         async def reach(_target: Address | None) -> tuple[Leg, Dialled] | Denial:
             return leg, Dialled(address)
 

@@ -11,9 +11,9 @@ from gateway.doctor.reach import Network
 from gateway.errors import ConfigurationError
 from gateway.fleet.store import Store, StoreError
 from gateway.fleet.stores import store_of
-from gateway.policy.reservations import Ask
+from gateway.policy.reservations import UnitRequest
 
-_ASK = Ask("doctor", rate=1, burst=1, units=0)
+_ASK = UnitRequest("doctor", rate=1, burst=1, units=0)
 """Takes nothing of anything, and leaves two keys for a second."""
 
 _TIMES = 5

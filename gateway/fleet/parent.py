@@ -13,7 +13,7 @@ from gateway.policy.reservations import Reserved
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gateway.policy.reservations import Ask
+    from gateway.policy.reservations import UnitRequest
 
 
 def _read(answer: Any) -> Reserved | StoreError:
@@ -37,7 +37,7 @@ class ParentStore:
         """See `Store`."""
         task_status.started()
 
-    async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved | StoreError]:
+    async def reserve(self, asks: Sequence[UnitRequest]) -> Sequence[Reserved | StoreError]:
         """See `Store`."""
         return [_read(it) for it in await self._ask("reserve", asks)]
 

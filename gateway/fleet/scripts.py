@@ -14,7 +14,7 @@ from hashlib import sha1
 from typing import NamedTuple
 
 from gateway.policy.gcra import MOST_DEBT
-from gateway.policy.reservations import ACTIVE, LEASE
+from gateway.policy.reservations import ACTIVE, RESERVATION_SECONDS
 
 PRESENT = 3.0
 """Seconds after its last beat that a process counts: two beats may be lost."""
@@ -29,8 +29,8 @@ class Script(NamedTuple):
 
 def _script(text: str) -> Script:
     named = f"""
-local ACTIVE, LEASE, MOST_DEBT = {ACTIVE * 1e6:.0f}, {LEASE!r}, {MOST_DEBT!r}
-local PRESENT = {PRESENT * 1e6:.0f}
+local ACTIVE, PRESENT = {ACTIVE * 1e6:.0f}, {PRESENT * 1e6:.0f}
+local RESERVATION_SECONDS, MOST_DEBT = {RESERVATION_SECONDS!r}, {MOST_DEBT!r}
 """
     text = named + _COMMON + text
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
@@ -98,7 +98,7 @@ local units = 0
 if wanted > 0 then
     local active = count(KEYS[2], process, now, ACTIVE, given)
     local room = burst - behind * rate
-    local most = math.max(1, math.max(rate * LEASE, room) / active)
+    local most = math.max(1, math.max(rate * RESERVATION_SECONDS, room) / active)
     units = math.min(math.max(1, wanted), most)
     behind = behind + units / rate
 else

@@ -11,7 +11,7 @@ from gateway.errors import UpstreamError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gateway.policy.reservations import Ask, Reserved
+    from gateway.policy.reservations import Reserved, UnitRequest
 
 
 class StoreError(UpstreamError):
@@ -30,7 +30,7 @@ class Store(Protocol):
         """Keep what the others need, until `close`; to be started before them."""
         ...
 
-    async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved | StoreError]:
+    async def reserve(self, asks: Sequence[UnitRequest]) -> Sequence[Reserved | StoreError]:
         """See `policy.reservations`; one answer for each, in their order: an error where one limit
         cannot be had and others can. Raises `StoreError` where none can."""
         ...

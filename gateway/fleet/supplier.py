@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, TypeVar
 import structlog
 import trio
 
-from gateway.figures import StoreFigures
 from gateway.fleet.store import Store, StoreError
 from gateway.policy.reservations import Reserved
+from gateway.telemetry.figures import StoreFigures
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Sequence
@@ -76,7 +76,7 @@ class Supplier:
         self._wanted.set()
 
     async def run(self) -> None:
-        """Ask until cancelled."""
+        """Ask the store until cancelled."""
         while True:
             now = self._clock()
             if now >= self._beat_at:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from coredis import Redis
 
-    from gateway.policy.reservations import Ask
+    from gateway.policy.reservations import UnitRequest
 
 MOST_UNHEARD = 10_000
 """Limits whose last answer was lost, and whose call is remembered (1 MB). Of more, what was taken
@@ -73,7 +73,7 @@ class ValkeyStore:
         """End `run`. What was reserved is earned soon; nothing else is left."""
         self._running.cancel()
 
-    async def reserve(self, asks: Sequence[Ask]) -> list[Reserved | StoreError]:
+    async def reserve(self, asks: Sequence[UnitRequest]) -> list[Reserved | StoreError]:
         """See `Store`. Each key once in a call."""
         if not asks:
             return []
@@ -96,7 +96,7 @@ class ValkeyStore:
 
     # -- what is asked -------------------------------------------------------------------------
 
-    def _about(self, ask: Ask) -> Question:
+    def _about(self, ask: UnitRequest) -> Question:
         base = f"{self._prefix}{_tag(ask.key)}"
         numbers = (ask.rate, ask.burst, ask.units, ask.owed)
         heard = self._unheard.get(ask.key, self._heard)

@@ -10,7 +10,7 @@ import trio
 from gateway.errors import PeerError
 from gateway.front.connection import Connection
 from gateway.front.conversation import Conversation
-from gateway.front.side import AT_ONCE, SideConnections, Waiting
+from gateway.front.side import AT_ONCE, QueuedJob, SideConnections
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 from gateway.wire.contract import Denial, EndReason, Job, Refusal
@@ -34,7 +34,7 @@ class Jobs:
         if connection.side is None:
             connection.side = SideConnections(connection.server.connect)
         side = connection.side
-        side.waiting.append(Waiting(job, token, trio.current_time() + PATIENCE))
+        side.waiting.append(QueuedJob(job, token, trio.current_time() + PATIENCE))
         if side.busy < AT_ONCE:
             side.busy += 1
             self.nursery.start_soon(self._work, pair, side)

@@ -32,7 +32,7 @@ _OVER = Denial(Refusal.CLOSED, "the client is gone")
 Connect = Callable[[Address | None], Awaitable[Leg | Denial]]
 
 
-class Waiting(NamedTuple):
+class QueuedJob(NamedTuple):
     """A job that nobody has begun. `deadline`: of trio's clock."""
 
     job: Job
@@ -52,7 +52,7 @@ class SideConnections:
         self._taken: dict[Leg, Address] = {}
         self._dialled = 0  # right now
         self._closed = False
-        self.waiting: deque[Waiting] = deque()
+        self.waiting: deque[QueuedJob] = deque()
         self.busy = 0
         self.sweeping = False
 

@@ -11,7 +11,7 @@ from gateway.errors import PeerError
 from gateway.plane.deadlines import Cancellable
 from gateway.plane.pump import Pump
 from gateway.plane.state import PlaneSettings, PlaneState
-from gateway.plane.waiting import Waiting
+from gateway.plane.waiting import WaitingFrames
 from gateway.wire.contract import (
     Account,
     Attend,
@@ -99,7 +99,7 @@ class Pair:
             Pump(self, Direction.TO_BROKER, (client, broker), to_broker, reactor),
             Pump(self, Direction.TO_CLIENT, (broker, client), to_client, reactor),
         )
-        self._waiting: Waiting | None = None
+        self._waiting: WaitingFrames | None = None
 
     # -- decisions ---------------------------------------------------------------------------
 
@@ -190,9 +190,9 @@ class Pair:
         else:
             self._reactor.holding.pop(account, None)
 
-    def _wait(self) -> Waiting:
+    def _wait(self) -> WaitingFrames:
         if self._waiting is None:
-            self._waiting = Waiting(self, self._reactor)
+            self._waiting = WaitingFrames(self, self._reactor)
         return self._waiting
 
     def _discard(self, account: Account) -> None:

@@ -61,7 +61,7 @@ PATIENCE = 8
 """Full reads that must be quick to scan, after one that was not, before reads become larger."""
 
 
-class Host(Protocol):
+class PumpHost(Protocol):
     """The pair of a pump, as far as the pump needs it."""
 
     session: Session
@@ -134,7 +134,7 @@ class Pump:
 
     def __init__(
         self,
-        pair: Host,
+        pair: PumpHost,
         direction: Direction,
         lanes: tuple[Lane, Lane],
         scanner: Scanner,

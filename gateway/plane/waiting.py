@@ -48,7 +48,7 @@ ANSWERS_STEP = 0.01
 """Seconds until the next ones are looked at."""
 
 
-class Host(Protocol):
+class WaitingHost(Protocol):
     """The pair whose frames wait, as far as that matters here."""
 
     over: bool
@@ -70,7 +70,7 @@ class Host(Protocol):
         """Whether this account's next grant is for this pair."""
 
 
-class Waiting:
+class WaitingFrames:
     """Made for a pair when its first frame waits."""
 
     __slots__ = (
@@ -87,7 +87,7 @@ class Waiting:
         "_unlooked",
     )
 
-    def __init__(self, pair: Host, plane: PlaneState) -> None:
+    def __init__(self, pair: WaitingHost, plane: PlaneState) -> None:
         self._pair = pair
         self._plane = plane
         self._frames = HeldFrames(plane.memory)

@@ -20,7 +20,7 @@ from collections import OrderedDict
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from gateway.figures import OTHER, TopicFigures, Totals
+from gateway.telemetry.figures import OTHER, TopicFigures, Totals
 from gateway.wire.contract import Account, Action
 from gateway.wire.subject import Subject, TopicName
 

@@ -20,14 +20,14 @@ from gateway.policy.keys import FORGOTTEN_AT_ONCE, MOST_RESTING, Identity, ident
 from gateway.policy.rules import Dimension
 from gateway.policy.tallies import Tallies
 from gateway.policy.waiters import LEAST, Waiters
-from gateway.wire.gate import Again
+from gateway.wire.services import Again
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gateway.figures import RuleFigures
     from gateway.policy.matching import AppliedLimit
     from gateway.policy.supply import Metered, Supply
+    from gateway.telemetry.figures import RuleFigures
 
 PATIENCE: Mapping[Dimension, float] = {
     Dimension.CONNECTS: 2.5,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from gateway.policy.debts import Debts
 from gateway.policy.gcra import Meter
 from gateway.policy.keys import FORGOTTEN_AT_ONCE, LIMIT_SIZE, MOST_RESTING, Key
-from gateway.policy.limits import LEASE, Applied, Dimension, Grant, Limit, Member, endless
+from gateway.policy.limits import LEASE_SECONDS, Applied, Grant, Limit, Member, Unit, endless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gateway.policy.supply import Metered
     from gateway.wire.contract import Account
 
-    Identity = tuple[Hashable, Dimension, bool]
+    Identity = tuple[Hashable, Unit, bool]
 
 STEP = 0.01
 """Seconds between two rounds at least: timers are late by 1 ms or 2, and a round has its cost."""
@@ -97,7 +97,7 @@ class Limiter:
 
         `client`: whose account it is. New accounts of one that owes much do not come first.
 
-        A limit with the same key, dimension and mode is the same one, whatever its figures.
+        A limit with the same key, unit and mode is the same one, whatever its figures.
         """
         self._forget(now)
         limits = dict.fromkeys(self._limit(it, now) for it in applied)
@@ -255,7 +255,7 @@ class Limiter:
             if member.is_due:
                 self._awaits_its_end(member, limit)
             elif member.account.held:
-                short = (it for it in member.limits if not member.has_left(it.applied.dimension))
+                short = (it for it in member.limits if not member.has_left(it.applied.unit))
                 self._wait(member, next(short), now)
                 member.since = limit.served  # what waits in a queue uses up a lease at once
 
@@ -267,12 +267,12 @@ class Limiter:
 
     def _sweep(self, limit: Limit, now: float) -> None:
         """Leases that were not used for a while are wanted by those who wait."""
-        if now < limit.looked + LEASE:
+        if now < limit.looked + LEASE_SECONDS:
             return
         limit.looked = now
         for member in tuple(limit.leased):
             member.settle(now)
-            if now >= member.used_at + LEASE and not self._is_busy(member):
+            if now >= member.used_at + LEASE_SECONDS and not self._is_busy(member):
                 member.rest(now)
 
     def _serve(self, limit: Limit, most: int, now: float) -> Iterator[Grant]:
@@ -306,7 +306,7 @@ class Limiter:
         if self._members.get(member.account) is not member:
             return 0
         if limit.applied.on_loss is not None:
-            return member.beyond(limit.applied.dimension)
+            return member.beyond(limit.applied.unit)
         member.settle(now)
         return 0
 
@@ -342,7 +342,9 @@ class Limiter:
         """Where others wait already, a newcomer does too; and where others may wait again, while
         it has had more than they."""
         for limit in member.limits:
-            if limit.waiting or (limit.granted and member.tags[limit] > limit.clock + LEASE):
+            if limit.waiting or (
+                limit.granted and member.tags[limit] > limit.clock + LEASE_SECONDS
+            ):
                 return limit
         return None
 

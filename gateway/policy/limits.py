@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from gateway.policy.debts import Debts
     from gateway.policy.supply import Metered, OnLoss
 
-LEASE = 0.05
+LEASE_SECONDS = 0.05
 """Seconds of the rate that are out on lease, shared by all who are active. Others miss what is not
 used for as long; with shorter ones a busy account would ask more than twenty times a second."""
 
-LARGEST_STEP = LEASE / 2
+LARGEST_STEP = LEASE_SECONDS / 2
 """Seconds between two times that a limit is served, where its rate is low: a lease has to last, and
 timers are late."""
 
@@ -67,7 +67,7 @@ MOST_TURNS = 1000
 each, in several rounds."""
 
 
-class Dimension(IntEnum):
+class Unit(IntEnum):
     MESSAGES = 0
     BYTES = 1
 
@@ -81,22 +81,22 @@ class Applied:
     """
 
     key: Hashable
-    dimension: Dimension
+    unit: Unit
     rate: float
     burst: float
     shadow: bool = False
     on_loss: OnLoss | None = None
 
     @property
-    def identity(self) -> tuple[Hashable, Dimension, bool]:
+    def identity(self) -> tuple[Hashable, Unit, bool]:
         """What stays when the rule gets other figures."""
-        return self.key, self.dimension, self.shadow
+        return self.key, self.unit, self.shadow
 
     @property
     def step(self) -> float:
         """Seconds between two times that it is served: about a hundred messages, or 100 KB. So
         neither has one much to do at a time, nor do many of them have something all the time."""
-        grain = 100 if self.dimension is Dimension.MESSAGES else 100_000
+        grain = 100 if self.unit is Unit.MESSAGES else 100_000
         return min(LARGEST_STEP, max(LEAST_STEP, grain / self.rate))
 
     @property
@@ -172,7 +172,7 @@ class Limit:
         among = self.turns or self.waiting + 1
         active = among + len(self.leased) - (member in self.leased)
         room = self.meter.available(now) / among
-        return max(1, int(min(room, self.applied.rate * LEASE / active)))
+        return max(1, int(min(room, self.applied.rate * LEASE_SECONDS / active)))
 
     def charge(self, member: Member, used: int, unpaid: int, now: float) -> None:
         """Charge what a member used, in turns, and to the meter what it had no lease for."""
@@ -271,7 +271,7 @@ class Limit:
             return
         least = first.tags[self]
         self.clock = min(self.clock, least + MUCH)
-        self.turns = self._ahead(least + LEASE)
+        self.turns = self._ahead(least + LEASE_SECONDS)
         try:
             while self.turns and self.has_room(now) and (member := self.first()) is not None:
                 if not (self.debtors and self._puts_back(member)):
@@ -319,7 +319,7 @@ class Limit:
         """When to serve it next."""
         times = [self.meter.ready_at(1, now)] if self.waiting else [now]
         if self.leased:
-            times.append(self.looked + LEASE)
+            times.append(self.looked + LEASE_SECONDS)
         # Leases are whole units, and shared among many: some of the room may be left.
         step = LEAST_STEP if self.has_room(now) else self.applied.step
         return max(min(times), self.served + step)
@@ -414,38 +414,38 @@ class Member:
             seen[0], seen[1] = account.messages, account.bytes
             self.used_at = now
             if messages:
-                self._charge(Dimension.MESSAGES, messages, now)
+                self._charge(Unit.MESSAGES, messages, now)
             if size:
-                self._charge(Dimension.BYTES, size, now)
+                self._charge(Unit.BYTES, size, now)
 
-    def _charge(self, dimension: Dimension, used: int, now: float) -> None:
-        unpaid = max(0, self._seen[dimension] - self._paid[dimension])
-        self._paid[dimension] += unpaid
+    def _charge(self, unit: Unit, used: int, now: float) -> None:
+        unpaid = max(0, self._seen[unit] - self._paid[unit])
+        self._paid[unit] += unpaid
         for limit in self.limits:
-            if limit.applied.dimension == dimension:
+            if limit.applied.unit == unit:
                 limit.charge(self, used, unpaid, now)
         for limit in self.shadows:
-            if limit.applied.dimension == dimension:
+            if limit.applied.unit == unit:
                 limit.unmetered += used
 
-    def beyond(self, dimension: Dimension) -> int:
+    def beyond(self, unit: Unit) -> int:
         """Units that passed and are neither paid for nor seen."""
-        passed = (self.account.messages, self.account.bytes)[dimension]
-        return max(0, passed - self._paid[dimension])
+        passed = (self.account.messages, self.account.bytes)[unit]
+        return max(0, passed - self._paid[unit])
 
-    def has_left(self, dimension: Dimension) -> bool:
+    def has_left(self, unit: Unit) -> bool:
         """Of what it paid for, as far as that was seen."""
-        return self._paid[dimension] > self._seen[dimension]
+        return self._paid[unit] > self._seen[unit]
 
     @property
     def is_due(self) -> bool:
         """It is held though it paid: its grant waits until a frame that is cut is all here."""
-        return self.account.held and all(self.has_left(it.applied.dimension) for it in self.limits)
+        return self.account.held and all(self.has_left(it.applied.unit) for it in self.limits)
 
     def refused_by(self, now: float) -> Limit | None:
         """A limit of which it needs a lease and cannot have one now."""
         for limit in self.limits:
-            if not self.has_left(limit.applied.dimension) and limit.refuses(self, now):
+            if not self.has_left(limit.applied.unit) and limit.refuses(self, now):
                 return limit
         return None
 
@@ -453,12 +453,12 @@ class Member:
         """Lease what it has not, the least that any limit gives."""
         sizes = [0, 0]
         for limit in self.limits:
-            dimension = limit.applied.dimension
-            if not self.has_left(dimension):
+            unit = limit.applied.unit
+            if not self.has_left(unit):
                 size = limit.lease(self, now)
-                sizes[dimension] = min(size, sizes[dimension] or size)
+                sizes[unit] = min(size, sizes[unit] or size)
         for limit in self.limits:
-            limit.meter.take(sizes[limit.applied.dimension], now)
+            limit.meter.take(sizes[limit.applied.unit], now)
             limit.leased.add(self)
         self._paid[0] += sizes[0]
         self._paid[1] += sizes[1]
@@ -469,7 +469,7 @@ class Member:
         """To where it paid for, or out of reach where nothing limits."""
         reach = [ENDLESS, ENDLESS]
         for limit in self.limits:
-            reach[limit.applied.dimension] = self._paid[limit.applied.dimension]
+            reach[limit.applied.unit] = self._paid[limit.applied.unit]
         return _raise(self.account, *reach)
 
     def rest(self, now: float) -> None:
@@ -484,8 +484,8 @@ class Member:
         """Return what is left of its leases. From here on it is held."""
         self.settle(now)
         for limit in self.limits:
-            dimension = limit.applied.dimension
-            limit.meter.give_back(self._paid[dimension] - self._seen[dimension], now)
+            unit = limit.applied.unit
+            limit.meter.give_back(self._paid[unit] - self._seen[unit], now)
             limit.leased.discard(self)
         self._paid[:] = self._seen
         if self.limits:

@@ -13,8 +13,8 @@ from gateway.policy.tallies import Tallies
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gateway.figures import RuleFigures
     from gateway.policy.matching import AppliedLimit
+    from gateway.telemetry.figures import RuleFigures
     from gateway.wire.contract import Account
 
 

@@ -2,8 +2,8 @@
 
 A process asks for some units in advance, and is told from when on it may use them. Whoever asks is
 served in that order, and the limit's meter moves on at once, so the sum over all processes is exact
-however long answers take, and nobody has to ask twice. What is asked for lasts for about `LEASE`,
-so a busy process asks ten times a second, whatever passes.
+however long answers take, and nobody has to ask twice. What is asked for lasts for about
+`RESERVATION_SECONDS`, so a busy process asks ten times a second, whatever passes.
 
 Who has used more than it had (a frame passes whole) says so with its next question, and who has not
 used what it had gives it back.
@@ -21,14 +21,14 @@ from gateway.policy.gcra import MOST_DEBT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-LEASE = 0.1
+RESERVATION_SECONDS = 0.1
 """Seconds of the rate that are reserved at a time by all who want as much as they can get."""
 
 ACTIVE = 1.0
 """Seconds after its last question that a process counts among those who share a limit."""
 
 
-class Ask(NamedTuple):
+class UnitRequest(NamedTuple):
     """One question about one limit, `burst` in units, `rate` in units per second.
 
     `units`: so many are wanted, at least one is given; 0: none, and others need not share with this
@@ -71,22 +71,22 @@ class _Book:
         """Others need not share with this process."""
         self.asked.pop(process, None)
 
-    def settle(self, ask: Ask, now: float) -> None:
+    def settle(self, ask: UnitRequest, now: float) -> None:
         """Charge what is owed, up to the bound of debt, or give back."""
         arrival = max(self.arrival, now) + ask.owed / ask.rate
         latest = now + ask.burst / ask.rate + MOST_DEBT
         self.arrival = arrival if ask.owed < 0 else max(self.arrival, min(arrival, latest))
 
-    def take(self, ask: Ask, active: int, now: float) -> float:
-        """Hand out an equal part of what comes in `LEASE`, or of what is saved up, if that is
-        more."""
+    def take(self, ask: UnitRequest, active: int, now: float) -> float:
+        """Hand out an equal part of what comes in `RESERVATION_SECONDS`, or of what is saved up,
+        if that is more."""
         room = ask.burst - (max(self.arrival, now) - now) * ask.rate
-        most = max(1.0, max(ask.rate * LEASE, room) / active)
+        most = max(1.0, max(ask.rate * RESERVATION_SECONDS, room) / active)
         units = min(max(1.0, ask.units), most)
         self.arrival = max(self.arrival, now) + units / ask.rate
         return units
 
-    def delay(self, ask: Ask, now: float) -> float:
+    def delay(self, ask: UnitRequest, now: float) -> float:
         """Seconds until all that was handed out is earned, but for what may be saved up."""
         return max(0.0, self.arrival - ask.burst / ask.rate - now)
 
@@ -101,12 +101,12 @@ class Reservations:
     def __len__(self) -> int:
         return len(self._books)
 
-    def reserve(self, process: str, asks: Iterable[Ask], now: float) -> list[Reserved]:
+    def reserve(self, process: str, asks: Iterable[UnitRequest], now: float) -> list[Reserved]:
         """Answer the questions of one process, in their order."""
         self._forget(now)
         return [self._answer(process, ask, now) for ask in asks]
 
-    def _answer(self, process: str, ask: Ask, now: float) -> Reserved:
+    def _answer(self, process: str, ask: UnitRequest, now: float) -> Reserved:
         book = self._books.get(ask.key)
         if book is None:
             book = self._books[ask.key] = _Book()

@@ -160,7 +160,7 @@ class Part(ConfigurationPart):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class Limits(Part):
+class LimitsSomething(Part):
     """A part that limits at least one thing."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
@@ -194,7 +194,7 @@ class Match(Part):
     """Names of subscriptions; consumers only."""
 
 
-class Traffic(Limits):
+class Traffic(LimitsSomething):
     """Messages and bytes. A batch counts as the messages that are in it."""
 
     messages: Rate | None = None
@@ -203,7 +203,7 @@ class Traffic(Limits):
     """Bytes for each second (10MB/s), minute (m) or hour (h)."""
 
 
-class Limit(Limits):
+class LimitValues(LimitsSomething):
     """What is limited, and to which value."""
 
     publish: Traffic | None = None
@@ -240,7 +240,7 @@ class Rule(Part):
     """Its name in metrics and logs; unique in all files together."""
     match: Match = Match()
     """Whom it is for; everybody, where it is left out."""
-    limit: Annotated[Limit, Field(examples=["{publish: {messages: 100/s}}"])]
+    limit: Annotated[LimitValues, Field(examples=["{publish: {messages: 100/s}}"])]
     """What is limited."""
     per: Keys = ()
     """One limit for each value of these; one for all that match, where it is left out."""
@@ -305,7 +305,7 @@ UNKNOWN: Mapping[str, frozenset[str]] = {
 """What is not known of a client when it does this."""
 
 
-class Rules(Part):
+class RulesDocument(Part):
     """A rules file."""
 
     version: Annotated[Version, WithJsonSchema({"const": 1})]

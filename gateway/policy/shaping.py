@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gateway.figures import RuleFigures
 from gateway.policy.events import PATIENCE, Events
 from gateway.policy.keys import Key, Kind, identity_of, on_loss_of
 from gateway.policy.limiter import Limiter, own_meter
-from gateway.policy.limits import Applied, Dimension
+from gateway.policy.limits import Applied, Unit
 from gateway.policy.numbers import Numbers
-from gateway.policy.rules import ACTION_OF
-from gateway.policy.rules import Dimension as Limited
+from gateway.policy.rules import ACTION_OF, Dimension
+from gateway.telemetry.figures import RuleFigures
 from gateway.wire.contract import Action, Denial, Patience, Refusal
-from gateway.wire.gate import Again
+from gateway.wire.services import Again
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
     from gateway.wire.subject import Subject
 
 METERED = {
-    Limited.PUBLISH_MESSAGES: Dimension.MESSAGES,
-    Limited.PUBLISH_BYTES: Dimension.BYTES,
-    Limited.DISPATCH_MESSAGES: Dimension.MESSAGES,
-    Limited.DISPATCH_BYTES: Dimension.BYTES,
+    Dimension.PUBLISH_MESSAGES: Unit.MESSAGES,
+    Dimension.PUBLISH_BYTES: Unit.BYTES,
+    Dimension.DISPATCH_MESSAGES: Unit.MESSAGES,
+    Dimension.DISPATCH_BYTES: Unit.BYTES,
 }
 """What an account's counters are held to."""
 
-Limits = tuple["AppliedLimit", ...]
+AppliedLimits = tuple["AppliedLimit", ...]
 
 
 class Shaping:
@@ -75,7 +74,7 @@ class Shaping:
     def wait(
         self, action: Action, subject: Subject, now: float, again: Again | None = None
     ) -> float | Again | Denial:
-        """In how many seconds somebody may do what is done only so often; see `wire.gate.Gate`."""
+        """Return in how many seconds the subject may do this; see `wire.services.Services`."""
         limits = self._rules.limits(subject, action)
         paced = tuple(it for it in limits if it.dimension in PATIENCE)
         answer = self.events.wait(paced, now, again)
@@ -123,20 +122,20 @@ class Shaping:
         limited = rules.dimensions()
         self.paced = frozenset(Action(ACTION_OF[it]) for it in PATIENCE if it in limited)
 
-    def _place(self, account: Account, limits: Limits, now: float) -> None:
+    def _place(self, account: Account, limits: AppliedLimits, now: float) -> None:
         account.generation = self.generation
         account.patience = _patience(limits)
         self.limiter.admit(account, tuple(_applied(limits)), now, _client(account.subject))
         self.numbers.place(account, _plain(limits))
 
-    def _full(self, limits: Limits) -> Denial | None:
+    def _full(self, limits: AppliedLimits) -> Denial | None:
         """By a plain number."""
         limit = self.numbers.full(_plain(limits))
         if limit is None:
             return None
         return Denial(Refusal.FULL, f"rule {limit.rule.id} allows {limit.rate:g} {_words(limit)}")
 
-    def _rejected(self, limits: Limits, now: float) -> Denial | None:
+    def _rejected(self, limits: AppliedLimits, now: float) -> Denial | None:
         """By a rule that rejects, and has no room."""
         rejecting = (it for it in limits if it.rule.action == "reject" and it.mode == "enforce")
         for limit in rejecting:
@@ -151,15 +150,15 @@ WAITING = 5.0
 they send too much, and what waits has its receipt long before they give up."""
 
 
-def _patience(limits: Limits) -> Patience | None:
+def _patience(limits: AppliedLimits) -> Patience | None:
     rejecting = [it for it in limits if it.rule.on_overflow == "reject" and it.mode == "enforce"]
     if not rejecting:
         return None
 
-    def least(what: Limited) -> float:
+    def least(what: Dimension) -> float:
         return min((it.rate for it in rejecting if it.dimension is what), default=math.inf)
 
-    messages, size = least(Limited.PUBLISH_MESSAGES), least(Limited.PUBLISH_BYTES)
+    messages, size = least(Dimension.PUBLISH_MESSAGES), least(Dimension.PUBLISH_BYTES)
     return Patience(WAITING * messages, WAITING * size)
 
 
@@ -168,7 +167,7 @@ def _client(subject: Subject) -> Hashable:
     return subject.principal or subject.host
 
 
-def _plain(limits: Limits) -> Limits:
+def _plain(limits: AppliedLimits) -> AppliedLimits:
     return tuple(limit for limit in limits if limit.dimension.is_number)
 
 
@@ -178,12 +177,12 @@ def _applied(limits: Iterable[AppliedLimit]) -> Iterator[Applied]:
 
 def _one(limit: AppliedLimit) -> Applied:
     key, shadow = identity_of(limit)
-    dimension = METERED[limit.dimension]
-    return Applied(key, dimension, limit.rate, limit.burst, shadow, on_loss_of(limit))
+    unit = METERED[limit.dimension]
+    return Applied(key, unit, limit.rate, limit.burst, shadow, on_loss_of(limit))
 
 
 def _too_often(limit: AppliedLimit) -> Denial:
-    rejects = limit.dimension is Limited.PRODUCER_CREATIONS and limit.rule.action == "reject"
+    rejects = limit.dimension is Dimension.PRODUCER_CREATIONS and limit.rule.action == "reject"
     refusal = Refusal.FULL if rejects else Refusal.TOO_OFTEN
     return Denial(refusal, f"rule {limit.rule.id} allows no more {_words(limit)} now")
 

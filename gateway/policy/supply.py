@@ -19,14 +19,14 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gateway.policy.gcra import MOST_DEBT, ONE, Meter
-from gateway.policy.reservations import LEASE, Ask, Reserved
+from gateway.policy.reservations import RESERVATION_SECONDS, Reserved, UnitRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
 AHEAD = 2.0
-"""Reserve so many times the units used during `LEASE`: half of them remain when the meter asks
-again, and the reservations of a new user double each time."""
+"""Reserve so many times the units used during `RESERVATION_SECONDS`: half of them remain when the
+meter asks again, and the reservations of a new user double each time."""
 
 KEPT = 0.5
 """Seconds until reserved units that nobody uses are given back to all processes. A limit that is
@@ -205,22 +205,22 @@ class SharedMeter:
         if not (self.asking or self._coming):
             self._supply.want(self)
 
-    def ask(self, now: float) -> Ask:
+    def ask(self, now: float) -> UnitRequest:
         """The question for more."""
         used = self._taken / max(LEAST_TIME, now - self._asked_at)
         self.asking, self._asked_at, self._taken = True, now, 0.0
-        return self._ask(max(1.0, used * LEASE * AHEAD), max(0.0, -self._stock))
+        return self._ask(max(1.0, used * RESERVATION_SECONDS * AHEAD), max(0.0, -self._stock))
 
-    def returned(self) -> Ask:
+    def returned(self) -> UnitRequest:
         """What gives back all that is here."""
         stock, self._stock = self._stock, 0.0
         self.asking = True
         return self._ask(0.0, -stock)
 
-    def _ask(self, units: float, owed: float) -> Ask:
-        return Ask(self.key, self.rate, self.burst, units, owed)
+    def _ask(self, units: float, owed: float) -> UnitRequest:
+        return UnitRequest(self.key, self.rate, self.burst, units, owed)
 
-    def answered(self, ask: Ask, reserved: Reserved, now: float) -> None:
+    def answered(self, ask: UnitRequest, reserved: Reserved, now: float) -> None:
         """What was owed is charged, and so much will come."""
         self.asking = self.lost = False
         self._stock += max(0.0, ask.owed)
@@ -232,12 +232,12 @@ class SharedMeter:
         if self._stock < 0:
             self.want()
 
-    def unanswered(self, ask: Ask) -> None:
+    def unanswered(self, ask: UnitRequest) -> None:
         """It was never heard: nothing is charged, and nothing given back."""
         self.asking = False
         self._stock -= min(0.0, ask.owed)
 
-    def refused(self, ask: Ask, now: float) -> None:
+    def refused(self, ask: UnitRequest, now: float) -> None:
         """This limit has no answer: it goes on alone. It is asked for again while it is used."""
         self.unanswered(ask)
         self._ripen(now)
@@ -310,7 +310,7 @@ class Asked(NamedTuple):
     """A question that is out."""
 
     meter: SharedMeter
-    ask: Ask
+    ask: UnitRequest
 
 
 class Supply:

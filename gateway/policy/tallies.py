@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.figures import RuleFigures
 from gateway.policy.keys import kind_of
+from gateway.telemetry.figures import RuleFigures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from gateway import interpreter
 from gateway.reload.reader import MISTAKEN
+from gateway.system import interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -19,11 +19,11 @@ from typing import TypeVar
 import structlog
 import trio
 
-from gateway.figures import ReloadFigures
 from gateway.policy.matching import RuleSet
 from gateway.reload import passing
 from gateway.reload.files import Sign, signs
 from gateway.reload.reading import Refused, read
+from gateway.telemetry.figures import ReloadFigures
 
 LOOK = 2.0
 """Seconds between two looks at the files. A change is taken when two looks saw the same, so that

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 
 from gateway.policy.matching import RuleSet
-from gateway.policy.rules import Rules
+from gateway.policy.rules import RulesDocument
 from gateway.rules import differing, explaining, files
 from gateway.wire.pulsar.topics import named
 from gateway.wire.subject import Caller, Subject
@@ -47,7 +47,7 @@ def explain(options: Options) -> int:
 def schema(_: Options) -> int:
     """Print the JSON schema of a rules file, for editors."""
     named_as = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    _print([json.dumps(named_as | Rules.model_json_schema(), indent=2)])
+    _print([json.dumps(named_as | RulesDocument.model_json_schema(), indent=2)])
     return 0
 
 

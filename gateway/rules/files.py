@@ -14,7 +14,7 @@ from gateway.config.load import counted, text_of, told
 from gateway.config.mistakes import Mistake, Place, explained, written
 from gateway.config.source import Source
 from gateway.errors import ConfigurationError
-from gateway.policy.rules import Rule, Rules
+from gateway.policy.rules import Rule, RulesDocument
 
 _ADVICE = "name a file of rules, or a folder of such files"
 
@@ -68,9 +68,9 @@ def build(data: object) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
     if data is None:
         return (), (Mistake((), "is empty; at least version and rules"),)
     try:
-        return Rules.model_validate(data).rules, ()
+        return RulesDocument.model_validate(data).rules, ()
     except ValidationError as error:
-        return (), tuple(explained(error, Rules))
+        return (), tuple(explained(error, RulesDocument))
 
 
 def _listed(paths: Iterable[Path], lines: list[str]) -> Iterable[Path]:

@@ -16,7 +16,7 @@ from gateway.telemetry.process import dropped_lines
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gateway.figures import CrewFigures, LogFigures
+    from gateway.telemetry.figures import CrewFigures, LogFigures
 
 
 class CrewMetrics:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gateway.figures import TopicBook, Totals
+    from gateway.telemetry.figures import TopicBook, Totals
     from gateway.wire.subject import TopicName
 
 # Topics copied, and lines written, between two chunks: half a millisecond each, twice that for

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from gateway.figures import (
+    from gateway.telemetry.figures import (
         BrokerFailures,
         BrokerHealth,
         ClusterFigures,

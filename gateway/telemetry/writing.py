@@ -14,7 +14,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TextIO
 
-from gateway.figures import LogFigures
+from gateway.telemetry.figures import LogFigures
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,8 +1,8 @@
 """Who does something, and to which topic: the one description that all rooms read.
 
-A protocol session makes one `Caller` for each connection, and the gate completes it. Each open
-producer or consumer has a `Subject`: the caller and a topic. Rules match a subject, and metrics
-take their labels from it.
+A protocol session makes one `Caller` for each connection, which `Services.complete` completes. Each
+open producer or consumer has a `Subject`: the caller and a topic. Rules match a subject, and
+metrics take their labels from it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class TopicName(NamedTuple):
 class Caller:
     """The client at the other end of one connection. None stands for what is not known.
 
-    `listener`, `cluster`: names from the configuration; the gate adds them. `connection`: id of the
-    connection in this process. `host`: the client's address. `principal`: the name of the client;
-    None where the broker alone authenticates. `library`: name and version of the client's library,
-    as it says.
+    `listener`, `cluster`: names from the configuration, which `Services.complete` adds.
+    `connection`: id of the connection in this process. `host`: the client's address. `principal`:
+    the name of the client; None where the broker alone authenticates. `library`: name and version
+    of the client's library, as it says.
     """
 
     protocol: str | None = None

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.assembly import Inherited
 from gateway.config.model import Configuration
-from gateway.furnishing import Inherited
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,14 @@ from typing import Any
 import structlog
 import trio
 
-from gateway import furnishing
+from gateway import assembly
 from gateway.app import Application, logged, mistakes_told
 from gateway.config import model
-from gateway.figures import LogFigures
 from gateway.front.binding import listening
-from gateway.interpreter import command
-from gateway.policy.reservations import Ask, Reservations, Reserved
-from gateway.signals import AT_ONCE, STOP, received
+from gateway.policy.reservations import Reservations, Reserved, UnitRequest
+from gateway.system.interpreter import command
+from gateway.system.signals import AT_ONCE, STOP, received
+from gateway.telemetry.figures import LogFigures
 from gateway.workers import briefing
 from gateway.workers.briefing import Briefing
 from gateway.workers.channel import Handler
@@ -151,7 +151,7 @@ class Parent:
     def _answer(self, worker: int, asked: Any) -> Reserved | str:
         """About one limit. A bug of ours with one is none with all others."""
         try:
-            (answer,) = self._limits.reserve(str(worker), [Ask(*asked)], self._clock())
+            (answer,) = self._limits.reserve(str(worker), [UnitRequest(*asked)], self._clock())
         except Exception as failure:  # noqa: BLE001
             self._log.exception("reservation_failed", worker=worker)
             return f"the parent process failed: {failure!r}"
@@ -167,7 +167,7 @@ class Parent:
         from gateway.workers.answers import Answers
 
         answers = Answers(self._crew, lambda: self._draining, self._lines)
-        bounds = Bounds(furnishing.admin_connections(admin.connections, clients=0), admin.scrapes)
+        bounds = Bounds(assembly.admin_connections(admin.connections, clients=0), admin.scrapes)
         addresses = await nursery.start(partial(serve, admin.bind, answers.routes(), bounds=bounds))
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])
 

@@ -15,8 +15,8 @@ import trio
 
 from gateway.app import Application, logged, mistakes_told
 from gateway.errors import ConfigurationError
-from gateway.figures import LogFigures
 from gateway.fleet.parent import ParentStore
+from gateway.telemetry.figures import LogFigures
 from gateway.workers.briefing import Briefing, read
 from gateway.workers.channel import Channel, Handler
 from gateway.workers.crew import MISTAKEN

@@ -16,7 +16,7 @@ from gateway.fleet.link import Access
 from gateway.fleet.scripts import Script
 from gateway.fleet.store import StoreError
 from gateway.fleet.valkey import Question, ValkeyStore
-from gateway.policy.reservations import Ask, Reservations, Reserved
+from gateway.policy.reservations import Reservations, Reserved, UnitRequest
 from tests.support.store import StoreServer
 
 PATIENCE = 10.0
@@ -43,7 +43,7 @@ class Clock:
 class Reserves(Protocol):
     """What the battery asks: of a store this part."""
 
-    async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved | StoreError]: ...
+    async def reserve(self, asks: Sequence[UnitRequest]) -> Sequence[Reserved | StoreError]: ...
 
 
 @dataclass
@@ -66,8 +66,8 @@ def good(answer: Reserved | StoreError) -> Reserved:
     return answer
 
 
-def an_ask(units: float, *, rate: float = 100, burst: float = 10, owed: float = 0) -> Ask:
-    return Ask("limit", rate, burst, units, owed)
+def an_ask(units: float, *, rate: float = 100, burst: float = 10, owed: float = 0) -> UnitRequest:
+    return UnitRequest("limit", rate, burst, units, owed)
 
 
 OpenFleet = Callable[[int], AbstractAsyncContextManager[Fleet]]
@@ -94,7 +94,7 @@ class _BookStore:
     clock: Clock
     process: str = field(default_factory=lambda: str(next(_numbers)))
 
-    async def reserve(self, asks: Sequence[Ask]) -> Sequence[Reserved]:
+    async def reserve(self, asks: Sequence[UnitRequest]) -> Sequence[Reserved]:
         return self.book.reserve(self.process, asks, self.clock())
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.policy.gcra import MOST_DEBT
 from gateway.policy.keys import Key
-from gateway.policy.reservations import ACTIVE, LEASE, Ask
+from gateway.policy.reservations import ACTIVE, RESERVATION_SECONDS, UnitRequest
 from gateway.policy.rules import Dimension
 from gateway.policy.supply import AT_ONCE
 from tests.support.store import StoreServer
@@ -36,7 +36,7 @@ async def test_a_limit_with_a_long_name_is_shared_as_others_are(open_fleet: Open
     """A client chose the name."""
     long = Key("topics", Dimension.PUBLISH_MESSAGES, ("persistent://a/b/" + "x" * 4_000_000,))
     others = [f"limit {number}" for number in range(AT_ONCE - 1)]
-    asks = [Ask(key, 100.0, 10.0, 10.0) for key in (long.text, *others)]
+    asks = [UnitRequest(key, 100.0, 10.0, 10.0) for key in (long.text, *others)]
     async with open_fleet(2) as fleet:
         for due in (0.0, 0.1, 0.2):
             for store in fleet.stores[:1]:
@@ -63,7 +63,9 @@ async def test_all_together_never_get_more_than_rate_and_burst_and_miss_little(
         assert total <= (rate * share.due + burst) * (1 + ROUNDING) + ROUNDING * rate
     given_out = sum(share.units for share in shares if share.due <= seconds)
     # What comes last is not usable yet: one lease, or a unit of each.
-    assert given_out >= rate * seconds + burst - max(rate * LEASE, burst, processes) - 1
+    assert (
+        given_out >= rate * seconds + burst - max(rate * RESERVATION_SECONDS, burst, processes) - 1
+    )
 
 
 @pytest.mark.parametrize("processes", [2, 5])
@@ -75,7 +77,7 @@ async def test_who_wants_all_gets_an_equal_part(
         await saturated(fleet, 2, rate=rate, burst=burst)  # they do not know each other at first
         shares = await saturated(fleet, 20, rate=rate, burst=burst)
     parts = [sum(it.units for it in shares if it.process == of) for of in range(processes)]
-    one = max(1.0, rate * LEASE / processes)
+    one = max(1.0, rate * RESERVATION_SECONDS / processes)
     assert max(parts) - min(parts) <= 2 * one
 
 
@@ -133,7 +135,7 @@ async def _exhaust(fleet: Fleet) -> None:
 
 async def test_limits_do_not_know_each_other(open_fleet: OpenFleet) -> None:
     names = ["a", "b", "a}", "}", "{", "%7D", "a:asked", "ä €"]
-    asks = [Ask(name, 50, 5, 5) for name in names]
+    asks = [UnitRequest(name, 50, 5, 5) for name in names]
     async with open_fleet(1) as fleet:
         assert [good(it) for it in await fleet.stores[0].reserve(asks)] == [(5, 0)] * len(names)
         for answer in await fleet.stores[0].reserve(asks):

@@ -17,7 +17,7 @@ from gateway.config import model
 from gateway.fleet.store import Store, StoreError
 from gateway.fleet.stores import store_of
 from gateway.fleet.valkey import ValkeyStore
-from gateway.policy.reservations import Ask, Reserved
+from gateway.policy.reservations import Reserved, UnitRequest
 from tests.support.certificates import self_signed
 from tests.support.store import HOST, StoreServer, free_port
 
@@ -235,7 +235,7 @@ async def test_a_spoilt_key_is_an_error_of_its_limit_alone(
 ) -> None:
     server = start()
     async with opened(server) as store:
-        asks = [Ask(key, 100.0, 10.0, 1e6) for key in ("one", "spoilt", "other")]
+        asks = [UnitRequest(key, 100.0, 10.0, 1e6) for key in ("one", "spoilt", "other")]
         for _ in range(3):
             for spoil in spoils:
                 server.ask(*spoil.replace("PROCESS", store._process).split(" "))

@@ -17,7 +17,7 @@ from gateway.wire.contract import Direction
 from gateway.wire.pulsar._proto import pulsar_wire_pb2
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import KNOWN, Kind
-from tests.playbooks.gate import (
+from tests.playbooks.services import (
     BROKER_1,
     BROKER_2,
     NAME_1,

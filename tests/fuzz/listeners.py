@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gateway.wire.contract import Action, Credential, Denial, Principal, Refusal
-from gateway.wire.pulsar.context import Bounds, Client, Listener, Mode
+from gateway.wire.pulsar.context import Bounds, Client, ListenerContext, Mode
 from gateway.wire.subject import Subject
 from tests.fuzz.source import Source
 from tests.playbooks.frames import connect, read
-from tests.playbooks.gate import FakeGate
 from tests.playbooks.script import listener
+from tests.playbooks.services import FakeServices
 from tests.support.subjects import caller_of
 
 TIGHT = Bounds(
@@ -25,22 +25,22 @@ NO_CREDENTIAL = Denial(Refusal.NOT_READY, "no credential")
 _MODES = tuple(Mode)
 
 
-def drawn_listener(source: Source) -> tuple[Listener, FakeGate]:
+def drawn_listener(source: Source) -> tuple[ListenerContext, FakeServices]:
     """In any mode; before brokers or, at times, before another gateway."""
-    gate, mode, traits = FakeGate(), source.pick(_MODES), source.byte()
+    services, mode, traits = FakeServices(), source.pick(_MODES), source.byte()
     if traits & 0x70 == 0x70:
-        gate.own = NO_CREDENTIAL
+        services.own = NO_CREDENTIAL
     if traits & 0x70 == 0x60:
-        gate.paced, gate.delay = set(Action), 1.0 if traits & 8 else NOT_NOW
+        services.paced, services.delay = set(Action), 1.0 if traits & 8 else NOT_NOW
     elif traits & 0x70 == 0x50:
-        gate.paced, gate.delay = {Action.PRODUCE, Action.LOOKUP}, 1.0
+        services.paced, services.delay = {Action.PRODUCE, Action.LOOKUP}, 1.0
     chained = traits & 3 == 3
     bounds = TIGHT if traits & 8 == 0 else Bounds()
     proxies = frozenset({"bob"} if traits & 4 else ())
     unknown_pass = traits & 0x80 == 0
     settings = {"unknown_pass": unknown_pass, "chained": chained, "proxies": proxies}
-    settings["limited"] = bool(gate.paced)
-    return listener(gate, mode, bounds=bounds, **settings), gate
+    settings["limited"] = bool(services.paced)
+    return listener(services, mode, bounds=bounds, **settings), services
 
 
 def drawn_client(source: Source, mode: Mode) -> Client:

@@ -36,7 +36,7 @@ from gateway.wire.pulsar.incarnations import UNANSWERED
 from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.pulsar.trace import LONGEST, TracedSession
 from tests.fuzz.reading import shown, walk, whole
-from tests.playbooks.gate import FakeGate
+from tests.playbooks.services import FakeServices
 from tests.support.requests import ids_of
 from tests.support.scanners import scanners_of
 
@@ -72,10 +72,12 @@ class Pair:
     `traced`: the session is spoken to by way of one that tells what it decides.
     """
 
-    def __init__(self, session: PulsarSession, gate: FakeGate, *, traced: bool = False) -> None:
+    def __init__(
+        self, session: PulsarSession, services: FakeServices, *, traced: bool = False
+    ) -> None:
         self.session = session
         self._front: Session = TracedSession(session, _told) if traced else session
-        self._gate = gate
+        self._services = services
         self._carry = dict.fromkeys(Direction, b"")
         self._held: dict[Account, deque[bytes]] = {}
         self.asked: deque[BaseCommand] = deque(maxlen=16)
@@ -258,8 +260,8 @@ class Pair:
     def close(self) -> None:
         """All accounts are given back, each once."""
         self._front.close()
-        assert len(self._gate.released) == len(self._gate.admitted)
-        assert set(self._gate.released) == set(self._gate.admitted)
+        assert len(self._services.released) == len(self._services.admitted)
+        assert set(self._services.released) == set(self._services.admitted)
         handles = self.session.incarnations.handles
         assert not len(handles)
         assert not handles._awaited

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from google.protobuf.message import DecodeError, Message
 
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from tests.playbooks.gate import BROKER_1, BROKER_2, OTHER_CLUSTER
+from tests.playbooks.services import BROKER_1, BROKER_2, OTHER_CLUSTER
 
 HOSTS = tuple(broker.host for broker in (BROKER_1, BROKER_2, OTHER_CLUSTER))
 

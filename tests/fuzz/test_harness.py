@@ -15,8 +15,8 @@ from gateway.wire.pulsar.scan import ToBrokerScanner
 from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.pulsar.table import COMMANDS
 from tests.playbooks.frames import error
-from tests.playbooks.gate import URL_1
 from tests.playbooks.script import Play
+from tests.playbooks.services import URL_1
 from tests.support.frames import send, simple
 
 from .live.peers import Counter
@@ -55,7 +55,7 @@ def test_a_brokers_address_in_a_text_is_seen() -> None:
 
 def pair() -> Pair:
     play = Play()
-    return Pair(play.session, play.gate)
+    return Pair(play.session, play.services)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_each_command_with_all_kinds_of_values(kind: Kind, direction: Direction)
     noise = random.Random(kind)
     for _ in range(25):
         play = Play()
-        pair = Pair(play.session, play.gate)
+        pair = Pair(play.session, play.services)
         pair.say(direction, frame_of(Source(noise.randbytes(200)), kind))
         pair.close()
         assert not pair.asked or direction is Direction.TO_BROKER

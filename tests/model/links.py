@@ -35,8 +35,8 @@ from gateway.wire.pulsar.context import Client, Mode
 from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.subject import Subject
 from tests.playbooks.frames import connect, read
-from tests.playbooks.gate import BROKER_1, FakeGate
 from tests.playbooks.script import listener
+from tests.playbooks.services import BROKER_1, FakeServices
 from tests.support.requests import from_session, to_session
 from tests.support.subjects import caller_of
 
@@ -121,15 +121,15 @@ class Gateway(Direct):
 
     def __init__(self) -> None:
         super().__init__()
-        self.gate = FakeGate()
+        self.services = FakeServices()
         hello = read(connect()).connect
         client = Client(
             hello,
             Principal("alice", verified=False),
             Credential("token", b"x"),
-            Subject(self.gate.complete(caller_of(hello))),
+            Subject(self.services.complete(caller_of(hello))),
         )
-        limited = listener(self.gate, Mode.PASS_THROUGH, limited=True)
+        limited = listener(self.services, Mode.PASS_THROUGH, limited=True)
         self.session = PulsarSession(limited, client, BROKER_1)
         self.now = 0.0
         self._later: list[Later] = []
@@ -210,10 +210,10 @@ class Gateway(Direct):
 
     @property
     def accounts(self) -> list[Account]:
-        return self.gate.live
+        return self.services.live
 
     def limit(self, messages: int) -> None:
-        self.gate.lease = messages
+        self.services.lease = messages
 
     def hold(self, account: Account) -> None:
         account.hold()
@@ -226,7 +226,7 @@ class Gateway(Direct):
         self._attend()
 
     def grant_all(self) -> None:
-        for account in self.gate.live:
+        for account in self.services.live:
             self.grant(account, 1 << 40)
 
     def reset(self, account: Account) -> None:
@@ -252,7 +252,7 @@ class Gateway(Direct):
         return effects is not None
 
     def pace(self, delay: float | Denial) -> None:
-        self.gate.paced, self.gate.delay = {Action.PRODUCE, Action.CONSUME}, delay
+        self.services.paced, self.services.delay = {Action.PRODUCE, Action.CONSUME}, delay
 
     can_stop = True
 
@@ -265,7 +265,7 @@ class Gateway(Direct):
     def close(self) -> None:
         self.session.close()
         self.held.clear()
-        assert not self.gate.live, "an account outlives its connection"
+        assert not self.services.live, "an account outlives its connection"
         assert not self.session._delays, "frames wait on a connection that is over"
         self._later.clear()
 

@@ -46,7 +46,7 @@ SINGLE = Entry(100)
 
 
 class Limits:
-    """The limits of one rule, as a gate."""
+    """The limits of one rule, as services."""
 
     def __init__(self, **dispatch: str) -> None:
         rule = Rule.model_validate({"id": "r", "limit": {"dispatch": dispatch}, "per": "tenant"})

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 )
 
 from gateway.wire.contract import ENDLESS, Account, Denial, Refusal
-from tests.playbooks.gate import OTHER_CLUSTER, URL_2
+from tests.playbooks.services import OTHER_CLUSTER, URL_2
 
 from .broker import Connection, Connections, Topic
 from .client import Client, Consumer, Party, Producer, State

@@ -20,7 +20,7 @@ from gateway.wire.pulsar.context import Mode
 from gateway.wire.pulsar.frames import KNOWN, Kind
 from gateway.wire.subject import Subject
 from tests.fuzz.reading import HOSTS
-from tests.playbooks.gate import OWN
+from tests.playbooks.services import OWN
 from tests.support.commands import LIMITS, STOPS
 from tests.support.requests import FIRST_OWN
 
@@ -203,7 +203,7 @@ class _Case:
         return False
 
     def _opens(self, kind: int, reading: Reading) -> str:
-        """The gate was asked for this topic, by its one name."""
+        """The services was asked for this topic, by its one name."""
         if "tx" in reading:
             self.closed = True  # nothing is opened, so what the peers say next makes no sense
             return ""

@@ -18,11 +18,11 @@ from gateway.wire.contract import (
     Transmit,
     Wait,
 )
-from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.pulsar.context import Client, ListenerContext, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 from gateway.wire.pulsar.frames import Kind
 from tests.playbooks.frames import auth_challenge, connect, connected
-from tests.playbooks.gate import BROKER_1, NAME_1, NAME_2, OWN, FakeOrigin
+from tests.playbooks.services import BROKER_1, NAME_1, NAME_2, OWN, FakeOrigin
 from tests.support.frames import command, data, frame
 
 from .judge import Finding
@@ -42,7 +42,7 @@ class Opening:
     """`to_broker`: frames, by turn. `client`: None where it did not come to a pair."""
 
     seed: int
-    listener: Listener
+    listener: ListenerContext
     said: list[bytes] = field(default_factory=list)
     to_broker: list[bytes] = field(default_factory=list)
     client: Client | None = None

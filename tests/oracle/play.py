@@ -14,7 +14,7 @@ from gateway.plane.pair import DECISIONS_AT_ONCE
 from gateway.wire.contract import Action, Credential, Direction, Principal
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.pulsar.context import Client, ListenerContext, Mode
 from gateway.wire.pulsar.counts import Suspects
 from gateway.wire.pulsar.frames import KNOWN, Kind
 from gateway.wire.subject import Subject
@@ -30,7 +30,7 @@ from tests.support.subjects import caller_of
 
 from .mutations import changed, described, framed, odd_command, spilled, taken_apart, true_fields
 from .names import any_name
-from .watched import Admission, House, Thought, Watched, WatchedGate
+from .watched import Admission, House, Thought, Watched, WatchedServices
 
 _KNOWN = sorted(KNOWN)
 _LOOKED_AT = (
@@ -100,7 +100,7 @@ class Played:
     frames that were said."""
 
     seed: int
-    listener: Listener
+    listener: ListenerContext
     steps: list[Step]
     ends: list[str]
     crashes: list[Exception]
@@ -112,16 +112,18 @@ class Played:
         return sum(len(step.to_broker) for step in self.steps)
 
 
-def drawn_listener(rng: Random) -> tuple[Listener, WatchedGate]:
+def drawn_listener(rng: Random) -> tuple[ListenerContext, WatchedServices]:
     """In any mode, with limits or without."""
     limited = rng.random() < 0.5
-    gate = WatchedGate(rng.choice((0, 1, 3, 20, 1000)) if limited and rng.random() < 0.8 else None)
+    services = WatchedServices(
+        rng.choice((0, 1, 3, 20, 1000)) if limited and rng.random() < 0.8 else None
+    )
     if limited and rng.random() < 0.3:
-        gate.paced, gate.delay = set(Action), rng.choice((0.0, 1.0))
+        services.paced, services.delay = set(Action), rng.choice((0.0, 1.0))
     mode = rng.choice(tuple(Mode))
     settings = {"unknown_pass": rng.random() < 0.5, "limited": limited}
     settings["checksums"] = rng.random() < 0.2
-    return listener(gate, mode, suspects=Suspects(rng.random), **settings), gate
+    return listener(services, mode, suspects=Suspects(rng.random), **settings), services
 
 
 class WatchedClient(Client):
@@ -149,11 +151,11 @@ def drawn_client(mode: Mode) -> WatchedClient:
 class Record:
     """One connection, and what could be seen of it so far."""
 
-    def __init__(self, house: House, listener: Listener, gate: WatchedGate) -> None:
+    def __init__(self, house: House, listener: ListenerContext, services: WatchedServices) -> None:
         self.listener = listener
-        self.gate = gate
+        self.services = services
         self.client = drawn_client(listener.mode)
-        self.watched = Watched(house, listener, self.client, gate)
+        self.watched = Watched(house, listener, self.client, services)
         self.steps: list[Step] = []
         self.number = 0
         self._seen = [0, 0, 0, 0]
@@ -172,19 +174,22 @@ class Record:
 
     def look(self, direction: Direction, said: bytes = b"") -> Step:
         """Make a step of what has happened since the last one."""
-        watched, gate, client = self.watched, self.gate, self.client
+        watched, services, client = self.watched, self.services, self.client
         to_broker = watched.frames(Direction.TO_BROKER)
         to_client = watched.frames(Direction.TO_CLIENT)
-        news = (watched.session.thoughts, gate.admissions, gate.proven, client.shown)
+        news = (watched.session.thoughts, services.admissions, services.proven, client.shown)
         before, self._seen = self._seen, [len(those) for those in news]
         step = Step(
             (direction, said),
             to_broker,
             to_client,
-            gate.admissions[before[1] :],
+            services.admissions[before[1] :],
             watched.session.thoughts[before[0] :],
-            gate.proven[before[2] :],
-            [Counts(it.account.messages, it.account.messages_ceiling) for it in gate.admissions],
+            services.proven[before[2] :],
+            [
+                Counts(it.account.messages, it.account.messages_ceiling)
+                for it in services.admissions
+            ],
             client.shown[before[3] :],
             watched.is_cut(Direction.TO_BROKER) or watched.is_cut(Direction.TO_CLIENT),
             watched.over,
@@ -327,7 +332,7 @@ class Player:
 
     def limits_change(self) -> None:
         rng = self._rng
-        for admission in self._record.gate.live:
+        for admission in self._record.services.live:
             if rng.random() < 0.3:
                 admission.hold()
             elif rng.random() < 0.6:

@@ -13,7 +13,7 @@ from tests.support.frames import command, frame, number, send
 from . import run as runs
 from .oracle import Oracles
 from .play import Record
-from .watched import House, WatchedGate
+from .watched import House, WatchedServices
 
 FRAMES = 40_000
 """Some seconds. `make fuzz` plays ten million."""
@@ -44,7 +44,7 @@ def test_one_that_is_asked_for_once_more_beside_another_is_no_finding(
     oracles: Oracles, beside: int
 ) -> None:
     """An admission names no id. `beside`: commands that nobody decided, of which each is found."""
-    record = Record(House(), listener(gate := WatchedGate()), gate)
+    record = Record(House(), listener(services := WatchedServices()), services)
     record.say(Direction.TO_BROKER, producer(1, request=1))
     record.say(Direction.TO_BROKER, producer(1, request=2), producer(2, request=3))
     outbox = record.watched._lanes[Direction.TO_CLIENT].outbox
@@ -75,7 +75,7 @@ def test_a_type_that_old_brokers_do_not_know_leaves_the_one_before_it(oracles: O
 @pytest.mark.parametrize("kind", [Kind.PRODUCER, Kind.SUBSCRIBE, Kind.SEND])
 def test_a_command_that_nobody_decided_is_found(oracles: Oracles, kind: Kind) -> None:
     """The judge is not blind: bytes that go on without the session are a finding."""
-    record = Record(House(), listener(gate := WatchedGate()), gate)
+    record = Record(House(), listener(services := WatchedServices()), services)
     record.watched._lanes[Direction.TO_CLIENT].outbox += {
         Kind.PRODUCER: producer(9, topic="secret"),
         Kind.SUBSCRIBE: subscribe(9, topic="secret"),

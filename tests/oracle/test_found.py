@@ -28,7 +28,7 @@ from tests.support.requests import to_session
 from .oracle import Oracles
 from .play import Record
 from .run import judged
-from .watched import House, WatchedGate
+from .watched import House, WatchedServices
 
 UNKNOWN_TO_4 = 70
 """A type that brokers 4.x do not know, and the gateway once let pass."""
@@ -185,8 +185,8 @@ ALIKE_BEFORE = {
 
 
 def _played(case: Case) -> Record:
-    gate = WatchedGate(case.ceiling)
-    record = Record(House(), listener(gate, case.mode, limited=case.limited), gate)
+    services = WatchedServices(case.ceiling)
+    record = Record(House(), listener(services, case.mode, limited=case.limited), services)
     session = record.watched.session
     record.say(Direction.TO_BROKER, producer(1, request=1))
     record.opens((Action.PRODUCE, 1))

@@ -1,7 +1,7 @@
 """A pair of the plane without sockets, and what can be seen of it from outside.
 
 The session, the scanners, the pumps and the pair are the gateway's own; only the lanes are of
-memory. What is seen: the bytes that reach each peer, what the gate was asked, what accounts
+memory. What is seen: the bytes that reach each peer, what the services was asked, what accounts
 counted, and which commands the session took a frame for.
 """
 
@@ -31,10 +31,10 @@ from gateway.wire.contract import (
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import kind_of
-from gateway.wire.pulsar.context import Client, Listener
+from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.subject import Subject
-from tests.playbooks.gate import BROKER_1, Asked, FakeGate
+from tests.playbooks.services import BROKER_1, Asked, FakeServices
 
 _GONE = Denial(Refusal.TIMEOUT, "too late")
 _LARGEST = 512 * 1024
@@ -50,13 +50,13 @@ class Thought(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """What the gate was asked, and the account that it gave."""
+    """What the services was asked, and the account that it gave."""
 
     asked: Asked
     account: Account
 
 
-class WatchedGate(FakeGate):
+class WatchedServices(FakeServices):
     """Remembers also who proved to be whom, and which account was for what.
 
     `ceiling`: messages that an account may have when it is admitted; None: no limit.
@@ -69,7 +69,7 @@ class WatchedGate(FakeGate):
         self.proven: list[tuple[Credential, str]] = []
 
     def admit(self, action: Action, subject: Subject, *, again: bool = False) -> Account | Denial:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         account = super().admit(action, subject, again=again)
         if isinstance(account, Account):
             if self.ceiling is not None and action is not Action.LOOKUP:
@@ -79,7 +79,7 @@ class WatchedGate(FakeGate):
         return account
 
     def authenticate(self, credential: Credential) -> Principal | Denial:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         principal = super().authenticate(credential)
         if isinstance(principal, Principal):
             self.proven.append((credential, principal.name))
@@ -198,9 +198,11 @@ class House:
 class Watched:
     """One open pair. `sent[direction]`: whole frames, by the step in which they were complete."""
 
-    def __init__(self, house: House, listener: Listener, client: Client, gate: WatchedGate) -> None:
+    def __init__(
+        self, house: House, listener: ListenerContext, client: Client, services: WatchedServices
+    ) -> None:
         house.forget()
-        self.gate = gate
+        self.services = services
         self.session = WatchedSession(listener, client, BROKER_1)
         self.session.thoughts = []
         self._house = house

@@ -3,7 +3,7 @@
 `script.Play` is an open pair without sockets: `play.client(frame)` and `play.broker(frame)` say a
 frame, and the answer tells whether it passed unseen or which effects decided it.
 `script.Talk` is a conversation (an opening, a chase), step by step, as `front/` would carry it out.
-Both ask a `gate.FakeGate`.
+Both ask a `services.FakeServices`.
 
 Not emitted by a Pulsar session so far: `Pause` and `Block`.
 """

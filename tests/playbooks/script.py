@@ -38,7 +38,7 @@ from gateway.wire.contract import (
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.chase import Chase
-from gateway.wire.pulsar.context import Bounds, Client, Listener, Mode
+from gateway.wire.pulsar.context import Bounds, Client, ListenerContext, Mode
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import PulsarSession
@@ -48,15 +48,15 @@ from tests.support.requests import FIRST_OWN, from_session, to_session
 from tests.support.subjects import caller_of
 
 from .frames import close_consumer, connect, read
-from .gate import BROKER_1, FakeGate, FakeOrigin
+from .services import BROKER_1, FakeOrigin, FakeServices
 
 VERSION = "gateway/test"
 PASS_THROUGH, VERIFY, FORWARD_TOO = Mode.PASS_THROUGH, Mode.VERIFY, Mode.VERIFY_AND_FORWARD
 
 
-def listener(gate: FakeGate, mode: Mode = PASS_THROUGH, **settings: Any) -> Listener:
-    return Listener(
-        gate, COMMANDS, mode, version=VERSION, first_request=lambda: FIRST_OWN, **settings
+def listener(services: FakeServices, mode: Mode = PASS_THROUGH, **settings: Any) -> ListenerContext:
+    return ListenerContext(
+        services, COMMANDS, mode, version=VERSION, first_request=lambda: FIRST_OWN, **settings
     )
 
 
@@ -147,14 +147,14 @@ class Play:
         version: str = "Pulsar-CPP-v4.2.0",
         **settings: Any,
     ) -> None:
-        self.gate = FakeGate()
-        self.listener = listener(self.gate, mode, **settings)
+        self.services = FakeServices()
+        self.listener = listener(self.services, mode, **settings)
         hello = read(connect(client_version=version)).connect
         self.hello = Client(
             hello,
             Principal("alice", verified=mode is not PASS_THROUGH, expires_at=1000.0),
             Credential("token", b"alice's token"),
-            Subject(self.gate.complete(caller_of(hello))),
+            Subject(self.services.complete(caller_of(hello))),
             budget=self.listener.budget,
         )
         self.session = PulsarSession(self.listener, self.hello, BROKER_1, max_message_size)
@@ -220,7 +220,7 @@ class Play:
     @property
     def account(self) -> Account:
         """The latest that was admitted."""
-        return self.gate.admitted[-1]
+        return self.services.admitted[-1]
 
     @property
     def over(self) -> Discard:
@@ -305,9 +305,11 @@ class Talk:
         return self._outcome
 
 
-def opening(mode: Mode = PASS_THROUGH, gate: FakeGate | None = None, **settings: Any) -> Talk:
+def opening(
+    mode: Mode = PASS_THROUGH, services: FakeServices | None = None, **settings: Any
+) -> Talk:
     """The opening conversation of a listener."""
-    return Talk(open_pair(listener(gate or FakeGate(), mode, **settings), FakeOrigin()))
+    return Talk(open_pair(listener(services or FakeServices(), mode, **settings), FakeOrigin()))
 
 
 FEW = Bounds(handles=2, lookups=2, rounds=3)

@@ -32,8 +32,8 @@ from tests.support.commands import COUNTED, LIMITS, STOPS
 from tests.support.subjects import subject_of
 
 from .frames import number_field, raw
-from .gate import BROKER_1
 from .script import Play
+from .services import BROKER_1
 
 TO_BROKER, TO_CLIENT = Direction
 

@@ -28,8 +28,8 @@ from .frames import (
     subscribe,
     success,
 )
-from .gate import URL_1, URL_2, FakeOrigin
 from .script import FORWARD_TOO, PASS_THROUGH, VERIFY, Outcome, Play, Talk, opening
+from .services import URL_1, URL_2, FakeOrigin
 from .test_delays import Paced
 
 LARGE = b"x" * 10_000
@@ -111,7 +111,7 @@ def test_a_producer_for_which_there_is_no_room_is_refused() -> None:
     play = Play()
     other = full(play.listener.budget)
     play.client(producer(1)).refuses(error(1, TOO_MANY, NO_ROOM.text))
-    assert play.gate.admitted == []
+    assert play.services.admitted == []
     other.close()
     play.client(producer(1)).forwards()
 
@@ -172,7 +172,7 @@ def test_a_frame_that_waits_for_its_time_is_kept_until_then() -> None:
     other = full(play.listener.budget)
     assert play.client(producer(2, request=2)).words == "drop + inject"
     other.close()
-    play.gate.delay = 0.0
+    play.services.delay = 0.0
     play.due(token).happens()
     play.broker(error(1, ServerError.ServiceNotReady, "no")).happens()
     assert play.hello.allotment.taken == 0

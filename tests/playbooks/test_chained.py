@@ -15,8 +15,8 @@ from .frames import (
     connect,
     connected,
 )
-from .gate import BROKER_1, NAME_1, OWN, FakeGate
 from .script import FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Talk, opening
+from .services import BROKER_1, NAME_1, OWN, FakeServices
 
 OUTER = "outer"
 SPOKEN_FOR = connect(
@@ -44,10 +44,10 @@ def test_a_trusted_proxy_is_believed() -> None:
 
 
 def test_rules_are_held_against_the_client_that_it_speaks_for() -> None:
-    gate = FakeGate()
-    talk = opening(VERIFY, gate, proxies=frozenset({OUTER})).client_says(SPOKEN_FOR)
+    services = FakeServices()
+    talk = opening(VERIFY, services, proxies=frozenset({OUTER})).client_says(SPOKEN_FOR)
     talk.dials(None).said_to_broker()
-    assert [caller.principal for caller in gate.completed] == ["carol"]
+    assert [caller.principal for caller in services.completed] == ["carol"]
 
 
 def test_what_it_was_shown_is_passed_on() -> None:

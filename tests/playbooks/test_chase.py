@@ -26,8 +26,8 @@ from .frames import (
     raw,
     redirect_to,
 )
-from .gate import BROKER_1, BROKER_2, OWN, URL_1, URL_2
 from .script import FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Play, Talk
+from .services import BROKER_1, BROKER_2, OWN, URL_1, URL_2
 
 CLOSED = Denial(Refusal.CLOSED, "the connection was closed")
 NOT_FOUND = Denial(Refusal.NOT_READY, "the topic's broker was not found")
@@ -112,7 +112,7 @@ def test_every_hop_is_counted() -> None:
         .broker_says(redirect_to(URL_1))
         .dials(BROKER_1, pooled=True)
     )
-    assert play.gate.redirects == 2
+    assert play.services.redirects == 2
 
 
 def test_a_circle_of_redirects_has_an_end() -> None:
@@ -195,8 +195,8 @@ def test_a_broker_that_answers_another_lookup() -> None:
 
 def test_our_own_credential_may_be_missing() -> None:
     play = Play(VERIFY)
-    play.gate.own = Denial(Refusal.NOT_READY, "no token")
-    redirected(play).dials(BROKER_2).ends(play.gate.own)
+    play.services.own = Denial(Refusal.NOT_READY, "no token")
+    redirected(play).dials(BROKER_2).ends(play.services.own)
 
 
 # -- answering for itself ----------------------------------------------------------------------
@@ -246,8 +246,8 @@ def test_our_own_credential_may_be_missing_when_it_is_asked_for() -> None:
     play = Play(VERIFY)
     talk = greeted(play)
     talk.said_to_broker()
-    play.gate.own = Denial(Refusal.NOT_READY, "no token")
-    talk.broker_says(auth_challenge()).ends(play.gate.own)
+    play.services.own = Denial(Refusal.NOT_READY, "no token")
+    talk.broker_says(auth_challenge()).ends(play.services.own)
 
 
 def test_a_side_connection_can_be_asked_for_its_credential_again() -> None:

@@ -25,8 +25,8 @@ from .frames import (
     success,
     unsubscribe,
 )
-from .gate import FORBIDDEN
 from .script import FEW, Play
+from .services import FORBIDDEN
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_what_consumers_ask_for_passes_unseen(play: Play) -> None:
 def test_a_subscription_that_the_broker_refuses_is_in_no_state(play: Play) -> None:
     play.client(subscribe(1)).forwards()
     play.broker(error(1)).gives(Forward(), play.over)
-    assert play.gate.live == []
+    assert play.services.live == []
 
 
 def test_a_client_closes_its_consumer(play: Play) -> None:
@@ -137,7 +137,7 @@ def test_a_subscriptions_own_answer_does_not_answer_the_close(play: Play) -> Non
     play.client(subscribe(1, request=1)).forwards()
     play.client(close_consumer(1, request=2)).forwards()
     play.broker(success(1)).forwards()
-    assert play.gate.live == [play.account]
+    assert play.services.live == [play.account]
     play.broker(success(2)).gives(Forward(), play.over)
 
 
@@ -190,7 +190,7 @@ def test_a_producer_and_a_consumer_may_have_the_same_id(play: Play) -> None:
     play.client(send(1)).passes()
     play.broker(receipt(1)).passes()
     play.broker(close_producer(1)).happens()
-    assert play.gate.live == []
+    assert play.services.live == []
 
 
 def test_a_subscription_is_not_a_producer(play: Play) -> None:

@@ -73,7 +73,7 @@ def test_a_lie_that_would_be_held_ends_the_connection_too(
 def test_what_was_not_said_is_charged_and_what_was_said_too_much_is_not() -> None:
     for said, found, charged in ((1, 1000, 999), (1000, 1, 0)):
         play = limited()
-        first = play.gate.admitted[0]
+        first = play.services.admitted[0]
         with pytest.raises(ViolationError):
             play.client(liar(said, found))
         assert first.messages == charged
@@ -90,7 +90,7 @@ def test_the_truth_passes(count: int | None) -> None:
     play = limited()
     for _ in range(5):
         play.client(liar(count, count)).passes()
-    assert play.gate.admitted[0].messages == 5 * (count or 1)
+    assert play.services.admitted[0].messages == 5 * (count or 1)
 
 
 def test_a_batch_of_one_need_not_say_so() -> None:
@@ -136,7 +136,7 @@ def test_broker_entry_metadata_passes_where_no_rule_limits_messages() -> None:
 
 def waiting(play: Play, behind: bytes) -> int:
     """Return how much of `behind` waits with a SEND before it, without being decided."""
-    scanner, account = play.session.scanners[Direction.TO_BROKER], play.gate.admitted[0]
+    scanner, account = play.session.scanners[Direction.TO_BROKER], play.services.admitted[0]
     account.hold()
     chunk = bytearray(SINGLE + behind)
     assert scanner.scan(chunk, 0, len(chunk)) == 0
@@ -166,7 +166,7 @@ def test_all_frames_of_a_suspect_are_decided_one_by_one_before_they_wait() -> No
 def test_what_waits_is_kept_unread_where_nothing_is_compared() -> None:
     """A rule that limits bytes alone has no use for counts."""
     play = limited()
-    account = play.gate.admitted[0]
+    account = play.services.admitted[0]
     play.client(SINGLE).passes()
     scanner = play.session.scanners[Direction.TO_BROKER]
     account.messages_ceiling, account.bytes_ceiling = ENDLESS, 0
@@ -181,7 +181,7 @@ def test_what_waited_unread_is_compared_by_samples_when_it_is_released() -> None
     honest(play)
     play.client(SINGLE).passes()
     assert waiting(play, lie * 9) == 9 * len(lie)
-    play.gate.admitted[0].grant(1 << 40)
+    play.services.admitted[0].grant(1 << 40)
     scanner, held = play.session.scanners[Direction.TO_BROKER], bytearray(lie * 9)
     with pytest.raises(ViolationError):
         scanner.scan(held, 0, len(held))

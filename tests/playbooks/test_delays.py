@@ -19,7 +19,6 @@ from gateway.wire.contract import (
     Later,
     Refusal,
 )
-from gateway.wire.gate import Again, LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     CommandPartitionedTopicMetadataResponse,
     ServerError,
@@ -27,6 +26,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
 from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import State
+from gateway.wire.services import Again, LookupOutcome
 
 from .frames import (
     NO_REQUEST,
@@ -48,8 +48,8 @@ from .frames import (
     success,
     unsubscribe,
 )
-from .gate import FORBIDDEN, SEALED_1, URL_1, FakeGate, FakeOrigin
 from .script import VERIFY, Outcome, Play, opening
+from .services import FORBIDDEN, SEALED_1, URL_1, FakeOrigin, FakeServices
 
 TOO_OFTEN = Denial(Refusal.TOO_OFTEN, "rule few allows no more now")
 REJECTED = Denial(Refusal.FULL, "rule few allows 10 producers")
@@ -70,8 +70,8 @@ class Paced(Play):
 
     def __init__(self, *paced: Action, **settings: Any) -> None:
         super().__init__(limited=True, **settings)
-        self.gate.paced = set(paced) or set(Action)
-        self.gate.delay = 2.0
+        self.services.paced = set(paced) or set(Action)
+        self.services.delay = 2.0
 
     def later(self, said: Outcome, until: float = 2.0) -> int:
         """It is kept, and asked for at that time by this token."""
@@ -114,7 +114,7 @@ def to_client(data: bytes) -> Inject:
 def test_a_producer_that_waits_is_unknown_until_its_time_comes(play: Paced) -> None:
     token = play.later(play.client(producer(1, request=5)))
     assert play.state(Action.PRODUCE) is None
-    assert play.gate.admitted == []
+    assert play.services.admitted == []
     play.due(token).gives(to_broker(producer(1, request=5)))
     assert play.state(Action.PRODUCE) is State.OPENING
     play.broker(producer_success(5)).forwards()
@@ -123,16 +123,16 @@ def test_a_producer_that_waits_is_unknown_until_its_time_comes(play: Paced) -> N
 
 def test_it_is_asked_how_long_for_the_client_and_its_topic(play: Paced) -> None:
     play.client(subscribe(1, topic=TOPIC)).happens()
-    (asked,) = play.gate.counted
+    (asked,) = play.services.counted
     assert (asked.action, asked.name) == (Action.CONSUME, TOPIC)
     assert (asked.subject.principal, asked.subject.subscription) == ("alice", "s")
 
 
 def test_one_that_need_not_wait_goes_on_at_once(play: Paced) -> None:
-    play.gate.delay = 0.0
+    play.services.delay = 0.0
     play.client(producer(1)).forwards()
     play.client(subscribe(1, request=2)).forwards()
-    assert len(play.gate.counted) == 2
+    assert len(play.services.counted) == 2
 
 
 @pytest.mark.parametrize("paced", [Action.PRODUCE, Action.CONSUME, Action.LOOKUP])
@@ -169,10 +169,10 @@ def test_all_that_ends_a_consumer_waits_behind_its_opening(play: Paced) -> None:
 
 
 def test_others_do_not_wait_behind_it(play: Paced) -> None:
-    play.gate.delay = 0.0
+    play.services.delay = 0.0
     play.client(producer(2, request=1)).forwards()
     play.broker(producer_success(1)).forwards()
-    play.gate.delay = 2.0
+    play.services.delay = 2.0
     play.later(play.client(producer(1, request=5)))
     play.client(send(2)).passes()
     play.client(close_consumer(1, request=6)).forwards()
@@ -181,7 +181,7 @@ def test_others_do_not_wait_behind_it(play: Paced) -> None:
 
 def test_what_is_opened_twice_keeps_its_order(play: Paced) -> None:
     token = play.later(play.client(producer(1, request=5)))
-    play.gate.delay = 1.0
+    play.services.delay = 1.0
     play.client(producer(1, request=6)).drops()
     both = (to_broker(producer(1, request=5)), to_broker(producer(1, request=6)))
     assert play.due(token).effects == both
@@ -189,7 +189,7 @@ def test_what_is_opened_twice_keeps_its_order(play: Paced) -> None:
 
 def test_the_next_of_the_same_id_is_asked_for_in_its_turn(play: Paced) -> None:
     first = play.later(play.client(producer(1, request=5)))
-    play.gate.delay = 3.0
+    play.services.delay = 3.0
     play.client(producer(1, request=6)).drops()
     effects = play.due(first).effects
     assert effects is not None
@@ -202,15 +202,15 @@ def test_the_next_of_the_same_id_is_asked_for_in_its_turn(play: Paced) -> None:
 
 def test_one_that_is_opened_in_place_goes_on_until_its_time_comes(play: Paced) -> None:
     """What the client sent before it asked belongs to the incarnation before."""
-    play.gate.delay = 0.0
+    play.services.delay = 0.0
     play.client(producer(1, request=5)).forwards()
     play.broker(producer_success(5)).forwards()
     before = play.account
-    play.gate.delay = 2.0
+    play.services.delay = 2.0
     token = play.later(play.client(producer(1, request=6)))
     play.client(send(1)).passes()
     play.due(token).gives(Discard(before), to_broker(producer(1, request=6)))
-    assert play.gate.released == [before]
+    assert play.services.released == [before]
     play.client(send(1)).drops()
 
 
@@ -230,11 +230,11 @@ def test_one_that_is_not_admitted_when_its_time_comes_is_told(play: Paced) -> No
 def test_what_would_wait_too_long_is_refused_and_leaves_nothing(
     play: Paced, open: bytes, denial: Denial, code: ServerError.ValueType
 ) -> None:
-    play.gate.delay = denial
+    play.services.delay = denial
     said = play.client(open)
     refused = said.refuses if open == producer(1, request=5) else said.refuses_consumer
     refused(error(5, code, denial.text))
-    assert play.gate.admitted == []
+    assert play.services.admitted == []
     assert not play.session._delays
 
 
@@ -250,9 +250,9 @@ def test_a_lookup_that_waited_is_answered_like_any_other(play: Paced) -> None:
 
 def test_partitions_count_as_lookups(play: Paced) -> None:
     token = play.later(play.client(partitions(3)))
-    assert [asked.action for asked in play.gate.counted] == [Action.LOOKUP]
+    assert [asked.action for asked in play.services.counted] == [Action.LOOKUP]
     play.due(token).gives(to_broker(partitions(3)))
-    play.gate.delay = 0.0
+    play.services.delay = 0.0
     play.client(partitions(4)).forwards()
 
 
@@ -263,41 +263,41 @@ def test_partitions_pass_unseen_where_there_are_no_rules() -> None:
 
 def test_lookups_do_not_wait_for_each_other(play: Paced) -> None:
     play.later(play.client(lookup(3)))
-    play.gate.delay = 0.0
+    play.services.delay = 0.0
     play.client(lookup(4)).forwards()
 
 
 def test_a_lookup_that_would_wait_too_long_may_be_tried_on_the_same_connection(
     play: Paced,
 ) -> None:
-    play.gate.delay = TOO_OFTEN
+    play.services.delay = TOO_OFTEN
     code, text = ServerError.MetadataError, TOO_OFTEN.text
     play.client(lookup(3)).refuses(failed(3, code, text))
     play.client(partitions(4)).refuses(no_partitions(4, code, text))
-    assert play.gate.outcomes == {LookupOutcome.REFUSED: 1}
+    assert play.services.outcomes == {LookupOutcome.REFUSED: 1}
 
 
 def test_a_go_client_is_refused_by_an_error_after_which_it_asks_again() -> None:
     play = Paced(version="Pulsar-Go-0.19.0")
-    play.gate.delay = TOO_OFTEN
+    play.services.delay = TOO_OFTEN
     for asked in (lookup(3), partitions(3)):
         play.client(asked).refuses(error(3, ServerError.ServiceNotReady, TOO_OFTEN.text))
-    play.gate.delay = 0.0
+    play.services.delay = 0.0
     play.client(lookup(3)).forwards()
 
 
 def test_rules_that_come_later_hold_for_open_pairs() -> None:
     play = Play(limited=True)
     play.client(partitions(3)).forwards()
-    play.gate.paced, play.gate.delay = {Action.LOOKUP}, 0.0
+    play.services.paced, play.services.delay = {Action.LOOKUP}, 0.0
     play.client(lookup(4)).forwards()
     play.client(partitions(5)).forwards()
-    assert len(play.gate.counted) == 2
+    assert len(play.services.counted) == 2
 
 
 def test_what_waits_when_rules_go_still_keeps_its_order(play: Paced) -> None:
     token = play.later(play.client(producer(1, request=5)))
-    play.gate.paced = set()
+    play.services.paced = set()
     play.client(close_producer(1, request=6)).drops()
     assert play.due(token).words == "inject + inject"
 
@@ -314,9 +314,9 @@ def test_as_many_wait_as_may() -> None:
     play.client(producer(3, request=3)).refuses(error(3, ServerError.ServiceNotReady, MANY))
     play.client(lookup(4)).refuses(failed(4, ServerError.MetadataError, MANY))
     play.client(close_producer(1, request=5)).refuses(error(5, ServerError.ServiceNotReady, MANY))
-    play.gate.delay = 0.0
+    play.services.delay = 0.0
     play.client(producer(6, request=6)).forwards()
-    play.gate.delay = 2.0
+    play.services.delay = 2.0
     play.due(token).happens()
     play.later(play.client(producer(3, request=7)))
 
@@ -338,36 +338,36 @@ SOON = Again(0.5, since=7.0)
 @pytest.fixture
 def unknown(play: Paced) -> Paced:
     """How long something waits is known by nobody yet."""
-    play.gate.delay = SOON
+    play.services.delay = SOON
     return play
 
 
 def test_it_is_asked_again_until_it_may_go_on(unknown: Paced) -> None:
     token = unknown.later(unknown.client(producer(1, request=5)), until=0.5)
     token = unknown.still(token, now=0.5, until=1.0)
-    unknown.gate.delay = 0.0
+    unknown.services.delay = 0.0
     unknown.due(token, now=1.0).gives(to_broker(producer(1, request=5)))
-    assert unknown.gate.again == [None, SOON, SOON]
-    assert len({(asked.action, asked.name) for asked in unknown.gate.counted}) == 1
+    assert unknown.services.again == [None, SOON, SOON]
+    assert len({(asked.action, asked.name) for asked in unknown.services.counted}) == 1
 
 
 def test_when_it_is_known_it_waits_for_that_time_alone(unknown: Paced) -> None:
     token = unknown.later(unknown.client(lookup(5)), until=0.5)
-    unknown.gate.delay = 2.0
+    unknown.services.delay = 2.0
     token = unknown.still(token, now=0.5, until=2.5)
     unknown.due(token, now=2.5).gives(to_broker(lookup(5)))
-    assert len(unknown.gate.counted) == 2
+    assert len(unknown.services.counted) == 2
 
 
 def test_what_is_refused_in_the_end_is_told_so(unknown: Paced) -> None:
     token = unknown.later(unknown.client(producer(1, request=5)), until=0.5)
     unknown.client(close_producer(1, request=6)).drops()
-    unknown.gate.delay = TOO_OFTEN
+    unknown.services.delay = TOO_OFTEN
     told = error(5, ServerError.ServiceNotReady, TOO_OFTEN.text)
     said = unknown.due(token, now=0.5)
     assert said.effects is not None
     assert to_client(told) in said.effects
-    assert unknown.gate.admitted == []
+    assert unknown.services.admitted == []
     assert unknown.state(Action.PRODUCE) is None
 
 
@@ -375,7 +375,7 @@ def test_nothing_overtakes_what_it_follows(unknown: Paced) -> None:
     token = unknown.later(unknown.client(producer(1, request=5)), until=0.5)
     unknown.client(close_producer(1, request=6)).drops()
     token = unknown.still(token, now=0.5, until=1.0)
-    unknown.gate.delay = 0.0
+    unknown.services.delay = 0.0
     words = unknown.due(token, now=1.0).words
     assert words == "inject + inject"
 
@@ -388,7 +388,7 @@ def test_a_client_that_goes_leaves_nothing(play: Paced) -> None:
     play.session.close()
     assert not play.session._delays
     play.due(token).gives()
-    assert play.gate.live == []
+    assert play.services.live == []
 
 
 def test_what_waits_when_the_gateway_stops_is_opened_and_moved(play: Paced) -> None:
@@ -412,18 +412,18 @@ def test_a_lookup_that_waits_when_the_gateway_stops_is_answered(play: Paced) -> 
 # -- connections -------------------------------------------------------------------------------
 
 
-def paced_gate(delay: float | Again | Denial) -> FakeGate:
-    gate = FakeGate()
-    gate.paced, gate.delay = {Action.CONNECT}, delay
-    return gate
+def paced_services(delay: float | Again | Denial) -> FakeServices:
+    services = FakeServices()
+    services.paced, services.delay = {Action.CONNECT}, delay
+    return services
 
 
 def test_a_client_waits_before_any_broker_is_asked() -> None:
-    gate = paced_gate(0.5)
-    talk = opening(VERIFY, gate).client_says(connect())
+    services = paced_services(0.5)
+    talk = opening(VERIFY, services).client_says(connect())
     talk.waits(0.5).dials(None).said_to_broker()
     talk.broker_says(connected()).tells_client(connected()).opens()
-    (asked,) = gate.counted
+    (asked,) = services.counted
     subject = asked.subject
     assert (asked.action, subject.principal) == (Action.CONNECT, "alice")
     assert (subject.connection, subject.host) == FakeOrigin()
@@ -431,46 +431,46 @@ def test_a_client_waits_before_any_broker_is_asked() -> None:
 
 
 def test_it_is_asked_again_for_a_client_of_which_nothing_is_known_yet() -> None:
-    gate = paced_gate(SOON)
-    talk = opening(VERIFY, gate).client_says(connect()).waits(0.5)
-    gate.delay = 0.0
+    services = paced_services(SOON)
+    talk = opening(VERIFY, services).client_says(connect()).waits(0.5)
+    services.delay = 0.0
     talk.waits(0.5).dials(None).said_to_broker()
-    assert gate.again == [None, SOON, SOON]
+    assert services.again == [None, SOON, SOON]
 
 
 def test_one_that_need_not_wait_is_let_in_at_once() -> None:
-    opening(VERIFY, paced_gate(0.0)).client_says(connect()).dials(None).said_to_broker()
+    opening(VERIFY, paced_services(0.0)).client_says(connect()).dials(None).said_to_broker()
 
 
 def test_one_that_would_wait_too_long_is_told() -> None:
-    talk = opening(VERIFY, paced_gate(TOO_OFTEN)).client_says(connect())
+    talk = opening(VERIFY, paced_services(TOO_OFTEN)).client_says(connect())
     told = talk.refused(EndReason.TOO_MANY_CONNECTS).error
     assert (told.error, told.message) == (ServerError.ServiceNotReady, TOO_OFTEN.text)
     assert told.request_id == NO_REQUEST
 
 
 def test_a_client_without_a_good_credential_counts_for_nobody() -> None:
-    gate = paced_gate(0.5)
-    talk = opening(VERIFY, gate).client_says(connect(auth_data=b"alice's expired token"))
+    services = paced_services(0.5)
+    talk = opening(VERIFY, services).client_says(connect(auth_data=b"alice's expired token"))
     talk.refused(EndReason.AUTHENTICATION_FAILED)
-    assert gate.counted == []
+    assert services.counted == []
 
 
 def test_nobody_is_asked_where_no_rule_limits_connections() -> None:
-    gate = FakeGate()
-    opening(VERIFY, gate).client_says(connect()).dials(None).said_to_broker()
-    assert gate.counted == []
+    services = FakeServices()
+    opening(VERIFY, services).client_says(connect()).dials(None).said_to_broker()
+    assert services.counted == []
 
 
 def test_a_close_that_is_held_after_its_wait_is_kept(play: Paced) -> None:
     """What opens its producer anew is refused when its time comes, and frames are held by then."""
-    play.gate.delay = 0.0
+    play.services.delay = 0.0
     play.client(producer(1, request=5)).forwards()
     play.broker(producer_success(5)).forwards()
     account = play.account
     account.hold()
     play.client(send(1)).holds(account)
-    play.gate.delay = 2.0
+    play.services.delay = 2.0
     token = play.later(play.client(producer(1, request=6, topic="persistent://public/default/u")))
     close = close_producer(1, request=7)
     play.client(close).drops()

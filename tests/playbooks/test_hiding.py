@@ -34,11 +34,11 @@ from .frames import (
     subscribe,
     success,
 )
-from .gate import BROKER_1, OTHER_CLUSTER, OTHER_GATEWAY, SEALED_1, SEALED_2, URL_1, URL_2
 from .script import Play
+from .services import BROKER_1, OTHER_CLUSTER, OTHER_GATEWAY, SEALED_1, SEALED_2, URL_1, URL_2
 
 ELSEWHERE = "pulsar://elsewhere.internal:6650"
-"""A broker that the gate has no name for."""
+"""A broker that the services has no name for."""
 
 
 @pytest.fixture
@@ -303,7 +303,7 @@ def test_topics_that_hold_addresses_are_closed(play: Play, ask: Callable[..., by
     assert isinstance(told, Inject)
     answer = read(told.data).error
     assert (answer.request_id, answer.error) == (7, ServerError.AuthorizationError)
-    assert play.gate.admitted == []
+    assert play.services.admitted == []
 
 
 # -- migration ---------------------------------------------------------------------------------

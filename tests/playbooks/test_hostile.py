@@ -14,8 +14,8 @@ from gateway.wire.pulsar.frames import KNOWN, Kind
 from tests.support.commands import STOPS
 
 from .frames import connect, connected, framed, lookup, raw, redirect_to, varint
-from .gate import BROKER_2, URL_1, URL_2
 from .script import Play, Talk, opening
+from .services import BROKER_2, URL_1, URL_2
 
 CALM = settings(max_examples=150, derandomize=True, deadline=None)
 
@@ -70,7 +70,7 @@ def test_of_an_open_pair(
         with contextlib.suppress(PeerError):
             play.session.decide(direction, frame, 0.0)
     play.session.close()
-    assert play.gate.live == []
+    assert play.services.live == []
 
 
 @CALM

@@ -11,8 +11,8 @@ from gateway.wire.pulsar.context import Mode
 from gateway.wire.pulsar.frames import Kind
 
 from .frames import NO_REQUEST, auth_challenge, auth_response, connect, error, frame
-from .gate import EXPIRED, OWN
 from .script import FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Play
+from .services import EXPIRED, OWN
 
 NEWER = auth_response(b"alice's newer token")
 
@@ -32,7 +32,7 @@ def test_we_answer_for_a_credential_of_ours() -> None:
 
 def test_without_a_credential_of_ours_the_pair_ends() -> None:
     play = Play(VERIFY)
-    play.gate.own = Denial(Refusal.NOT_READY, "no token")
+    play.services.own = Denial(Refusal.NOT_READY, "no token")
     farewell = play.broker(auth_challenge()).ended(EndReason.AUTHENTICATION_FAILED)
     assert (farewell.error.request_id, farewell.error.message) == (NO_REQUEST, "no token")
     assert farewell.error.error == ServerError.ServiceNotReady

@@ -143,7 +143,7 @@ class Chaos:
     # -- what must hold ------------------------------------------------------------------------
 
     def check(self) -> None:
-        handles, live = self.play.session.incarnations.handles, set(self.play.gate.live)
+        handles, live = self.play.session.incarnations.handles, set(self.play.services.live)
         assert {handle.account for handle in handles if not handle.released} == live
         assert len(handles._awaited) <= (UNANSWERED + 2) * len(handles)
         assert self.play.listener.budget.taken == sum(
@@ -152,12 +152,12 @@ class Chaos:
         to_broker, to_client = scanners_of(self.play.session)
         for table in (to_broker._producers, to_client._producers, to_client._consumers):
             assert set(table) <= live
-        produced = [each for each in self.play.gate.admitted if each.action is Action.PRODUCE]
+        produced = [each for each in self.play.services.admitted if each.action is Action.PRODUCE]
         assert sum(account.frames for account in produced) == self.sent
 
     def end(self) -> None:
         self.play.session.close()
-        assert Counter(self.play.gate.released) == Counter(self.play.gate.admitted)
+        assert Counter(self.play.services.released) == Counter(self.play.services.admitted)
         assert len(self.play.session.incarnations.handles) == 0
         assert self.play.listener.budget.taken == 0
 
@@ -401,4 +401,4 @@ def test_the_gate_is_told_what_was_open_before() -> None:
         pass
     play.client(producer(1, request=3)).happens()
     play.client(producer(2, request=4)).happens()
-    assert [asked.again for asked in play.gate.asked] == [False, True, True, False]
+    assert [asked.again for asked in play.services.asked] == [False, True, True, False]

@@ -30,8 +30,8 @@ from .frames import (
     send_error,
     success,
 )
-from .gate import OTHER_CLUSTER, SEALED_2, URL_2
 from .script import Play
+from .services import OTHER_CLUSTER, SEALED_2, URL_2
 
 CLOSE = close_producer(1)
 
@@ -76,7 +76,7 @@ def test_the_client_is_told_when_all_receipts_came(play: Play) -> None:
     assert play.session.delivered(0.0) == told(play)
     assert play.session.delivered(0.0) is None
     assert later(play, 0, QUIET) == ()
-    assert play.gate.live == []
+    assert play.services.live == []
 
 
 def test_an_error_comes_behind_the_close(play: Play) -> None:
@@ -202,7 +202,7 @@ def test_many_closed_producers_cost_no_more_each_than_few(monkeypatch: pytest.Mo
             play.session.delivered(0.0)
         for token in range(producers):
             later(play, token, FIRST)
-        assert play.gate.live == []
+        assert play.services.live == []
         return looked / producers
 
     assert cost(2000) < 2 * cost(500)
@@ -232,5 +232,5 @@ def test_a_close_of_the_clients_own_that_waited_goes_on() -> None:
 
 def test_a_pair_that_ends_awaits_nothing(play: Play) -> None:
     play.session.close()
-    assert play.gate.live == []
+    assert play.services.live == []
     assert later(play, 0, QUIET) == ()

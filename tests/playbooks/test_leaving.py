@@ -27,8 +27,8 @@ from .frames import (
     subscribe,
     success,
 )
-from .gate import BROKER_1, NAME_1, URL_1, URL_2
 from .script import Play
+from .services import BROKER_1, NAME_1, URL_1, URL_2
 
 ALIAS = f"pulsar://alias-{NAME_1}:6650"
 
@@ -99,7 +99,7 @@ def test_a_consumer_is_moved_in_the_same_order() -> None:
 
 def test_a_broker_without_an_alias_is_left_out() -> None:
     play = with_producer(Play())
-    del play.gate.names[BROKER_1]
+    del play.services.names[BROKER_1]
     play.leave()
     (close,) = told(play.broker(success(play.our_close)).effects, Direction.TO_CLIENT)
     assert not close.close_producer.HasField("assignedBrokerServiceUrl")

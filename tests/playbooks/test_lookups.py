@@ -12,10 +12,10 @@ from gateway.wire.contract import (
     Inject,
     Refusal,
 )
-from gateway.wire.gate import LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.chase import NOT_FOUND
 from gateway.wire.pulsar.context import Bounds
+from gateway.wire.services import LookupOutcome
 
 from .frames import (
     LATER,
@@ -29,7 +29,8 @@ from .frames import (
     number_field,
     redirect_to,
 )
-from .gate import (
+from .script import FEW, Play
+from .services import (
     BROKER_1,
     FORBIDDEN,
     SEALED_1,
@@ -39,7 +40,6 @@ from .gate import (
     URL_2,
     FakeOrigin,
 )
-from .script import FEW, Play
 
 BUSY = "too many requests wait on this connection"
 
@@ -75,12 +75,12 @@ def test_odd_topic_names_are_the_brokers_to_judge(play: Play) -> None:
 def test_the_gate_is_asked_for_each_lookup(play: Play) -> None:
     outcome = play.client(lookup(3, "persistent://a/b/forbidden"))
     outcome.refuses(failed(3, ServerError.AuthorizationError, FORBIDDEN.text))
-    assert play.gate.outcomes == {LookupOutcome.REFUSED: 1}
+    assert play.services.outcomes == {LookupOutcome.REFUSED: 1}
 
 
 def test_lookups_are_admitted_for_the_clients_principal(play: Play) -> None:
     play.client(lookup(1)).forwards()
-    (asked,) = play.gate.asked
+    (asked,) = play.services.asked
     subject = asked.subject
     assert (asked.action, asked.name) == (Action.LOOKUP, TOPIC)
     assert subject.principal == play.hello.principal.name == "alice"
@@ -133,7 +133,7 @@ def test_a_request_id_that_is_used_again_is_kept_once() -> None:
 def test_connect_names_what_stands_for_the_broker(play: Play) -> None:
     play.client(lookup(1)).forwards()
     play.broker(connect_to(URL_1, 1)).replaces(hidden())
-    assert play.gate.outcomes == {LookupOutcome.CONNECT: 1}
+    assert play.services.outcomes == {LookupOutcome.CONNECT: 1}
 
 
 def test_both_urls_are_in_the_clients_own_scheme() -> None:
@@ -173,7 +173,7 @@ def test_a_broker_that_cannot_be_named_makes_the_lookup_fail(play: Play) -> None
     play.client(lookup(1)).forwards()
     said = connect_to("pulsar://elsewhere.internal:6650", 1)
     play.broker(said).replaces(failed(1, ServerError.ServiceNotReady, TOO_LONG.text))
-    assert play.gate.outcomes == {LookupOutcome.REFUSED: 1}
+    assert play.services.outcomes == {LookupOutcome.REFUSED: 1}
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "pulsar://:6650", "pulsar://a:6650,b:6650"])
@@ -192,7 +192,7 @@ def test_failed_keeps_its_code_and_loses_the_addresses(play: Play) -> None:
     said = failed(1, ServerError.ServiceNotReady, text, brokerServiceUrl=URL_1, unknown=LATER)
     cleaned = text.replace(str(BROKER_1), "broker")
     play.broker(said).replaces(failed(1, ServerError.ServiceNotReady, cleaned, unknown=LATER))
-    assert play.gate.outcomes == {LookupOutcome.FAILED: 1}
+    assert play.services.outcomes == {LookupOutcome.FAILED: 1}
 
 
 def test_error_codes_of_later_versions_survive(play: Play) -> None:
@@ -213,7 +213,7 @@ def test_an_error_in_place_of_an_answer_ends_the_lookup() -> None:
     for request in range(1, 9):
         play.client(lookup(request)).forwards()
         play.broker(error(request)).forwards()
-    assert play.gate.outcomes == {LookupOutcome.FAILED: 8}
+    assert play.services.outcomes == {LookupOutcome.FAILED: 8}
 
 
 # -- Redirect ----------------------------------------------------------------------------------
@@ -226,8 +226,8 @@ def test_a_redirect_is_withheld_and_chased(play: Play) -> None:
     assert (chase.lookup, chase.request_id) == (asked, 7)
     assert (chase.hop.address.host, chase.hop.authoritative) == ("broker-2.internal", True)
     play.resume(token, connect_to(URL_2, 7)).gives(to_client(hidden(SEALED_2, 7)))
-    assert play.gate.redirects == 1
-    assert play.gate.outcomes == {LookupOutcome.CONNECT: 1}
+    assert play.services.redirects == 1
+    assert play.services.outcomes == {LookupOutcome.CONNECT: 1}
 
 
 def test_several_lookups_are_chased_at_a_time(play: Play) -> None:
@@ -250,7 +250,7 @@ def test_a_chase_whose_answer_cannot_be_read_makes_the_lookup_fail(
     _, token = play.broker(redirect_to(URL_2, 7)).started()
     no = failed(7, ServerError.ServiceNotReady, NOT_FOUND.text)
     play.resume(token, result).gives(to_client(no))
-    assert play.gate.outcomes == {LookupOutcome.FAILED: 1}
+    assert play.services.outcomes == {LookupOutcome.FAILED: 1}
     assert not play.session._lookups
 
 
@@ -259,7 +259,7 @@ def test_a_chase_that_fails_makes_the_lookup_fail(play: Play) -> None:
     _, token = play.broker(redirect_to(URL_2, 7)).started()
     no = failed(7, ServerError.ServiceNotReady, "slow")
     play.resume(token, Denial(Refusal.TIMEOUT, "slow")).gives(to_client(no))
-    assert play.gate.outcomes == {LookupOutcome.REFUSED: 1}
+    assert play.services.outcomes == {LookupOutcome.REFUSED: 1}
 
 
 def test_a_failed_answer_to_a_chase_is_cleaned(play: Play) -> None:

@@ -54,7 +54,7 @@ def test_a_producer_of_an_odd_name_is_refused(topic: str) -> None:
     no = read(told.data).error
     assert (no.request_id, no.error) == (7, ServerError.InvalidTopicName)
     assert no.message.startswith("Invalid topic name: ")
-    assert play.gate.admitted == []
+    assert play.services.admitted == []
 
 
 @pytest.mark.parametrize("topic", ODD)
@@ -65,7 +65,7 @@ def test_a_consumer_of_an_odd_name_is_refused(topic: str) -> None:
     assert isinstance(closed, Inject)
     assert read(told.data).error.error == ServerError.InvalidTopicName
     assert closed.data == close_consumer(3, request=NO_REQUEST)
-    assert play.gate.admitted == []
+    assert play.services.admitted == []
 
 
 @pytest.mark.parametrize("topic", ODD)
@@ -91,7 +91,7 @@ def test_all_spellings_of_a_topic_are_counted_as_one() -> None:
     play = Play()
     for number, topic in enumerate(SPELLINGS):
         play.client(producer(number, request=number, topic=topic)).forwards()
-    assert {account.topic for account in play.gate.admitted} == {SPELLINGS[-1]}
+    assert {account.topic for account in play.services.admitted} == {SPELLINGS[-1]}
 
 
 def test_a_segment_is_counted_with_the_namespace_of_its_topic() -> None:
@@ -121,7 +121,7 @@ def test_names_have_a_bound(said: bytes) -> None:
     told = [effect.data for effect in effects if isinstance(effect, Inject)]
     assert b"a name of 65 characters, of 64 at most" in told[0]
     assert Drop() in effects
-    assert play.gate.admitted == []
+    assert play.services.admitted == []
 
 
 def test_the_principal_that_a_proxy_names_has_a_bound() -> None:

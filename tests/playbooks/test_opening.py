@@ -32,8 +32,8 @@ from .frames import (
     read,
     subscribe,
 )
-from .gate import BROKER_1, EXPIRED, NAME_1, OWN, FakeGate, FakeOrigin
 from .script import FEW, FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Talk, opening
+from .services import BROKER_1, EXPIRED, NAME_1, OWN, FakeOrigin, FakeServices
 
 VERIFYING = [VERIFY, FORWARD_TOO]
 CLOSED = Denial(Refusal.CLOSED, "the connection was closed")
@@ -150,8 +150,8 @@ def test_the_broker_refuses_a_credential() -> None:
     ("mode", "principal"), [(PASS_THROUGH, None), (VERIFY, "alice"), (FORWARD_TOO, "alice")]
 )
 def test_the_gate_completes_what_is_known_of_a_client(mode: Mode, principal: str | None) -> None:
-    gate = FakeGate()
-    opening(mode, gate).client_says(connect()).dials(None).said_to_broker()
+    services = FakeServices()
+    opening(mode, services).client_says(connect()).dials(None).said_to_broker()
     origin = FakeOrigin()
     expected = Caller(
         protocol="pulsar",
@@ -160,14 +160,14 @@ def test_the_gate_completes_what_is_known_of_a_client(mode: Mode, principal: str
         principal=principal,
         library="Pulsar-CPP-v4.2.0",
     )
-    assert gate.completed == [expected]
+    assert services.completed == [expected]
 
 
 def test_what_a_client_says_of_its_library_is_cut() -> None:
-    gate, version = FakeGate(), "Pulsar-CPP-v" + "4" * 1000
+    services, version = FakeServices(), "Pulsar-CPP-v" + "4" * 1000
     said = connect(client_version=version)
-    opening(gate=gate).client_says(said).dials(None).tells_broker(said)
-    assert [caller.library for caller in gate.completed] == [version[:128]]
+    opening(services=services).client_says(said).dials(None).tells_broker(said)
+    assert [caller.library for caller in services.completed] == [version[:128]]
 
 
 @pytest.mark.parametrize(
@@ -181,14 +181,14 @@ def test_what_a_client_says_of_its_library_is_cut() -> None:
 def test_an_account_is_opened_for_the_client_and_its_topic(
     said: bytes, topic: str, subscription: str | None
 ) -> None:
-    gate = FakeGate()
-    talk = opening(VERIFY, gate).client_says(connect()).dials(None)
+    services = FakeServices()
+    talk = opening(VERIFY, services).client_says(connect()).dials(None)
     talk.said_to_broker()
     session = talk.broker_says(connected()).tells_client(connected()).opens()
     session.decide(Direction.TO_BROKER, said, now=0.0)
-    (caller,) = gate.completed
-    expected = Subject(gate.complete(caller), topic_of(topic), subscription)
-    assert [account.subject for account in gate.admitted] == [expected]
+    (caller,) = services.completed
+    expected = Subject(services.complete(caller), topic_of(topic), subscription)
+    assert [account.subject for account in services.admitted] == [expected]
     assert (expected.principal, expected.library) == ("alice", "Pulsar-CPP-v4.2.0")
 
 
@@ -238,9 +238,9 @@ def test_the_old_number_of_a_method_does_not_stand_beside_ours(mode: Mode) -> No
 
 
 def test_without_authentication_towards_brokers_the_method_is_none() -> None:
-    gate = FakeGate()
-    gate.own = type(OWN)("none", b"")
-    talk = opening(VERIFY, gate).client_says(connect()).dials(None)
+    services = FakeServices()
+    services.own = type(OWN)("none", b"")
+    talk = opening(VERIFY, services).client_says(connect()).dials(None)
     broker_side = talk.said_to_broker().connect
     assert (broker_side.auth_method_name, broker_side.auth_data) == ("none", b"")
 
@@ -278,9 +278,9 @@ def test_a_client_that_cannot_be_verified_is_refused_before_any_broker_is_dialle
 
 @pytest.mark.parametrize("mode", VERIFYING)
 def test_a_missing_credential_of_ours_is_no_fault_of_the_client(mode: Mode) -> None:
-    gate = FakeGate()
-    gate.own = Denial(Refusal.NOT_READY, "no token")
-    farewell = opening(mode, gate).client_says(connect()).refused(EndReason.NO_BROKER)
+    services = FakeServices()
+    services.own = Denial(Refusal.NOT_READY, "no token")
+    farewell = opening(mode, services).client_says(connect()).refused(EndReason.NO_BROKER)
     assert told(farewell) == (NO_REQUEST, ServerError.ServiceNotReady, "no token")
 
 
@@ -297,10 +297,10 @@ def test_a_challenge_to_us_is_answered_by_us(mode: Mode) -> None:
 
 
 def test_our_credential_may_be_gone_when_it_is_asked_for_again() -> None:
-    gate = FakeGate()
-    talk = opening(VERIFY, gate).client_says(connect()).dials(None)
+    services = FakeServices()
+    talk = opening(VERIFY, services).client_says(connect()).dials(None)
     talk.said_to_broker()
-    gate.own = Denial(Refusal.NOT_READY, "no token")
+    services.own = Denial(Refusal.NOT_READY, "no token")
     talk.broker_says(auth_challenge()).refused(EndReason.NO_BROKER)
 
 

@@ -129,7 +129,7 @@ def test_who_has_no_allowance_awaits_it(play: Play) -> None:
 def test_who_has_no_allowance_asks_the_gate(play: Play) -> None:
     asks(play, 1000).happens()
     gets(play)
-    play.gate.lending.add(play.account)
+    play.services.lending.add(play.account)
     play.account.grant(1)
     assert delivered(play) == [1]
 
@@ -374,7 +374,7 @@ def test_a_refused_second_subscribe_leaves_no_way_around_the_limit(play: Play) -
     asks(play, 1000).happens()
     play.client(subscribe(1, request=2)).forwards()
     play.broker(error(2)).happens()
-    assert (play.state(Action.CONSUME), play.gate.live) == (State.OPEN, [account])
+    assert (play.state(Action.CONSUME), play.services.live) == (State.OPEN, [account])
     play.broker(message(1)).passes()
     assert account.messages == 1
 
@@ -389,7 +389,7 @@ def test_what_an_abandoned_consumer_gets_still_counts(play: Play) -> None:
     assert play.state(Action.CONSUME) is State.ABANDONED
     play.broker(message(1)).passes()
     assert account.messages == 1
-    assert play.gate.live == [account]
+    assert play.services.live == [account]
     asks(play, 1000).drops()
 
 
@@ -401,7 +401,7 @@ def test_a_second_subscribe_that_is_refused_leaves_the_first_one() -> None:
     play.broker(error(2)).forwards()
     play.broker(success(1)).forwards()
     asks(play, 1000).happens()
-    assert (play.state(Action.CONSUME), play.gate.live) == (State.OPEN, [account])
+    assert (play.state(Action.CONSUME), play.services.live) == (State.OPEN, [account])
 
 
 # ----------------------------------------------------------------------------------------------
@@ -550,7 +550,7 @@ def test_it_is_stopped_again_when_more_came_and_longer_each_time() -> None:
 
 def test_it_is_not_stopped_where_its_limit_has_room() -> None:
     play = far_beyond()
-    play.gate.lending.add(play.account)
+    play.services.lending.add(play.account)
     play.account.grant(size=100 * FAR_BYTES)
     assert stopped_until(play, 1.0) is None
 
@@ -607,7 +607,7 @@ def test_of_many_those_far_beyond_are_found() -> None:
 
 
 def test_the_first_permit_waits_while_a_limit_owes_much(play: Play) -> None:
-    play.gate.in_debt.add(play.account)
+    play.services.in_debt.add(play.account)
     asks(play, 1000).gives(Drop(), Await(play.account), Attend())
     assert play.session.delivered(0.0) == (Await(play.account),)
     play.account.grant(5)
@@ -615,15 +615,15 @@ def test_the_first_permit_waits_while_a_limit_owes_much(play: Play) -> None:
 
 
 def test_the_first_permit_goes_when_the_debt_is_paid(play: Play) -> None:
-    play.gate.in_debt.add(play.account)
+    play.services.in_debt.add(play.account)
     asks(play, 1000).happens()
-    play.gate.in_debt.clear()
+    play.services.in_debt.clear()
     assert delivered(play) == [1]
 
 
 def test_who_has_its_first_permit_awaits_nothing(play: Play) -> None:
     asks(play, 1000).happens()
-    play.gate.in_debt.add(play.account)
+    play.services.in_debt.add(play.account)
     asks(play, 500).gives(Drop(), Attend())
     assert play.session.delivered(0.0) == ()
 
@@ -682,7 +682,7 @@ def test_many_consumers_are_looked_at_some_at_a_time() -> None:
         play.account.hold()
         play.broker(success(id)).happens()
         play.client(flow(id, 1000)).happens()
-    for account in play.gate.admitted:
+    for account in play.services.admitted:
         account.messages += 1
         account.grant(10)
     asked = set[bytes]()

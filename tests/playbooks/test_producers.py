@@ -25,8 +25,8 @@ from .frames import (
     send_error,
     success,
 )
-from .gate import FORBIDDEN
 from .script import FEW, Play
+from .services import FORBIDDEN
 
 OTHER = "persistent://public/default/other"
 
@@ -68,7 +68,7 @@ def test_a_refused_re_creation_ends_the_incarnation_before(play: Play) -> None:
     over = opened(play).over
     answer = error(2, ServerError.AuthorizationError, FORBIDDEN.text)
     refused = Inject(Direction.TO_CLIENT, answer)
-    play.gate.forbids = True
+    play.services.forbids = True
     play.client(producer(1, request=2)).gives(over, Drop(), refused)
     play.client(send(1)).drops()
 
@@ -77,7 +77,7 @@ def test_a_producer_refused_by_the_broker_is_in_no_state(play: Play) -> None:
     play.client(producer(1, request=5)).forwards()
     play.broker(error(5)).gives(Forward(), play.over)
     assert state(play) is None
-    assert play.gate.live == []
+    assert play.services.live == []
 
 
 def test_an_error_for_another_request_changes_nothing(play: Play) -> None:
@@ -251,9 +251,9 @@ def test_a_client_closes_its_producer(play: Play) -> None:
     opened(play)
     play.client(close_producer(1, request=2)).forwards()
     play.client(send(1)).drops()
-    assert play.gate.live == [play.account]
+    assert play.services.live == [play.account]
     play.broker(success(2)).gives(Forward(), play.over)
-    assert play.gate.live == []
+    assert play.services.live == []
     play.client(send(1)).drops()
 
 
@@ -292,7 +292,7 @@ def test_both_sides_close_at_once(play: Play) -> None:
     play.client(close_producer(1, request=2)).forwards()
     play.broker(close_producer(1)).gives(Forward(), play.over)
     play.broker(success(2)).forwards()
-    assert play.gate.live == []
+    assert play.services.live == []
 
 
 def test_a_producer_given_up_before_its_answer_does_not_open(play: Play) -> None:
@@ -302,14 +302,14 @@ def test_a_producer_given_up_before_its_answer_does_not_open(play: Play) -> None
     play.broker(producer_success(1)).forwards()
     play.client(send(1)).drops()
     play.broker(success(2)).gives(Forward(), play.over)
-    assert play.gate.live == []
+    assert play.services.live == []
 
 
 def test_a_producer_given_up_before_its_answer_may_never_get_one(play: Play) -> None:
     play.client(producer(1, request=1)).forwards()
     play.client(close_producer(1, request=2)).forwards()
     play.broker(success(2)).gives(Forward(), play.over)
-    assert play.gate.live == []
+    assert play.services.live == []
 
 
 def test_a_producer_given_up_before_its_answer_may_be_opened_after_all(play: Play) -> None:
@@ -345,7 +345,7 @@ def test_another_spelling_of_its_topic_is_the_same_topic(play: Play) -> None:
     over = play.over
     play.client(producer(1, request=2, topic=TOPIC.rpartition("/")[2])).gives(over, Forward())
     play.broker(producer_success(2)).forwards()
-    assert {account.topic for account in play.gate.admitted} == {TOPIC}
+    assert {account.topic for account in play.services.admitted} == {TOPIC}
 
 
 def test_a_queued_producer_given_up_does_not_open(play: Play) -> None:
@@ -363,7 +363,7 @@ def test_a_queued_producer_given_up_does_not_open(play: Play) -> None:
 def test_a_new_incarnation_has_a_new_account(play: Play) -> None:
     over = opened(play).over
     play.client(producer(1, request=2)).gives(over, Forward())
-    assert play.gate.live == [play.account]
+    assert play.services.live == [play.account]
     play.client(send(1)).drops()
     play.broker(producer_success(2)).forwards()
     play.client(send(1)).passes()
@@ -380,7 +380,7 @@ def test_a_producer_that_is_asked_for_twice_is_opened_by_either_answer(play: Pla
         play.broker(second).forwards()
         play.broker(producer_success(1)).forwards()
         play.client(send(1)).passes()
-        assert len(play.gate.admitted) == 1
+        assert len(play.services.admitted) == 1
 
 
 def test_the_second_request_opens_what_the_first_one_did_not(play: Play) -> None:
@@ -434,7 +434,7 @@ def test_a_close_that_waits_is_not_lost_between_two_answers(play: Play) -> None:
     play.broker(close_producer(1)).gives(Forward(), play.over, waited)
     play.broker(producer_success(2)).forwards()
     play.broker(success(3)).gives(Forward(), play.over)
-    assert play.gate.live == []
+    assert play.services.live == []
 
 
 def test_a_producer_is_not_asked_for_without_end(play: Play) -> None:
@@ -481,7 +481,7 @@ def test_the_end_of_a_pair_gives_every_account_back(play: Play) -> None:
     play.client(close_producer(1, request=3)).forwards()
     play.session.close()
     play.session.close()
-    assert sorted(map(id, play.gate.released)) == sorted(map(id, play.gate.admitted))
+    assert sorted(map(id, play.services.released)) == sorted(map(id, play.services.admitted))
 
 
 def test_a_request_id_used_twice_is_the_clients_own_trouble(play: Play) -> None:
@@ -493,7 +493,7 @@ def test_a_request_id_used_twice_is_the_clients_own_trouble(play: Play) -> None:
     play.broker(receipt(2)).passes()
     play.broker(close_producer(1)).happens()
     play.broker(close_producer(2)).happens()
-    assert play.gate.live == []
+    assert play.services.live == []
 
 
 def test_the_topic_of_the_usual_frames_is_admitted(play: Play) -> None:

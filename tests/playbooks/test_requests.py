@@ -159,9 +159,9 @@ def test_a_pair_that_is_over_gives_its_accounts_back_some_at_a_time() -> None:
     steps = 0
     while play.session.close():
         steps += 1
-        assert len(play.gate.released) == steps * CLOSED_AT_ONCE
+        assert len(play.services.released) == steps * CLOSED_AT_ONCE
     assert steps == 2
-    assert play.gate.live == []
+    assert play.services.live == []
 
 
 def test_as_many_move_at_a_time_as_may() -> None:

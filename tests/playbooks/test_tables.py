@@ -38,8 +38,8 @@ from .frames import (
     success,
     unsubscribe,
 )
-from .gate import BROKER_1, NAME_1, OWN
 from .script import FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Play, opening
+from .services import BROKER_1, NAME_1, OWN
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocols" / "pulsar.md"
 
@@ -122,7 +122,7 @@ def leave(play: Play) -> str:
 
 
 def reset(play: Play) -> str:
-    if not play.gate.admitted:
+    if not play.services.admitted:
         return "nothing"
     step = play.reset()
     return "nothing" if step.effects is None else step.words or "wait"

@@ -29,8 +29,8 @@ from .frames import (
     send,
     varint,
 )
-from .gate import URL_2, FakeGate, FakeOrigin
 from .script import Play, listener
+from .services import URL_2, FakeOrigin, FakeServices
 
 SECRET = b"a secret"
 
@@ -114,7 +114,7 @@ def test_a_job_that_failed_is_told() -> None:
 
 def test_what_waited_for_its_time_is_told() -> None:
     traced = Traced()
-    traced.play.gate.paced, traced.play.gate.delay = {Action.PRODUCE}, 1.0
+    traced.play.services.paced, traced.play.services.delay = {Action.PRODUCE}, 1.0
     assert traced.decide(Direction.TO_BROKER, producer(1)) == "drop + later"
     traced.session.resume(-1, b"", 1.0)
     assert traced.told[-1][1:] == ("its time has come", 0, "resume: inject")
@@ -157,14 +157,14 @@ def test_a_traced_pair_is_the_same_pair() -> None:
     traced.say(Direction.TO_CLIENT, receipt(1))
     traced.decide(Direction.TO_BROKER, producer(1))
     traced.session.close()
-    assert traced.play.gate.live == []
+    assert traced.play.services.live == []
 
 
 # -- the entry ---------------------------------------------------------------------------------
 
 
 def test_the_length_of_a_frame_is_in_its_first_four_bytes() -> None:
-    entry = PulsarEntry(listener(FakeGate()))
+    entry = PulsarEntry(listener(FakeServices()))
     said = producer()
     assert [entry.frame_length(said[:count]) for count in (0, 3, 4, 9)] == [
         0,
@@ -175,12 +175,12 @@ def test_the_length_of_a_frame_is_in_its_first_four_bytes() -> None:
 
 
 def test_a_connection_that_is_not_heard_is_told_why() -> None:
-    entry = PulsarEntry(listener(FakeGate()))
+    entry = PulsarEntry(listener(FakeServices()))
     refusal = read(entry.refuse(Denial(Refusal.TOO_MANY, "full"))).error
     assert (refusal.request_id, refusal.message) == (NO_REQUEST, "full")
 
 
 def test_an_entry_opens_by_hearing_the_client() -> None:
-    entry = PulsarEntry(listener(FakeGate()))
+    entry = PulsarEntry(listener(FakeServices()))
     assert next(entry.open(FakeOrigin())) == Receive(Peer.CLIENT)
     assert entry.describe(frame(Kind.PING)) == "PING"

@@ -22,8 +22,8 @@ from .frames import (
     subscribe,
     varint,
 )
-from .gate import FakeGate
 from .script import Play, opening
+from .services import FakeServices
 
 UNKNOWN = [1, 41, 49, 69, 82, 127]
 FAR = [128, 300, 1 << 20]
@@ -123,10 +123,10 @@ def test_a_connect_whose_text_is_not_utf_8_is_refused(field: int) -> None:
 
 
 def test_what_a_client_says_of_its_library_may_be_no_text() -> None:
-    gate = FakeGate()
+    services = FakeServices()
     said = raw(Kind.CONNECT, text_field(1))
-    opening(gate=gate).client_says(said).dials(None).tells_broker(said)
-    assert [caller.library for caller in gate.completed] == ["\ufffd\ufffd"]
+    opening(services=services).client_says(said).dials(None).tells_broker(said)
+    assert [caller.library for caller in services.completed] == ["\ufffd\ufffd"]
 
 
 def test_a_brokers_text_that_is_not_utf_8_is_made_readable() -> None:

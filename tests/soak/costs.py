@@ -1,8 +1,8 @@
 """What the costliest frame of each command costs: CPU time, and memory while it is decided.
 
-Scanner, session and gate are the real ones; there are no sockets. CPU time is of the process, the
-best of several runs, with what a frame costs beyond being relayed: walked, copied, decoded, decided
-and encoded again. Memory is how much a process grows that does it for the first time.
+Scanner, session and services are the real ones; there are no sockets. CPU time is of the process,
+the best of several runs, with what a frame costs beyond being relayed: walked, copied, decoded,
+decided and encoded again. Memory is how much a process grows that does it for the first time.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.contract import Dialled, Direction, Effects, End, EndReason, Refused
-from gateway.wire.pulsar.context import Listener
+from gateway.wire.pulsar.context import ListenerContext
 from gateway.wire.pulsar.fields import CHECKED_FROM
 from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
 from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import PulsarSession
 from tests.playbooks import frames
-from tests.playbooks.gate import FakeOrigin
+from tests.playbooks.services import FakeOrigin
 from tests.soak import report
 from tests.soak.largest import KINDS, Costly, costly_frames, directions
 from tests.soak.listeners import (
@@ -85,7 +85,7 @@ def run(kinds: Iterable[int] = KINDS) -> list[Row]:
 
 
 def _row(
-    kind: int, direction: Direction, listeners: Sequence[tuple[Way, Listener]], fresh: Pool
+    kind: int, direction: Direction, listeners: Sequence[tuple[Way, ListenerContext]], fresh: Pool
 ) -> Row:
     """`fresh`: processes that have decided nothing yet."""
     frames = [*costly_frames(kind, direction), *_credentials(kind)]
@@ -119,10 +119,10 @@ def _costliest(
     kind: int,
     direction: Direction,
     frames: Sequence[Costly],
-    listeners: Sequence[tuple[Way, Listener]],
+    listeners: Sequence[tuple[Way, ListenerContext]],
 ) -> tuple[Cost, int]:
     """Return the costliest frame, and the size of the largest one that was not refused."""
-    found: list[tuple[Cost, Listener]] = []
+    found: list[tuple[Cost, ListenerContext]] = []
     largest = 0
     for costly in frames:
         for way, listener in listeners:
@@ -143,11 +143,13 @@ def _credentials(kind: int) -> Iterator[Costly]:
             yield Costly(what, frames.raw(kind, authenticating(kind, data)))
 
 
-def _best(listener: Listener, kind: int, direction: Direction, frame: bytes) -> float:
+def _best(listener: ListenerContext, kind: int, direction: Direction, frame: bytes) -> float:
     return min(_timed(listener, kind, direction, frame)[0] for _ in range(RUNS))
 
 
-def _timed(listener: Listener, kind: int, direction: Direction, frame: bytes) -> tuple[float, bool]:
+def _timed(
+    listener: ListenerContext, kind: int, direction: Direction, frame: bytes
+) -> tuple[float, bool]:
     """Return the milliseconds that one frame takes, and whether its sender is not at fault."""
     receive = _ready(listener, kind, direction)
     begin = time.process_time()
@@ -162,7 +164,9 @@ def _timed(listener: Listener, kind: int, direction: Direction, frame: bytes) ->
 # -- one connection that is ready for a command ------------------------------------------------
 
 
-def _ready(listener: Listener, kind: int, direction: Direction) -> Callable[[bytes], Effects]:
+def _ready(
+    listener: ListenerContext, kind: int, direction: Direction
+) -> Callable[[bytes], Effects]:
     if kind in (Kind.CONNECT, Kind.CONNECTED):
         return _opening(listener, kind)
     session = session_of(listener)
@@ -207,7 +211,7 @@ def _collected(chunk: bytearray, rest: bytes) -> bytes:
     return bytes(chunk)
 
 
-def _opening(listener: Listener, kind: int) -> Callable[[bytes], Effects]:
+def _opening(listener: ListenerContext, kind: int) -> Callable[[bytes], Effects]:
     steps = open_pair(listener, FakeOrigin())
     next(steps)
     if kind == Kind.CONNECTED:

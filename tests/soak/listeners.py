@@ -1,4 +1,4 @@
-"""Real listeners without sockets: gate, brokers that were learned, rules, tokens."""
+"""Real listeners without sockets: services, brokers that were learned, rules, tokens."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from joserfc.jwk import OctKey
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import SealedNames
 from gateway.brokers.seal import SealKey
-from gateway.figures import ClusterFigures
+from gateway.control.services import ClusterParts, ListenerServices, Verifier
+from gateway.control.shaper import Shaper
 from gateway.front.jobs import Jobs
-from gateway.gate import ClusterParts, ListenerGate, Verifier
 from gateway.identity.credential import NoCredential
 from gateway.identity.token import LARGEST_TOKEN, TokenVerifier
 from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
 from gateway.policy.matching import RuleSet
 from gateway.rules.files import build
-from gateway.shaper import Shaper
+from gateway.telemetry.figures import ClusterFigures
 from gateway.wire.contract import Address, Credential, Principal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.pulsar.context import Client, ListenerContext, Mode
 from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.pulsar.table import COMMANDS
 from gateway.wire.subject import Subject
@@ -60,8 +60,8 @@ WAYS = (
 )
 
 
-def listener_of(way: Way) -> Listener:
-    """A listener with a gate of its own."""
+def listener_of(way: Way) -> ListenerContext:
+    """A listener with services of its own."""
     learned = LearnedHosts()
     learned.learn(*(f"broker-{number}.internal" for number in range(HOSTS)))
     learned.learn(*(f"10.0.{number // 200}.{number % 200}" for number in range(HOSTS)))
@@ -69,21 +69,21 @@ def listener_of(way: Way) -> Listener:
     known = (names, learned, NoCredential(), AccountBook(), ClusterFigures())
     verifiers: dict[str, Verifier] = {"token": TokenVerifier([SECRET], ["HS256"])}
     limits = Shaper(_rules(way.rules), Reactor(Jobs())) if way.rules else None
-    gate = ListenerGate(
+    services = ListenerServices(
         ClusterParts("main", *known),
         {} if way.mode is Mode.PASS_THROUGH else verifiers,
         name="clients",
         limits=limits,
     )
     limited, unknown = limits is not None, way.unknown_pass
-    return Listener(gate, COMMANDS, way.mode, limited=limited, unknown_pass=unknown)
+    return ListenerContext(services, COMMANDS, way.mode, limited=limited, unknown_pass=unknown)
 
 
-def session_of(listener: Listener) -> PulsarSession:
+def session_of(listener: ListenerContext) -> PulsarSession:
     """An open pair of it."""
     alice = Principal("alice", verified=listener.mode is not Mode.PASS_THROUGH)
     hello = read(connect(auth_data=token())).connect
-    subject = Subject(listener.gate.complete(caller_of(hello)))
+    subject = Subject(listener.services.complete(caller_of(hello)))
     client = Client(hello, alice, Credential("token", token()), subject)
     return PulsarSession(listener, client, BROKER)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.model import Limits
+from gateway.config.model import ResourceLimits
 from gateway.wire.pulsar.fields import CHECKED_FROM
 from gateway.wire.pulsar.frames import Kind
 from tests.bench.machine import descriptors
@@ -42,7 +42,7 @@ def test_readers_that_stall_stop_nobody_and_lose_nothing(tmp_path: Path, stall: 
     """The first ones fill half of the part of the bound that slow peers have, and all others share
     the rest of it."""
     outcome = stalled.run(stall, tmp_path)
-    assert outcome.kept > Limits.model_validate(stalled.limits(stall)).waiting // 2
+    assert outcome.kept > ResourceLimits.model_validate(stalled.limits(stall)).waiting // 2
     assert len(outcome.pings) == 20
 
 

@@ -21,7 +21,10 @@ from pydantic.fields import FieldInfo
 
 from gateway.app import check
 from gateway.config.model import Configuration, Part
-from gateway.figures import (
+from gateway.policy.accounts import AccountBook
+from gateway.telemetry.crew import CrewMetrics
+from gateway.telemetry.exposition import TopicExposition
+from gateway.telemetry.figures import (
     BrokerFailures,
     BrokerHealth,
     ClusterFigures,
@@ -33,9 +36,6 @@ from gateway.figures import (
     RuleFigures,
     StoreFigures,
 )
-from gateway.policy.accounts import AccountBook
-from gateway.telemetry.crew import CrewMetrics
-from gateway.telemetry.exposition import TopicExposition
 from gateway.telemetry.process import ProcessMetrics, Sources
 from gateway.wire.contract import Action, EndReason
 from tests.support.certificates import self_signed

@@ -66,7 +66,7 @@ def test_what_rules_and_workers_need_is_imported_where_there_are_some() -> None:
     loaded = ended.stdout.split()
     assert "gateway.app" in loaded
     rooms = (
-        "gateway.shaper",
+        "gateway.control.shaper",
         "gateway.reload",
         "gateway.policy.rules",
         "gateway.workers",

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 from gateway.errors import PeerError
 from gateway.wire.contract import FORWARD, Address, Denial, Direction, Effects, Refusal, Replace
-from gateway.wire.gate import Gate
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import encode, kind_of
 from gateway.wire.pulsar.rows import Commands
+from gateway.wire.services import Services
 
 CUT = "... (cut)"
 """What stands at the end of a text that was too long."""
@@ -37,7 +37,7 @@ class Veil:
     """Hides brokers from the clients of one listener. `scheme`: how these clients connect.
     `longest_text`: characters of a broker's text that clients get. `commands`: what hides what."""
 
-    gate: Gate
+    services: Services
     scheme: str
     longest_text: int
     commands: Commands
@@ -45,11 +45,11 @@ class Veil:
     def advertised_url(self, url: str) -> str | Denial:
         """What stands for a broker's URL."""
         address = parse(url)
-        return _NOWHERE if address is None else self._url(self.gate.advertise(address))
+        return _NOWHERE if address is None else self._url(self.services.advertise(address))
 
     def alias_url(self, broker: Address) -> str | Denial:
         """What stands for a broker, and is the key of no connection that a client has."""
-        return self._url(self.gate.alias(broker))
+        return self._url(self.services.alias(broker))
 
     def lead_to_other_cluster(self, command: BaseCommand) -> bool:
         """Put the gateway of the other cluster into a TOPIC_MIGRATED; False where none is known.
@@ -58,7 +58,7 @@ class Veil:
         """
         message = command.topicMigrated
         broker = parse(message.brokerServiceUrl or message.brokerServiceUrlTls)
-        gateway = None if broker is None else self.gate.migrated(broker)
+        gateway = None if broker is None else self.services.migrated(broker)
         if not isinstance(gateway, Address):
             return False
         message.brokerServiceUrl = message.brokerServiceUrlTls = f"{self.scheme}://{gateway}"
@@ -76,8 +76,8 @@ class Veil:
         if isinstance(text, bytes):
             text = text[: _LARGEST_CHARACTER * (most + 1)].decode(errors="replace")
         if len(text) <= most:
-            return self.gate.clean(text)
-        return f"{self.gate.clean(_whole_words(text, most))}{CUT}"
+            return self.services.clean(text)
+        return f"{self.services.clean(_whole_words(text, most))}{CUT}"
 
     def hidden(self, command: BaseCommand, frame: bytes) -> Effects:
         """A broker's command on its way to the client."""

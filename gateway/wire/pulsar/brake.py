@@ -18,7 +18,7 @@ from gateway.wire.contract import Await, Direction, Effects, Pause
 
 if TYPE_CHECKING:
     from gateway.wire.contract import Account
-    from gateway.wire.gate import Gate
+    from gateway.wire.services import Services
 
 FAR_BYTES = 6 * 1024 * 1024
 """Bytes beyond the allowance that are far beyond it. A permit may bring a message of any size, and
@@ -46,10 +46,10 @@ def is_far_beyond(account: Account) -> bool:
 class Brake:
     """The brake of one pair."""
 
-    __slots__ = ("_gate", "_seconds", "_until")
+    __slots__ = ("_seconds", "_services", "_until")
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._seconds = SHORTEST
         self._until = float("-inf")
 
@@ -60,7 +60,7 @@ class Brake:
         pause lasts, when this consumer got nothing since its last one, or when its limits have room
         for more.
         """
-        if now < self._until or account.bytes == braked_at or self._gate.wants(account):
+        if now < self._until or account.bytes == braked_at or self._services.wants(account):
             return ()
         is_new = now > self._until + LONGEST
         self._seconds = SHORTEST if is_new else min(2 * self._seconds, LONGEST)

@@ -31,7 +31,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
 )
 from gateway.wire.pulsar.addresses import parse
 from gateway.wire.pulsar.commands import auth_response, decode, encode, kind_of
-from gateway.wire.pulsar.context import Client, Listener
+from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import kind_name
 
 HOPS = 20
@@ -69,7 +69,7 @@ class Chase:
     `lookup`: the client's frame, with its `request_id`.
     """
 
-    listener: Listener
+    listener: ListenerContext
     client: Client
     request_id: int
     lookup: bytes
@@ -85,7 +85,7 @@ class Chase:
             following = next_hop(decode(frame).lookupTopicResponse)
             if following is None:
                 return frame
-            self.listener.gate.redirected()
+            self.listener.services.redirected()
             hop = following
         return NOT_FOUND
 

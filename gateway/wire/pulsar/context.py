@@ -9,7 +9,6 @@ from enum import StrEnum
 
 from gateway.wire.budget import Allotment, Budget
 from gateway.wire.contract import Address, Credential, Denial, Principal
-from gateway.wire.gate import Gate
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
 from gateway.wire.pulsar.addresses import Veil
 from gateway.wire.pulsar.commands import encode
@@ -18,6 +17,7 @@ from gateway.wire.pulsar.fields import MOST_FIELDS
 from gateway.wire.pulsar.refusing import CLIENTS
 from gateway.wire.pulsar.rows import Commands
 from gateway.wire.pulsar.topics import LONGEST_NAME, named
+from gateway.wire.services import Services
 from gateway.wire.subject import Subject
 
 
@@ -72,7 +72,7 @@ def draw_first_request() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class ListenerContext:
     """How the clients of one listener are served. `scheme`: by which they connect.
 
     `commands`: what is done with each command; see `table`.
@@ -85,7 +85,7 @@ class Listener:
     `budget`: what all sessions of the process may keep together.
     """
 
-    gate: Gate
+    services: Services
     commands: Commands
     mode: Mode = Mode.PASS_THROUGH
     proxies: frozenset[str] = frozenset()
@@ -102,7 +102,7 @@ class Listener:
 
     @property
     def veil(self) -> Veil:
-        return Veil(self.gate, self.scheme, self.bounds.text, self.commands)
+        return Veil(self.services, self.scheme, self.bounds.text, self.commands)
 
 
 class Client:
@@ -207,7 +207,7 @@ class Client:
         return True
 
     def greeting(
-        self, listener: Listener, *, side: bool = False, through: Address | None = None
+        self, listener: ListenerContext, *, side: bool = False, through: Address | None = None
     ) -> bytes | Denial:
         """The CONNECT that opens a broker connection on behalf of this client.
 
@@ -225,13 +225,15 @@ class Client:
         if side:
             command.connect.feature_flags.supports_auth_refresh = True
         if listener.mode is not Mode.PASS_THROUGH:
-            ours = listener.gate.credential()
+            ours = listener.services.credential()
             if isinstance(ours, Denial):
                 return ours
             self._speak_for(command.connect, ours, listener)
         return encode(command)
 
-    def _speak_for(self, connect: CommandConnect, ours: Credential, listener: Listener) -> None:
+    def _speak_for(
+        self, connect: CommandConnect, ours: Credential, listener: ListenerContext
+    ) -> None:
         _prove(connect, ours)
         connect.original_principal = self.principal.name
         if not self.vouched:
@@ -243,7 +245,7 @@ class Client:
             connect.original_auth_data = self.credential.data.decode("utf-8", "replace")
             connect.original_auth_method = self.credential.method
 
-    def proof(self, listener: Listener, *, opened: bool) -> Credential | Denial:
+    def proof(self, listener: ListenerContext, *, opened: bool) -> Credential | Denial:
         """What answers an AUTH_CHALLENGE: whatever the broker was shown by CONNECT.
 
         While a connection is being opened that is ours in both verifying modes. Once it is open
@@ -253,7 +255,7 @@ class Client:
             return self.credential
         if listener.mode is Mode.VERIFY_AND_FORWARD and opened:
             return self.credential
-        return listener.gate.credential()
+        return listener.services.credential()
 
 
 def _prove(connect: CommandConnect, credential: Credential) -> None:

@@ -27,7 +27,6 @@ from gateway.wire.contract import (
     Later,
     Refusal,
 )
-from gateway.wire.gate import Again, LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import (
     decode,
@@ -38,8 +37,9 @@ from gateway.wire.pulsar.commands import (
     refused,
     text,
 )
-from gateway.wire.pulsar.context import Client, Listener
+from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import Kind
+from gateway.wire.services import Again, LookupOutcome
 
 Party = tuple[Action, int]
 """A producer or consumer by its id; a lookup by that of its request."""
@@ -71,7 +71,7 @@ class Delays:
 
     __slots__ = ("_client", "_kept", "_listener", "_number", "_queues", "_tokens", "_wakes")
 
-    def __init__(self, listener: Listener, client: Client) -> None:
+    def __init__(self, listener: ListenerContext, client: Client) -> None:
         self._listener = listener
         self._client = client
         self._queues: dict[Party, deque[_Waiting]] = {}
@@ -100,10 +100,10 @@ class Delays:
 
     def _wait(self, about: _About, again: Again | None = None) -> float | Again | Denial:
         action, _ = about.party
-        gate = self._listener.gate
-        if not about.topic or action not in gate.paced:
+        services = self._listener.services
+        if not about.topic or action not in services.paced:
             return 0.0
-        return gate.wait(action, self._client.about(about.topic, about.subscription), again)
+        return services.wait(action, self._client.about(about.topic, about.subscription), again)
 
     def _is_full(self, frame: bytes) -> bool:
         """A frame of any size may wait where no other does."""
@@ -115,7 +115,7 @@ class Delays:
 
     def _refused(self, kind: int, about: _About, denial: Denial) -> Effects:
         if kind == Kind.LOOKUP:
-            self._listener.gate.looked_up(LookupOutcome.REFUSED)
+            self._listener.services.looked_up(LookupOutcome.REFUSED)
         if kind in (Kind.PRODUCER, Kind.SUBSCRIBE):
             return refused(*about.party, about.request_id, denial)
         no = error if self._client.library.startswith(_BY_ERROR) else _REFUSALS.get(kind, error)

@@ -7,7 +7,7 @@ from struct import Struct
 
 from gateway.wire.contract import Denial, Opening, Origin, Session, Trace
 from gateway.wire.pulsar.commands import NO_REQUEST, error
-from gateway.wire.pulsar.context import Listener
+from gateway.wire.pulsar.context import ListenerContext
 from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.trace import TracedSession, describe
 
@@ -18,7 +18,7 @@ _total = Struct(">I").unpack_from
 class PulsarEntry:
     """See `contract.Entry`."""
 
-    listener: Listener
+    listener: ListenerContext
 
     def frame_length(self, head: bytes | bytearray) -> int:
         """See `contract.Entry`."""

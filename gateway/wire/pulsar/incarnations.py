@@ -1,8 +1,8 @@
 """What each event does to the producers and consumers of one pair.
 
 docs/protocols/pulsar.md has the tables: state x event to effects and the next state. Each method
-here is one event. It changes the states, keeps both scanners and the gate's accounts in step with
-them, and answers with effects.
+here is one event. It changes the states, keeps both scanners and the accounts in step with them,
+and answers with effects.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from gateway.wire.pulsar.commands import (
     refused,
     text,
 )
-from gateway.wire.pulsar.context import Client, Listener
+from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import Asked, Handle, Handles, State, bytes_kept
 from gateway.wire.pulsar.refusing import is_refused, refusal
@@ -89,7 +89,7 @@ class Incarnations:
 
     def __init__(
         self,
-        listener: Listener,
+        listener: ListenerContext,
         client: Client,
         broker: Address | None,
         scanners: Scanners,
@@ -99,7 +99,7 @@ class Incarnations:
         self._client = client
         self._broker = broker
         self._to_broker, self._to_client = scanners
-        self._trickles = Trickles(listener.gate) if listener.limited else None
+        self._trickles = Trickles(listener.services) if listener.limited else None
         self._leaving: Leaving | None = None  # made when they are needed: idle pairs are many
         self._late: LateReceipts | None = None
         self._to_leave: Iterator[Handle] | None = None  # in this round of steps
@@ -176,7 +176,7 @@ class Incarnations:
             return NO_ROOM
         if subject.topic is not None and is_brokers_own(subject.topic.name):
             return BROKERS_OWN
-        return self._listener.gate.admit(action, subject, again=again)
+        return self._listener.services.admit(action, subject, again=again)
 
     def producer_success(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         answer = command.producer_success
@@ -405,7 +405,7 @@ class Incarnations:
             return DROP  # the client sends it again to whoever gives it a receipt
         account = handle.account
         messages = max(1, command.send.num_messages)
-        if account.held and not self._listener.gate.wants(account):
+        if account.held and not self._listener.services.wants(account):
             if self._client.takes_refusals and is_refused(account, messages, len(frame)):
                 return (Drop(), Refuse(account, refusal(command)))
             return (Hold(account),)
@@ -491,7 +491,7 @@ class Incarnations:
         self._forget_permits(handle)
         if not handle.released:
             handle.released = True
-            self._listener.gate.release(handle.account)
+            self._listener.services.release(handle.account)
         return (Discard(handle.account), *self._close_held(handle))
 
     def _close_held(self, handle: Handle) -> Effects:

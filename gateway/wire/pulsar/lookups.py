@@ -21,12 +21,12 @@ from gateway.wire.contract import (
     Replace,
     Start,
 )
-from gateway.wire.gate import LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandLookupTopicResponse
 from gateway.wire.pulsar.chase import NOT_FOUND, Chase, Hop, is_redirect, next_hop
 from gateway.wire.pulsar.commands import BUSY, NO_ROOM, decode, encode, lookup_failed, text
-from gateway.wire.pulsar.context import Client, Listener
+from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import Kind
+from gateway.wire.services import LookupOutcome
 
 ENTRY = 256
 """Bytes that remembering a lookup takes beside its frame."""
@@ -51,7 +51,7 @@ class Lookups:
 
     __slots__ = ("_asked", "_chased", "_client", "_kept", "_listener", "_token")
 
-    def __init__(self, listener: Listener, client: Client) -> None:
+    def __init__(self, listener: ListenerContext, client: Client) -> None:
         self._listener = listener
         self._client = client
         # Made when they are needed: idle pairs are many.
@@ -70,7 +70,7 @@ class Lookups:
         lookup = _Lookup(command.lookupTopic.request_id, frame)
         denial = self._denial(text(command.lookupTopic.topic), lookup)
         if denial is not None:
-            self._listener.gate.looked_up(LookupOutcome.REFUSED)
+            self._listener.services.looked_up(LookupOutcome.REFUSED)
             return (Drop(), Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, denial)))
         self._forget(self._asked, lookup.request_id)
         self._asked = self._remember(self._asked, lookup.request_id, lookup)
@@ -84,7 +84,7 @@ class Lookups:
             return BUSY
         if not self._client.allotment.fits(lookup.size):
             return NO_ROOM
-        admitted = self._listener.gate.admit(Action.LOOKUP, self._client.about(topic))
+        admitted = self._listener.services.admit(Action.LOOKUP, self._client.about(topic))
         return admitted if isinstance(admitted, Denial) else None
 
     # -- from brokers ------------------------------------------------------------------------
@@ -98,7 +98,7 @@ class Lookups:
         return self._chase(lookup, hop)
 
     def _chase(self, lookup: _Lookup, hop: Hop) -> Effects:
-        self._listener.gate.redirected()
+        self._listener.services.redirected()
         token = self._token
         self._token += 1
         self._chased = self._remember(self._chased, token, lookup)
@@ -108,7 +108,7 @@ class Lookups:
     def failed(self, request_id: int) -> None:
         """An ERROR in place of a LOOKUP_RESPONSE, if it is one."""
         if self._forget(self._asked, request_id) is not None:
-            self._listener.gate.looked_up(LookupOutcome.FAILED)
+            self._listener.services.looked_up(LookupOutcome.FAILED)
 
     def resume(self, token: int, result: bytes | Denial) -> Effects:
         """A chase has its outcome."""
@@ -116,12 +116,12 @@ class Lookups:
         if lookup is None:
             return ()
         if isinstance(result, Denial):
-            self._listener.gate.looked_up(LookupOutcome.REFUSED)
+            self._listener.services.looked_up(LookupOutcome.REFUSED)
             return (Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, result)),)
         try:
             answer = self._answer(decode(result))
         except PeerError:  # of that broker alone: this pair's peers have done nothing wrong
-            self._listener.gate.looked_up(LookupOutcome.FAILED)
+            self._listener.services.looked_up(LookupOutcome.FAILED)
             answer = lookup_failed(lookup.request_id, NOT_FOUND)
         return (Inject(Direction.TO_CLIENT, answer),)
 
@@ -159,9 +159,9 @@ class Lookups:
         url = answer.brokerServiceUrl or answer.brokerServiceUrlTls
         advertised = self._listener.veil.advertised_url(url)
         if isinstance(advertised, Denial):
-            self._listener.gate.looked_up(LookupOutcome.REFUSED)
+            self._listener.services.looked_up(LookupOutcome.REFUSED)
             return lookup_failed(answer.request_id, Denial(Refusal.NOT_READY, advertised.text))
-        self._listener.gate.looked_up(LookupOutcome.CONNECT)
+        self._listener.services.looked_up(LookupOutcome.CONNECT)
         answer.brokerServiceUrl = answer.brokerServiceUrlTls = advertised
         answer.proxy_through_service_url = True
         return encode(command)
@@ -169,7 +169,7 @@ class Lookups:
     def _no(self, command: BaseCommand) -> bytes:
         """Failed, a Redirect that leads nowhere, or an answer of later versions."""
         answer = command.lookupTopicResponse
-        self._listener.gate.looked_up(LookupOutcome.FAILED)
+        self._listener.services.looked_up(LookupOutcome.FAILED)
         if is_redirect(answer):
             return lookup_failed(answer.request_id, NOT_FOUND)
         answer.ClearField("brokerServiceUrl")

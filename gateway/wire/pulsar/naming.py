@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gateway.wire.contract import Action, Denial, Direction, Drop, Effects, Inject, Refusal
-from gateway.wire.gate import Gate, LookupOutcome
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import (
     lookup_failed,
@@ -13,6 +12,7 @@ from gateway.wire.pulsar.commands import (
 )
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.topics import named
+from gateway.wire.services import LookupOutcome, Services
 
 _TOPIC = Denial(
     Refusal.NAME,
@@ -34,7 +34,7 @@ def improper(names: tuple[str, ...], longest: int) -> Denial | None:
     return _TOPIC if named(names[0]) is None else None
 
 
-def unnamed(command: BaseCommand, kind: int, denial: Denial, gate: Gate) -> Effects:
+def unnamed(command: BaseCommand, kind: int, denial: Denial, services: Services) -> Effects:
     """Drop the command, and answer it as a broker answers one with an invalid topic name."""
     match kind:
         case Kind.PRODUCER:
@@ -44,7 +44,7 @@ def unnamed(command: BaseCommand, kind: int, denial: Denial, gate: Gate) -> Effe
             asked = command.subscribe
             return refused(Action.CONSUME, asked.consumer_id, asked.request_id, denial)
         case Kind.LOOKUP:
-            gate.looked_up(LookupOutcome.REFUSED)
+            services.looked_up(LookupOutcome.REFUSED)
             told = lookup_failed(command.lookupTopic.request_id, denial)
         case _:
             told = partitions_failed(command.partitionMetadata.request_id, denial)

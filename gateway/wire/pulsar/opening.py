@@ -32,7 +32,6 @@ from gateway.wire.contract import (
     Transmit,
     Wait,
 )
-from gateway.wire.gate import Again
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import (
     NO_REQUEST,
@@ -45,9 +44,10 @@ from gateway.wire.pulsar.commands import (
     kind_of,
     text,
 )
-from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.pulsar.context import Client, ListenerContext, Mode
 from gateway.wire.pulsar.frames import kind_name
 from gateway.wire.pulsar.session import PulsarSession
+from gateway.wire.services import Again
 from gateway.wire.subject import Caller, Subject
 
 _DIAL_REASONS = {
@@ -67,7 +67,7 @@ _OF_PROXIES = frozenset(
 """What a client may not say where we verify it: from us, a trusted proxy, it would be believed."""
 
 
-def open_pair(listener: Listener, origin: Origin) -> Opening:
+def open_pair(listener: ListenerContext, origin: Origin) -> Opening:
     """The conversation of one client connection."""
     frame = yield Receive(Peer.CLIENT)
     if not isinstance(frame, bytes):
@@ -83,7 +83,7 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
         return _refused(EndReason.CLIENT_VIOLATION, denial)
 
 
-def _let_in(listener: Listener, client: Client, to: str) -> Opening:
+def _let_in(listener: ListenerContext, client: Client, to: str) -> Opening:
     """The conversation from CONNECT on, for which there must be room. `to`: the URL of the broker
     that the client names, if any."""
     if not client.take_room():
@@ -97,7 +97,7 @@ def _let_in(listener: Listener, client: Client, to: str) -> Opening:
             client.allotment.close()
 
 
-def _connect(frame: bytes, listener: Listener) -> CommandConnect:
+def _connect(frame: bytes, listener: ListenerContext) -> CommandConnect:
     command = decode(frame, listener.bounds.fields)
     kind = kind_of(frame)
     if kind != BaseCommand.CONNECT or not command.HasField("connect"):
@@ -108,14 +108,16 @@ def _connect(frame: bytes, listener: Listener) -> CommandConnect:
     return connect
 
 
-def _identify(connect: CommandConnect, listener: Listener, origin: Origin) -> Client | Denial:
+def _identify(
+    connect: CommandConnect, listener: ListenerContext, origin: Origin
+) -> Client | Denial:
     method = text(connect.auth_method_name) or _LEGACY_METHODS.get(connect.auth_method, "")
     credential = Credential(method, connect.auth_data)
     if listener.mode is Mode.PASS_THROUGH:
         nobody = Principal("", verified=False)
         subject = _subject(connect, listener, origin, nobody)
         return Client(connect, nobody, credential, subject, budget=listener.budget)
-    principal = listener.gate.authenticate(credential)
+    principal = listener.services.authenticate(credential)
     if isinstance(principal, Denial):
         return principal
     if principal.name in listener.proxies:
@@ -130,7 +132,7 @@ def _identify(connect: CommandConnect, listener: Listener, origin: Origin) -> Cl
 
 
 def _subject(
-    connect: CommandConnect, listener: Listener, origin: Origin, principal: Principal
+    connect: CommandConnect, listener: ListenerContext, origin: Origin, principal: Principal
 ) -> Subject:
     caller = Caller(
         protocol="pulsar",
@@ -139,7 +141,7 @@ def _subject(
         principal=principal.name or None,
         library=_readable(connect.client_version)[:LONGEST_LIBRARY],
     )
-    return Subject(listener.gate.complete(caller))
+    return Subject(listener.services.complete(caller))
 
 
 def _readable(value: str | bytes) -> str:
@@ -147,7 +149,7 @@ def _readable(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode(errors="replace")
 
 
-def _vouched(connect: CommandConnect, listener: Listener, origin: Origin) -> Client | Denial:
+def _vouched(connect: CommandConnect, listener: ListenerContext, origin: Origin) -> Client | Denial:
     """A trusted proxy speaks for a client, as we do towards brokers, by whose rules it goes.
 
     The client lasts as long as its connection: the proxy's own credential may be renewed
@@ -170,15 +172,15 @@ _NOBODY = Denial(
 )
 
 
-def _pace(listener: Listener, client: Client) -> Generator[Step, StepResult, Refused | None]:
+def _pace(listener: ListenerContext, client: Client) -> Generator[Step, StepResult, Refused | None]:
     """Where rules limit how often clients connect, this one may have to wait. No broker knows of
     it until then."""
-    if Action.CONNECT not in listener.gate.paced:
+    if Action.CONNECT not in listener.services.paced:
         return None
-    answer = listener.gate.wait(Action.CONNECT, client.subject)
+    answer = listener.services.wait(Action.CONNECT, client.subject)
     while isinstance(answer, Again):
         yield Wait(answer.seconds)
-        answer = listener.gate.wait(Action.CONNECT, client.subject, answer)
+        answer = listener.services.wait(Action.CONNECT, client.subject, answer)
     if isinstance(answer, Denial):
         return _refused(EndReason.TOO_MANY_CONNECTS, answer)
     if answer:
@@ -186,7 +188,7 @@ def _pace(listener: Listener, client: Client) -> Generator[Step, StepResult, Ref
     return None
 
 
-def _pair(listener: Listener, client: Client, to: str) -> Opening:
+def _pair(listener: ListenerContext, client: Client, to: str) -> Opening:
     target = _target(listener, to)
     if isinstance(target, Denial):
         return _refused(EndReason.TARGET_REFUSED, Denial(Refusal.NOT_READY, target.text))
@@ -202,8 +204,8 @@ def _pair(listener: Listener, client: Client, to: str) -> Opening:
     return (yield from _await_connected(listener, client, broker))
 
 
-def _target(listener: Listener, url: str) -> Address | Denial | None:
-    return listener.gate.open(url) if url else None
+def _target(listener: ListenerContext, url: str) -> Address | Denial | None:
+    return listener.services.open(url) if url else None
 
 
 def _undialled(denial: StepResult) -> Refused:
@@ -212,7 +214,7 @@ def _undialled(denial: StepResult) -> Refused:
     return _refused(_DIAL_REASONS.get(denial.refusal, EndReason.NO_BROKER), denial)
 
 
-def _await_connected(listener: Listener, client: Client, broker: Address | None) -> Opening:
+def _await_connected(listener: ListenerContext, client: Client, broker: Address | None) -> Opening:
     """The broker may ask for more before it says yes or no."""
     for _ in range(listener.bounds.rounds):
         frame = yield Receive(Peer.BROKER)
@@ -233,7 +235,7 @@ def _await_connected(listener: Listener, client: Client, broker: Address | None)
 
 
 def _answered(
-    listener: Listener, client: Client, command: BaseCommand, frame: bytes
+    listener: ListenerContext, client: Client, command: BaseCommand, frame: bytes
 ) -> Generator[Step, StepResult, Refused | None]:
     """Another answer of the broker to our CONNECT; None: it goes on."""
     kind = kind_of(frame)
@@ -246,7 +248,7 @@ def _answered(
 
 
 def _challenged(
-    listener: Listener, client: Client, command: BaseCommand, frame: bytes
+    listener: ListenerContext, client: Client, command: BaseCommand, frame: bytes
 ) -> Generator[Step, StepResult, Refused | None]:
     """One round: passed through, or answered with our own credential."""
     if listener.mode is not Mode.PASS_THROUGH:
@@ -266,14 +268,14 @@ def _challenged(
     return None
 
 
-def _connected(command: BaseCommand, frame: bytes, listener: Listener) -> bytes:
+def _connected(command: BaseCommand, frame: bytes, listener: ListenerContext) -> bytes:
     """The broker's own word; under `unknown: mask` without flags that we do not know."""
     if not listener.unknown_pass:
         command.DiscardUnknownFields()
     return as_read(command, frame)
 
 
-def _broker_no(command: BaseCommand, listener: Listener) -> Refused:
+def _broker_no(command: BaseCommand, listener: ListenerContext) -> Refused:
     code: Any = command.error.error
     detail = str(command.error.message)  # bytes where it is not UTF-8
     listener.veil.hide(command, BaseCommand.ERROR)

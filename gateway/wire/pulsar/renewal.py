@@ -20,12 +20,12 @@ from gateway.wire.contract import (
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import NO_ROOM, auth_response, end, text
-from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.pulsar.context import Client, ListenerContext, Mode
 
 OTHER_PRINCIPAL = Denial(Refusal.UNAUTHENTICATED, "the principal may not change on a connection")
 
 
-def challenged(listener: Listener, client: Client) -> Effects:
+def challenged(listener: ListenerContext, client: Client) -> Effects:
     """The broker's AUTH_CHALLENGE: who showed the credential that it asks for again?
 
     In *verify* it was ours; otherwise the client's, passed through or forwarded.
@@ -38,7 +38,7 @@ def challenged(listener: Listener, client: Client) -> Effects:
     return (Drop(), Inject(Direction.TO_BROKER, auth_response(ours, listener.version)))
 
 
-def shown(listener: Listener, client: Client, command: BaseCommand) -> Effects:
+def shown(listener: ListenerContext, client: Client, command: BaseCommand) -> Effects:
     """The client's AUTH_RESPONSE: later connections on its behalf use its newer credential."""
     if listener.mode is Mode.VERIFY:
         return DROP  # we did not ask
@@ -53,11 +53,11 @@ def shown(listener: Listener, client: Client, command: BaseCommand) -> Effects:
     return FORWARD
 
 
-def _changed(listener: Listener, client: Client, credential: Credential) -> Denial | None:
+def _changed(listener: ListenerContext, client: Client, credential: Credential) -> Denial | None:
     """Whether the client may not go on with another credential. A proxy has looked at it."""
     if listener.mode is Mode.PASS_THROUGH or client.vouched:
         return None
-    principal = listener.gate.authenticate(credential)
+    principal = listener.services.authenticate(credential)
     if isinstance(principal, Denial):
         return principal
     return None if principal.name == client.principal.name else OTHER_PRINCIPAL

@@ -39,7 +39,7 @@ from gateway.wire.pulsar.commands import (
     error,
     kind_of,
 )
-from gateway.wire.pulsar.context import Client, Listener, Mode
+from gateway.wire.pulsar.context import Client, ListenerContext, Mode
 from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.delays import Delays
 from gateway.wire.pulsar.frames import HEAD, KNOWN, Kind, kind_name
@@ -71,7 +71,11 @@ class PulsarSession:
     )
 
     def __init__(
-        self, listener: Listener, client: Client, broker: Address | None, max_message_size: int = 0
+        self,
+        listener: ListenerContext,
+        client: Client,
+        broker: Address | None,
+        max_message_size: int = 0,
     ) -> None:
         self._listener = listener
         self._client = client
@@ -126,12 +130,12 @@ class PulsarSession:
         names = None if row is None or row.names is None else row.names(command)
         denial = None if names is None else improper(names, self._listener.bounds.names)
         if denial is not None:
-            return unnamed(command, kind, denial, self._listener.gate)
+            return unnamed(command, kind, denial, self._listener.services)
         if kind == Kind.SEND:
             refused = self._check_send(command, frame)
             if refused is not None:
                 return refused
-        elif self._listener.gate.paced or self._delays:
+        elif self._listener.services.paced or self._delays:
             delayed = self._delayed(command, frame, now)
             if delayed is not None:
                 return delayed

@@ -66,7 +66,7 @@ from gateway.wire.pulsar.ids import Handle, State
 from gateway.wire.pulsar.sizes import Sizes
 
 if TYPE_CHECKING:
-    from gateway.wire.gate import Gate
+    from gateway.wire.services import Services
 
 MOST_PERMITS = 2**31 - 1
 """Of one FLOW: brokers read them as a signed number, and end the connection for less than 1."""
@@ -202,22 +202,22 @@ class Trickles:
     __slots__ = (
         "_all",
         "_brake",
-        "_gate",
         "_hungry",
         "_is_going_on",
         "_is_timed",
         "_left",
         "_sent",
+        "_services",
     )
 
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._all: dict[Account, Trickle] = {}
         # Whose permits wait here; who is to be looked at next comes first.
         self._hungry: OrderedDict[Account, Trickle] = OrderedDict()
         # Who may be sent far more than it may have, in the same order.
         self._sent: OrderedDict[Account, Trickle] = OrderedDict()
-        self._brake = Brake(gate)
+        self._brake = Brake(services)
         self._left = 0  # of the hungry ones, since something was delivered
         self._is_going_on = False
         self._is_timed = False
@@ -327,10 +327,10 @@ class Trickles:
         its limits owe little."""
         account = trickle.account
         if not trickle.is_first:
-            return account.held and not self._gate.wants(account)
+            return account.held and not self._services.wants(account)
         if trickle.passed:
             return False
-        return self._gate.is_in_debt(account) and not self._gate.wants(account)
+        return self._services.is_in_debt(account) and not self._services.wants(account)
 
     # -- who gets far more than it may -------------------------------------------------------
 

@@ -22,7 +22,7 @@ from gateway.wire.contract import (
     Wait,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.context import Listener, Mode
+from gateway.wire.pulsar.context import ListenerContext, Mode
 from gateway.wire.pulsar.entry import PulsarEntry
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.session import PulsarSession
@@ -32,7 +32,7 @@ from tests.fuzz.pair import Pair
 from tests.fuzz.reading import shown, walk, whole
 from tests.fuzz.source import Source
 from tests.fuzz.targets.session import play
-from tests.playbooks.gate import BROKER_1, OWN, FakeOrigin
+from tests.playbooks.services import BROKER_1, OWN, FakeOrigin
 
 _LIKELY = {
     Peer.CLIENT: (Kind.CONNECT, Kind.CONNECT, Kind.AUTH_RESPONSE),
@@ -61,7 +61,7 @@ _FAULTS = {
 def opening(data: bytes) -> int:
     """A client connects, and if it comes to a pair, goes on; answers how many frames were said."""
     source = Source(data)
-    listener, gate = drawn_listener(source)
+    listener, services = drawn_listener(source)
     entry = PulsarEntry(listener)
     spoken = converse(source, entry.open(FakeOrigin()), listener)
     if not isinstance(spoken.outcome, Opened):
@@ -73,10 +73,12 @@ def opening(data: bytes) -> int:
         return spoken.heard
     session = spoken.outcome.session
     assert isinstance(session, PulsarSession)
-    return spoken.heard + play(source, Pair(session, gate))
+    return spoken.heard + play(source, Pair(session, services))
 
 
-def converse(source: Source, steps: Generator[Step, StepResult, Any], listener: Listener) -> Spoken:
+def converse(
+    source: Source, steps: Generator[Step, StepResult, Any], listener: ListenerContext
+) -> Spoken:
     """Have a conversation with nonsense. It must come to an end when nobody says more."""
     result: StepResult = None
     heard, last = 0, Peer.CLIENT
@@ -91,7 +93,7 @@ def converse(source: Source, steps: Generator[Step, StepResult, Any], listener: 
     raise AssertionError("a conversation without an end")
 
 
-def _result(source: Source, step: Step, listener: Listener) -> StepResult:
+def _result(source: Source, step: Step, listener: ListenerContext) -> StepResult:
     match step:
         case Receive(peer):
             return _said(source, peer)
@@ -130,7 +132,7 @@ def _lying(source: Source, frame: bytes) -> bytes:
     return frame[:4] + source.pick((0, 1, len(frame), 1 << 31)).to_bytes(4) + frame[8:]
 
 
-def _is_fit(peer: Peer, data: bytes, listener: Listener) -> None:
+def _is_fit(peer: Peer, data: bytes, listener: ListenerContext) -> None:
     """Of whole frames; to the client without a trace of brokers; to brokers in our own name."""
     for said in walk(data):
         assert said.total == len(data)
@@ -144,7 +146,7 @@ def _is_fit(peer: Peer, data: bytes, listener: Listener) -> None:
             _is_in_our_name(command, listener)
 
 
-def _is_in_our_name(command: BaseCommand, listener: Listener) -> None:
+def _is_in_our_name(command: BaseCommand, listener: ListenerContext) -> None:
     connect = command.connect
     assert listener.chained or not connect.HasField("proxy_to_broker_url")
     if listener.mode is not Mode.PASS_THROUGH:

@@ -27,7 +27,7 @@ from gateway.wire.pulsar.trace import LONGEST, describe
 from gateway.wire.subject import TopicName
 from tests.fuzz.grammar import any_frame
 from tests.fuzz.source import Source
-from tests.playbooks.gate import BROKER_1, BROKER_2
+from tests.playbooks.services import BROKER_1, BROKER_2
 
 _SEALED = SealedNames("main", [SealKey(b"one key of these tests, 32 bytes."), SealKey(bytes(32))])
 _NAMES: tuple[Names, ...] = (

@@ -24,7 +24,7 @@ from tests.fuzz.pair import LATE, Pair
 from tests.fuzz.reading import walk
 from tests.fuzz.source import Source
 from tests.playbooks.frames import error, producer_success, queued, success
-from tests.playbooks.gate import BROKER_1, BROKER_2
+from tests.playbooks.services import BROKER_1, BROKER_2
 
 MOST = 64
 """Happenings of one run."""
@@ -36,12 +36,12 @@ MOST_STEPS = 40
 def session(data: bytes) -> int:
     """Answers how many frames were said."""
     source = Source(data)
-    listener, gate = drawn_listener(source)
+    listener, services = drawn_listener(source)
     client = drawn_client(source, listener.mode)
     size = source.pick((0, 1 << 20, -1, (1 << 31) - 1))
     broker = None if listener.chained else BROKER_1
     whole = PulsarSession(listener, client, broker, size)
-    return play(source, Pair(whole, gate, traced=source.odd(8)))
+    return play(source, Pair(whole, services, traced=source.odd(8)))
 
 
 def play(source: Source, pair: Pair) -> int:

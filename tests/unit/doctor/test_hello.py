@@ -9,9 +9,9 @@ import pytest
 from gateway.doctor.hello import (
     DOCTOR,
     Answer,
-    Caller,
     No,
     Oddity,
+    Probe,
     Welcome,
     alone,
     anonymous,
@@ -49,11 +49,11 @@ def own(tmp_path: Path) -> TokenFile:
     return TokenFile(path)
 
 
-def said(caller: Caller) -> CommandConnect:
+def said(caller: Probe) -> CommandConnect:
     return decode(caller.greeting()).connect
 
 
-def play(caller: Caller, *heard: StepResult) -> tuple[Answer, list[bytes]]:
+def play(caller: Probe, *heard: StepResult) -> tuple[Answer, list[bytes]]:
     """Have the conversation with a broker that says this; what it was told, too."""
     answers, told = iter(heard), list[bytes]()
     steps = greet(caller)

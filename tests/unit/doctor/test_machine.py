@@ -17,7 +17,7 @@ from gateway.doctor.machine import (
     examine,
     memory,
 )
-from gateway.machine import OWN_DESCRIPTORS
+from gateway.system.machine import OWN_DESCRIPTORS
 
 GIB = 1 << 30
 

@@ -14,11 +14,11 @@ import trio.testing
 from gateway.fleet.parent import ParentStore
 from gateway.fleet.store import Store, StoreError
 from gateway.policy.keys import Key
-from gateway.policy.reservations import Ask, Reservations, Reserved
+from gateway.policy.reservations import Reservations, Reserved, UnitRequest
 from gateway.policy.rules import Dimension
 from gateway.workers.channel import LARGEST, Channel, Handler
 
-ASKS = [Ask("a", 100.0, 10.0, 10.0), Ask("b", 5.0, 1.0, 0.0, 0.5)]
+ASKS = [UnitRequest("a", 100.0, 10.0, 10.0), UnitRequest("b", 5.0, 1.0, 0.0, 0.5)]
 
 
 class Book:
@@ -28,7 +28,7 @@ class Book:
         self.limits = Reservations()
 
     def reserve(self, asks: Any) -> Iterator[Any]:
-        yield self.limits.reserve("1", [Ask(*it) for it in asks], 0.0)
+        yield self.limits.reserve("1", [UnitRequest(*it) for it in asks], 0.0)
 
 
 @asynccontextmanager
@@ -52,7 +52,7 @@ async def test_what_the_book_says_comes_back() -> None:
 
 async def test_what_was_reserved_is_taken_by_nobody_else() -> None:
     async with store(reserve=Book().reserve) as (shared, _):
-        asks = [Ask("a", 100.0, 10.0, 10.0)] * 3
+        asks = [UnitRequest("a", 100.0, 10.0, 10.0)] * 3
         delays = [it.delay for it in await shared.reserve(asks) if isinstance(it, Reserved)]
     assert delays == pytest.approx([0.0, 0.1, 0.2])
 
@@ -61,7 +61,7 @@ async def test_a_limit_by_a_long_name_is_shared_as_others_are() -> None:
     """A client chose the name, longer than any message may be."""
     key = Key("topics", Dimension.PUBLISH_MESSAGES, ("persistent://a/b/" + "x" * LARGEST,))
     async with store(reserve=Book().reserve) as (shared, _):
-        found = await shared.reserve([ASKS[0], Ask(key.text, 100.0, 10.0, 10.0)])
+        found = await shared.reserve([ASKS[0], UnitRequest(key.text, 100.0, 10.0, 10.0)])
     assert found == [Reserved(10.0, 0.0), Reserved(10.0, 0.0)]
 
 
@@ -96,7 +96,7 @@ async def test_a_limit_that_fails_is_an_error_of_its_own() -> None:
 async def test_a_question_that_is_too_large_leaves_the_way_open_for_others() -> None:
     async with store(reserve=Book().reserve) as (shared, _):
         with pytest.raises(StoreError, match="at most"):
-            await shared.reserve([Ask("x" * LARGEST, 100.0, 10.0, 10.0)])
+            await shared.reserve([UnitRequest("x" * LARGEST, 100.0, 10.0, 10.0)])
         assert len(await shared.reserve(ASKS)) == 2
 
 

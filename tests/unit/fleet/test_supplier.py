@@ -14,7 +14,7 @@ from trio.testing import MockClock
 
 from gateway.fleet.store import StoreError
 from gateway.fleet.supplier import Supplier
-from gateway.policy.reservations import Ask, Reserved
+from gateway.policy.reservations import Reserved, UnitRequest
 from gateway.policy.supply import AGAIN, AT_ONCE, OnLoss, SharedMeter, Supply
 
 Lines = Sequence[MutableMapping[str, Any]]
@@ -32,14 +32,14 @@ class Store:
     """Gives all that is asked for, `slow` seconds later, unless it `fails`."""
 
     def __init__(self) -> None:
-        self.calls: list[list[Ask]] = []
+        self.calls: list[list[UnitRequest]] = []
         self.beats = 0
         self.slow = 0.0
         self.fails = ""
         self.spoilt: set[str] = set()
         self.processes = 3
 
-    async def reserve(self, asks: Sequence[Ask]) -> list[Reserved | StoreError]:
+    async def reserve(self, asks: Sequence[UnitRequest]) -> list[Reserved | StoreError]:
         self.calls.append(list(asks))
         await self._answers()
         spoilt = StoreError("holds something else")

@@ -11,13 +11,13 @@ from itertools import count
 
 import trio
 
-from gateway.figures import ListenerFigures
 from gateway.front.jobs import Jobs
 from gateway.front.readiness import Readiness
 from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
 from gateway.plane.reactor import Reactor
 from gateway.plane.state import PlaneSettings
+from gateway.telemetry.figures import ListenerFigures
 from gateway.wire.contract import (
     Address,
     Denial,

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from gateway.front.tracing import Tracing, opening_watch
 from gateway.wire.contract import Direction
-from tests.playbooks.gate import FakeOrigin
+from tests.playbooks.services import FakeOrigin
 
 from .fakes import FakeEntry, hello
 

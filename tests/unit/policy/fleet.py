@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gateway.policy.events import Events
 from gateway.policy.limiter import Limiter, own_meter
 from gateway.policy.limits import Applied
-from gateway.policy.reservations import Ask, Reservations, Reserved
+from gateway.policy.reservations import Reservations, Reserved, UnitRequest
 from gateway.policy.supply import Asked, Metered, OnLoss, Supply
 from tests.unit.policy.world import World
 
@@ -133,7 +133,7 @@ class Fleet:
         owners = [it.meter.owner for it in call.asked]
         process.world.limiter.supplied(owners, self.now)
 
-    def _answer(self, process: Process, ask: Ask) -> Reserved | None:
+    def _answer(self, process: Process, ask: UnitRequest) -> Reserved | None:
         if ask.key in self.spoilt:
             return None
         (answer,) = self.book.reserve(process.name, [ask], self.now)

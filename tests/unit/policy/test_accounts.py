@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from gateway.figures import OTHER, TopicFigures, Totals
 from gateway.policy.accounts import ACCOUNTS_AT_ONCE, AccountBook
+from gateway.telemetry.figures import OTHER, TopicFigures, Totals
 from gateway.wire.contract import Account, Action
 from gateway.wire.subject import NOBODY, TopicName
 from tests.support.subjects import subject_of, topic_of

@@ -8,7 +8,7 @@ from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Rule
 from gateway.policy.shaping import Shaping
 from gateway.wire.contract import Account, Action, Denial, Refusal
-from gateway.wire.gate import Again
+from gateway.wire.services import Again
 from gateway.wire.subject import Subject
 from tests.support.subjects import subject_of
 

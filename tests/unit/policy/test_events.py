@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gateway.policy.events import PATIENCE, Events
 from gateway.policy.keys import FORGOTTEN_AT_ONCE
 from gateway.policy.matching import AppliedLimit
-from gateway.policy.rules import Dimension, Limit, Rule
+from gateway.policy.rules import Dimension, LimitValues, Rule
 from gateway.policy.supply import Supply
 
 OPENS = Dimension.PRODUCER_CREATIONS
@@ -26,7 +26,7 @@ def limit(
     **fields: Any,
 ) -> AppliedLimit:
     values: dict[str, Any] = {dimension: f"{rate:f}/s"}
-    found = Rule(id=rule, limit=Limit(**values), **fields)
+    found = Rule(id=rule, limit=LimitValues(**values), **fields)
     return AppliedLimit(found, dimension, key, rate, burst, found.mode)
 
 

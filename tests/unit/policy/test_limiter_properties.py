@@ -52,11 +52,11 @@ def exceeds(world: World, applied: Applied) -> float:
     entries = world.passed.get(applied, [])
     worst = 0.0
     for first, begin in enumerate(entries):
-        start = applied.saved + begin.lent[applied.dimension] + world.forgiven(applied)
+        start = applied.saved + begin.lent[applied.unit] + world.forgiven(applied)
         largest: dict[Account, int] = {}
         total = 0
         for entry in entries[first:]:
-            units = entry.frame[applied.dimension]
+            units = entry.frame[applied.unit]
             total += units
             largest[entry.account] = max(units, largest.get(entry.account, 0))
             due = start + applied.rate * (entry.at - begin.at) + sum(largest.values())
@@ -141,11 +141,11 @@ def test_what_is_left_and_lent_and_used_is_together_the_burst(
     stays = [WIDE] * 3
     play(world, stays, events)
     for limit in world.limiter.limits():
-        dimension = limit.applied.dimension
-        used = sum(it.frame[dimension] for it in world.passed.get(limit.applied, []))
-        left = limit.meter.available(world.now) + world.lent(limit.applied)[dimension]
+        unit = limit.applied.unit
+        used = sum(it.frame[unit] for it in world.passed.get(limit.applied, []))
+        left = limit.meter.available(world.now) + world.lent(limit.applied)[unit]
         unseen = sum(
-            max(0, it.total[dimension] - world.limiter._members[it.account]._paid[dimension])
+            max(0, it.total[unit] - world.limiter._members[it.account]._paid[unit])
             for it in world.producers
         )
         assert left + used - unseen - limit.meter.forgiven == pytest.approx(limit.applied.saved)

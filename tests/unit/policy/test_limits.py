@@ -10,7 +10,7 @@ import pytest
 from gateway.policy.gcra import MOST_DEBT
 from gateway.policy.keys import FORGOTTEN_AT_ONCE
 from gateway.policy.limiter import OBSERVED_AT_ONCE, Limiter
-from gateway.policy.limits import FEW_STALE, LEASE, MOST_AHEAD, Applied, Dimension, Member
+from gateway.policy.limits import FEW_STALE, LEASE_SECONDS, MOST_AHEAD, Applied, Member, Unit
 from gateway.wire.contract import ENDLESS, Account, Action
 from tests.support.subjects import subject_of
 from tests.unit.policy.world import Frame, World, jain, messages, size
@@ -249,7 +249,7 @@ def test_who_used_a_limit_alone_has_its_turn_when_others_come() -> None:
     others = [world.opens(limit) for _ in range(9)]
     world.floods(ONE, *others)
     world.runs(2)
-    assert first.total.messages - 5000 == pytest.approx(200, abs=1000 * LEASE)
+    assert first.total.messages - 5000 == pytest.approx(200, abs=1000 * LEASE_SECONDS)
 
 
 def test_who_comes_late_has_no_right_to_what_it_did_not_use() -> None:
@@ -395,7 +395,7 @@ def test_limits_are_forgotten_step_by_step() -> None:
     limiter, many = Limiter(), 2000
     account = Account(Action.PRODUCE, subject_of("t"))
     for number in range(many):
-        limiter.admit(account, (Applied(number, Dimension.MESSAGES, 1.0, 1.0),), 0.0)
+        limiter.admit(account, (Applied(number, Unit.MESSAGES, 1.0, 1.0),), 0.0)
         assert limiter.wants(account, 0.0)
         account.messages += 10
         limiter.release(account, 0.0)
@@ -409,7 +409,7 @@ def test_limits_are_forgotten_step_by_step() -> None:
 
 def test_places_of_those_who_wait_no_more_do_not_pile_up() -> None:
     """A limit in debt serves nobody, and meanwhile others may come and go in its queue."""
-    limiter, applied = Limiter(), Applied("k", Dimension.MESSAGES, 1.0, 1.0)
+    limiter, applied = Limiter(), Applied("k", Unit.MESSAGES, 1.0, 1.0)
     accounts = [Account(Action.PRODUCE, subject_of("t")) for _ in range(3 * FEW_STALE)]
     for account in accounts:
         limiter.admit(account, (applied,), 0.0)
@@ -432,8 +432,8 @@ def test_places_of_those_who_wait_no_more_do_not_pile_up() -> None:
 def test_shadows_are_observed_step_by_step_as_if_at_once() -> None:
     def observed(*, by_steps: bool) -> tuple[list[float], int]:
         limiter, steps = Limiter(), 1
-        each = [Applied(n, Dimension.MESSAGES, 1.0, 1.0, shadow=True) for n in range(1500)]
-        everybody = Applied("all", Dimension.MESSAGES, 100.0, 100.0, shadow=True)
+        each = [Applied(n, Unit.MESSAGES, 1.0, 1.0, shadow=True) for n in range(1500)]
+        everybody = Applied("all", Unit.MESSAGES, 100.0, 100.0, shadow=True)
         for number, applied in enumerate(each):
             account = Account(Action.PRODUCE, subject_of("t"))
             limiter.admit(account, (applied, everybody), 0.0)

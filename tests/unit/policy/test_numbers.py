@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from gateway.policy.matching import AppliedLimit
 from gateway.policy.numbers import Numbers
-from gateway.policy.rules import Dimension, Limit, Rule
+from gateway.policy.rules import Dimension, LimitValues, Rule
 from gateway.wire.contract import Account, Action
 from tests.support.subjects import subject_of
 
 
 def limit(most: int, rule: str = "few", *key: str, **fields: Any) -> AppliedLimit:
-    found = Rule(id=rule, limit=Limit(producers=most), **fields)
+    found = Rule(id=rule, limit=LimitValues(producers=most), **fields)
     return AppliedLimit(found, Dimension.PRODUCERS, key, most, 0.0, found.mode)
 
 

@@ -9,16 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.policy.gcra import MOST_DEBT
-from gateway.policy.reservations import ACTIVE, LEASE, Ask, Reservations, Reserved
+from gateway.policy.reservations import (
+    ACTIVE,
+    RESERVATION_SECONDS,
+    Reservations,
+    Reserved,
+    UnitRequest,
+)
 
 ROUNDING = 1e-6
 
 
-def _ask(units: float = 1e12, *, rate: float = 100, burst: float = 10, owed: float = 0) -> Ask:
-    return Ask("limit", rate, burst, units, owed)
+def _ask(
+    units: float = 1e12, *, rate: float = 100, burst: float = 10, owed: float = 0
+) -> UnitRequest:
+    return UnitRequest("limit", rate, burst, units, owed)
 
 
-def _one(book: Reservations, process: str, ask: Ask, now: float) -> Reserved:
+def _one(book: Reservations, process: str, ask: UnitRequest, now: float) -> Reserved:
     (answer,) = book.reserve(process, [ask], now)
     return answer
 
@@ -47,7 +55,7 @@ def test_a_limit_is_remembered_until_all_is_earned() -> None:
 def test_a_limit_that_is_used_is_remembered_once() -> None:
     book = Reservations()
     for step in range(1000):
-        _one(book, "a", _ask(1), step * LEASE)
+        _one(book, "a", _ask(1), step * RESERVATION_SECONDS)
     assert len(book) == len(book._resting) == 1
 
 
@@ -69,7 +77,7 @@ def test_what_is_forgotten_makes_no_difference(data: st.DataObject, at: list[flo
     forgetting, keeping = Reservations(), Reservations()
     for now in at:
         key, process, units, owed = data.draw(questions)
-        ask = Ask(key, 10, 5, units, owed)
+        ask = UnitRequest(key, 10, 5, units, owed)
         keeping._resting.clear()
         expected = _one(keeping, process, ask, now)
         assert _one(forgetting, process, ask, now) == pytest.approx(expected)
@@ -100,7 +108,7 @@ def test_what_is_used_never_exceeds_rate_and_burst(
         unused[process] = answer.units * (1 - part)
     used.sort()
     # What is given back was reserved, and may be used late: it is there besides.
-    late = max(rate * LEASE, burst) + 5
+    late = max(rate * RESERVATION_SECONDS, burst) + 5
     for (due, _), total in zip(used, accumulate(units for _, units in used), strict=True):
         assert total <= (rate * due + burst + late) * (1 + ROUNDING)
 
@@ -137,7 +145,7 @@ def test_one_that_wants_more_than_its_part_has_what_others_leave() -> None:
     """Four use 40 of 100 in a second. The fifth asks more often for it, five times in a lease."""
     book, got, asked = Reservations(), 0.0, 0
     for turn in range(100):
-        now = turn * LEASE
+        now = turn * RESERVATION_SECONDS
         for process in range(4):
             _one(book, str(process), _ask(1), now)
         answer = Reserved(0, 0)

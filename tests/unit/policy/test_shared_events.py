@@ -11,7 +11,7 @@ import pytest
 from gateway.policy.events import PATIENCE
 from gateway.policy.matching import AppliedLimit
 from gateway.policy.rules import Dimension
-from gateway.wire.gate import Again
+from gateway.wire.services import Again
 from tests.unit.policy.fleet import Fleet, Process
 from tests.unit.policy.test_events import limit
 

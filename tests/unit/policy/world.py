@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.limiter import Limiter
-from gateway.policy.limits import Applied, Dimension, Limit
+from gateway.policy.limits import Applied, Limit, Unit
 from gateway.wire.contract import Account, Action
 from tests.support.subjects import subject_of
 
@@ -22,7 +22,7 @@ class Frame(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """`lent`: what the limits' accounts had on lease just before, in each dimension."""
+    """`lent`: what the limits' accounts had on lease just before, in each unit."""
 
     at: float
     account: Account
@@ -33,11 +33,11 @@ class Passed(NamedTuple):
 def messages(
     rate: float, burst: float = 1, key: Hashable = "rule", *, shadow: bool = False
 ) -> Applied:
-    return Applied(key, Dimension.MESSAGES, rate, burst, shadow)
+    return Applied(key, Unit.MESSAGES, rate, burst, shadow)
 
 
 def size(rate: float, burst: float = 1, key: Hashable = "rule", *, shadow: bool = False) -> Applied:
-    return Applied(key, Dimension.BYTES, rate, burst, shadow)
+    return Applied(key, Unit.BYTES, rate, burst, shadow)
 
 
 class Producer:
@@ -146,8 +146,8 @@ class World:
         left = [0, 0]
         for member in under:
             passed = (member.account.messages, member.account.bytes)
-            for dimension in Dimension:
-                left[dimension] += max(0, member._paid[dimension] - passed[dimension])
+            for unit in Unit:
+                left[unit] += max(0, member._paid[unit] - passed[unit])
         return Frame(*left)
 
     def _releases(self, producer: Producer) -> None:

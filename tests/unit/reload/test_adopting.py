@@ -9,11 +9,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.control.shaper import Shaper
 from gateway.plane.deadlines import Deadlines
 from gateway.policy.keys import Key
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Dimension, Rule
-from gateway.shaper import Shaper
 from gateway.wire.contract import ENDLESS, Account, Action
 from tests.support.examples import examples
 from tests.support.subjects import subject_of

@@ -16,13 +16,13 @@ import trio
 import trio.testing
 from structlog.testing import capture_logs
 
-from gateway.figures import ReloadFigures
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Rule
 from gateway.reload import reloader
 from gateway.reload.files import Sign
 from gateway.reload.reading import Refused
 from gateway.reload.reloader import Reloader, sliced
+from gateway.telemetry.figures import ReloadFigures
 from tests.unit.reload.samples import rule, written
 
 OLD, SAME = rule("old"), rule("same")

@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.__main__ import main
-from gateway.policy.rules import Rules
+from gateway.policy.rules import RulesDocument
 from gateway.rules.files import build
 from tests.support.examples import examples
 from tests.unit.errors import limits
 from tests.unit.rules.schema import allows
 
 ROOT = Path(__file__).resolve().parents[3]
-SCHEMA = Rules.model_json_schema()
+SCHEMA = RulesDocument.model_json_schema()
 
 
 def texts() -> Iterator[Any]:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.figures import OTHER, TopicBook, TopicFigures, Totals
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.exposition import LONGEST_LABEL, TopicExposition, labels_of
+from gateway.telemetry.figures import OTHER, TopicBook, TopicFigures, Totals
 from gateway.wire.contract import Action
 from gateway.wire.pulsar.topics import named
 from gateway.wire.subject import TopicName

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.figures import (
+from gateway.telemetry.figures import (
     BrokerFailures,
     BrokerHealth,
     ClusterFigures,
@@ -21,7 +21,7 @@ from gateway.figures import (
 )
 from gateway.telemetry.process import ProcessMetrics, Sources
 from gateway.wire.contract import EndReason
-from gateway.wire.gate import LookupOutcome
+from gateway.wire.services import LookupOutcome
 
 STORE = ("up", "processes", "calls", "failures", "questions", "refusals")
 

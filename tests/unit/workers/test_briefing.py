@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gateway.assembly import names
 from gateway.config.load import build, load
 from gateway.config.model import Configuration
-from gateway.furnishing import names
 from gateway.wire.contract import Address
 from gateway.workers.briefing import Briefing, read, written
 

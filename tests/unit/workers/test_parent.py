@@ -11,7 +11,7 @@ import trio
 from structlog.testing import capture_logs
 
 from gateway.config.load import build
-from gateway.policy.reservations import Ask
+from gateway.policy.reservations import UnitRequest
 from gateway.workers import briefing
 from gateway.workers import parent as module
 from gateway.workers.crew import Crew, Start
@@ -44,13 +44,13 @@ def test_each_worker_is_told_who_it_is_and_all_have_one_secret(parent: Parent) -
 
 def test_workers_share_one_book_of_reservations(parent: Parent) -> None:
     """As many units a second as the rate says, whoever asks for them."""
-    ask = list(Ask("limit", 1.0, 1.0, 1.0))
+    ask = list(UnitRequest("limit", 1.0, 1.0, 1.0))
     delays = [asked(parent, it, "reserve", [ask])[0].delay for it in (1, 2, 1, 2)]
     assert delays == [0, 1, 2, 3]
 
 
 def test_a_limit_that_fails_leaves_others_alone(parent: Parent) -> None:
-    good, bad = list(Ask("good", 1.0, 1.0, 1.0)), list(Ask("bad", 0.0, 1.0, 1.0))
+    good, bad = list(UnitRequest("good", 1.0, 1.0, 1.0)), list(UnitRequest("bad", 0.0, 1.0, 1.0))
     with capture_logs() as lines:
         answers = asked(parent, 1, "reserve", [good, bad, good])
     assert [it for it in answers if not isinstance(it, str)] == [(1.0, 0.0), (1.0, 1.0)]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway import furnishing
+from gateway import assembly
 from gateway.config.load import build
 from gateway.config.model import Configuration
 from gateway.plane.state import PlaneSettings
@@ -30,7 +30,7 @@ def configured(**limits: str) -> Configuration:
 
 def settings(**limits: str) -> PlaneSettings:
     """The data plane's, with these limits."""
-    return furnishing.plane_settings(configured(**limits))
+    return assembly.plane_settings(configured(**limits))
 
 
 def test_memory_is_divided_by_default_as_documented() -> None:
@@ -56,7 +56,7 @@ def test_the_parts_and_room_for_deciding_are_no_more_than_the_whole(buffered: st
 
 
 def test_one_frame_has_no_more_than_all_may_have_together() -> None:
-    found = furnishing.bounds(configured(collected="10MiB", collected_frame="1MiB").limits)
+    found = assembly.bounds(configured(collected="10MiB", collected_frame="1MiB").limits)
     assert (found.collected_from(5 * MIB), found.collected_from(100 * MIB)) == (5 * MIB, 10 * MIB)
     assert found.collected_from(0) == MIB
 

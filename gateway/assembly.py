@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from gateway import machine
 from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
-from gateway.figures import ReloadFigures
 from gateway.plane.state import PlaneSettings
+from gateway.system import machine
+from gateway.telemetry.figures import ReloadFigures
 from gateway.wire.pulsar.context import Bounds
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gateway.config import model
+    from gateway.control.services import Verifier
+    from gateway.control.shaper import Shaper
     from gateway.fleet.store import Store
     from gateway.fleet.supplier import Supplier
-    from gateway.gate import Verifier
     from gateway.plane.reactor import Reactor
     from gateway.policy.supply import Supply
     from gateway.reload.reloader import Reloader
-    from gateway.shaper import Shaper
     from gateway.wire.contract import Address
 
 
@@ -39,7 +39,7 @@ has nothing else to do: one that does not answer has died, and its workers with 
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RateLimiting:
     """What there is where there are rules."""
 
     shaper: Shaper
@@ -102,7 +102,7 @@ def plane_settings(configuration: model.Configuration) -> PlaneSettings:
     )
 
 
-def bounds(limits: model.Limits) -> Bounds:
+def bounds(limits: model.ResourceLimits) -> Bounds:
     """Of one Pulsar connection."""
     return Bounds(
         collected=limits.collected_frame,
@@ -116,18 +116,18 @@ def bounds(limits: model.Limits) -> Bounds:
 
 def rules(
     configuration: model.Configuration, reactor: Reactor, store: Store | None
-) -> Rules | None:
+) -> RateLimiting | None:
     """Imported only where there are rules. `store`: what limits are shared by where none is
     configured, by which workers share with those of other gateways, too."""
     paths = configuration.rules
     if not paths:
         return None
+    from gateway.control.shaper import Shaper
     from gateway.policy.matching import RuleSet
     from gateway.policy.supply import Supply
     from gateway.reload.files import signs
     from gateway.reload.reloader import Reloader
     from gateway.rules import files
-    from gateway.shaper import Shaper
 
     seen = frozenset(signs(paths))  # before they are read: what changes from here on is read again
     found = files.rules_of(files.load(paths))
@@ -137,7 +137,7 @@ def rules(
     shaper, figures = Shaper(compiled, reactor, supply), ReloadFigures(time.time())
     reloader = Reloader(paths, compiled, shaper.adopt, figures, seen)
     sharing = _sharing(configuration, store, supply, shaper) if store and supply else None
-    return Rules(shaper, reloader, figures, sharing)
+    return RateLimiting(shaper, reloader, figures, sharing)
 
 
 def _store(configuration: model.Configuration) -> Store | None:

@@ -12,9 +12,9 @@ from typing import Protocol
 
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import Names
-from gateway.figures import ClusterFigures
 from gateway.identity.credential import OwnCredential
 from gateway.policy.accounts import AccountBook
+from gateway.telemetry.figures import ClusterFigures
 from gateway.wire.contract import (
     Account,
     Action,
@@ -24,7 +24,7 @@ from gateway.wire.contract import (
     Principal,
     Refusal,
 )
-from gateway.wire.gate import Again, LookupOutcome
+from gateway.wire.services import Again, LookupOutcome
 from gateway.wire.subject import Caller, Subject
 
 
@@ -44,7 +44,7 @@ class Verifier(Protocol):
     def verify(self, data: bytes, now_wall: float) -> Proof | Denial: ...
 
 
-class Limits(Protocol):
+class RateLimits(Protocol):
     """What rules limit. All listeners of a process share it."""
 
     @property
@@ -87,8 +87,8 @@ def _unheard(event: str, **values: object) -> None:
     """A log that nobody reads."""
 
 
-class ListenerGate:
-    """See `wire.gate.Gate`. `verifiers`: by authentication method; none for pass-through.
+class ListenerServices:
+    """See `wire.services.Services`. `verifiers`: by authentication method; none for pass-through.
 
     `log(event, **values)` is told what an operator must mend. `name`: the listener's. `limits`: of
     all rules; None: there are none.
@@ -102,7 +102,7 @@ class ListenerGate:
         wall_clock: Callable[[], float] = time.time,
         *,
         name: str = "",
-        limits: Limits | None = None,
+        limits: RateLimits | None = None,
     ) -> None:
         self._cluster = cluster
         self._verifiers = verifiers
@@ -120,7 +120,7 @@ class ListenerGate:
         self._generation = generation
 
     def authenticate(self, credential: Credential) -> Principal | Denial:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         verifier = self._verifiers.get(credential.method)
         if verifier is None:
             return _NO_METHOD
@@ -130,27 +130,27 @@ class ListenerGate:
         return Principal(proof.name, verified=True, expires_at=proof.expires_at)
 
     def credential(self) -> Credential | Denial:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         return self._cluster.credential.current()
 
     @property
     def paced(self) -> Collection[Action]:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         return () if self._limits is None else self._limits.paced
 
     def complete(self, caller: Caller) -> Caller:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         return replace(caller, listener=self._name, cluster=self._cluster.name)
 
     def wait(
         self, action: Action, subject: Subject, again: Again | None = None
     ) -> float | Again | Denial:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         return 0.0 if self._limits is None else self._limits.wait(action, subject, again)
 
     def admit(self, action: Action, subject: Subject, *, again: bool = False) -> Account | Denial:
-        """See `wire.gate.Gate`. Refuse what rules have no room for. An account that no rule limits
-        is endless."""
+        """See `wire.services.Services`. Refuse what rules have no room for. An account
+        that no rule limits is endless."""
         account = self._cluster.accounts.open(action, subject)
         if self._limits is None or action is Action.LOOKUP:
             return account
@@ -161,21 +161,21 @@ class ListenerGate:
         return denial
 
     def wants(self, account: Account) -> bool:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         return self._limits is None or self._limits.wants(account)
 
     def is_in_debt(self, account: Account) -> bool:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         return self._limits is not None and self._limits.is_in_debt(account)
 
     def release(self, account: Account) -> None:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         if self._limits is not None:
             self._limits.release(account)
         self._cluster.accounts.close(account)
 
     def advertise(self, broker: Address) -> Address | Denial:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         self._cluster.learned.learn(broker.host)
         names = self._cluster.names
         found = names.advertise(broker, self._generation)
@@ -186,11 +186,11 @@ class ListenerGate:
         return found
 
     def alias(self, broker: Address) -> Address | Denial:
-        """See `wire.gate.Gate`. Names made from a template have none."""
+        """See `wire.services.Services`. Names made from a template have none."""
         return self._cluster.names.advertise(broker, self._generation or 1)
 
     def migrated(self, broker: Address) -> Address | Denial:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         self._cluster.learned.learn(broker.host)
         gateway = self._cluster.migrations.get(broker)
         if gateway is None:
@@ -201,18 +201,18 @@ class ListenerGate:
         return gateway
 
     def open(self, name: str) -> Address | Denial:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         # Not learned: clients make names up. What is connected to is learned then.
         return self._cluster.names.open(name)
 
     def clean(self, text: str) -> str:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         return self._cluster.learned.clean(text)
 
     def looked_up(self, outcome: LookupOutcome) -> None:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         self._cluster.figures.lookups[outcome] += 1
 
     def redirected(self) -> None:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         self._cluster.figures.redirects += 1

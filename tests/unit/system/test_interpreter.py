@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.interpreter import command
+from gateway.system.interpreter import command
 
 
 def test_a_module_is_run_by_our_own_interpreter_with_its_arguments() -> None:

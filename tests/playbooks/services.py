@@ -1,4 +1,4 @@
-"""A gate that answers as a test tells it, and remembers what it was asked."""
+"""Services that answer as a test tells it, and remembers what it was asked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.wire.contract import (
     Principal,
     Refusal,
 )
-from gateway.wire.gate import Again, LookupOutcome
+from gateway.wire.services import Again, LookupOutcome
 from gateway.wire.subject import Caller, Subject
 from tests.support.subjects import CONNECTION, HOST
 
@@ -46,7 +46,7 @@ class FakeOrigin(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a gate was asked: see `Gate.admit` and `Gate.wait`."""
+    """What services was asked: see `Services.admit` and `Services.wait`."""
 
     action: Action
     subject: Subject
@@ -59,8 +59,8 @@ class Asked(NamedTuple):
         return "" if topic is None else topic.name
 
 
-class FakeGate:
-    """See `wire.gate.Gate`. Knows two brokers, and tokens like `alice's token`."""
+class FakeServices:
+    """See `wire.services.Services`. Knows two brokers, and tokens like `alice's token`."""
 
     def __init__(self) -> None:
         self.own: Credential | Denial = OWN

@@ -35,13 +35,13 @@ class LookupOutcome(StrEnum):
     REFUSED = "refused"  # ours
 
 
-class Gate(Protocol):
+class Services(Protocol):
     """What a session may ask. All answers come at once, from memory; what is slow is a `Job`."""
 
     def authenticate(self, credential: Credential) -> Principal | Denial: ...
 
     def complete(self, caller: Caller) -> Caller:
-        """Return the caller with what the gate knows of the connection: listener and cluster."""
+        """Return the caller with the names of its listener and cluster."""
         ...
 
     def credential(self) -> Credential | Denial:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gateway.assembly import LEAST_ADMIN_CONNECTIONS, admin_connections
 from gateway.config.model import MOST_WORKERS
-from gateway.furnishing import LEAST_ADMIN_CONNECTIONS, admin_connections
-from gateway.machine import cpus, descriptors, processes, quota
+from gateway.system.machine import cpus, descriptors, processes, quota
 
 
 @pytest.mark.parametrize(
@@ -117,5 +117,5 @@ def test_descriptors_are_those_that_the_process_may_have(
 def test_the_admin_listener_takes_what_clients_leave(
     monkeypatch: pytest.MonkeyPatch, there: int | None, clients: int, allowed: int
 ) -> None:
-    monkeypatch.setattr("gateway.machine.descriptors", lambda: there)
+    monkeypatch.setattr("gateway.system.machine.descriptors", lambda: there)
     assert admin_connections(2048, clients) == allowed

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gateway.wire.contract import EndReason
-from gateway.wire.gate import LookupOutcome
+from gateway.wire.services import LookupOutcome
 from gateway.wire.subject import TopicName
 
 if TYPE_CHECKING:

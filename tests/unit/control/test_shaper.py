@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.control.shaper import OBSERVED, Shaper
 from gateway.plane.reactor import Reactor
 from gateway.policy.limiter import OBSERVED_AT_ONCE
 from gateway.policy.matching import RuleSet
-from gateway.shaper import OBSERVED, Shaper
 from gateway.wire.contract import Account, Action
 from tests.plane.harness import Plane
 from tests.support.subjects import subject_of

@@ -9,12 +9,12 @@ import pytest
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
-from gateway.figures import ClusterFigures
-from gateway.gate import ClusterParts, ListenerGate
+from gateway.control.services import ClusterParts, ListenerServices
 from gateway.identity.credential import NoCredential
 from gateway.policy.accounts import AccountBook
+from gateway.telemetry.figures import ClusterFigures
 from gateway.wire.contract import Account, Action, Address, Denial, Refusal
-from gateway.wire.gate import Again
+from gateway.wire.services import Again
 from gateway.wire.subject import Caller, Subject
 from tests.support.subjects import subject_of, topic_of
 
@@ -26,16 +26,16 @@ READABLE = TemplateNames("broker-{n}.example", "pulsar-{n}.internal:6650")
 
 
 class Setting:
-    """A gate, and what it noted."""
+    """services, and what it noted."""
 
-    def __init__(self, names: Names = SEALED, limits: Rules | None = None) -> None:
+    def __init__(self, names: Names = SEALED, limits: FakeLimits | None = None) -> None:
         self.accounts = AccountBook()
         self.figures = ClusterFigures()
         self.logged: list[str] = []
         self.learned = LearnedHosts()
         known = (names, self.learned, NoCredential(), self.accounts, self.figures)
         parts = ClusterParts("main", *known, {ELSEWHERE: OTHER_GATEWAY})
-        self.gate = ListenerGate(
+        self.services = ListenerServices(
             parts,
             {},
             lambda event, **_: self.logged.append(event),
@@ -49,14 +49,14 @@ class Setting:
 
 def test_a_cluster_with_a_gateway_is_told() -> None:
     setting = Setting()
-    assert setting.gate.migrated(ELSEWHERE) == OTHER_GATEWAY
+    assert setting.services.migrated(ELSEWHERE) == OTHER_GATEWAY
     assert (setting.figures.migrations, setting.figures.migrations_withheld) == (1, 0)
     assert setting.logged == []
 
 
 def test_a_cluster_without_one_is_withheld_counted_and_logged() -> None:
     setting = Setting()
-    assert isinstance(setting.gate.migrated(BROKER), Denial)
+    assert isinstance(setting.services.migrated(BROKER), Denial)
     assert (setting.figures.migrations, setting.figures.migrations_withheld) == (0, 1)
     assert setting.logged == ["migration_without_gateway"]
 
@@ -68,56 +68,56 @@ def test_a_cluster_without_one_is_withheld_counted_and_logged() -> None:
 def test_names_that_clients_make_up_are_not_learned(names: Names) -> None:
     """They would take the place of addresses that brokers said."""
     setting = Setting(names)
-    setting.gate.advertise(BROKER)
+    setting.services.advertise(BROKER)
     known = len(setting.learned)
     for number in range(100):
-        setting.gate.open(f"broker-{number}.example:6650")
-        setting.gate.open(f"{number:050}.gw:6650")
+        setting.services.open(f"broker-{number}.example:6650")
+        setting.services.open(f"{number:050}.gw:6650")
     assert len(setting.learned) == known
-    assert setting.gate.clean(f"at {BROKER}") == "at broker"
+    assert setting.services.clean(f"at {BROKER}") == "at broker"
 
 
 # -- aliases -----------------------------------------------------------------------------------
 
 
 def test_an_alias_is_another_name_of_the_same_broker() -> None:
-    gate = Setting().gate
-    name, alias = gate.advertise(BROKER), gate.alias(BROKER)
+    services = Setting().services
+    name, alias = services.advertise(BROKER), services.alias(BROKER)
     assert isinstance(name, Address)
     assert isinstance(alias, Address)
     assert name != alias
-    assert gate.open(str(name)) == gate.open(str(alias)) == BROKER
+    assert services.open(str(name)) == services.open(str(alias)) == BROKER
 
 
 def test_gateways_that_stop_have_different_aliases() -> None:
-    one, other = Setting().gate, Setting().gate
+    one, other = Setting().services, Setting().services
     one.leave(17)
     other.leave(18)
     assert one.alias(BROKER) != other.alias(BROKER)
 
 
 def test_lookups_are_answered_with_aliases_while_it_stops() -> None:
-    gate = Setting().gate
-    before = gate.advertise(BROKER)
-    gate.leave(17)
-    assert gate.advertise(BROKER) == gate.alias(BROKER) != before
+    services = Setting().services
+    before = services.advertise(BROKER)
+    services.leave(17)
+    assert services.advertise(BROKER) == services.alias(BROKER) != before
 
 
 @pytest.mark.parametrize("stops", [False, True])
 def test_a_name_made_from_a_template_has_no_alias(stops: bool) -> None:
     setting = Setting(READABLE)
     if stops:
-        setting.gate.leave(17)
-    assert setting.gate.advertise(BROKER) == Address("broker-0.example", 6650)
-    assert isinstance(setting.gate.alias(BROKER), Denial)
+        setting.services.leave(17)
+    assert setting.services.advertise(BROKER) == Address("broker-0.example", 6650)
+    assert isinstance(setting.services.alias(BROKER), Denial)
     assert setting.logged == []
 
 
 # -- rules -------------------------------------------------------------------------------------
 
 
-class Rules:
-    """Limits that answer as a test says."""
+class FakeLimits:
+    """RateLimits that answer as a test says."""
 
     def __init__(self, denial: Denial | None = None) -> None:
         self.denial = denial
@@ -145,56 +145,56 @@ class Rules:
         self.released.append(account)
 
 
-def completed(gate: ListenerGate) -> Subject:
-    """A client that the gate has completed, with a topic."""
-    return Subject(gate.complete(Caller()), topic_of("orders"))
+def completed(services: ListenerServices) -> Subject:
+    """A client that the services has completed, with a topic."""
+    return Subject(services.complete(Caller()), topic_of("orders"))
 
 
 def test_who_is_refused_leaves_nothing_in_the_book() -> None:
     denial = Denial(Refusal.FULL, "rule few allows 1 producers")
-    setting = Setting(limits=Rules(denial))
-    assert setting.gate.admit(Action.PRODUCE, subject_of("orders")) is denial
+    setting = Setting(limits=FakeLimits(denial))
+    assert setting.services.admit(Action.PRODUCE, subject_of("orders")) is denial
     assert list(setting.accounts.topics()) == []
 
 
 def test_who_is_admitted_is_released_from_its_limits() -> None:
-    rules = Rules()
-    gate = Setting(limits=rules).gate
-    account = gate.admit(Action.PRODUCE, completed(gate))
+    rules = FakeLimits()
+    services = Setting(limits=rules).services
+    account = services.admit(Action.PRODUCE, completed(services))
     assert isinstance(account, Account)
-    gate.release(account)
+    services.release(account)
     assert rules.asked == [(Action.PRODUCE, "clients")]
     assert rules.released == [account]
 
 
 def test_only_limits_can_be_in_debt() -> None:
     account = Account(Action.CONSUME, subject_of("orders"))
-    assert Setting(limits=Rules()).gate.is_in_debt(account)
-    assert not Setting().gate.is_in_debt(account)
+    assert Setting(limits=FakeLimits()).services.is_in_debt(account)
+    assert not Setting().services.is_in_debt(account)
 
 
 def test_rules_say_how_long_somebody_waits() -> None:
-    rules = Rules()
-    gate = Setting(limits=rules).gate
-    assert gate.paced == {Action.LOOKUP}
-    subject = completed(gate)
-    answer = gate.wait(Action.LOOKUP, subject)
+    rules = FakeLimits()
+    services = Setting(limits=rules).services
+    assert services.paced == {Action.LOOKUP}
+    subject = completed(services)
+    answer = services.wait(Action.LOOKUP, subject)
     assert isinstance(answer, Again)
-    assert gate.wait(Action.LOOKUP, subject, answer) == 5.0
+    assert services.wait(Action.LOOKUP, subject, answer) == 5.0
     assert rules.asked == [(Action.LOOKUP, "clients")] * 2
 
 
 def test_nobody_waits_without_rules() -> None:
-    gate = Setting().gate
-    assert not gate.paced
-    assert gate.wait(Action.LOOKUP, subject_of("orders")) == 0
+    services = Setting().services
+    assert not services.paced
+    assert services.wait(Action.LOOKUP, subject_of("orders")) == 0
 
 
 def test_rules_are_told_what_was_open_before() -> None:
-    rules = Rules()
-    gate = Setting(limits=rules).gate
+    rules = FakeLimits()
+    services = Setting(limits=rules).services
     for again in (False, True):
-        gate.admit(Action.PRODUCE, subject_of("orders"), again=again)
+        services.admit(Action.PRODUCE, subject_of("orders"), again=again)
     assert rules.again == [False, True]
 
 
@@ -204,18 +204,18 @@ def test_rules_are_told_what_was_open_before() -> None:
 def test_a_caller_gets_listener_and_cluster() -> None:
     caller = Caller(protocol="pulsar", connection=7, principal="alice")
     expected = replace(caller, listener="clients", cluster="main")
-    assert Setting().gate.complete(caller) == expected
+    assert Setting().services.complete(caller) == expected
 
 
 @pytest.mark.parametrize("action", [Action.PRODUCE, Action.CONSUME, Action.LOOKUP])
-@pytest.mark.parametrize("limits", [None, Rules()])
+@pytest.mark.parametrize("limits", [None, FakeLimits()])
 def test_an_account_has_the_subject_that_it_was_opened_for(
-    action: Action, limits: Rules | None
+    action: Action, limits: FakeLimits | None
 ) -> None:
-    gate = Setting(limits=limits).gate
-    client = Subject(gate.complete(Caller(principal="alice", library="Pulsar-CPP-v4.2.0")))
+    services = Setting(limits=limits).services
+    client = Subject(services.complete(Caller(principal="alice", library="Pulsar-CPP-v4.2.0")))
     subject = client.about(topic_of("orders"), "s")
-    account = gate.admit(action, subject)
+    account = services.admit(action, subject)
     assert isinstance(account, Account)
     assert account.topic == "persistent://public/default/orders"
     assert account.subject == subject

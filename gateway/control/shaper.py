@@ -12,12 +12,12 @@ from gateway.policy.shaping import Shaping
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Iterator
 
-    from gateway.figures import RuleFigures
     from gateway.plane.reactor import Reactor
     from gateway.policy.matching import RuleSet
     from gateway.policy.supply import Supply
+    from gateway.telemetry.figures import RuleFigures
     from gateway.wire.contract import Account, Action, Denial
-    from gateway.wire.gate import Again
+    from gateway.wire.services import Again
     from gateway.wire.subject import Subject
 
 
@@ -41,7 +41,7 @@ class Shaper:
         return self.shaping.paced
 
     def wait(self, action: Action, subject: Subject, again: Again | None) -> float | Again | Denial:
-        """See `wire.gate.Gate`: by all limits of how often."""
+        """See `wire.services.Services`: by all limits of how often."""
         return self.shaping.wait(action, subject, self._reactor.clock(), again)
 
     def admit(self, account: Account, *, again: bool) -> Denial | None:
@@ -60,7 +60,7 @@ class Shaper:
         return False
 
     def is_in_debt(self, account: Account) -> bool:
-        """See `wire.gate.Gate`."""
+        """See `wire.services.Services`."""
         return self.shaping.limiter.is_in_debt(account, self._reactor.clock())
 
     def release(self, account: Account) -> None:

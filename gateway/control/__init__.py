@@ -1,0 +1,1 @@
+"""Answers what protocol sessions ask, by identity, policy and brokers together."""

@@ -1,0 +1,1 @@
+"""Reads what the machine allows a process, and handles signals and child processes."""
