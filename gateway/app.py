@@ -39,6 +39,7 @@ from gateway.front.tracing import Tracing
 from gateway.identity.credential import NoCredential, TokenFile
 from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
+from gateway.protocols import PLUGINS
 from gateway.system.interpreter import collect_rarely
 from gateway.system.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
@@ -52,9 +53,7 @@ from gateway.telemetry.figures import (
 )
 from gateway.wire.budget import Budget
 from gateway.wire.contract import Entry
-from gateway.wire.pulsar.context import ListenerContext, Mode
-from gateway.wire.pulsar.entry import PulsarEntry
-from gateway.wire.pulsar.table import COMMANDS
+from gateway.wire.plugin import EntrySettings, Mode
 
 if TYPE_CHECKING:
     from gateway.assembly import Inherited
@@ -191,7 +190,8 @@ class Application:
             log_at(event, cluster=name, **values)
 
         targets = TargetList.of(cluster.brokers, cluster.targets)
-        learned = LearnedHosts(targets=targets.among)
+        protocol = PLUGINS[assembly.protocol(self._configuration, name)]
+        learned = LearnedHosts(protocol, targets=targets.among)
         deadlines = self._configuration.deadlines
         timing = Timing(dial_timeout=deadlines.dial, attempt_timeout=min(3.0, deadlines.dial))
         buffer = self._configuration.data_plane.socket_buffer
@@ -240,10 +240,9 @@ class Application:
         )
         self._services.append(services)
         chained = self._configuration.clusters[listener.cluster].brokers_are == "gateways"
-        return PulsarEntry(
-            ListenerContext(
+        return PLUGINS[listener.protocol].enter(
+            EntrySettings(
                 services=services,
-                commands=COMMANDS,
                 mode=Mode(listener.identity.mode),
                 proxies=frozenset(listener.identity.trusted_proxies),
                 chained=chained,

@@ -14,9 +14,10 @@ import trio
 from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.plane.state import PlaneSettings
+from gateway.protocols import DEFAULT
 from gateway.system import machine
 from gateway.telemetry.figures import ReloadFigures
-from gateway.wire.pulsar.context import Bounds
+from gateway.wire.plugin import FrameBounds
 
 if TYPE_CHECKING:
     import socket
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from gateway.plane.reactor import Reactor
     from gateway.policy.supply import Supply
     from gateway.reload.reloader import Reloader
-    from gateway.wire.contract import Address
+    from gateway.wire.address import Address
 
 
 PARENT_TIMEOUT = 1.0
@@ -102,9 +103,9 @@ def plane_settings(configuration: model.Configuration) -> PlaneSettings:
     )
 
 
-def bounds(limits: model.ResourceLimits) -> Bounds:
-    """Of one Pulsar connection."""
-    return Bounds(
+def bounds(limits: model.ResourceLimits) -> FrameBounds:
+    """Return what one connection may send."""
+    return FrameBounds(
         collected=limits.collected_frame,
         all_collected=limits.all_collected,
         command=limits.command,
@@ -169,6 +170,12 @@ def names(name: str, cluster: model.Cluster, secret: bytes | None = None) -> Nam
         # Under one key, too, our names and theirs must not be taken for each other.
         return HandedOnNames(SealedNames(f"{name} of gateways", sealing))
     return SealedNames(name, sealing)
+
+
+def protocol(configuration: model.Configuration, cluster: str) -> str:
+    """Return the protocol of a cluster: that of its listeners, which all have the same one."""
+    listeners = (it.protocol for it in configuration.listeners if it.cluster == cluster)
+    return next(listeners, DEFAULT)
 
 
 def migrations(cluster: model.Cluster) -> dict[Address, Address]:

@@ -29,7 +29,7 @@ import trio
 
 from gateway.admin.turns import Places, Turns
 from gateway.errors import ConfigurationError
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 # A client has so many seconds to send the head of a request, and as many again to take the answer.
 # Idle connections end after it; probes and scrapers that come less often connect again.

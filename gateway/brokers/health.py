@@ -28,7 +28,8 @@ from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.pool import FIRST_BACK_OFF, BrokerPool, Endpoint, EndpointStatistics
 from gateway.brokers.resolver import Log, LookUp, Resolver
 from gateway.brokers.targets import TargetList
-from gateway.wire.contract import Address, Denial, Refusal
+from gateway.wire.address import Address
+from gateway.wire.contract import Denial, Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ _TICK = FIRST_BACK_OFF  # no endpoint becomes due sooner than that after a failu
 _FIRST_TICK = 0.01  # while no name was resolved yet: readiness waits for it
 
 _UNREACHABLE = Denial(Refusal.NOT_READY, "the broker is not reachable")
+_TLS_ALONE = Denial(Refusal.NOT_READY, "the broker speaks TLS alone, which the gateway does not")
 _TOO_SLOW = Denial(Refusal.TIMEOUT, "the broker did not answer in time")
 
 _OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
@@ -164,6 +166,8 @@ class Brokers:
     async def _dial_target(
         self, target: Address, deadline: float
     ) -> tuple[socket.socket, Address] | Denial:
+        if target.tls:
+            return _TLS_ALONE
         refused = self._targets.check_name(target.host, target.port)
         if refused is not None:
             self._tell_refused(target, ())
@@ -319,12 +323,11 @@ def begin(address: Address, socket_buffer: int | None = None) -> tuple[socket.so
                 sock.setsockopt(socket.SOL_SOCKET, option, socket_buffer)
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        there = (address.host, address.port)
-        code = sock.connect_ex(there)
+        code = sock.connect_ex(address.pair)
         if code == errno.EINPROGRESS:
             # A broker on this machine, as a sidecar's is, has answered meanwhile. To ask costs
             # 1 to 2 us, to wait for it 30 to 50.
-            code = sock.connect_ex(there)
+            code = sock.connect_ex(address.pair)
         if code != errno.EALREADY:
             _raise_unless_none(code)
     except BaseException:

@@ -20,7 +20,10 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Set
+from functools import lru_cache
 from socket import AF_INET6, inet_pton
+
+from gateway.wire.plugin import Plugin
 
 MOST_HOSTS = 4096
 """Hosts and addresses remembered of each origin, the oldest forgotten first. The largest clusters
@@ -32,25 +35,30 @@ _V4 = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
 _V6 = r"[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,8}"  # Java writes address:port without brackets, too
 _NAME = r"\w+(?:(?:\.|-+)\w+)*"  # IPv4 addresses have this shape, too
 
-_PATTERN = re.compile(
-    rf"""
-    # Words that are followed by a space are no addresses, and many of them cost one match.
-    (?P<other> (?: [\w-]++ [\s,;'"()]++ )++
-      | (?: (?:non-)?persistent | topic | segment ) :// [^\s,;'"<>()\[\]{{}}]* )
-    |
-    (?P<scheme> (?: pulsar(?:\+ssl)? | https? ) :// )?
-    (?P<host>
-        \[ {_V6} (?: %\w{{1,16}} )? \]
-      | (?<! [\w:.] ) {_V6} (?! \.?\w | : )
-      | {_NAME}
-    )
-    (?: / (?P<ip> {_V4} | \[ {_V6} \] | {_V6} | <unresolved> ) (?! \.?\w ) )?
-    (?P<port> \.? : [0-9]{{2,5}} (?! [.-]*\w ) )?
-    """,
-    re.VERBOSE,
-)
 
-# Every `host` and `ip` that `_PATTERN` can find is among what these find.
+@lru_cache
+def _pattern(url_schemes: str, topic_schemes: str) -> re.Pattern[str]:
+    """Return the pattern of texts about brokers; both arguments are alternatives of schemes."""
+    return re.compile(
+        rf"""
+        # Words that are followed by a space are no addresses, and many of them cost one match.
+        (?P<other> (?: [\w-]++ [\s,;'"()]++ )++
+          | (?: {topic_schemes} ) :// [^\s,;'"<>()\[\]{{}}]* )
+        |
+        (?P<scheme> (?: {url_schemes} ) :// )?
+        (?P<host>
+            \[ {_V6} (?: %\w{{1,16}} )? \]
+          | (?<! [\w:.] ) {_V6} (?! \.?\w | : )
+          | {_NAME}
+        )
+        (?: / (?P<ip> {_V4} | \[ {_V6} \] | {_V6} | <unresolved> ) (?! \.?\w ) )?
+        (?P<port> \.? : [0-9]{{2,5}} (?! [.-]*\w ) )?
+        """,
+        re.VERBOSE,
+    )
+
+
+# Every `host` and `ip` that a pattern can find is among what these find.
 _NAMES = re.compile(_NAME)
 _NAMES_BEHIND_ADDRESSES = re.compile(rf"[0-9a-f:]-+({_NAME})")
 _V4_BEHIND_NAMES = re.compile(rf"/({_V4})(?!\.?\w)")
@@ -64,18 +72,21 @@ Host = str | bytes | None
 
 
 class LearnedHosts:
-    """A bounded set of brokers' host names and IP addresses.
+    """A bounded set of the host names and IP addresses of brokers that speak `protocol`.
 
     `targets`: which of some hosts, in lower case, are brokers by what is configured.
     """
 
     def __init__(
         self,
+        protocol: Plugin,
         bound: int = MOST_HOSTS,
         targets: Callable[[Collection[str]], Set[str]] = lambda _hosts: frozenset(),
     ) -> None:
         self._bound = bound
         self._targets = targets
+        urls = (*protocol.schemes, "http", "https")
+        self._pattern = _pattern(_alternatives(urls), _alternatives(protocol.topic_schemes))
         # Two sets, so that addresses which clients lead to never evict those that brokers named.
         # Both are in the order of learning.
         self._named: OrderedDict[Host, None] = OrderedDict()
@@ -103,7 +114,7 @@ class LearnedHosts:
             return text
         lower = _lower(text)
         brokers = self._brokers_in(lower)
-        return "".join(_cleaned(text, lower, brokers)) if brokers else text
+        return "".join(self._cleaned(text, lower, brokers)) if brokers else text
 
     def _remember(self, known: OrderedDict[Host, None], hosts: Iterable[str]) -> None:
         for host in map(_key, hosts):
@@ -124,21 +135,24 @@ class LearnedHosts:
             brokers.update(it for it in known.keys() & names if isinstance(it, str))
         return brokers
 
+    def _cleaned(self, text: str, lower: str, brokers: Set[str]) -> Iterable[str]:
+        """The parts of a text, those that are brokers replaced."""
+        begin = 0
+        for found in self._pattern.finditer(lower):
+            other, scheme, host, ip, port = found.groups()
+            if other is None and _is_broker(scheme, host, ip, port, brokers):
+                at = found.start("host")
+                yield text[begin:at]
+                yield REPLACEMENT
+                begin = found.end()
+        yield text[begin:]
+
     def _holds(self, host: bytes | None) -> bool:
         return host in self._named or host in self._reached
 
 
-def _cleaned(text: str, lower: str, brokers: Set[str]) -> Iterable[str]:
-    """The parts of a text, those that are brokers replaced."""
-    begin = 0
-    for found in _PATTERN.finditer(lower):
-        other, scheme, host, ip, port = found.groups()
-        if other is None and _is_broker(scheme, host, ip, port, brokers):
-            at = found.start("host")
-            yield text[begin:at]
-            yield REPLACEMENT
-            begin = found.end()
-    yield text[begin:]
+def _alternatives(words: Iterable[str]) -> str:
+    return "|".join(map(re.escape, words))
 
 
 def _is_broker(

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
-from gateway.brokers.address import parse_address
 from gateway.errors import ConfigurationError
-from gateway.wire.contract import Address, Denial, Refusal
+from gateway.wire.address import Address, parse_address
+from gateway.wire.contract import Denial, Refusal
 
 if TYPE_CHECKING:  # cryptography is loaded only by those who build keys
     from gateway.brokers.seal import SealKey
@@ -69,14 +69,20 @@ _SEALED = re.compile(
 )
 _LONGEST_NAME_AND_PORT = LONGEST_NAME + len(":65535")
 
-_HEAD = struct.Struct("!BHI")  # length of the cluster's name, port, generation; then cluster, host
+_HEAD = struct.Struct("!BHI")
+"""Length of the cluster's name, port, generation; the cluster's name and the host follow."""
+
+_TLS = 0x80
+"""Added to the length where the broker speaks TLS."""
+
+_LONGEST_CLUSTER = _TLS - 1
 
 
 class SealedNames:
     """Names sealed by the first key, opened by any: a key is rotated in behind the first, put
     first when all replicas have it, and taken out when all clients have looked up again.
 
-    Raises `ConfigurationError` without a key, or for a cluster name beyond 255 bytes.
+    Raises `ConfigurationError` without a key, or for a cluster name beyond 127 bytes.
     """
 
     def __init__(self, cluster: str, keys: Sequence[SealKey]) -> None:
@@ -84,15 +90,18 @@ class SealedNames:
         self._keys = tuple(keys)
         if not self._keys:
             raise ConfigurationError("Sealed broker names need at least one key")
-        if not 1 <= len(self._cluster) <= 255:
-            raise ConfigurationError(f"The cluster name {cluster!r} must have 1 to 255 bytes")
+        if not 1 <= len(self._cluster) <= _LONGEST_CLUSTER:
+            raise ConfigurationError(
+                f"The cluster name {cluster!r} must have 1 to {_LONGEST_CLUSTER} bytes"
+            )
         self._seal = lru_cache(_REMEMBERED_SEALS)(self._seal_anew)
 
     def advertise(self, broker: Address, generation: int = 0) -> Address | Denial:
         return self._seal(broker, generation)
 
     def _seal_anew(self, broker: Address, generation: int) -> Address | Denial:
-        head = _HEAD.pack(len(self._cluster), broker.port, generation)
+        length = len(self._cluster) | (_TLS if broker.tls else 0)
+        head = _HEAD.pack(length, broker.port, generation)
         name = _spell(self._keys[0].seal(head + self._cluster + broker.host.encode()))
         if len(name) > LONGEST_NAME:
             return Denial(
@@ -113,10 +122,10 @@ class SealedNames:
 
     def _read(self, plaintext: bytes) -> Address | Denial:
         length, port, _generation = _HEAD.unpack_from(plaintext)
-        cluster_end = _HEAD.size + length
+        cluster_end = _HEAD.size + (length & ~_TLS)
         if plaintext[_HEAD.size : cluster_end] != self._cluster:
             return UNKNOWN_NAME
-        return Address(plaintext[cluster_end:].decode(), port)
+        return Address(plaintext[cluster_end:].decode(), port, tls=bool(length & _TLS))
 
 
 class HandedOnNames:
@@ -193,7 +202,7 @@ class TemplateNames:
 
     def advertise(self, broker: Address, generation: int = 0) -> Address | Denial:
         number = self._host_pattern.fullmatch(broker.host)
-        if number is None or broker.port != self._port:
+        if number is None or broker.port != self._port or broker.tls:
             return Denial(
                 Refusal.UNSUPPORTED, "the broker's address does not fit the gateway's template"
             )

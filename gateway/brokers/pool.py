@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 FIRST_BACK_OFF = 0.5
 """Seconds. A broker that restarts listens again within seconds; a refused attempt is cheap."""

@@ -26,7 +26,7 @@ _SMALLEST_FILE = 32
 _LARGEST_FILE = 4096
 """A key file is tens of bytes: anything larger is a wrong path."""
 
-_PURPOSE = b"gateway: sealed broker names, format 1"
+_PURPOSE = b"gateway: sealed broker names, format 2"
 """Keeps these keys apart from anything else derived from the same file, and formats apart."""
 
 _CIPHER_KEY = 64

@@ -13,7 +13,8 @@ from socket import AF_INET, AF_INET6, inet_pton
 from typing import Protocol
 
 from gateway.errors import ConfigurationError
-from gateway.wire.contract import Address, Denial, Refusal
+from gateway.wire.address import Address
+from gateway.wire.contract import Denial, Refusal
 
 REFUSED = Denial(Refusal.TARGET, "the gateway may not connect to this broker")
 """No address in it: the client must not learn one from asking for it."""

@@ -7,15 +7,16 @@ others too. Each skips what is not of the shape it expects: the model complains 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
+from gateway import protocols
 from gateway.config import units
 from gateway.config.mistakes import Mistake, Place, nearest, written
 from gateway.config.model import PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS
 from gateway.config.store import address
 
 if TYPE_CHECKING:
-    from gateway.wire.contract import Address
+    from gateway.wire.address import Address
 
 Part = Mapping[str, Any]
 Placed = tuple[Place, Part]
@@ -31,6 +32,7 @@ def checked(data: object) -> Iterator[Mistake]:
     yield from _names_differ(listeners)
     yield from _binds_differ([*listeners, *_mapping(data, "admin")])
     yield from _clusters_exist(listeners, data.get("clusters"))
+    yield from _protocols_fit(listeners, data.get("clusters"))
     for place, listener in listeners:
         yield from _identity_fits(listener, place)
     for place, store in _mapping(data, "store"):
@@ -98,6 +100,23 @@ def _clusters_exist(listeners: list[Placed], clusters: object) -> Iterator[Mista
         name = listener.get("cluster")
         if isinstance(name, str) and name not in known:
             yield Mistake((*place, "cluster"), f"names no cluster; {nearest(name, known)}")
+
+
+def _protocols_fit(listeners: list[Placed], clusters: object) -> Iterator[Mistake]:
+    for place, listener in listeners:
+        cluster = clusters.get(listener.get("cluster")) if isinstance(clusters, Mapping) else None
+        urls = units.brokers(cluster.get("brokers")) if isinstance(cluster, Mapping) else []
+        for url in filter(_is_text, urls if isinstance(urls, list) else []):
+            plugin = protocols.plugin_of(url)
+            named = protocols.PLUGINS.get(listener.get("protocol", protocols.DEFAULT))
+            if plugin and named and plugin is not named:
+                text = f"is not that of its cluster, whose brokers speak {plugin.name}; the same"
+                yield Mistake((*place, "protocol"), text)
+                break
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str)
 
 
 # -- identity --------------------------------------------------------------------------------

@@ -21,10 +21,11 @@ from pydantic import (
     model_validator,
 )
 
+from gateway import protocols
 from gateway.config import store, units
 from gateway.config.store import StoreAddress
 from gateway.config.units import KIB, MIB, Network
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 Number = TypeVar("Number", int, float)
 Several = TypeVar("Several", tuple[Any, ...], Mapping[str, Any])
@@ -158,7 +159,7 @@ class Listener(Part):
     """One place where clients connect."""
 
     name: Name
-    protocol: Literal["pulsar"] = "pulsar"
+    protocol: Annotated[str, PlainValidator(units.protocol)] = protocols.DEFAULT
     bind: Bind
     cluster: Name
     identity: Identity = Identity()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from gateway.config import units
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 PORT = 6379
 """What Redis and Valkey listen on unless told otherwise."""

@@ -11,7 +11,15 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING
 
-from gateway.wire.contract import Address
+from gateway import protocols
+from gateway.wire.address import (
+    LAST_PORT,
+    Address,
+    parse_address,
+    parse_host_port,
+    parse_url,
+    split_urls,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,9 +33,6 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"b": 1.0, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30, "kb": 1e3, "mb": 1e6, "gb": 1e9}
 
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)")
-_ENDPOINT = re.compile(r"(?:\[(?P<six>[^\]]*)\]|(?P<host>[^:\[\]]*))(?::(?P<port>\d{1,5}))?")
-_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
-_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 # `*` stands for any characters, dots included, as in the allow-list of Pulsar's own proxy.
 _HOST_PATTERN = re.compile(r"[a-z0-9_.:*-]{1,253}")
 # Java clients find no host in a name whose last label begins with a digit, or with `_` in it.
@@ -42,17 +47,15 @@ _HUGE = 2.0**62
 
 # RFC 1035: a longer name cannot be asked of any name server.
 _HOST_LENGTH = 253
-_LAST_PORT = 65535
 
 # Of a broker behind a readable name.
 _LARGEST_NUMBER = "999999"
 
-# What Pulsar itself takes when a service URL has no port.
-_PULSAR_PORT = 6650
-
 _EMPTY = "is empty; leave the line out or give it a value"
 _BIND_HELP = "host:port, [IPv6 address]:port in quotes, or :port for all addresses"
-_BROKER_HELP = "pulsar://host:port"
+_BROKER_HELP = " or ".join(
+    f"{name}://host:port" for name, it in protocols.SCHEMES.items() if not it.tls
+)
 
 
 def seconds(value: object) -> float:
@@ -115,6 +118,13 @@ def name(value: object) -> str:
     raise ValueError("is not a name; letters, digits, and . _ - inside, 63 at most")
 
 
+def protocol(value: object) -> str:
+    """Read the name of a protocol."""
+    if isinstance(value, str) and value in protocols.PLUGINS:
+        return value
+    raise ValueError(f"is not a protocol; {' or '.join(protocols.PLUGINS)}")
+
+
 def bind(value: object) -> Address:
     """Read where to listen. Host "" is all addresses, port 0 any free one."""
     host, port = endpoint(value, _BIND_HELP)
@@ -124,38 +134,27 @@ def bind(value: object) -> Address:
 
 
 def broker(value: object) -> Address:
-    """Read the service URL of one broker."""
-    scheme, mark, rest = text(value).partition("://")
-    if not mark:
-        raise ValueError(f"has no scheme; {_BROKER_HELP}")
-    if scheme == "pulsar+ssl":
-        raise ValueError("TLS to brokers is not there yet; pulsar://host:port")
-    if scheme != "pulsar":
-        raise ValueError(f"has a scheme that is not known; {_BROKER_HELP}")
-    return _broker_endpoint(rest.rstrip("/"))
-
-
-def _broker_endpoint(value: str) -> Address:
-    host, port = endpoint(value, _BROKER_HELP) if value else ("", None)
-    if not host or port == 0:
-        raise ValueError(f"has no host, or port 0; {_BROKER_HELP}")
-    return Address(host, _PULSAR_PORT if port is None else port)
+    """Read the URL of one broker."""
+    url = text(value).strip()
+    try:
+        address = parse_url(url, protocols.SCHEMES)
+    except ValueError as why:
+        raise ValueError(f"{why}; {_BROKER_HELP}") from None
+    if address.tls:
+        raise ValueError(f"TLS to brokers is not there yet; {_BROKER_HELP}")
+    return address
 
 
 def brokers(value: object) -> object:
-    """Split one text with commas; as in Pulsar's own URLs only the first part needs a scheme."""
-    parts = entries(value)
-    if not isinstance(value, str) or not isinstance(parts, list):
-        return parts
-    scheme, mark, _ = value.strip().partition("://")
-    return [part if "://" in str(part) else f"{scheme}{mark}{part}" for part in parts]
+    """Split one text with commas, of which only the first part needs a scheme."""
+    return split_urls(value) if isinstance(value, str) and value.strip() else entries(value)
 
 
 def port(value: object) -> int:
     """Read a port that can be connected to."""
-    if 1 <= whole(value) <= _LAST_PORT:
+    if 1 <= whole(value) <= LAST_PORT:
         return whole(value)
-    raise ValueError(f"is not a port; from 1 to {_LAST_PORT}")
+    raise ValueError(f"is not a port; from 1 to {LAST_PORT}")
 
 
 def host_pattern(value: object) -> str:
@@ -182,13 +181,22 @@ def host_template(value: object) -> str:
 def broker_template(value: object) -> str:
     """Read `host:port` of a broker with `{n}` in the host, where its number goes."""
     template = text(value)
+    help_text = "broker-{n}.internal:6650"
     host, _, port_text = template.rpartition(":")
-    if not port_text.isdecimal() or not 1 <= int(port_text) <= _LAST_PORT:
-        raise ValueError("has no port; pulsar-{n}.internal:6650")
+    if not port_text.isdecimal():
+        raise ValueError(f"has no port; {help_text}")
     # A number within an IPv6 address names no broker.
-    if host.count("{n}") != 1 or ":" in host or not _is_host(host.replace("{n}", "0")):
-        raise ValueError("is not a host with one {n}; pulsar-{n}.internal:6650")
+    if host.count("{n}") != 1 or ":" in host or not _is_address(template.replace("{n}", "0")):
+        raise ValueError(f"is not a host with one {{n}}; {help_text}")
     return template
+
+
+def _is_address(value: str) -> bool:
+    try:
+        parse_address(value)
+    except ValueError:
+        return False
+    return True
 
 
 def network(value: object) -> Network:
@@ -204,27 +212,8 @@ def network(value: object) -> Network:
 
 def endpoint(value: object, help_text: str) -> tuple[str, int | None]:
     """Read a host, which may be "", and a port, which may be missing."""
-    match = _ENDPOINT.fullmatch(text(value).strip())
-    if match is None or int(match["port"] or 0) > _LAST_PORT:
-        raise ValueError(f"is not an address with a port; {help_text}")
-    host = match["host"] if match["six"] is None else match["six"]
-    if not _is_host(host) or (match["six"] is not None and ":" not in host):
-        raise ValueError(f"has a host that cannot be; {help_text}")
-    return host, None if match["port"] is None else int(match["port"])
-
-
-def _is_host(host: str) -> bool:
-    # A name that ends in a number is an IPv4 address or a slip: browsers agree (WHATWG URL).
-    if not host or ":" in host or host.rpartition(".")[2].isdecimal():
-        return not host or _is_address(host)
-    return len(host) <= _HOST_LENGTH and _HOST.fullmatch(host) is not None
-
-
-def _is_address(host: str) -> bool:
-    if "%" in host:  # a zone means something on one machine only
-        return False
+    endpoint = text(value).strip()
     try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+        return parse_host_port(endpoint)
+    except ValueError as why:
+        raise ValueError(f"{why}; {help_text}") from None

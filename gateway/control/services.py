@@ -15,15 +15,8 @@ from gateway.brokers.names import Names
 from gateway.identity.credential import OwnCredential
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import ClusterFigures
-from gateway.wire.contract import (
-    Account,
-    Action,
-    Address,
-    Credential,
-    Denial,
-    Principal,
-    Refusal,
-)
+from gateway.wire.address import Address
+from gateway.wire.contract import Account, Action, Credential, Denial, Principal, Refusal
 from gateway.wire.services import Again, LookupOutcome
 from gateway.wire.subject import Caller, Subject
 
@@ -192,7 +185,8 @@ class ListenerServices:
     def migrated(self, broker: Address) -> Address | Denial:
         """See `wire.services.Services`."""
         self._cluster.learned.learn(broker.host)
-        gateway = self._cluster.migrations.get(broker)
+        # A broker is the same one by TLS; the configuration names it without.
+        gateway = self._cluster.migrations.get(broker._replace(tls=False))
         if gateway is None:
             self._cluster.figures.migrations_withheld += 1
             self._log("migration_without_gateway", broker=str(broker))

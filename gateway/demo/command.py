@@ -10,7 +10,6 @@ from pathlib import Path
 
 import trio
 
-from gateway.brokers.address import parse_service_url
 from gateway.demo import ports
 from gateway.demo.children import ChildError
 from gateway.demo.terminal import foreground
@@ -67,11 +66,11 @@ def _require_room(chosen: ports.Ports, brokers: str | None) -> None:
     if brokers is None:
         ports.require_free(chosen)
         return
-    url = parse_service_url(brokers)
-    if url.tls:
+    addresses = ports.brokers(brokers)
+    if any(address.tls for address in addresses):
         raise ConfigurationError("--brokers: there is no TLS to brokers yet; name a pulsar:// URL")
     ports.require_free(chosen[:2])
-    ports.require_reachable(url.addresses, REACH_SECONDS)
+    ports.require_reachable(addresses, REACH_SECONDS)
 
 
 def _explained(failure: BaseException) -> int:

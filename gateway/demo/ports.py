@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gateway.errors import ConfigurationError
-from gateway.wire.contract import Address
+from gateway.wire.address import LAST_PORT, Address, parse_url, split_urls
+from gateway.wire.pulsar.urls import SCHEMES
 
 HOST = "127.0.0.1"
 
 VARIABLE = "GATEWAY_DEMO_PORTS"
 """Names other ports: three numbers with commas, in the order of `Ports`."""
-
-_LAST_PORT = 65535
 
 
 class Ports(NamedTuple):
@@ -32,7 +31,7 @@ def chosen(environment: Mapping[str, str]) -> Ports:
     if not text:
         return Ports()
     numbers = [int(part) for part in text.split(",") if part.strip().isdecimal()]
-    good = {number for number in numbers if 1 <= number <= _LAST_PORT}
+    good = {number for number in numbers if 1 <= number <= LAST_PORT}
     if len(text.split(",")) != len(Ports._fields) or len(good) != len(Ports._fields):
         usual = ",".join(map(str, Ports()))
         raise ConfigurationError(
@@ -40,6 +39,16 @@ def chosen(environment: Mapping[str, str]) -> Ports:
             "for clients, admin and control"
         )
     return Ports(*numbers)
+
+
+def brokers(urls: str) -> tuple[Address, ...]:
+    """Read `pulsar://host:port[,host:port]`, no address twice. Raises `ConfigurationError`."""
+    try:
+        return tuple({parse_url(url, SCHEMES): None for url in split_urls(urls)})
+    except ValueError as why:
+        raise ConfigurationError(
+            f"--brokers {why}. Write for example pulsar://a.example:6650,b.example:6650"
+        ) from None
 
 
 def require_free(ports: tuple[int, ...]) -> None:

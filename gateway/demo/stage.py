@@ -16,8 +16,8 @@ from urllib.parse import quote
 import trio
 import yaml
 
-from gateway.brokers.address import parse_service_url
 from gateway.demo import plan
+from gateway.demo import ports as demo_ports
 from gateway.demo.children import Child, running
 from gateway.demo.figures import whole
 from gateway.demo.ports import HOST, Ports
@@ -66,7 +66,7 @@ async def brokers(given: str | None, ports: Ports) -> AsyncIterator[Behind]:
 async def _sandbox(ports: Ports) -> AsyncIterator[Behind]:
     # Imported only where it is wanted: it is not needed in front of real brokers.
     from gateway.sandbox.server import Sandbox, SandboxSettings
-    from gateway.wire.contract import Address
+    from gateway.wire.address import Address
 
     free = Address(HOST, 0)
     sandbox = Sandbox(SandboxSettings(brokers=(free, free), control=Address(HOST, ports.control)))
@@ -166,7 +166,7 @@ async def _until_ready(child: Child, port: int) -> None:
 
 def configuration(behind: Behind, ports: Ports) -> dict[str, Any]:
     """The content of the gateway's configuration file."""
-    broker_ports = {address.port for address in parse_service_url(behind.service_url).addresses}
+    broker_ports = {address.port for address in demo_ports.brokers(behind.service_url)}
     listener = {"name": "demo", "bind": f"{HOST}:{ports.clients}", "cluster": "demo"}
     # Brokers may call themselves otherwise than the person did. Any host is right here, where
     # only this machine connects.

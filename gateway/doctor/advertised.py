@@ -11,7 +11,8 @@ from gateway.doctor import targets, verdicts
 from gateway.doctor.finding import Finding, fail, ok
 from gateway.doctor.hello import Unreached
 from gateway.doctor.reach import Network, Resolved, together
-from gateway.wire.contract import Address, Denial
+from gateway.wire.address import Address
+from gateway.wire.contract import Denial
 
 
 async def examine(

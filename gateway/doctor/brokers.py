@@ -15,7 +15,7 @@ from gateway.doctor.hello import Probe, Welcome
 from gateway.doctor.reach import Network, Resolved, is_literal, together
 from gateway.doctor.verdicts import Answers
 from gateway.identity.credential import OwnCredential
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 SLOW_NAME = 1.0
 """Seconds. The C library asks a name server that is silent again after 5; half of a client's

@@ -31,9 +31,11 @@ from gateway.wire.contract import (
     StepResult,
     Transmit,
 )
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import auth_response, decode, kind_of
-from gateway.wire.pulsar.context import Client, ListenerContext, Mode
+from gateway.wire.pulsar.context import Client, ListenerContext
+from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
 from gateway.wire.pulsar.table import COMMANDS
 from gateway.wire.subject import NOBODY
 
@@ -138,8 +140,10 @@ def _caller(mode: Mode, own: OwnCredential, shown: Credential) -> Probe:
     connect.auth_method_name = shown.method
     connect.auth_data = shown.data
     names = SealedNames(DOCTOR, [SealKey.random()])
-    parts = ClusterParts(DOCTOR, names, LearnedHosts(), own, AccountBook(), ClusterFigures())
-    listener = ListenerContext(ListenerServices(parts, {}), COMMANDS, mode, version=VERSION)
+    parts = ClusterParts(DOCTOR, names, LearnedHosts(PULSAR), own, AccountBook(), ClusterFigures())
+    listener = ListenerContext(
+        services=ListenerServices(parts, {}), commands=COMMANDS, mode=mode, version=VERSION
+    )
     return Probe(listener, Client(connect, Principal(DOCTOR, verified=True), shown, NOBODY))
 
 

@@ -20,11 +20,12 @@ from gateway.doctor.verdicts import UNAUTHENTICATED, UNAUTHORIZED, said
 from gateway.errors import PeerError
 from gateway.front.conversation import Conversation
 from gateway.front.leg import Leg
-from gateway.wire.contract import Address, Denial, Dialled, Refusal
+from gateway.wire.address import Address
+from gateway.wire.contract import Denial, Dialled, Refusal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandLookupTopicResponse
-from gateway.wire.pulsar.addresses import parse
 from gateway.wire.pulsar.chase import Chase, Hop
 from gateway.wire.pulsar.commands import decode, encode
+from gateway.wire.pulsar.urls import parse
 
 NAMESPACE = "public/default"
 

@@ -15,7 +15,7 @@ from gateway.config import model
 from gateway.doctor.finding import Finding, fail, ok, warn
 from gateway.doctor.hello import No, Oddity, Unreached, Welcome, anonymous
 from gateway.doctor.reach import Network, together
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - tried, and closed at once
 

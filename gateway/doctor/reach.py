@@ -31,7 +31,8 @@ from gateway.doctor.hello import (
 from gateway.errors import PeerError
 from gateway.front.conversation import Conversation
 from gateway.front.leg import Leg
-from gateway.wire.contract import Address, Denial, Dialled
+from gateway.wire.address import Address
+from gateway.wire.contract import Denial, Dialled
 
 T = TypeVar("T")
 

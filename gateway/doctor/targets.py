@@ -8,7 +8,7 @@ import yaml
 
 from gateway.brokers.targets import TargetList
 from gateway.config import model
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 
 def allow_list(cluster: model.Cluster) -> TargetList:

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from gateway.doctor.finding import Finding, fail, ok, warn
 from gateway.doctor.hello import Answer, No, Oddity, Unreached, Welcome
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 
 UNAUTHENTICATED = ServerError.AuthenticationError

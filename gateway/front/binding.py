@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterable
 
 from gateway.errors import ConfigurationError
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 BACKLOG = 1024
 """Connections that the kernel accepts for us while a turn lasts; capped by `somaxconn`."""
@@ -51,7 +51,7 @@ def _listening(address: Address) -> socket.socket:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        sock.bind(tuple(address))
+        sock.bind(address.pair)
         sock.listen(BACKLOG)
     except BaseException:
         sock.close()

@@ -9,7 +9,8 @@ from gateway.front.side import SideConnections
 if TYPE_CHECKING:
     from gateway.front.conversation import Conversation
     from gateway.front.leg import Leg
-    from gateway.wire.contract import Address, Denial, EndReason
+    from gateway.wire.address import Address
+    from gateway.wire.contract import Denial, EndReason
 
 
 class Owner(Protocol):

@@ -11,8 +11,8 @@ from typing import TypeVar, assert_never
 import trio
 
 from gateway.front.leg import Leg
+from gateway.wire.address import Address
 from gateway.wire.contract import (
-    Address,
     Denial,
     Dial,
     Dialled,

@@ -25,8 +25,8 @@ from gateway.front.leg import Leg
 from gateway.front.readiness import Readiness
 from gateway.front.tracing import Tracing, opening_watch
 from gateway.plane.reactor import Reactor
+from gateway.wire.address import Address
 from gateway.wire.contract import (
-    Address,
     Denial,
     Dialled,
     EndReason,

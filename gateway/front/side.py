@@ -13,7 +13,8 @@ from typing import NamedTuple
 import trio
 
 from gateway.front.leg import Leg
-from gateway.wire.contract import Address, Denial, Dialled, Job, Refusal
+from gateway.wire.address import Address
+from gateway.wire.contract import Denial, Dialled, Job, Refusal
 
 AT_ONCE = 8
 """Lookups of one pair that are chased at a time. A client that starts has dozens of lookups; each

@@ -4,7 +4,6 @@ A value here was read by itself; that ids differ, only `rules.files` can tell.
 The texts below the fields are what editors show: `gateway rules schema` is made of them.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self, get_args
@@ -16,6 +15,7 @@ from gateway.config.model import NOT_EMPTY, Name, Networks, Text, Version
 from gateway.config.model import Part as ConfigurationPart
 from gateway.policy import rates
 from gateway.policy.rates import Burst
+from gateway.protocols import PLUGINS
 from gateway.wire.contract import Action
 
 
@@ -73,8 +73,6 @@ USUAL_BURST_OF_EVENTS = Burst(seconds=1.0)
 
 _RATES_OF_TRAFFIC = frozenset(list(Dimension)[:4])
 
-_PARTITION = re.compile(r".*-partition-\d+")
-
 
 def _patterns(value: object) -> object:
     """One text with commas, as an environment variable gives it, or a list; digits stay texts."""
@@ -83,6 +81,12 @@ def _patterns(value: object) -> object:
     if isinstance(value, list | tuple | dict):
         return value
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else [value]
+
+
+def _names_partition(pattern: str) -> bool:
+    """Return whether a pattern of topics is for a partition, to the protocol that has some."""
+    named = (plugin.read_topic(pattern.replace("*", "x")) for plugin in PLUGINS.values())
+    return any(topic is not None and topic.partition is not None for topic in named)
 
 
 def _flag(value: object) -> bool:
@@ -177,7 +181,7 @@ class Match(Part):
     """Whom a rule is for. What is left out is not asked; `*` stands for any characters."""
 
     protocol: Patterns = ()
-    """The protocol of the listener: pulsar."""
+    """The protocol of the listener."""
     listener: Patterns = ()
     """Names of listeners."""
     tenant: Patterns = ()
@@ -273,7 +277,7 @@ class Rule(Part):
 
     @model_validator(mode="after")
     def _names_topics(self) -> Self:
-        if self.partitions == "together" and any(map(_PARTITION.fullmatch, self.match.topic)):
+        if self.partitions == "together" and any(map(_names_partition, self.match.topic)):
             text = "names a partition of a topic, and here all are one"
             raise ValueError(f"{text}; the topic's own name, or partitions: each")
         return self

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import RulesDocument
+from gateway.protocols import DEFAULT, PLUGINS
 from gateway.rules import differing, explaining, files
-from gateway.wire.pulsar.topics import named
 from gateway.wire.subject import Caller, Subject
 
 SAME, DIFFERENT = 0, 1
@@ -53,12 +53,12 @@ def schema(_: Options) -> int:
 
 def _subject(options: Options) -> Subject:
     caller = Caller(
-        protocol="pulsar",
+        protocol=DEFAULT,
         listener=options.listener,
         host=None if options.client is None else str(options.client),
         principal=options.principal,
     )
-    topic = named(options.topic) if options.topic else None
+    topic = PLUGINS[DEFAULT].read_topic(options.topic) if options.topic else None
     return Subject(caller, topic, options.subscription)
 
 

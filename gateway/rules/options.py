@@ -59,9 +59,9 @@ def _explain_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _topic(text: str) -> str:
-    from gateway.wire.pulsar.topics import named
+    from gateway.protocols import DEFAULT, PLUGINS
 
-    if named(text) is None:
+    if PLUGINS[DEFAULT].read_topic(text) is None:
         raise argparse.ArgumentTypeError("is not a topic; tenant/namespace/topic")
     return text
 

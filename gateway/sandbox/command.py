@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from gateway.brokers.address import parse_address
 from gateway.errors import ConfigurationError
 from gateway.sandbox.opening import SERVER
 from gateway.sandbox.server import Sandbox, SandboxSettings, first_of, report
-from gateway.wire.contract import Address
+from gateway.wire.address import Address, parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +74,7 @@ def _address(text: str, option: str) -> Address:
     """`host:port`, where port 0 is any."""
     host = text.removesuffix(_ANY_PORT)
     try:
-        address = parse_address(host)
+        address = parse_address(host, 6650)
     except ValueError as why:
         raise ConfigurationError(f"{option}: {why}. Write for example 127.0.0.1:16650") from None
     return address if host == text else address._replace(port=0)

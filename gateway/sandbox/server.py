@@ -22,7 +22,7 @@ from gateway.sandbox.control import Control
 from gateway.sandbox.faults import Faults
 from gateway.sandbox.identity import Doorkeeper
 from gateway.sandbox.session import Place
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,6 +21,7 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple, Protocol
 
 from gateway.errors import PeerError
+from gateway.wire.address import Address
 from gateway.wire.subject import NOBODY, Subject
 
 
@@ -73,16 +74,6 @@ class ViolationError(PeerError):
     def __init__(self, reason: EndReason, text: str) -> None:
         super().__init__(text)
         self.reason = reason
-
-
-class Address(NamedTuple):
-    """Where a broker listens."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class Refusal(StrEnum):

@@ -6,14 +6,8 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from gateway.wire.contract import (
-    Account,
-    Action,
-    Address,
-    Credential,
-    Denial,
-    Principal,
-)
+from gateway.wire.address import Address
+from gateway.wire.contract import Account, Action, Credential, Denial, Principal
 from gateway.wire.subject import Caller, Subject
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gateway.wire.contract import Action, Credential, Denial, Principal, Refusal
-from gateway.wire.pulsar.context import Bounds, Client, ListenerContext, Mode
+from gateway.wire.plugin import Mode
+from gateway.wire.pulsar.context import Bounds, Client, ListenerContext
 from gateway.wire.subject import Subject
 from tests.fuzz.source import Source
 from tests.playbooks.frames import connect, read

@@ -31,7 +31,8 @@ from gateway.wire.contract import (
     Principal,
     Replace,
 )
-from gateway.wire.pulsar.context import Client, Mode
+from gateway.wire.plugin import Mode
+from gateway.wire.pulsar.context import Client
 from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.subject import Subject
 from tests.playbooks.frames import connect, read

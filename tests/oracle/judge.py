@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from google.protobuf.message import Message
 
 from gateway.wire.contract import ENDLESS, Action, Direction
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar import counts
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.context import Mode
 from gateway.wire.pulsar.frames import KNOWN, Kind
 from gateway.wire.subject import Subject
 from tests.fuzz.reading import HOSTS

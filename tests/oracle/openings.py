@@ -18,7 +18,8 @@ from gateway.wire.contract import (
     Transmit,
     Wait,
 )
-from gateway.wire.pulsar.context import Client, ListenerContext, Mode
+from gateway.wire.plugin import Mode
+from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.entry import PulsarEntry
 from gateway.wire.pulsar.frames import Kind
 from tests.playbooks.frames import auth_challenge, connect, connected

@@ -12,9 +12,10 @@ from google.protobuf.message import DecodeError
 
 from gateway.plane.pair import DECISIONS_AT_ONCE
 from gateway.wire.contract import Action, Credential, Direction, Principal
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.context import Client, ListenerContext, Mode
+from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.counts import Suspects
 from gateway.wire.pulsar.frames import KNOWN, Kind
 from gateway.wire.subject import Subject

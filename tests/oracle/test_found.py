@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from gateway.wire.contract import Action, Direction
-from gateway.wire.pulsar.context import Mode
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar.frames import Kind
 from tests.playbooks.frames import (
     auth_response,

@@ -6,10 +6,10 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Self
 
+from gateway.wire.address import Address
 from gateway.wire.contract import (
     Account,
     Action,
-    Address,
     Credential,
     Denial,
     Dial,
@@ -36,9 +36,10 @@ from gateway.wire.contract import (
     Transmit,
     Wait,
 )
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.chase import Chase
-from gateway.wire.pulsar.context import Bounds, Client, ListenerContext, Mode
+from gateway.wire.pulsar.context import Bounds, Client, ListenerContext
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import PulsarSession
@@ -56,7 +57,12 @@ PASS_THROUGH, VERIFY, FORWARD_TOO = Mode.PASS_THROUGH, Mode.VERIFY, Mode.VERIFY_
 
 def listener(services: FakeServices, mode: Mode = PASS_THROUGH, **settings: Any) -> ListenerContext:
     return ListenerContext(
-        services, COMMANDS, mode, version=VERSION, first_request=lambda: FIRST_OWN, **settings
+        services=services,
+        commands=COMMANDS,
+        mode=mode,
+        version=VERSION,
+        first_request=lambda: FIRST_OWN,
+        **settings,
     )
 
 

@@ -1,4 +1,4 @@
-"""Services that answer as a test tells it, and remembers what it was asked."""
+"""Services that answer as a test tells them, and remember what they were asked."""
 
 from __future__ import annotations
 
@@ -6,16 +6,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import NamedTuple
 
-from gateway.wire.contract import (
-    ENDLESS,
-    Account,
-    Action,
-    Address,
-    Credential,
-    Denial,
-    Principal,
-    Refusal,
-)
+from gateway.wire.address import Address
+from gateway.wire.contract import ENDLESS, Account, Action, Credential, Denial, Principal, Refusal
 from gateway.wire.services import Again, LookupOutcome
 from gateway.wire.subject import Caller, Subject
 from tests.support.subjects import CONNECTION, HOST
@@ -46,7 +38,7 @@ class FakeOrigin(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What services was asked: see `Services.admit` and `Services.wait`."""
+    """What services were asked: see `Services.admit` and `Services.wait`."""
 
     action: Action
     subject: Subject
@@ -64,7 +56,7 @@ class FakeServices:
 
     def __init__(self) -> None:
         self.own: Credential | Denial = OWN
-        self.names = {BROKER_1: NAME_1, BROKER_2: NAME_2}
+        self.names = {BROKER_1: NAME_1, BROKER_2: NAME_2, BROKER_1._replace(tls=True): NAME_1}
         self.forbids = False  # whatever it is asked
         self.lease = ENDLESS  # messages that those who are admitted may pass
         self.completed: list[Caller] = []

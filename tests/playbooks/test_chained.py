@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gateway.wire.contract import FORWARD, Direction, EndReason
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
-from gateway.wire.pulsar.context import Mode
 
 from .frames import (
     auth_response,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Address, Denial, Refusal
+from gateway.wire.address import Address
+from gateway.wire.contract import Denial, Refusal
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.chase import HOPS
-from gateway.wire.pulsar.context import Mode
 from gateway.wire.pulsar.frames import Kind
 
 from .frames import (
@@ -141,7 +142,7 @@ def test_the_port_of_a_url_without_one_is_pulsars() -> None:
     talk.said_to_broker()
     talk.broker_says(redirect_to("pulsar://broker-1.internal")).dials(BROKER_1, pooled=True)
     talk.said_to_broker()
-    talk.broker_says(redirect_to("pulsar+ssl://b")).dials(Address("b", 6651))
+    talk.broker_says(redirect_to("pulsar+ssl://b")).dials(Address("b", 6651, tls=True))
 
 
 # -- what goes wrong ---------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.errors import PeerError
 from gateway.wire.contract import Direction
-from gateway.wire.pulsar.context import Mode
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar.frames import KNOWN, Kind
 from tests.support.commands import STOPS
 

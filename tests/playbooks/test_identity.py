@@ -6,8 +6,8 @@ import pytest
 
 from gateway.errors import PeerError
 from gateway.wire.contract import Denial, Direction, Drop, EndReason, Inject, Refusal
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
-from gateway.wire.pulsar.context import Mode
 from gateway.wire.pulsar.frames import Kind
 
 from .frames import NO_REQUEST, auth_challenge, auth_response, connect, error, frame

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from gateway.wire.contract import Denial, Direction, EndReason, Refusal, Refused
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
-from gateway.wire.pulsar.context import Bounds, Mode
+from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.session import FRAME_PADDING
 from gateway.wire.subject import Caller, Subject

@@ -10,8 +10,9 @@ import pytest
 
 from gateway.errors import PeerError
 from gateway.wire.contract import Direction, EndReason, Replace, ViolationError
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandSend
-from gateway.wire.pulsar.context import Bounds, Mode
+from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.frames import Kind
 
 from .frames import (

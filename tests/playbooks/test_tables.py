@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from gateway.wire.contract import Action, Direction
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandConnect
 from gateway.wire.pulsar.chase import HOPS
-from gateway.wire.pulsar.context import Bounds, Mode
+from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.incarnations import UNANSWERED

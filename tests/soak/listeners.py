@@ -25,9 +25,12 @@ from gateway.policy.accounts import AccountBook
 from gateway.policy.matching import RuleSet
 from gateway.rules.files import build
 from gateway.telemetry.figures import ClusterFigures
-from gateway.wire.contract import Address, Credential, Principal
+from gateway.wire.address import Address
+from gateway.wire.contract import Credential, Principal
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.context import Client, ListenerContext, Mode
+from gateway.wire.pulsar.context import Client, ListenerContext
+from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
 from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.pulsar.table import COMMANDS
 from gateway.wire.subject import Subject
@@ -62,7 +65,7 @@ WAYS = (
 
 def listener_of(way: Way) -> ListenerContext:
     """A listener with services of its own."""
-    learned = LearnedHosts()
+    learned = LearnedHosts(PULSAR)
     learned.learn(*(f"broker-{number}.internal" for number in range(HOSTS)))
     learned.learn(*(f"10.0.{number // 200}.{number % 200}" for number in range(HOSTS)))
     names = SealedNames("main", [SealKey(bytes(range(32)))])
@@ -76,7 +79,9 @@ def listener_of(way: Way) -> ListenerContext:
         limits=limits,
     )
     limited, unknown = limits is not None, way.unknown_pass
-    return ListenerContext(services, COMMANDS, way.mode, limited=limited, unknown_pass=unknown)
+    return ListenerContext(
+        services=services, commands=COMMANDS, mode=way.mode, limited=limited, unknown_pass=unknown
+    )
 
 
 def session_of(listener: ListenerContext) -> PulsarSession:

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from gateway.errors import PeerError
-from gateway.wire.contract import FORWARD, Address, Denial, Direction, Effects, Refusal, Replace
+from gateway.wire.address import Address
+from gateway.wire.contract import FORWARD, Denial, Direction, Effects, Refusal, Replace
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import encode, kind_of
 from gateway.wire.pulsar.rows import Commands
+from gateway.wire.pulsar.urls import parse
 from gateway.wire.services import Services
 
 CUT = "... (cut)"
@@ -112,26 +113,11 @@ def _whole_words(text: str, most: int) -> str:
     return text[: 1 + max(text.rfind(separator, 0, most) for separator in _BETWEEN_WORDS)]
 
 
-LONGEST_URL = 512
-"""Characters. A host's name has 253 at most, and hosts are remembered."""
-
 MOST_ADDRESSES = 1_000
 MOST_BROKERS = 150
 """Addresses in one command of a broker, and different ones among them. There is one for each
 segment of a topic, or each coordinator of transactions: some dozens. The first time that a broker
 is named costs 20 µs, and any other time 1 µs."""
-
-
-def parse(url: str | bytes) -> Address | None:
-    """Where a URL like `pulsar://host:port` points to; None where it points nowhere."""
-    if isinstance(url, bytes) or len(url) > LONGEST_URL:  # not UTF-8, for one
-        return None
-    try:
-        parts = urlsplit(url)
-        default = 6651 if parts.scheme == "pulsar+ssl" else 6650
-        return Address(parts.hostname, parts.port or default) if parts.hostname else None
-    except ValueError:
-        return None
 
 
 class _Urls(Protocol):

@@ -12,8 +12,8 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from gateway.errors import PeerError
+from gateway.wire.address import Address
 from gateway.wire.contract import (
-    Address,
     Denial,
     Dial,
     Dialled,
@@ -29,10 +29,10 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     CommandLookupTopicResponse,
     ServerError,
 )
-from gateway.wire.pulsar.addresses import parse
 from gateway.wire.pulsar.commands import auth_response, decode, encode, kind_of
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import kind_name
+from gateway.wire.pulsar.urls import parse
 
 HOPS = 20
 """Redirects followed for one lookup, as Java's client does; real clusters need one or two."""

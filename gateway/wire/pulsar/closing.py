@@ -35,7 +35,8 @@ from collections.abc import Callable
 from itertools import count, islice
 from typing import NamedTuple
 
-from gateway.wire.contract import Action, Address, Later
+from gateway.wire.address import Address
+from gateway.wire.contract import Action, Later
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.addresses import Veil
 from gateway.wire.pulsar.commands import NO_REQUEST, encode

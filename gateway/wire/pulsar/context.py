@@ -4,51 +4,36 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import asdict, dataclass, field, fields
+from typing import Self
 
+from gateway.wire.address import Address
 from gateway.wire.budget import Allotment, Budget
-from gateway.wire.contract import Address, Credential, Denial, Principal
+from gateway.wire.contract import Credential, Denial, Principal
+from gateway.wire.plugin import EntrySettings, FrameBounds, Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
 from gateway.wire.pulsar.addresses import Veil
 from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.counts import Suspects
-from gateway.wire.pulsar.fields import MOST_FIELDS
 from gateway.wire.pulsar.refusing import CLIENTS
 from gateway.wire.pulsar.rows import Commands
-from gateway.wire.pulsar.topics import LONGEST_NAME, named
-from gateway.wire.services import Services
+from gateway.wire.pulsar.topics import named
 from gateway.wire.subject import Subject
 
 
-class Mode(StrEnum):
-    """Who authenticates clients, and what the broker is told of them."""
-
-    PASS_THROUGH = "pass-through"
-    VERIFY = "verify"
-    VERIFY_AND_FORWARD = "verify-and-forward"
-
-
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(FrameBounds):
     """Of one connection. Generous: they keep one client from eating the memory of all.
 
-    `collected`: bytes of a stop frame; Pulsar's own default for frames is 5 MiB, and a PRODUCER
-    carries a schema. `all_collected`: of one where the broker allows larger messages; all
-    connections together have no more for them. `handles`: producers and consumers; `handle_names`:
-    characters of their topics and subscriptions, which are kept three times. `lookups`: unanswered
-    at a time; the Java client allows itself 5,000. `lookup_bytes`: of their frames, which are kept
-    in case of a redirect; 5,000 have less than a megabyte. `delayed`, `delayed_bytes`: frames that
-    wait for their time, where rules limit how often they come; as many as lookups. `rounds`: frames
-    of a broker until CONNECTED; SASL needs a handful. `names`: characters of a name. `command`:
-    bytes of a client's command, without the message of a SEND, and of a broker's that is read; the
-    largest hold schemas. `fields`: of a command that is decoded. `text`: characters of a broker's
-    text that a client gets.
+    Of the settings, Pulsar's own default for frames is 5 MiB, and a PRODUCER carries a schema.
+    `handles`: producers and consumers; `handle_names`: characters of their topics and
+    subscriptions, which are kept three times. `lookups`: unanswered at a time; the Java client
+    allows itself 5,000. `lookup_bytes`: of their frames, which are kept in case of a redirect;
+    5,000 have less than a megabyte. `delayed`, `delayed_bytes`: frames that wait for their time,
+    where rules limit how often they come; as many as lookups. `rounds`: frames of a broker until
+    CONNECTED; SASL needs a handful.
     """
 
-    collected: int = 6 * 1024 * 1024
-    all_collected: int = 32 * 1024 * 1024
-    text: int = 4096
     handles: int = 20_000
     handle_names: int = 4 * 1024 * 1024
     lookups: int = 5_000
@@ -56,14 +41,6 @@ class Bounds:
     delayed: int = 5_000
     delayed_bytes: int = 4 * 1024 * 1024
     rounds: int = 10
-    names: int = LONGEST_NAME
-    command: int = 1024 * 1024
-    fields: int = MOST_FIELDS
-
-    def collected_from(self, broker: int) -> int:
-        """Return the largest stop frame where the broker allows frames of so many bytes. Whatever
-        it says, one frame gets no more memory than all together."""
-        return max(self.collected, min(broker, self.all_collected))
 
 
 def draw_first_request() -> int:
@@ -71,34 +48,27 @@ def draw_first_request() -> int:
     return (1 << 62) + secrets.randbits(61)
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerContext:
-    """How the clients of one listener are served. `scheme`: by which they connect.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerContext(EntrySettings):
+    """How the clients of one listener are served, with what only Pulsar knows.
 
-    `commands`: what is done with each command; see `table`.
-    `proxies`: principals that are gateways themselves, and are believed who their clients are.
-    `chained`: the brokers are another gateway; the names that it gives are handed back to it.
-    `limited`: rules may limit what its clients do.
+    `commands`: what is done with each command; see `table`. `scheme`: by which clients connect.
     `first_request`: draws where the ids of a connection's requests to the broker begin.
-    `checksums`: those of messages are verified; see `checksums`.
     `suspects`: clients that have lied about their counts; see `counts`.
-    `budget`: what all sessions of the process may keep together.
     """
 
-    services: Services
     commands: Commands
-    mode: Mode = Mode.PASS_THROUGH
-    proxies: frozenset[str] = frozenset()
-    chained: bool = False
-    limited: bool = False
-    first_request: Callable[[], int] = draw_first_request
-    unknown_pass: bool = True
-    scheme: str = "pulsar"
-    version: str = "broker-gateway"
     bounds: Bounds = Bounds()
-    checksums: bool = False
+    scheme: str = "pulsar"
+    first_request: Callable[[], int] = draw_first_request
     suspects: Suspects = field(default_factory=Suspects)
-    budget: Budget = field(default_factory=Budget)
+
+    @classmethod
+    def of(cls, settings: EntrySettings, commands: Commands) -> Self:
+        """Return the context of a listener with these settings."""
+        values = {each.name: getattr(settings, each.name) for each in fields(EntrySettings)}
+        values["bounds"] = Bounds(**asdict(settings.bounds))
+        return cls(commands=commands, **values)
 
     @property
     def veil(self) -> Veil:

@@ -12,12 +12,12 @@ from itertools import islice
 from typing import Protocol
 
 from gateway.errors import PeerError
+from gateway.wire.address import Address
 from gateway.wire.contract import (
     DROP,
     FORWARD,
     Account,
     Action,
-    Address,
     Attend,
     Denial,
     Direction,

@@ -11,9 +11,9 @@ from collections.abc import Generator
 from typing import Any
 
 from gateway.errors import PeerError
+from gateway.wire.address import Address
 from gateway.wire.contract import (
     Action,
-    Address,
     Credential,
     Denial,
     Dial,
@@ -32,6 +32,7 @@ from gateway.wire.contract import (
     Transmit,
     Wait,
 )
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import (
     NO_REQUEST,
@@ -44,7 +45,7 @@ from gateway.wire.pulsar.commands import (
     kind_of,
     text,
 )
-from gateway.wire.pulsar.context import Client, ListenerContext, Mode
+from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import kind_name
 from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.services import Again

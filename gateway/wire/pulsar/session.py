@@ -8,13 +8,13 @@ consumers have a room of their own, `incarnations`, and lookups another one.
 from __future__ import annotations
 
 from gateway.errors import PeerError
+from gateway.wire.address import Address
 from gateway.wire.contract import (
     DROP,
     ENDLESS,
     FORWARD,
     Account,
     Action,
-    Address,
     Denial,
     Direction,
     Drop,
@@ -28,6 +28,7 @@ from gateway.wire.contract import (
     Refuse,
     Replace,
 )
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar import refusing, renewal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.closing import FIRST_TOKEN
@@ -39,7 +40,7 @@ from gateway.wire.pulsar.commands import (
     error,
     kind_of,
 )
-from gateway.wire.pulsar.context import Client, ListenerContext, Mode
+from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.delays import Delays
 from gateway.wire.pulsar.frames import HEAD, KNOWN, Kind, kind_name

@@ -21,8 +21,9 @@ from gateway.wire.contract import (
     Transmit,
     Wait,
 )
+from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.context import ListenerContext, Mode
+from gateway.wire.pulsar.context import ListenerContext
 from gateway.wire.pulsar.entry import PulsarEntry
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.session import PulsarSession

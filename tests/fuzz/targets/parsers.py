@@ -12,18 +12,18 @@ from contextlib import suppress
 
 from joserfc.jwk import OctKey
 
-from gateway.brokers.address import parse_address, parse_service_url, parse_url
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import LONGEST_NAME, HandedOnNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.config import units
-from gateway.errors import ConfigurationError
 from gateway.identity.token import TokenVerifier
 from gateway.telemetry.exposition import LONGEST_LABEL, labels_of
-from gateway.wire.contract import Address, Denial, Direction
-from gateway.wire.pulsar.addresses import parse
+from gateway.wire.address import Address, parse_address
+from gateway.wire.contract import Denial, Direction
+from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
 from gateway.wire.pulsar.topics import is_brokers_own, named
 from gateway.wire.pulsar.trace import LONGEST, describe
+from gateway.wire.pulsar.urls import parse
 from gateway.wire.subject import TopicName
 from tests.fuzz.grammar import any_frame
 from tests.fuzz.source import Source
@@ -149,10 +149,6 @@ def _address(source: Source) -> None:
     with suppress(ValueError):
         address = parse_address(said)
         assert parse_address(str(address)) == address
-    with suppress(ConfigurationError):
-        assert parse_service_url(said).addresses
-    found = parse_url(said)
-    assert found is None or parse_url(said) == found
     read = parse(said)
     assert read is None or (read.host and 1 <= read.port <= 65535)
     assert parse(said.encode()) is None
@@ -232,7 +228,7 @@ _VALUES = (
 
 def _cleaned(source: Source) -> None:
     """Whatever follows an address, it does not keep the address from being found."""
-    learned = LearnedHosts()
+    learned = LearnedHosts(PULSAR)
     learned.learn(BROKER_1.host, BROKER_2.host, "10.0.0.1", "fd00::1")
     said = text(source)
     assert learned.clean(f"pulsar://{BROKER_1} {said}").startswith("pulsar://broker ")

@@ -22,7 +22,7 @@ from gateway.admin import server
 from gateway.admin.routes import METRICS_TYPE, routes
 from gateway.admin.server import Actions, Bounds, Routes, Site, serve
 from gateway.errors import ConfigurationError
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 pytestmark = pytest.mark.trio
 
@@ -377,7 +377,7 @@ async def test_patience_starts_anew_with_each_request(
 async def fetched(
     address: Address, request: bytes = GET % (b"/livez", b"Connection: close\r\n")
 ) -> bytes:
-    async with await trio.open_tcp_stream(*address) as client:
+    async with await trio.open_tcp_stream(*address.pair) as client:
         await client.send_all(request)
         return b"".join([bytes(data) async for data in client])
 
@@ -430,7 +430,7 @@ async def ended(client: trio.SocketStream) -> bool:
 
 
 async def test_one_more_has_the_place_of_the_one_that_waits_longest(small: Address) -> None:
-    idle = [await trio.open_tcp_stream(*small) for _ in range(3)]
+    idle = [await trio.open_tcp_stream(*small.pair) for _ in range(3)]
     for client in idle:
         await client.send_all(GET % (b"/livez", b""))
         assert b"alive" in await client.receive_some()
@@ -449,7 +449,7 @@ async def test_probes_are_answered_whatever_others_do(
     gateway.chunks = repeat(b"x" * 65536)
     others = []
     for _ in range(20):
-        others.append(await trio.open_tcp_stream(*small))
+        others.append(await trio.open_tcp_stream(*small.pair))
         if said:
             await others[-1].send_all(said)
     for _ in range(5):
@@ -460,7 +460,7 @@ async def test_probes_are_answered_whatever_others_do(
 
 async def test_who_is_given_a_long_answer_stays(gateway: Gateway, small: Address) -> None:
     gateway.chunks = chain(repeat(b"x" * 65536, 300), [b"end"])
-    scraper = await trio.open_tcp_stream(*small)
+    scraper = await trio.open_tcp_stream(*small.pair)
     await scraper.send_all(GET % (b"/metrics", b"Connection: close\r\n"))
     await scraper.receive_some()
     for _ in range(10):
@@ -520,7 +520,7 @@ def endless() -> server.Answer:
 async def test_without_descriptors_those_that_wait_make_room(
     small: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    idle = [await trio.open_tcp_stream(*small) for _ in range(2)]
+    idle = [await trio.open_tcp_stream(*small.pair) for _ in range(2)]
     scarce(monkeypatch, failures=1)
     for _ in range(2):
         assert b"alive" in await fetched(small)
@@ -570,7 +570,7 @@ async def test_a_client_that_goes_away_in_the_middle_harms_nobody(
     gateway.chunks = [b"x" * 100_000] * 100
     (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
     for _ in range(3):
-        client = await trio.open_tcp_stream(*address)
+        client = await trio.open_tcp_stream(*address.pair)
         await client.send_all(GET % (b"/metrics", b""))
         await client.receive_some(10)
         await client.aclose()

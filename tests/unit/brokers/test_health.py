@@ -16,7 +16,9 @@ from gateway.brokers.health import Brokers, Failure, Timing, begin, connect
 from gateway.brokers.learned import MOST_HOSTS, LearnedHosts
 from gateway.brokers.resolver import MOST_NAMES
 from gateway.brokers.targets import REFUSED, TargetList
-from gateway.wire.contract import Address, Denial, Refusal
+from gateway.wire.address import Address
+from gateway.wire.contract import Denial, Refusal
+from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
 
 pytestmark = pytest.mark.trio
 
@@ -52,7 +54,7 @@ class FakeBroker:
         self.socket.close()
 
     def start(self) -> None:
-        self.socket = socket.create_server(self.address)
+        self.socket = socket.create_server(self.address.pair)
 
 
 @pytest.fixture
@@ -78,7 +80,7 @@ def black_hole() -> Iterator[FakeBroker]:
         for _ in range(3):
             filler = stack.enter_context(socket.socket())
             filler.setblocking(False)
-            filler.connect_ex(broker.address)
+            filler.connect_ex(broker.address.pair)
         yield broker
     broker.stop()
 
@@ -92,7 +94,7 @@ class Setting:
         self.ips: dict[str, list[str]] = {}
         self.asked: list[str] = []  # of the name server
         self.events: list[tuple[str, dict[str, object]]] = []
-        self.learned = LearnedHosts()
+        self.learned = LearnedHosts(PULSAR)
         self.brokers = Brokers(
             "main",
             addresses,
@@ -152,7 +154,7 @@ async def test_a_dialled_socket_is_plain_and_does_not_block(broker: FakeBroker) 
         assert type(sock) is socket.socket
         assert not sock.getblocking()
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        assert sock.getpeername() == address == broker.address
+        assert sock.getpeername() == address.pair == broker.address.pair
         with pytest.raises(BlockingIOError):
             sock.recv(1)
 
@@ -161,7 +163,7 @@ async def test_a_connection_to_this_machine_is_there_at_once(broker: FakeBroker)
     sock, connected = begin(broker.address)
     with sock:
         assert connected
-        assert sock.getpeername() == broker.address
+        assert sock.getpeername() == broker.address.pair
 
 
 async def test_one_that_is_not_there_at_once_is_awaited(
@@ -170,7 +172,7 @@ async def test_one_that_is_not_there_at_once_is_awaited(
     def pending(address: Address, _buffer: int | None = None) -> tuple[socket.socket, bool]:
         sock = socket.socket()
         sock.setblocking(False)
-        sock.connect_ex(address)
+        sock.connect_ex(address.pair)
         return sock, False
 
     setting = Setting(broker.address)
@@ -294,7 +296,7 @@ async def test_one_that_accepts_and_does_not_answer_comes_last_for_a_while(
         other_broker.address,
     }
     for _ in range(2):
-        with socket.create_connection(broker.address) as sock:
+        with socket.create_connection(broker.address.pair) as sock:
             setting.brokers.unanswered(sock)
     for _ in range(4):
         assert await dialled(setting.brokers) == other_broker.address
@@ -355,7 +357,9 @@ async def test_of_several_addresses_only_the_listed_ones_are_dialled(broker: Fak
 async def test_a_number_that_the_c_library_takes_for_an_address_is_checked(
     broker: FakeBroker,
 ) -> None:
-    brokers = Brokers("main", [], TargetList(networks=["10.0.0.0/8"], ports=PORTS), LearnedHosts())
+    brokers = Brokers(
+        "main", [], TargetList(networks=["10.0.0.0/8"], ports=PORTS), LearnedHosts(PULSAR)
+    )
     for host in ["127.1", "2130706433", "0x7f000001", "localhost", "0"]:
         assert await denied(brokers, Address(host, broker.address.port)) is REFUSED
     assert broker.connections() == 0
@@ -387,7 +391,7 @@ async def test_a_silent_name_server_times_out(autojump_clock: trio.testing.MockC
 
     timing = Timing(dial_timeout=2.0)
     targets = TargetList(["*"], [], [6650])
-    brokers = Brokers("main", [], targets, LearnedHosts(), timing, look_up=silent)
+    brokers = Brokers("main", [], targets, LearnedHosts(PULSAR), timing, look_up=silent)
     assert (await denied(brokers, Address("a.svc", 6650))).refusal is Refusal.TIMEOUT
 
 
@@ -562,7 +566,7 @@ async def test_a_hanging_name_does_not_hold_up_the_others(
         return ["127.0.0.1"]
 
     addresses = [Address("slow.svc", 1), Address("quick.svc", broker.address.port)]
-    brokers = Brokers("main", addresses, TargetList(), LearnedHosts(), look_up=look_up)
+    brokers = Brokers("main", addresses, TargetList(), LearnedHosts(PULSAR), look_up=look_up)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(brokers.watch)
         await trio.sleep(1.1)

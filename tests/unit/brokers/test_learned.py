@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.brokers.learned import MOST_HOSTS, LearnedHosts
 from gateway.brokers.targets import TargetList
+from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
 
 from . import slow_cleaning
 
@@ -19,7 +20,7 @@ FQDN = "pulsar-broker-0.pulsar-broker.pulsar.svc.cluster.local"
 
 @pytest.fixture
 def learned() -> LearnedHosts:
-    learned = LearnedHosts()
+    learned = LearnedHosts(PULSAR)
     learned.learn(
         FQDN, "10.0.0.1", "pulsar", "fd00::1", "public", "default", "persistent", "broker-1.svc."
     )
@@ -114,14 +115,14 @@ def test_a_topic_is_kept_beside_a_host(learned: LearnedHosts) -> None:
 
 
 def test_what_was_not_learned_stays() -> None:
-    learned = LearnedHosts()
+    learned = LearnedHosts(PULSAR)
     assert learned.clean("pulsar://other.svc:6650") == "pulsar://other.svc:6650"
     learned.learn("broker.svc")
     assert learned.clean("pulsar://other.svc:6650") == "pulsar://other.svc:6650"
 
 
 def test_what_may_be_dialled_is_replaced_before_it_was_learned() -> None:
-    learned = LearnedHosts(targets={"other.svc", "10.0.0.1", "plain"}.intersection)
+    learned = LearnedHosts(PULSAR, targets={"other.svc", "10.0.0.1", "plain"}.intersection)
     learned.learn("broker.svc")
     assert learned.clean("pulsar://other.svc:6650, x/10.0.0.1:1234") == "pulsar://broker, broker"
     assert learned.clean("persistent://a/b/other.svc is plain") == (
@@ -130,7 +131,7 @@ def test_what_may_be_dialled_is_replaced_before_it_was_learned() -> None:
 
 
 def test_what_clients_lead_to_makes_nothing_that_a_broker_said_forgotten() -> None:
-    learned = LearnedHosts(bound=2)
+    learned = LearnedHosts(PULSAR, bound=2)
     learned.learn("a.svc")
     learned.reached(*(f"invented-{number}.svc" for number in range(10)))
     assert learned.clean("a.svc invented-0.svc invented-9.svc") == "broker invented-0.svc broker"
@@ -138,7 +139,7 @@ def test_what_clients_lead_to_makes_nothing_that_a_broker_said_forgotten() -> No
 
 
 def test_the_oldest_is_forgotten_first() -> None:
-    learned = LearnedHosts(bound=2)
+    learned = LearnedHosts(PULSAR, bound=2)
     learned.learn("a.svc", "b.svc")
     learned.learn("a.svc")
     learned.learn("c.svc")
@@ -147,7 +148,7 @@ def test_the_oldest_is_forgotten_first() -> None:
 
 
 def test_it_is_bounded() -> None:
-    learned = LearnedHosts()
+    learned = LearnedHosts(PULSAR)
     learned.learn(*(f"host-{number}.svc" for number in range(MOST_HOSTS + 10)))
     assert len(learned) == MOST_HOSTS
 
@@ -160,7 +161,7 @@ words = st.sampled_from(
 
 @given(st.lists(words, max_size=30).map("".join))
 def test_no_address_with_a_port_survives_beside_other_text(text: str) -> None:
-    learned = LearnedHosts()
+    learned = LearnedHosts(PULSAR)
     learned.learn(FQDN, "10.0.0.1")
     cleaned = learned.clean(text + f" {FQDN}:6650 10.0.0.1:8080")
     assert cleaned.endswith(" broker broker")
@@ -168,7 +169,7 @@ def test_no_address_with_a_port_survives_beside_other_text(text: str) -> None:
 
 @given(st.text(max_size=200))
 def test_text_without_learned_hosts_is_untouched(text: str) -> None:
-    learned = LearnedHosts()
+    learned = LearnedHosts(PULSAR)
     learned.learn("never-said.example")
     assert learned.clean(text) == text
 
@@ -187,7 +188,7 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 @settings(max_examples=1000)
 def test_the_text_is_what_the_slow_way_makes_of_it(text: str) -> None:
-    learned = LearnedHosts()
+    learned = LearnedHosts(PULSAR)
     learned.learn(*HOSTS)
     assert learned.clean(text) == slow_cleaning.clean(text, HOSTS)
 
@@ -197,7 +198,7 @@ def test_the_text_is_what_the_slow_way_makes_of_it(text: str) -> None:
 def test_targets_are_cleaned_as_learned_hosts_are(text: str) -> None:
     hosts = [it for it in HOSTS if ":" not in it]
     targets = TargetList([FQDN], ["10.0.0.1/32"], [6650])
-    learned = LearnedHosts(targets=targets.among)
+    learned = LearnedHosts(PULSAR, targets=targets.among)
     learned.learn("pulsar", "broker-1.svc")
     assert learned.clean(text) == slow_cleaning.clean(text, hosts)
 
@@ -206,7 +207,7 @@ def test_targets_are_cleaned_as_learned_hosts_are(text: str) -> None:
 @settings(max_examples=1000)
 def test_texts_made_of_separators_are_no_exception(text: str) -> None:
     hosts = ("a", "b.a", "a-b", "1::b", "1.1.1.1", "ab::")
-    learned = LearnedHosts()
+    learned = LearnedHosts(PULSAR)
     learned.learn(*hosts)
     assert learned.clean(text) == slow_cleaning.clean(text, hosts)
 
@@ -225,7 +226,7 @@ def hostile(piece: str, times: int) -> str:
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_the_work_grows_as_the_text_does(piece: str) -> None:
-    learned = LearnedHosts(targets=TargetList(["*.svc"], ["10.0.0.0/8"], [6650]).among)
+    learned = LearnedHosts(PULSAR, targets=TargetList(["*.svc"], ["10.0.0.0/8"], [6650]).among)
     learned.learn(*HOSTS)
     one, two = (steps(learned, hostile(piece, times)) for times in (1_000, 2_000))
     assert two <= 2.2 * one + 50
@@ -235,7 +236,7 @@ def test_the_work_grows_as_the_text_does(piece: str) -> None:
 @pytest.mark.parametrize("piece", [it for it in HOSTILE if it.strip(":650 ") not in HOSTS])
 def test_a_word_that_is_no_broker_costs_no_step_of_ours(piece: str) -> None:
     """But where it could be an IPv6 address: these are written in several ways."""
-    learned = LearnedHosts()
+    learned = LearnedHosts(PULSAR)
     learned.learn(*HOSTS)
     text = hostile(piece, 1_000)
     could_be = {it for it in re.split(r"[^0-9a-f:]", text) if it.count(":") > 1}

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from gateway.brokers.names import PORT, UNKNOWN_NAME, HandedOnNames, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.errors import ConfigurationError
-from gateway.wire.contract import Address, Denial, Refusal
+from gateway.wire.address import Address
+from gateway.wire.contract import Denial, Refusal
 
 KEY = SealKey(bytes(range(32)))
 OTHER_KEY = SealKey(bytes(range(1, 33)))
@@ -149,7 +150,7 @@ def test_a_host_that_is_too_long_is_denied() -> None:
 def test_sealing_needs_a_key_and_a_cluster() -> None:
     with pytest.raises(ConfigurationError, match="at least one key"):
         SealedNames("main", [])
-    with pytest.raises(ConfigurationError, match="1 to 255 bytes"):
+    with pytest.raises(ConfigurationError, match="1 to 127 bytes"):
         SealedNames("", [KEY])
 
 
@@ -198,10 +199,15 @@ def test_a_readable_name_has_no_alias() -> None:
     assert isinstance(TEMPLATE.advertise(Address("pulsar-broker-1.pulsar.svc", 6650), 1), Denial)
 
 
-def test_a_template_without_port_has_the_default_one() -> None:
-    names = TemplateNames("b{n}", "10.0.0.{n}")
+def test_a_template_of_addresses_is_used() -> None:
+    names = TemplateNames("b{n}", "10.0.0.{n}:6650")
     assert names.open("b7") == Address("10.0.0.7", 6650)
     assert named(names, Address("10.0.0.7", 6650)) == "b7"
+
+
+def test_a_template_without_a_port_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="no port"):
+        TemplateNames("b{n}", "10.0.0.{n}")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +217,7 @@ def test_a_template_without_port_has_the_default_one() -> None:
         ("b-{n}-{n}.example", "b-{n}:6650", "exactly once"),
         ("b-{n}.example", "broker:6650", "exactly once"),
         ("b-{n}.example", "b:665{n}", "exactly once"),
-        ("b-{n}.example", "b-{n}:66500", "port 66500"),
+        ("b-{n}.example", "b-{n}:66500", "is not an address with a port"),
         ("b-{n}.example", "b {n}:6650", "is wrong"),
         ("B-{n}.example", "b-{n}:6650", "a-z, 0-9"),
         ("b_{n}.example", "b-{n}:6650", "a-z, 0-9"),
@@ -264,3 +270,14 @@ def test_an_alias_is_sealed_by_us() -> None:
 @pytest.mark.parametrize("name", ["", "broker.internal:6650", "127.0.0.1:6650", "gw", "x" * 300])
 def test_other_names_are_not_handed_back(name: str) -> None:
     assert handed_on().open(name) is UNKNOWN_NAME
+
+
+def test_a_sealed_name_says_whether_the_broker_speaks_tls() -> None:
+    names = SealedNames("main", [KEY])
+    by_tls = BROKER._replace(tls=True)
+    assert names.open(named(names, by_tls)) == by_tls
+    assert named(names, by_tls) != named(names, BROKER)
+
+
+def test_a_template_has_no_names_for_brokers_behind_tls() -> None:
+    assert isinstance(TEMPLATE.advertise(Address("pulsar-broker-7.pulsar.svc", 6650, True)), Denial)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.brokers.pool import FIRST_BACK_OFF, LONGEST_BACK_OFF, BrokerPool, Endpoint
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 NAMED = Address("brokers.example", 6650)
 

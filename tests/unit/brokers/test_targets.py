@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gateway.brokers.targets import REFUSED, TargetList
 from gateway.config.model import Targets
 from gateway.errors import ConfigurationError
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 
 @pytest.mark.parametrize(

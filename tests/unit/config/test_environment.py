@@ -13,7 +13,7 @@ from gateway.config import source
 from gateway.config.load import load
 from gateway.config.model import Configuration
 from gateway.errors import ConfigurationError
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 Read = Callable[..., Configuration]
 

@@ -20,7 +20,7 @@ from gateway.config.trial import LIFETIME, issue
 from gateway.errors import ConfigurationError
 from gateway.identity.keys import public_key
 from gateway.identity.token import EXPIRED, TokenVerifier, Verified
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 ROOT = Path(__file__).resolve().parents[3]
 TEMPLATES = ROOT / "gateway" / "config" / "templates"

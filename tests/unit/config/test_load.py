@@ -17,7 +17,7 @@ from gateway.config.load import build, check, load
 from gateway.config.mistakes import Place, written
 from gateway.config.model import Configuration, Deadlines, Identity, Names, Sealed
 from gateway.errors import ConfigurationError
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 Write = Callable[[str], Path]
 MistakesOf = Callable[[str], list[str]]

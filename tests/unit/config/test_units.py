@@ -7,7 +7,7 @@ import math
 import pytest
 
 from gateway.config import units
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 
 @pytest.mark.parametrize(

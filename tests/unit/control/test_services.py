@@ -13,7 +13,9 @@ from gateway.control.services import ClusterParts, ListenerServices
 from gateway.identity.credential import NoCredential
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import ClusterFigures
-from gateway.wire.contract import Account, Action, Address, Denial, Refusal
+from gateway.wire.address import Address
+from gateway.wire.contract import Account, Action, Denial, Refusal
+from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
 from gateway.wire.services import Again
 from gateway.wire.subject import Caller, Subject
 from tests.support.subjects import subject_of, topic_of
@@ -32,7 +34,7 @@ class Setting:
         self.accounts = AccountBook()
         self.figures = ClusterFigures()
         self.logged: list[str] = []
-        self.learned = LearnedHosts()
+        self.learned = LearnedHosts(PULSAR)
         known = (names, self.learned, NoCredential(), self.accounts, self.figures)
         parts = ClusterParts("main", *known, {ELSEWHERE: OTHER_GATEWAY})
         self.services = ListenerServices(

@@ -85,7 +85,7 @@ def test_with_given_brokers_the_control_port_is_not_needed(
 @pytest.mark.parametrize(
     ("brokers", "reason"),
     [
-        ("localhost:6650", "must begin with pulsar://"),
+        ("localhost:6650", "has no scheme"),
         ("pulsar+ssl://127.0.0.1:6651", "no TLS to brokers yet"),
     ],
 )

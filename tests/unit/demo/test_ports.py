@@ -8,7 +8,7 @@ import pytest
 
 from gateway.demo.ports import HOST, VARIABLE, Ports, chosen, require_free, require_reachable
 from gateway.errors import ConfigurationError
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 
 def test_the_usual_ports_are_those_of_the_docs() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import trio
 
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     BaseCommand,
     CommandConnect,

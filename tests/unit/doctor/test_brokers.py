@@ -18,7 +18,7 @@ from gateway.doctor.finding import Finding, State
 from gateway.doctor.lookups import NAMESPACE, TOPICS
 from gateway.doctor.reach import Network
 from gateway.identity.credential import NoCredential, OwnCredential, TokenFile
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     CommandConnect,
     CommandLookupTopic,

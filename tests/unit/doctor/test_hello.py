@@ -23,16 +23,8 @@ from gateway.doctor.hello import (
 )
 from gateway.errors import PeerError
 from gateway.identity.credential import NoCredential, TokenFile
-from gateway.wire.contract import (
-    Address,
-    Denial,
-    Dial,
-    Dialled,
-    Receive,
-    Refusal,
-    StepResult,
-    Transmit,
-)
+from gateway.wire.address import Address
+from gateway.wire.contract import Denial, Dial, Dialled, Receive, Refusal, StepResult, Transmit
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandConnect, ServerError
 from gateway.wire.pulsar.commands import decode
 from gateway.wire.pulsar.frames import Kind

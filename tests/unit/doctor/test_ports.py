@@ -21,7 +21,7 @@ from gateway.doctor import ports
 from gateway.doctor.finding import Finding, State
 from gateway.doctor.ports import bound, examine
 from gateway.doctor.reach import Network
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from tests.unit.doctor.fakes import FakeBroker, error, free_port, peer, saying, silent
 

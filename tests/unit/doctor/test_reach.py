@@ -12,7 +12,7 @@ import trio.testing
 
 from gateway.doctor.hello import Answer, Oddity, Unreached, Welcome, anonymous
 from gateway.doctor.reach import MOST_ADDRESSES, Network, Resolved, together
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 from tests.unit.doctor.fakes import (
     FakeBroker,
     Script,

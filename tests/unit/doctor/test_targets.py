@@ -11,7 +11,7 @@ import yaml
 from gateway.config.load import build
 from gateway.config.model import Cluster
 from gateway.doctor.targets import allow_list, allowed, widened
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 
 LISTED = {"hosts": ["pulsar-*.internal"], "networks": ["10.0.0.0/8"], "ports": [6650]}
 

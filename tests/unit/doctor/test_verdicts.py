@@ -12,7 +12,7 @@ import pytest
 from gateway.doctor.finding import Finding, State
 from gateway.doctor.hello import Answer, No, Oddity, Unreached, Welcome
 from gateway.doctor.verdicts import Answers, broker, passed_through, verified
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 
 ADDRESS = Address("10.0.0.1", 6650)

@@ -32,6 +32,11 @@ LISTENERS = [
         ),
     ),
     Case(
+        "a listener of an unknown protocol",
+        config(listener="protocol: smtp"),
+        "gateway.yaml:2: listeners[0].protocol: is not a protocol; pulsar",
+    ),
+    Case(
         "two listeners of one name",
         config(listeners=TWINS),
         "gateway.yaml:2: listeners[1].name: is also the name of listeners[0]; another",
@@ -245,7 +250,7 @@ CLUSTERS = [
         template("b-{n}", "p-{n}"),
         (
             "gateway.yaml:3: clusters.main.names.template.broker: has no port; "
-            "pulsar-{n}.internal:6650"
+            "broker-{n}.internal:6650"
         ),
     ),
     Case(
@@ -253,7 +258,7 @@ CLUSTERS = [
         template("b-{n}", "p:1"),
         (
             "gateway.yaml:3: clusters.main.names.template.broker: is not a host with one "
-            "{n}; pulsar-{n}.internal:6650"
+            "{n}; broker-{n}.internal:6650"
         ),
     ),
     Case(
@@ -261,7 +266,7 @@ CLUSTERS = [
         template("b-{n}", "p.{n}:1"),
         (
             "gateway.yaml:3: clusters.main.names.template.broker: is not a host with one "
-            "{n}; pulsar-{n}.internal:6650"
+            "{n}; broker-{n}.internal:6650"
         ),
     ),
 ]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,9 +14,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from gateway import protocols
 from gateway.brokers.names import TemplateNames
 from gateway.brokers.targets import TargetList
 from gateway.config import units
+from gateway.config.checks import checked
+from gateway.wire.address import Scheme
 from tests.unit.errors import limits
 from tests.unit.errors.test_errors import CASES, STARTS
 from tests.unit.errors.texts import ROOT, Text, texts
@@ -41,8 +45,8 @@ UNREACHED = {
         "Token algorithms",
         "not a NumericDate",  # of a client's token, not of the configuration
     ),
-    # Of URLs in brokers' answers; those of the file are read by `config.units`.
-    "gateway/brokers/address.py": ("", "port", "it must begin", "user names"),
+    # There is one protocol yet, so no listener and cluster can differ in it; tested below.
+    "gateway/config/checks.py": ("is not that of its cluster",),
 }
 """How texts begin that no file and no start brings forth: rooms guard their own doors too."""
 
@@ -91,6 +95,22 @@ def test_a_broker_that_the_model_takes_is_a_target(written: str) -> None:
     except ValueError:
         return
     assert TargetList.of([broker]).check(broker.host, "192.0.2.1", broker.port) is None
+
+
+def test_a_listener_speaks_the_protocol_of_its_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = replace(protocols.PLUGINS[protocols.DEFAULT], name="other", schemes={"mq": Scheme(1)})
+    monkeypatch.setattr(protocols, "PLUGINS", protocols.PLUGINS | {"other": other})
+    data = {
+        "listeners": [{"protocol": name, "cluster": "main"} for name in ("other", "pulsar")],
+        "clusters": {"main": {"brokers": "mq://a,b"}},
+    }
+    found = [mistake for mistake in checked(data) if "speak" in mistake.text]
+    assert [(it.place, it.text) for it in found] == [
+        (
+            ("listeners", 1, "protocol"),
+            "is not that of its cluster, whose brokers speak other; the same",
+        )
+    ]
 
 
 @given(TEMPLATES, TEMPLATES)

@@ -18,8 +18,8 @@ from gateway.front.tracing import Tracing
 from gateway.plane.reactor import Reactor
 from gateway.plane.state import PlaneSettings
 from gateway.telemetry.figures import ListenerFigures
+from gateway.wire.address import Address
 from gateway.wire.contract import (
-    Address,
     Denial,
     Dial,
     Dialled,
@@ -216,7 +216,7 @@ class Serving:
         """A new client."""
         sock = socket.socket()
         sock.settimeout(5)
-        sock.connect(tuple(self.address))
+        sock.connect(self.address.pair)
         self.clients.append(Talker(sock))
         return self.clients[-1]
 

@@ -14,8 +14,8 @@ from gateway.errors import PeerError
 from gateway.front.conversation import Conversation, Reach
 from gateway.front.leg import Leg
 from gateway.plane.share import UNCLAIMED, Share
+from gateway.wire.address import Address
 from gateway.wire.contract import (
-    Address,
     Denial,
     Dial,
     Dialled,

@@ -20,8 +20,8 @@ from gateway.front.side import AT_ONCE, KEPT, MOST
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 from gateway.plane.state import PlaneSettings
+from gateway.wire.address import Address
 from gateway.wire.contract import (
-    Address,
     Denial,
     Dial,
     Dialled,

@@ -20,8 +20,8 @@ from gateway.front import server
 from gateway.front.binding import addresses, listening
 from gateway.front.server import ACCEPTS_AT_ONCE, NO_DESCRIPTOR_PAUSE, SHARED_PAUSE
 from gateway.front.tracing import Tracing
+from gateway.wire.address import Address
 from gateway.wire.contract import (
-    Address,
     Denial,
     Dial,
     EndReason,

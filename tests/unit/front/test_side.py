@@ -11,7 +11,8 @@ import trio.testing
 
 from gateway.front.leg import Leg
 from gateway.front.side import KEPT, MOST, SideConnections
-from gateway.wire.contract import Address, Denial, Dialled, Refusal
+from gateway.wire.address import Address
+from gateway.wire.contract import Denial, Dialled, Refusal
 
 from .fakes import NO_BROKER, Talker, frame_length
 

@@ -40,9 +40,9 @@ def test_a_port_in_use_is_named(option: str, taken: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("127.0.0.1:99999", "port 99999 is not between 1 and 65535"),
-        ("", "a host name is missing"),
-        ("a b:1", "'a b' is not a host name"),
+        ("127.0.0.1:99999", "is not an address with a port"),
+        ("", "has no host"),
+        ("a b:1", "has a host that cannot be"),
         (",".join([ANYWHERE] * 17), "16 are the most"),
     ],
 )

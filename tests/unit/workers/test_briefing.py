@@ -12,7 +12,7 @@ import yaml
 from gateway.assembly import names
 from gateway.config.load import build, load
 from gateway.config.model import Configuration
-from gateway.wire.contract import Address
+from gateway.wire.address import Address
 from gateway.workers.briefing import Briefing, read, written
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,0 +1,119 @@
+"""Addresses of brokers and listeners, and the one parser of texts that name them.
+
+Hosts have one spelling (lower case, IPv6 compressed and without brackets), so equal addresses
+compare equal however they were written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address
+from typing import NamedTuple
+
+LAST_PORT = 65535
+
+# RFC 1123 labels, and the underscore that Docker and Compose put into names. RFC 1035 section
+# 2.3.4: no name server answers for a longer name.
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*\.?", re.ASCII)
+_HOST_PORT = re.compile(r"(?:\[([^\[\]]*)\]|([^\[\]:]*))(?::([0-9]{1,5}))?", re.ASCII)
+
+
+class Address(NamedTuple):
+    """Where a broker, a gateway or a listener accepts connections.
+
+    `tls`: connections there begin with a TLS handshake. `str` leaves that out: URLs say it by
+    their scheme, and only the protocol knows those.
+    """
+
+    host: str
+    port: int
+    tls: bool = False
+
+    @property
+    def pair(self) -> tuple[str, int]:
+        """Return host and port, as the socket module takes them."""
+        return self.host, self.port
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Scheme(NamedTuple):
+    """What a URL scheme stands for: the port where a URL names none, and whether TLS is spoken."""
+
+    port: int
+    tls: bool = False
+
+
+Schemes = Mapping[str, Scheme]
+"""URL schemes by name, in lower case."""
+
+
+def parse_url(text: str, schemes: Schemes) -> Address:
+    """Read `scheme://host`, `scheme://host:port` or `scheme://[IPv6 address]:port`.
+
+    Raises `ValueError`, whose text says what is wrong and does not repeat `text`, which may hold
+    a password.
+    """
+    name, mark, rest = text.partition("://")
+    if not mark:
+        raise ValueError("has no scheme")
+    scheme = schemes.get(name.lower())
+    if scheme is None:
+        raise ValueError("has a scheme that is not known")
+    return parse_address(rest.removesuffix("/"), scheme.port)._replace(tls=scheme.tls)
+
+
+def parse_address(text: str, default_port: int | None = None) -> Address:
+    """Read `host:port` or `[IPv6 address]:port`; without `default_port` the port is needed.
+
+    Raises `ValueError` as `parse_url` does.
+    """
+    host, port = parse_host_port(text)
+    port = default_port if port is None else port
+    if not host or not port:
+        raise ValueError("has no host, or no port" if port is None else "has no host, or port 0")
+    return Address(host, port)
+
+
+def parse_host_port(text: str) -> tuple[str, int | None]:
+    """Read a host, which may be empty, and a port, which may be 0 or missing (None).
+
+    Raises `ValueError` as `parse_url` does.
+    """
+    parts = _HOST_PORT.fullmatch(text)
+    if parts is None or int(parts[3] or 0) > LAST_PORT:
+        raise ValueError("is not an address with a port")
+    port = None if parts[3] is None else int(parts[3])
+    return (_name(parts[2].lower()) if parts[1] is None else _ipv6(parts[1])), port
+
+
+def split_urls(text: str) -> list[str]:
+    """Split `scheme://a,b:1` into one URL for each host; each may have a scheme of its own."""
+    parts = [part.strip() for part in text.strip().split(",")]
+    scheme, mark, _ = parts[0].partition("://")
+    return [part if "://" in part else f"{scheme}{mark}{part}" for part in parts]
+
+
+def _ipv6(text: str) -> str:
+    # A zone ("%eth0") means something on one machine only.
+    if "%" in text:
+        raise ValueError("has a host that cannot be")
+    try:
+        return str(IPv6Address(text))
+    except ValueError:
+        raise ValueError("has a host that cannot be") from None
+
+
+def _name(text: str) -> str:
+    # A name that ends in a number is an IPv4 address or a slip (WHATWG URL, "ends in a number").
+    if text.rpartition(".")[2].isdecimal():
+        try:
+            return str(IPv4Address(text))
+        except ValueError:
+            raise ValueError("has a host that cannot be") from None
+    if text and not _NAME.fullmatch(text):
+        raise ValueError("has a host that cannot be")
+    return text

@@ -1,0 +1,29 @@
+"""Apache Pulsar's binary protocol as a plugin; see `gateway.wire.plugin`.
+
+It is read by whoever needs a word of the protocol, so it loads the protocol itself only for an
+entry.
+"""
+
+from __future__ import annotations
+
+from gateway.wire.contract import Entry
+from gateway.wire.plugin import EntrySettings, Plugin
+from gateway.wire.pulsar.topics import named
+from gateway.wire.pulsar.urls import SCHEMES
+
+
+def _enter(settings: EntrySettings) -> Entry:
+    from gateway.wire.pulsar.context import ListenerContext
+    from gateway.wire.pulsar.entry import PulsarEntry
+    from gateway.wire.pulsar.table import COMMANDS
+
+    return PulsarEntry(ListenerContext.of(settings, COMMANDS))
+
+
+PLUGIN = Plugin(
+    name="pulsar",
+    schemes=SCHEMES,
+    topic_schemes=("persistent", "non-persistent", "topic", "segment"),
+    read_topic=named,
+    enter=_enter,
+)
