@@ -28,6 +28,7 @@ from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.pool import FIRST_BACK_OFF, BrokerPool, Endpoint, EndpointStatistics
 from gateway.brokers.resolver import Log, LookUp, Resolver
 from gateway.brokers.targets import TargetList
+from gateway.plane.stream import Stream
 from gateway.wire.address import Address
 from gateway.wire.contract import Denial, Refusal
 
@@ -241,11 +242,11 @@ class Brokers:
             self._starved = True
             self._log("resources_exhausted", broker=str(address), error=error.strerror)
 
-    def unanswered(self, sock: socket.socket) -> None:
+    def unanswered(self, stream: Stream) -> None:
         """A broker accepted this connection, and did not answer what was said on it in time."""
         self._failures[Failure.SILENT] += 1
         try:
-            address = Address(*sock.getpeername()[:2])
+            address = Address(*stream.getpeername()[:2])
         except OSError:  # gone by now
             return
         if self._pool.silent(address, self._clock()):

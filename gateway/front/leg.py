@@ -1,25 +1,24 @@
-"""One socket while a conversation speaks on it.
+"""One stream while a conversation speaks on it.
 
 Nobody knows yet who the peer is, and there may be thousands of them. So a frame beyond some
 kilobytes is read only with a claim on a share of memory, which all legs of the process have
 together (see `plane.share`). Who finds no room waits, within the deadline of the conversation.
 The claim lasts until the conversation is over, as what was decoded of the frame does.
 
-Plain sockets, without a stream object, and with a cancel scope only where there is something to
+Streams of the data plane, without trio's, and with a cancel scope only where there is something to
 wait for: it costs as much as all the rest. Setting a connection up must stay cheap, and the data
-plane takes the very same sockets over. Who waits is woken by `readiness`, a few at a time.
+plane takes the very same streams over. Who waits is woken by `readiness`, a few at a time.
 """
 
 from __future__ import annotations
 
-import contextlib
-import socket
 from collections.abc import Callable
 
 import trio
 
 from gateway.front.readiness import Readiness
 from gateway.plane.share import UNCLAIMED, Claim, Share
+from gateway.plane.stream import IN, OUT, Stream, has_records, is_open, shut
 from gateway.wire.contract import Denial, Refusal
 
 CHUNK = 64 * 1024
@@ -48,19 +47,19 @@ class Leg:
         "_readiness",
         "_share",
         "received",
-        "sock",
+        "stream",
     )
 
     def __init__(
         self,
-        sock: socket.socket,
+        stream: Stream,
         frame_length: Callable[[bytearray], int],
         bound: int,
         share: Share | None = None,
         host: str = "",
         readiness: Readiness | None = None,
     ) -> None:
-        self.sock = sock
+        self.stream = stream
         self.received = bytearray()
         self._frame_length = frame_length
         self._bound = bound
@@ -92,15 +91,27 @@ class Leg:
                 return _CLOSED
 
     async def _readable(self) -> None:
-        if self._readiness is None:
-            await trio.lowlevel.wait_readable(self.sock)
+        """Wait until receiving may bring something."""
+        if has_records(self.stream) and self.stream.buffered:
+            await trio.lowlevel.checkpoint()
+        elif has_records(self.stream) and self.stream.receives_on == OUT:
+            await trio.lowlevel.wait_writable(self.stream.fileno())
+        elif self._readiness is None:
+            await trio.lowlevel.wait_readable(self.stream.fileno())
         else:
-            await self._readiness.readable(self.sock)
+            await self._readiness.readable(self.stream)
+
+    async def _writable(self) -> None:
+        """Wait until sending may take something."""
+        if has_records(self.stream) and self.stream.sends_on == IN:
+            await trio.lowlevel.wait_readable(self.stream.fileno())
+        else:
+            await trio.lowlevel.wait_writable(self.stream.fileno())
 
     async def turn(self) -> None:
         """Wait until it is the turn of this peer, which was just connected to."""
         if self._readiness is not None:
-            await self._readiness.connected(self.sock)
+            await self._readiness.connected(self.stream)
 
     def _take(self, length: int) -> bytes:
         frame = bytes(self.received[:length])
@@ -128,7 +139,7 @@ class Leg:
     def _read(self, most: int) -> bool | None:
         """Whether bytes came; None: not yet."""
         try:
-            chunk = self.sock.recv(min(most, CHUNK))
+            chunk = self.stream.recv(min(most, CHUNK))
         except BlockingIOError:
             return None
         except OSError:
@@ -137,13 +148,8 @@ class Leg:
         return bool(chunk)
 
     def is_alive(self) -> bool:
-        """Whether the peer has not closed, as far as the kernel knows."""
-        try:
-            return bool(self.sock.recv(1, socket.MSG_PEEK))
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
+        """Return whether the peer has not closed, as far as the kernel knows."""
+        return is_open(self.stream)
 
     async def transmit(self, data: bytes, deadline: float) -> None:
         """Send all, or as much as the peer takes until `deadline`. A peer that is gone is noticed
@@ -151,10 +157,10 @@ class Leg:
         rest = memoryview(data)
         while rest:
             try:
-                rest = rest[self.sock.send(rest) :]
+                rest = rest[self.stream.send(rest) :]
             except BlockingIOError:
                 with trio.CancelScope(deadline=deadline) as scope:
-                    await trio.lowlevel.wait_writable(self.sock)
+                    await self._writable()
                 if scope.cancelled_caught:
                     return
             except OSError:
@@ -171,8 +177,8 @@ class Leg:
             self.close()
 
     async def _until_closed(self, deadline: float) -> None:
-        with contextlib.suppress(OSError), trio.CancelScope(deadline=deadline):
-            self.sock.shutdown(socket.SHUT_WR)
+        shut(self.stream)
+        with trio.CancelScope(deadline=deadline):
             while (more := self._read(CHUNK)) is not False:
                 self.received.clear()
                 if more is None:
@@ -183,4 +189,4 @@ class Leg:
     def close(self) -> None:
         """At once."""
         self.release()
-        self.sock.close()
+        self.stream.close()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import trio
 
 if TYPE_CHECKING:
-    import socket
+    from gateway.plane.stream import Stream
 
 FEW = 32
 """Tasks that may wait in trio's epoll. To wake all of them at once takes 3 to 10 ms."""
@@ -52,21 +52,21 @@ class Readiness:
         """Whether so many wait that each must have its turn."""
         return len(self) >= FEW
 
-    async def readable(self, sock: socket.socket) -> None:
+    async def readable(self, stream: Stream) -> None:
         """Wait until there is something to read, or nothing to come any more."""
         if self.crowded:
-            await self._ready(sock.fileno(), select.EPOLLIN)
+            await self._ready(stream.fileno(), select.EPOLLIN)
             return
         self._in_trio += 1
         try:
-            await trio.lowlevel.wait_readable(sock)
+            await trio.lowlevel.wait_readable(stream.fileno())
         finally:
             self._in_trio -= 1
 
-    async def connected(self, sock: socket.socket) -> None:
+    async def connected(self, stream: Stream) -> None:
         """Wait for the turn of a connection that was just made, and on which nothing was sent."""
         if self.dialling >= FEW:
-            await self._ready(sock.fileno(), select.EPOLLOUT)
+            await self._ready(stream.fileno(), select.EPOLLOUT)
 
     async def _ready(self, fd: int, events: int) -> None:
         self._epoll.register(fd, events)

@@ -25,6 +25,7 @@ from gateway.front.leg import Leg
 from gateway.front.readiness import Readiness
 from gateway.front.tracing import Tracing, opening_watch
 from gateway.plane.reactor import Reactor
+from gateway.plane.stream import Stream
 from gateway.wire.address import Address
 from gateway.wire.contract import (
     Denial,
@@ -70,11 +71,9 @@ class Figures(Protocol):
 class Dialler(Protocol):
     """The brokers of one cluster."""
 
-    async def dial(
-        self, target: Address | None = None
-    ) -> tuple[socket.socket, Address] | Denial: ...
+    async def dial(self, target: Address | None = None) -> tuple[Stream, Address] | Denial: ...
 
-    def unanswered(self, sock: socket.socket) -> None:
+    def unanswered(self, stream: Stream) -> None:
         """Who is at the other end accepted, and did not answer in time."""
         ...
 
@@ -228,7 +227,7 @@ class Server:
     def unanswered(self, conversation: Conversation) -> None:
         """After a conversation: a broker that kept silent in it is left alone for a while."""
         if conversation.silent is not None:
-            self._dialler.unanswered(conversation.silent.sock)
+            self._dialler.unanswered(conversation.silent.stream)
 
     async def _reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
         self._readiness.dialling += 1
@@ -238,25 +237,25 @@ class Server:
             self._readiness.dialling -= 1
         if isinstance(dialled, Denial):
             return dialled
-        sock, address = dialled
-        return self.leg(sock, address.host), Dialled(address)
+        stream, address = dialled
+        return self.leg(stream, address.host), Dialled(address)
 
     async def connect(self, target: Address | None) -> Leg | Denial:
         """A new connection to a broker, for a chased lookup."""
         reached = await self._reach(target)
         return reached if isinstance(reached, Denial) else reached[0]
 
-    def leg(self, sock: socket.socket, host: str) -> Leg:
-        """A connected socket for a conversation."""
+    def leg(self, stream: Stream, host: str) -> Leg:
+        """Return the leg of a conversation on a connected stream."""
         share = self._reactor.memory.opening
         bound = self.settings.handshake_frame
-        return Leg(sock, self.entry.frame_length, bound, share, host, self._readiness)
+        return Leg(stream, self.entry.frame_length, bound, share, host, self._readiness)
 
     def _opened(self, connection: Connection, client: Leg, broker: Leg, session: Session) -> None:
         received = (bytes(client.received), bytes(broker.received))
         expires = self._expiry(session)
         self.figures.open += 1
-        self._reactor.add(client.sock, broker.sock, session, connection, received, expires)
+        self._reactor.add(client.stream, broker.stream, session, connection, received, expires)
 
     def _expiry(self, session: Session) -> float:
         """When a verified client is no longer who it was, by the plane's clock."""

@@ -1,4 +1,4 @@
-"""One peer's stream: a non-blocking socket, what could not be sent yet, and what we wait for.
+"""One peer's stream in the reactor: what could not be sent yet, and what we wait for.
 
 `pending` is outbound and in wire bytes. While there is any, the pump that feeds this lane does
 not read, so it never grows beyond one chunk and the frames of our own.
@@ -6,19 +6,17 @@ not read, so it never grows beyond one chunk and the frames of our own.
 
 from __future__ import annotations
 
-import contextlib
 import select
-import socket
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
+from gateway.plane.stream import IN, OUT, RecordStream, Stream, shut
 from gateway.wire.contract import Peer
 
 if TYPE_CHECKING:
-    from gateway.plane.memory import Memory
+    from collections.abc import Callable
 
-IN = select.EPOLLIN
-OUT = select.EPOLLOUT
+    from gateway.plane.memory import Memory
 
 
 class Reader(Protocol):
@@ -51,7 +49,10 @@ _NOBODY = _Nobody()
 
 
 class Lane:
-    """One peer's socket in the reactor. `reader.readable(now)` is called when bytes have come."""
+    """One peer's stream in the reactor. `reader.readable(now)` is called when bytes have come.
+
+    `receive_into`, `transmit`: the stream's own methods, bound once, since each wake-up calls both.
+    """
 
     __slots__ = (
         "_epoll",
@@ -62,18 +63,16 @@ class Lane:
         "pending",
         "reader",
         "receive_into",
-        "sock",
+        "stream",
         "transmit",
     )
 
-    def __init__(
-        self, sock: socket.socket, peer: Peer, epoll: select.epoll, memory: Memory
-    ) -> None:
-        self.sock = sock
-        self.fd = sock.fileno()
+    def __init__(self, stream: Stream, peer: Peer, epoll: select.epoll, memory: Memory) -> None:
+        self.stream = stream
+        self.fd = stream.fileno()
         self.peer = peer
-        self.receive_into = sock.recv_into
-        self.transmit = sock.send
+        self.receive_into = stream.recv_into
+        self.transmit = stream.send
         self.pending: deque[memoryview] | None = None
         self.reader: Reader
         self._epoll = epoll
@@ -84,7 +83,7 @@ class Lane:
     def address(self) -> str:
         """The peer's host; empty where it is gone, or has none. A system call."""
         try:
-            name = self.sock.getpeername()
+            name = self.stream.getpeername()
         except OSError:
             return ""
         return str(name[0]) if isinstance(name, tuple) else ""
@@ -98,6 +97,10 @@ class Lane:
     def read(self, on: bool) -> None:  # noqa: FBT001
         """Whether `reader` is called for what comes."""
         self._watch(self._mask | IN if on else self._mask & ~IN)
+
+    def meaning(self, events: int) -> int:
+        """Return what events of the kernel mean for this lane: `IN`, `OUT`, and whatever else."""
+        return events
 
     def _watch(self, mask: int) -> None:
         if mask == self._mask:
@@ -159,9 +162,8 @@ class Lane:
     # -- the end -----------------------------------------------------------------------------
 
     def shut(self) -> None:
-        """No more will be sent. What the peer still sends can be read."""
-        with contextlib.suppress(OSError):
-            self.sock.shutdown(socket.SHUT_WR)
+        """Say that no more will be sent. What the peer still sends can be read."""
+        shut(self.stream)
 
     def close(self) -> None:
         """Unregister, then close: a closed descriptor's number is soon another's."""
@@ -169,4 +171,80 @@ class Lane:
         self._memory.used -= self.kept
         self.pending = None
         self.reader = _NOBODY  # who read it holds this lane: no cycle is left to be collected
-        self.sock.close()
+        self.stream.close()
+
+
+CROSSED = select.EPOLLRDNORM
+"""Asked for beside `IN` where that is awaited to send. The kernel reports both of them together, so
+the events are not `IN` alone, which the reactor takes for something to read."""
+
+
+class RecordLane(Lane):
+    """A lane of records; see `plane.stream`. `again`: has the lane read again, without waiting."""
+
+    __slots__ = ("_again", "_records", "_registered")
+
+    def __init__(
+        self,
+        stream: RecordStream,
+        peer: Peer,
+        epoll: select.epoll,
+        memory: Memory,
+        again: Callable[[Lane], None],
+    ) -> None:
+        super().__init__(stream, peer, epoll, memory)
+        self._records = stream
+        self._again = again
+        self._registered = 0  # with epoll; `_mask` is what the lane wants to do
+        self.receive_into = self._receive_into
+        self.transmit = self._transmit
+
+    def _receive_into(self, buffer: bytearray | memoryview, size: int, /) -> int:
+        try:
+            count = self._records.recv_into(buffer, size)
+        except BlockingIOError:
+            self._register()
+            raise
+        if self._records.buffered:
+            self._again(self)
+        return count
+
+    def _transmit(self, data: bytes | memoryview, /) -> int:
+        try:
+            return self._records.send(data)
+        except BlockingIOError:
+            self._register()
+            raise
+
+    def read(self, on: bool) -> None:  # noqa: FBT001
+        """See `Lane`. What is buffered is no event: it is read without one."""
+        super().read(on)
+        if on and self._records.buffered:
+            self._again(self)
+
+    def meaning(self, events: int) -> int:
+        """See `Lane`."""
+        found = events & ~(IN | OUT | CROSSED)
+        for wanted, awaited in ((IN, self._records.receives_on), (OUT, self._records.sends_on)):
+            found |= wanted if self._mask & wanted and events & awaited else 0
+        return found
+
+    def _watch(self, mask: int) -> None:
+        self._mask = mask
+        self._register()
+
+    def _register(self) -> None:
+        """Have the kernel report what receiving and sending wait for now."""
+        events = self._records.receives_on if self._mask & IN else 0
+        if self._mask & OUT:
+            events |= self._records.sends_on
+            events |= CROSSED if events & IN and self._records.sends_on == IN else 0
+        if events == self._registered:
+            return
+        if not self._registered:
+            self._epoll.register(self.fd, events)
+        elif not events:
+            self._epoll.unregister(self.fd)
+        else:
+            self._epoll.modify(self.fd, events)
+        self._registered = events

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 import select
-import socket
 import time
 from collections import deque
 from collections.abc import Callable
@@ -30,11 +29,12 @@ from functools import partial
 import trio
 
 from gateway.errors import PeerError
-from gateway.plane.lane import IN, OUT, Lane
+from gateway.plane.lane import Lane, RecordLane
 from gateway.plane.linger import Lingering
 from gateway.plane.pair import Hooks, Pair, PairOwner
 from gateway.plane.pump import Pump
 from gateway.plane.state import PlaneSettings
+from gateway.plane.stream import IN, OUT, Stream, has_records
 from gateway.wire.contract import Account, Denial, Direction, EndReason, Peer, Session
 
 EVENTS_AT_ONCE = 256
@@ -67,6 +67,7 @@ class Reactor(PairOwner):
         self.turns = 0
         self._epoll = select.epoll()
         self._lanes: dict[int, Lane] = {}
+        self._buffered: set[Lane] = set()  # to be read without waiting
         self._rest: list[tuple[int, int]] = []
         self._timer: trio.CancelScope | None = None
 
@@ -74,23 +75,20 @@ class Reactor(PairOwner):
 
     def add(
         self,
-        client: socket.socket,
-        broker: socket.socket,
+        client: Stream,
+        broker: Stream,
         session: Session,
         owner: object = None,
         received: tuple[bytes, bytes] = (b"", b""),
         expires: float = math.inf,
     ) -> Pair:
-        """Take over two connected, non-blocking sockets. Raises nothing: the pair may be over.
+        """Take over two connected, non-blocking streams. Raises nothing: the pair may be over.
 
         `received`: what was read from each side beyond the opening, by direction.
         `expires`: when nothing proves any more who the client is, by our clock.
         """
         now = self.clock()
-        lanes = [
-            Lane(sock, peer, self._epoll, self.memory)
-            for sock, peer in ((client, Peer.CLIENT), (broker, Peer.BROKER))
-        ]
+        lanes = [self._lane(client, Peer.CLIENT), self._lane(broker, Peer.BROKER)]
         pair = Pair(self, lanes[0], lanes[1], session, owner)
         self.pairs.add(pair)
         self._lanes.update((lane.fd, lane) for lane in lanes)
@@ -103,6 +101,11 @@ class Reactor(PairOwner):
         except Exception as error:
             self.crash(pair, error)
         return pair
+
+    def _lane(self, stream: Stream, peer: Peer) -> Lane:
+        if has_records(stream):
+            return RecordLane(stream, peer, self._epoll, self.memory, self._read_again)
+        return Lane(stream, peer, self._epoll, self.memory)
 
     def resume(self, pair: Pair, token: int, result: bytes | Denial) -> None:
         """Hand a job's result to the pair that asked for it; dropped if that is over."""
@@ -209,6 +212,7 @@ class Reactor(PairOwner):
 
     def _rare(self, lane: Lane, event: int, now: float) -> None:
         """A lane can be written, or is hung up."""
+        event = lane.meaning(event)
         if event & OUT or lane.pending:
             # A hang-up is found by sending.
             try:
@@ -218,6 +222,22 @@ class Reactor(PairOwner):
                 lane.reader.lost(error)
         if event & ~OUT and lane.reading and self._lanes.get(lane.fd) is lane:
             lane.reader.readable(now)
+
+    def _read_again(self, lane: Lane) -> None:
+        """Have a lane read when others had their turn: its stream holds bytes that no event tells
+        of."""
+        if not self._buffered:
+            self.deadlines.add(self.clock(), self._read_buffered)
+        self._buffered.add(lane)
+
+    def _read_buffered(self, now: float) -> None:
+        lanes, self._buffered = self._buffered, set()
+        for lane in lanes:
+            if lane.reading and self._lanes.get(lane.fd) is lane:
+                try:
+                    lane.reader.readable(now)
+                except Exception as error:
+                    self._failed(lane, error)
 
     def _failed(self, lane: Lane, error: Exception) -> None:
         pump = lane.reader

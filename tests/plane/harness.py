@@ -101,7 +101,7 @@ class Transmission:
         self.most: int | None = None
         self.fails_at = 0
         self.error: OSError | None = None
-        lane.transmit = self  # type: ignore[assignment]
+        lane.transmit = self
 
     def __call__(self, data: bytes | memoryview) -> int:
         self.calls += 1
@@ -121,7 +121,7 @@ class Reception:
         self._receive_into = lane.receive_into
         self.sizes: list[int] = []
         self.error: OSError | None = None
-        lane.receive_into = self  # type: ignore[assignment]
+        lane.receive_into = self
 
     def __call__(self, buffer: bytearray | memoryview, size: int) -> int:
         self.sizes.append(size)

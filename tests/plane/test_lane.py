@@ -34,7 +34,7 @@ class Ends:
         return dict(self.epoll.poll(0)).get(self.lane.fd, 0)
 
     def close(self) -> None:
-        if self.lane.sock.fileno() >= 0:
+        if self.lane.stream.fileno() >= 0:
             self.lane.close()
         self.far.close()
         self.epoll.close()

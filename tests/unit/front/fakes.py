@@ -17,6 +17,7 @@ from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
 from gateway.plane.reactor import Reactor
 from gateway.plane.state import PlaneSettings
+from gateway.plane.stream import Stream
 from gateway.telemetry.figures import ListenerFigures
 from gateway.wire.address import Address
 from gateway.wire.contract import (
@@ -133,7 +134,7 @@ class FakeDialler:
         self.delay = 0.0
         self.silent = 0  # how often it did not answer
 
-    def unanswered(self, sock: socket.socket) -> None:
+    def unanswered(self, stream: Stream) -> None:
         """See `Dialler`."""
         self.silent += 1
 

@@ -128,7 +128,7 @@ async def test_the_latest_broker_is_spoken_with(ends: Ends) -> None:
     conversation = ends.conversation()
     await conversation.run(steps())
     assert conversation.reached == ends.legs[2:]
-    assert ends.legs[1].sock.fileno() == -1  # nobody speaks with that one any more
+    assert ends.legs[1].stream.fileno() == -1  # nobody speaks with that one any more
     assert await ends.peers[2].hear(5) == hello()
 
 

@@ -1,9 +1,10 @@
-"""One socket while a conversation speaks on it."""
+"""One stream while a conversation speaks on it."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import trio
@@ -15,6 +16,7 @@ from gateway.plane.share import UNCLAIMED, Share
 from gateway.wire.contract import Denial, Refusal
 from tests.plane.harness import tcp_sockets, unix_sockets
 from tests.plane.protocol import passing
+from tests.support.tls import tls_sockets
 
 from .fakes import Talker, frame_length, hello
 
@@ -24,7 +26,7 @@ BOUND = 1000
 class Ends:
     """A leg and its peer."""
 
-    def __init__(self, near: socket.socket, far: socket.socket) -> None:
+    def __init__(self, near: Any, far: Any) -> None:
         near.setblocking(False)
         self.leg = Leg(near, frame_length, BOUND)
         self.peer = Talker(far)
@@ -34,7 +36,7 @@ class Ends:
         self.peer.close()
 
 
-@pytest.fixture(params=[unix_sockets, tcp_sockets])
+@pytest.fixture(params=[unix_sockets, tcp_sockets, tls_sockets])
 def ends(request: pytest.FixtureRequest) -> Iterator[Ends]:
     ends = Ends(*request.param())
     yield ends
@@ -191,7 +193,7 @@ async def test_a_peer_is_alive_until_it_closes(ends: Ends) -> None:
     ends.peer.say(b"x")
     assert ends.leg.is_alive()
     assert await ends.peer.hear(0) == b""
-    ends.leg.sock.recv(1)
+    ends.leg.stream.recv(1)
     ends.peer.close()
     await trio.sleep(0.01)
     assert not ends.leg.is_alive()
@@ -214,7 +216,7 @@ async def test_a_farewell_is_read_though_more_was_said(ends: Ends) -> None:
         await trio.testing.wait_all_tasks_blocked()
         assert await ends.peer.hear_all() == passing(b"bye")
         ends.peer.close()
-    assert ends.leg.sock.fileno() == -1
+    assert ends.leg.stream.fileno() == -1
 
 
 async def test_a_peer_that_does_not_read_its_farewell(
@@ -223,18 +225,18 @@ async def test_a_peer_that_does_not_read_its_farewell(
     before = trio.current_time()
     await ends.leg.part(passing(b"bye"))
     assert trio.current_time() - before == pytest.approx(LINGER)
-    assert ends.leg.sock.fileno() == -1
+    assert ends.leg.stream.fileno() == -1
 
 
 async def test_without_a_farewell_there_is_nothing_to_wait_for(ends: Ends) -> None:
     await ends.leg.part(b"")
-    assert ends.leg.sock.fileno() == -1
+    assert ends.leg.stream.fileno() == -1
 
 
 async def test_a_farewell_to_somebody_who_is_gone(ends: Ends) -> None:
     ends.peer.close()
     await ends.leg.part(passing(b"bye"))
-    assert ends.leg.sock.fileno() == -1
+    assert ends.leg.stream.fileno() == -1
 
 
 async def test_parting_can_be_cancelled(ends: Ends) -> None:
@@ -242,7 +244,7 @@ async def test_parting_can_be_cancelled(ends: Ends) -> None:
         nursery.start_soon(ends.leg.part, passing(b"bye"))
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-    assert ends.leg.sock.fileno() == -1
+    assert ends.leg.stream.fileno() == -1
 
 
 class Chatterbox:

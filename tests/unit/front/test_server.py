@@ -230,7 +230,8 @@ async def test_sockets_are_set_up() -> None:
         await running.open()
         await until(lambda: running.reactor.pairs)
         (pair,) = running.reactor.pairs
-        sock = pair.client.sock
+        sock = pair.client.stream
+        assert isinstance(sock, socket.socket)
         assert not sock.getblocking()
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):

@@ -60,7 +60,7 @@ def world() -> Iterator[World]:
 
 
 def is_open(leg: Leg) -> bool:
-    return leg.sock.fileno() >= 0
+    return leg.stream.fileno() >= 0
 
 
 async def test_a_new_connection_is_fresh(world: World) -> None:

@@ -1,0 +1,98 @@
+"""What lies below a lane or a leg: a plain socket, or a stream of records such as TLS.
+
+A `Stream` has a socket's methods, so a plain socket is one, and costs nothing. A `RecordStream`
+differs from it in three ways, which lanes and legs take care of:
+
+- It may hold bytes that were received and not yet read (`buffered`). The kernel does not report
+  them, so they are read again without waiting.
+- To receive it may have to send first, and the reverse, as TLS does for a change of keys: it says
+  which readiness it waits for (`receives_on`, `sends_on`).
+- It knows more of its peer: a certificate, and the server name that a client asked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+from typing import Any, Protocol, TypeGuard
+
+IN = select.EPOLLIN
+OUT = select.EPOLLOUT
+
+
+class Stream(Protocol):
+    """A connected, non-blocking stream. All but `close` may raise `OSError`.
+
+    `recv_into` and `recv` return 0 bytes at the end of the stream, and raise `BlockingIOError`
+    while there are none. `recv_into` fills as much of the buffer as it can without waiting.
+    `send` returns how many bytes it took, or raises `BlockingIOError`; what it did not take is
+    offered again, the same bytes first.
+    """
+
+    def fileno(self) -> int: ...
+
+    def recv(self, size: int, /) -> bytes: ...
+
+    def recv_into(self, buffer: bytearray | memoryview, size: int, /) -> int: ...
+
+    def send(self, data: bytes | memoryview, /) -> int: ...
+
+    def shutdown(self, how: int, /) -> None: ...
+
+    def close(self) -> None: ...
+
+    def getpeername(self) -> Any: ...  # as of a socket
+
+
+class RecordStream(Stream, Protocol):
+    """A stream that is made of records, as TLS is.
+
+    `buffered`: `recv_into` would return bytes although the socket has none. `receives_on`,
+    `sends_on`: `IN` or `OUT`, what receiving and sending wait for after `BlockingIOError`.
+    `certificate`: the peer's, in DER; None where it showed none. `server_name`: the one that the
+    client asked for (RFC 6066 section 3).
+    """
+
+    @property
+    def buffered(self) -> bool: ...
+
+    @property
+    def receives_on(self) -> int: ...
+
+    @property
+    def sends_on(self) -> int: ...
+
+    @property
+    def certificate(self) -> bytes | None: ...
+
+    @property
+    def server_name(self) -> str | None: ...
+
+    def is_open(self) -> bool:
+        """Return whether the peer has not closed, as far as the kernel knows."""
+        ...
+
+
+def has_records(stream: Stream) -> TypeGuard[RecordStream]:
+    """Return whether a stream is more than a plain socket."""
+    return not isinstance(stream, socket.socket)
+
+
+def is_open(stream: Stream) -> bool:
+    """Return whether the peer has not closed, as far as the kernel knows."""
+    if has_records(stream):
+        return stream.is_open()
+    assert isinstance(stream, socket.socket)
+    try:
+        return bool(stream.recv(1, socket.MSG_PEEK))
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+def shut(stream: Stream) -> None:
+    """Say that no more will be sent. What the peer still sends can be read."""
+    with contextlib.suppress(OSError):
+        stream.shutdown(socket.SHUT_WR)
