@@ -212,7 +212,7 @@ class Application:
         limits, deadlines = self._configuration.limits, self._configuration.deadlines
         settings = ServerSettings(
             name=listener.name,
-            bind=listener.bind,
+            binds=listener.bind,
             handshake=deadlines.handshake,
             handshake_frame=limits.handshake_frame,
             connections=limits.connections,

@@ -17,6 +17,7 @@ from gateway.config.store import address
 
 if TYPE_CHECKING:
     from gateway.wire.address import Address
+    from gateway.wire.plugin import Plugin
 
 Part = Mapping[str, Any]
 Placed = tuple[Place, Part]
@@ -72,20 +73,18 @@ def _names_differ(listeners: list[Placed]) -> Iterator[Mistake]:
 def _binds_differ(servers: list[Placed]) -> Iterator[Mistake]:
     taken: list[tuple[Place, Address]] = []
     for place, server in servers:
-        bind = _bind(server.get("bind"))
-        if bind is None:
-            continue
-        for other in [other for other, before in taken if _overlap(bind, before)][:1]:
-            text = f"overlaps with {written(other)}.bind; another port or address"
-            yield Mistake((*place, "bind"), text)
-        taken.append((place, bind))
+        for bind in _binds(server.get("bind")):
+            for other in [other for other, before in taken if _overlap(bind, before)][:1]:
+                text = f"overlaps with {written(other)}.bind; another port or address"
+                yield Mistake((*place, "bind"), text)
+            taken.append((place, bind))
 
 
-def _bind(value: object) -> Address | None:
+def _binds(value: object) -> tuple[Address, ...]:
     try:
-        return units.bind(value)
+        return units.binds(value)
     except ValueError:
-        return None
+        return ()
 
 
 def _overlap(one: Address, other: Address) -> bool:
@@ -104,15 +103,19 @@ def _clusters_exist(listeners: list[Placed], clusters: object) -> Iterator[Mista
 
 def _protocols_fit(listeners: list[Placed], clusters: object) -> Iterator[Mistake]:
     for place, listener in listeners:
-        cluster = clusters.get(listener.get("cluster")) if isinstance(clusters, Mapping) else None
-        urls = units.brokers(cluster.get("brokers")) if isinstance(cluster, Mapping) else []
-        for url in filter(_is_text, urls if isinstance(urls, list) else []):
-            plugin = protocols.plugin_of(url)
-            named = protocols.PLUGINS.get(listener.get("protocol", protocols.DEFAULT))
-            if plugin and named and plugin is not named:
-                text = f"is not that of its cluster, whose brokers speak {plugin.name}; the same"
-                yield Mistake((*place, "protocol"), text)
-                break
+        plugin = _plugin_of(listener.get("cluster"), clusters)
+        named = listener.get("protocol", protocols.DEFAULT)
+        if plugin and named in list(protocols.PLUGINS) and named != plugin.name:
+            text = f"is not that of its cluster, whose brokers speak {plugin.name}; the same"
+            yield Mistake((*place, "protocol"), text)
+
+
+def _plugin_of(name: object, clusters: object) -> Plugin | None:
+    """Return the protocol of a cluster, by the first of its brokers."""
+    cluster = clusters.get(name) if isinstance(clusters, Mapping) and _is_text(name) else None
+    urls = units.brokers(cluster.get("brokers")) if isinstance(cluster, Mapping) else None
+    first = urls[0] if isinstance(urls, list) and urls else None
+    return protocols.plugin_of(first) if _is_text(first) else None
 
 
 def _is_text(value: object) -> TypeGuard[str]:

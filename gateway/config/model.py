@@ -160,7 +160,10 @@ class Listener(Part):
 
     name: Name
     protocol: Annotated[str, PlainValidator(units.protocol)] = protocols.DEFAULT
-    bind: Bind
+    # Several where clients come by more than one address or port.
+    bind: Annotated[
+        tuple[Address, ...], PlainValidator(units.binds), Field(examples=["127.0.0.1:6650"])
+    ]
     cluster: Name
     identity: Identity = Identity()
     # Newer clients and brokers go on working; an edge masks what it does not know.

@@ -133,6 +133,21 @@ def bind(value: object) -> Address:
     return Address(host, port)
 
 
+def binds(value: object) -> tuple[Address, ...]:
+    """Read where to listen: one address, or a list of them."""
+    if not isinstance(value, list):
+        return (bind(value),)
+    found = []
+    for number, entry in enumerate(value, start=1):
+        try:
+            found.append(bind(entry))
+        except ValueError as why:
+            raise ValueError(f"entry {number} {why}") from None
+    if not found:
+        raise ValueError(_EMPTY)
+    return tuple(found)
+
+
 def broker(value: object) -> Address:
     """Read the URL of one broker."""
     url = text(value).strip()

@@ -41,7 +41,9 @@ async def examine(configuration: model.Configuration, network: Network) -> list[
     """Try to have each address of listeners and admin, and ask those who have them."""
     named = [it for cluster in configuration.clusters.values() for it in cluster.brokers]
     tries = [
-        partial(_examine_listener, listener, named, network) for listener in configuration.listeners
+        partial(_examine_listener, listener.name, bind, named, network)
+        for listener in configuration.listeners
+        for bind in listener.bind
     ]
     if configuration.admin is not None:
         tries.append(partial(_examine_admin, configuration.admin, network))
@@ -49,22 +51,22 @@ async def examine(configuration: model.Configuration, network: Network) -> list[
 
 
 async def _examine_listener(
-    listener: model.Listener, brokers: Sequence[Address], network: Network
+    name: str, bind: Address, brokers: Sequence[Address], network: Network
 ) -> Finding:
-    what = f"{listener.name} {_written(listener.bind)}"
-    if any(is_here(broker, listener.bind) for broker in brokers):
+    what = f"{name} {_written(bind)}"
+    if any(is_here(broker, bind) for broker in brokers):
         return fail(
             what,
             "`brokers` names this very address: the gateway would be its own broker",
             "Let the gateway listen on another port, and give clients that one.",
         )
-    error = bound(listener.bind)
+    error = bound(bind)
     if error != errno.EADDRINUSE:
-        return _free(what, listener.bind, error)
-    heard = await network.greet(_asked(listener.bind), anonymous())
+        return _free(what, bind, error)
+    heard = await network.greet(_asked(bind), anonymous())
     if isinstance(heard.answer, Welcome | No):
-        return warn(what, f"taken by something that speaks Pulsar: {_RUNS}", *_who(listener.bind))
-    return _taken(what, listener.bind, heard.answer)
+        return warn(what, f"taken by something that speaks Pulsar: {_RUNS}", *_who(bind))
+    return _taken(what, bind, heard.answer)
 
 
 async def _examine_admin(admin: model.Admin, network: Network) -> Finding:

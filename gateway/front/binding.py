@@ -15,8 +15,19 @@ BACKLOG = 1024
 _NO_IPV6 = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 
 
-def listening(bind: Address) -> list[socket.socket]:
+def listening(binds: Iterable[Address]) -> list[socket.socket]:
     """Bind and listen, on both families where no host is named. Raises `ConfigurationError`."""
+    found: list[socket.socket] = []
+    try:
+        for bind in binds:
+            found += _on_each_family(bind)
+    except BaseException:
+        _close(found)
+        raise
+    return found
+
+
+def _on_each_family(bind: Address) -> list[socket.socket]:
     found: list[socket.socket] = []
     try:
         for host in [bind.host] if bind.host else ["0.0.0.0", "::"]:  # noqa: S104
@@ -24,8 +35,7 @@ def listening(bind: Address) -> list[socket.socket]:
     except OSError as error:
         # Without IPv6 in the kernel all addresses are those of IPv4.
         if bind.host or not found or error.errno not in _NO_IPV6:
-            for sock in found:
-                sock.close()
+            _close(found)
             reason = (error.strerror or str(error)).lower()
             raise ConfigurationError(
                 f"cannot listen on {bind}: {reason}; another bind, or ask why: gateway doctor"
@@ -36,6 +46,11 @@ def listening(bind: Address) -> list[socket.socket]:
 def addresses(sockets: Iterable[socket.socket]) -> tuple[Address, ...]:
     """Where they listen."""
     return tuple(Address(*sock.getsockname()[:2]) for sock in sockets)
+
+
+def _close(sockets: Iterable[socket.socket]) -> None:
+    for sock in sockets:
+        sock.close()
 
 
 def _port(found: list[socket.socket], port: int) -> int:

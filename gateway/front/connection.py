@@ -26,14 +26,12 @@ class Owner(Protocol):
 
 
 class Connection:
-    """`id`: of this process, for logs. `began`: monotonic seconds. `side`: for chased lookups."""
+    """`id`: of this process, for logs. `client`: its address. `began`: monotonic seconds.
+
+    `side`: for chased lookups.
+    """
 
     __slots__ = ("began", "client", "id", "server", "side")
-
-    @property
-    def host(self) -> str:
-        """See `contract.Origin`."""
-        return self.client.host
 
     def __init__(self, id: int, server: Owner, client: Address, began: float) -> None:
         self.id = id

@@ -25,7 +25,7 @@ from gateway.front.leg import Leg
 from gateway.front.readiness import Readiness
 from gateway.front.tracing import Tracing, opening_watch
 from gateway.plane.reactor import Reactor
-from gateway.plane.stream import Stream
+from gateway.plane.stream import Stream, has_records
 from gateway.wire.address import Address
 from gateway.wire.contract import (
     Denial,
@@ -33,6 +33,7 @@ from gateway.wire.contract import (
     EndReason,
     Entry,
     Opened,
+    Origin,
     Peer,
     Refusal,
     Refused,
@@ -85,7 +86,7 @@ class ServerSettings:
     """
 
     name: str
-    bind: Address
+    binds: tuple[Address, ...]
     handshake: float = 10.0
     handshake_frame: int = 64 * 1024
     connections: int = 10_000
@@ -120,6 +121,7 @@ class Server:
         self._clock = clock
         self._wall_clock = wall_clock
         self._sockets: list[socket.socket] = []
+        self._addresses: tuple[Address, ...] = ()
         self._parting = 0
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -127,14 +129,15 @@ class Server:
 
     def listen(self, sockets: Iterable[socket.socket] = ()) -> tuple[Address, ...]:
         """Listen on these, or bind; answers the addresses. Raises `ConfigurationError`."""
-        self._sockets = list(sockets) or listening(self.settings.bind)
-        return addresses(self._sockets)
+        self._sockets = list(sockets) or listening(self.settings.binds)
+        self._addresses = addresses(self._sockets)
+        return self._addresses
 
     async def serve(self) -> None:
         """Accept until `stop`. The connections' tasks end with their openings."""
         async with trio.open_nursery() as nursery:
-            for sock in self._sockets:
-                nursery.start_soon(self._accept_all, sock, nursery)
+            for sock, address in zip(self._sockets, self._addresses, strict=True):
+                nursery.start_soon(self._accept_all, sock, address, nursery)
 
     def stop(self) -> None:
         """Accept no more. What is open stays open."""
@@ -143,11 +146,13 @@ class Server:
             sock.close()
         self._sockets.clear()
 
-    async def _accept_all(self, listener: socket.socket, nursery: trio.Nursery) -> None:
+    async def _accept_all(
+        self, listener: socket.socket, reached: Address, nursery: trio.Nursery
+    ) -> None:
         while listener.fileno() >= 0:
             try:
                 await trio.lowlevel.wait_readable(listener)
-                self._accept_some(listener, nursery)
+                self._accept_some(listener, reached, nursery)
                 if self.settings.shared:
                     await trio.sleep(SHARED_PAUSE)
             except trio.ClosedResourceError:
@@ -159,7 +164,9 @@ class Server:
                 self._log.warning("accept_failed", listener=self.settings.name, reason=str(error))
                 await trio.sleep(NO_DESCRIPTOR_PAUSE if error.errno in _EXHAUSTED else 0)
 
-    def _accept_some(self, listener: socket.socket, nursery: trio.Nursery) -> None:
+    def _accept_some(
+        self, listener: socket.socket, reached: Address, nursery: trio.Nursery
+    ) -> None:
         for _ in range(1 if self.settings.shared else ACCEPTS_AT_ONCE):
             try:
                 sock, peer = listener.accept()
@@ -169,7 +176,7 @@ class Server:
             connection = Connection(next(self._ids), self, Address(*peer[:2]), self._clock())
             self.figures.accepted += 1
             self.figures.opening += 1
-            nursery.start_soon(self._open, connection, sock)
+            nursery.start_soon(self._open, connection, sock, reached)
 
     def _prepare(self, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -180,11 +187,12 @@ class Server:
 
     # -- opening -----------------------------------------------------------------------------
 
-    async def _open(self, connection: Connection, sock: socket.socket) -> None:
-        """From an accepted socket to a pair, or to a farewell."""
-        leg = self.leg(sock, connection.host)
+    async def _open(self, connection: Connection, stream: Stream, reached: Address) -> None:
+        """Make a pair of an accepted stream, or say farewell. `reached`: where it was accepted."""
+        leg = self.leg(stream, connection.client.host)
+        origin = _origin(connection, stream, reached)
         try:
-            refused = await self._converse(connection, leg)
+            refused = await self._converse(connection, origin, leg)
         finally:
             self.figures.opening -= 1
         if refused is not None:
@@ -199,16 +207,16 @@ class Server:
         finally:
             self._parting -= 1
 
-    async def _converse(self, connection: Connection, leg: Leg) -> Refused | None:
+    async def _converse(self, connection: Connection, origin: Origin, leg: Leg) -> Refused | None:
         """Have the opening conversation; None: the plane has the pair."""
         if self.figures.opening + self.figures.open > self.settings.connections:
             return Refused(EndReason.TOO_MANY_CONNECTIONS, self.entry.refuse(_FULL))
-        trace = self._tracing.of(connection)
+        trace = self._tracing.of(origin)
         deadline = trio.current_time() + self.settings.handshake
         watch = None if trace is None else opening_watch(self.entry, trace)
         conversation = Conversation(deadline, self._reach, leg, watch)
         try:
-            outcome = await conversation.run(self.entry.open(connection))
+            outcome = await conversation.run(self.entry.open(origin))
             if isinstance(outcome, Opened):
                 session = self.entry.traced(outcome.session, trace) if trace else outcome.session
                 self._opened(connection, leg, conversation.legs[Peer.BROKER], session)
@@ -305,6 +313,13 @@ _ORDINARY = frozenset(
     }
 )
 """Ends that happen every day; the others are worth a warning."""
+
+
+def _origin(connection: Connection, stream: Stream, reached: Address) -> Origin:
+    if not has_records(stream):
+        return Origin(connection.id, connection.client.host, reached)
+    shown = stream.server_name, stream.certificate
+    return Origin(connection.id, connection.client.host, reached, *shown)
 
 
 def _close(legs: list[Leg]) -> None:

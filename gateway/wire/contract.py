@@ -132,14 +132,19 @@ class Action(StrEnum):
     CONNECT = "connect"
 
 
-class Origin(Protocol):
-    """Where a client is. `id`: of its connection, in this process. `host`: its address."""
+class Origin(NamedTuple):
+    """Where a client is, and by which way it came.
 
-    @property
-    def id(self) -> int: ...
+    `id`: of its connection, in this process. `host`: its address. `reached`: the address of the
+    listening socket that it reached. Over TLS, `server_name`: the one that it asked for, and
+    `certificate`: the one that it showed, in DER; else None.
+    """
 
-    @property
-    def host(self) -> str: ...
+    id: int
+    host: str
+    reached: Address
+    server_name: str | None = None
+    certificate: bytes | None = None
 
 
 # -- accounts --------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.entry import PulsarEntry
 from gateway.wire.pulsar.frames import Kind
 from tests.playbooks.frames import auth_challenge, connect, connected
-from tests.playbooks.services import BROKER_1, NAME_1, NAME_2, OWN, FakeOrigin
+from tests.playbooks.services import BROKER_1, NAME_1, NAME_2, ORIGIN, OWN
 from tests.support.frames import command, data, frame
 
 from .judge import Finding
@@ -65,7 +65,7 @@ def open_connection(seed: int) -> Opening:
     rng = Random(seed)
     listener, _ = drawn_listener(rng)
     opening = Opening(seed, listener)
-    steps = PulsarEntry(listener).open(FakeOrigin())
+    steps = PulsarEntry(listener).open(ORIGIN)
     result: StepResult = None
     challenged = False
     for _ in range(12):

@@ -49,7 +49,7 @@ from tests.support.requests import FIRST_OWN, from_session, to_session
 from tests.support.subjects import caller_of
 
 from .frames import close_consumer, connect, read
-from .services import BROKER_1, FakeOrigin, FakeServices
+from .services import BROKER_1, ORIGIN, FakeServices
 
 VERSION = "gateway/test"
 PASS_THROUGH, VERIFY, FORWARD_TOO = Mode.PASS_THROUGH, Mode.VERIFY, Mode.VERIFY_AND_FORWARD
@@ -315,7 +315,7 @@ def opening(
     mode: Mode = PASS_THROUGH, services: FakeServices | None = None, **settings: Any
 ) -> Talk:
     """The opening conversation of a listener."""
-    return Talk(open_pair(listener(services or FakeServices(), mode, **settings), FakeOrigin()))
+    return Talk(open_pair(listener(services or FakeServices(), mode, **settings), ORIGIN))
 
 
 FEW = Bounds(handles=2, lookups=2, rounds=3)

@@ -7,7 +7,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gateway.wire.address import Address
-from gateway.wire.contract import ENDLESS, Account, Action, Credential, Denial, Principal, Refusal
+from gateway.wire.contract import (
+    ENDLESS,
+    Account,
+    Action,
+    Credential,
+    Denial,
+    Origin,
+    Principal,
+    Refusal,
+)
 from gateway.wire.services import Again, LookupOutcome
 from gateway.wire.subject import Caller, Subject
 from tests.support.subjects import CONNECTION, HOST
@@ -30,11 +39,8 @@ UNKNOWN_NAME = Denial(Refusal.TARGET, "unknown broker name")
 TOO_LONG = Denial(Refusal.UNSUPPORTED, "the broker's name is too long to be hidden")
 
 
-class FakeOrigin(NamedTuple):
-    """See `contract.Origin`."""
-
-    id: int = CONNECTION
-    host: str = HOST
+ORIGIN = Origin(CONNECTION, HOST, Address("127.0.0.1", 6650))
+"""Where the client of these tests is."""
 
 
 class Asked(NamedTuple):

@@ -29,7 +29,7 @@ from .frames import (
     success,
 )
 from .script import FORWARD_TOO, PASS_THROUGH, VERIFY, Outcome, Play, Talk, opening
-from .services import URL_1, URL_2, FakeOrigin
+from .services import ORIGIN, URL_1, URL_2
 from .test_delays import Paced
 
 LARGE = b"x" * 10_000
@@ -38,7 +38,7 @@ TOO_MANY = ServerError.TooManyRequests
 
 def full(budget: Budget) -> Allotment:
     """Have other connections of the same address use its part up."""
-    other = Allotment(budget, FakeOrigin().host)
+    other = Allotment(budget, ORIGIN.host)
     other.take(budget.size)
     return other
 

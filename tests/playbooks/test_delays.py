@@ -49,7 +49,7 @@ from .frames import (
     unsubscribe,
 )
 from .script import VERIFY, Outcome, Play, opening
-from .services import FORBIDDEN, SEALED_1, URL_1, FakeOrigin, FakeServices
+from .services import FORBIDDEN, ORIGIN, SEALED_1, URL_1, FakeServices
 
 TOO_OFTEN = Denial(Refusal.TOO_OFTEN, "rule few allows no more now")
 REJECTED = Denial(Refusal.FULL, "rule few allows 10 producers")
@@ -426,7 +426,7 @@ def test_a_client_waits_before_any_broker_is_asked() -> None:
     (asked,) = services.counted
     subject = asked.subject
     assert (asked.action, subject.principal) == (Action.CONNECT, "alice")
-    assert (subject.connection, subject.host) == FakeOrigin()
+    assert (subject.connection, subject.host) == ORIGIN[:2]
     assert (asked.name, subject.topic) == ("", None)
 
 

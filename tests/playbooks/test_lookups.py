@@ -33,12 +33,12 @@ from .script import FEW, Play
 from .services import (
     BROKER_1,
     FORBIDDEN,
+    ORIGIN,
     SEALED_1,
     SEALED_2,
     TOO_LONG,
     URL_1,
     URL_2,
-    FakeOrigin,
 )
 
 BUSY = "too many requests wait on this connection"
@@ -85,7 +85,7 @@ def test_lookups_are_admitted_for_the_clients_principal(play: Play) -> None:
     assert (asked.action, asked.name) == (Action.LOOKUP, TOPIC)
     assert subject.principal == play.hello.principal.name == "alice"
     assert subject.topic == ("public", "public/default", TOPIC, None)
-    assert (subject.connection, subject.host) == FakeOrigin()
+    assert (subject.connection, subject.host) == ORIGIN[:2]
 
 
 def test_more_lookups_than_the_bound_are_refused_until_one_is_answered() -> None:

@@ -34,7 +34,7 @@ from .frames import (
     subscribe,
 )
 from .script import FEW, FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Talk, opening
-from .services import BROKER_1, EXPIRED, NAME_1, OWN, FakeOrigin, FakeServices
+from .services import BROKER_1, EXPIRED, NAME_1, ORIGIN, OWN, FakeServices
 
 VERIFYING = [VERIFY, FORWARD_TOO]
 CLOSED = Denial(Refusal.CLOSED, "the connection was closed")
@@ -153,7 +153,7 @@ def test_the_broker_refuses_a_credential() -> None:
 def test_the_gate_completes_what_is_known_of_a_client(mode: Mode, principal: str | None) -> None:
     services = FakeServices()
     opening(mode, services).client_says(connect()).dials(None).said_to_broker()
-    origin = FakeOrigin()
+    origin = ORIGIN
     expected = Caller(
         protocol="pulsar",
         connection=origin.id,

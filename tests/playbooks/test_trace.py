@@ -30,7 +30,7 @@ from .frames import (
     varint,
 )
 from .script import Play, listener
-from .services import URL_2, FakeOrigin, FakeServices
+from .services import ORIGIN, URL_2, FakeServices
 
 SECRET = b"a secret"
 
@@ -182,5 +182,5 @@ def test_a_connection_that_is_not_heard_is_told_why() -> None:
 
 def test_an_entry_opens_by_hearing_the_client() -> None:
     entry = PulsarEntry(listener(FakeServices()))
-    assert next(entry.open(FakeOrigin())) == Receive(Peer.CLIENT)
+    assert next(entry.open(ORIGIN)) == Receive(Peer.CLIENT)
     assert entry.describe(frame(Kind.PING)) == "PING"

@@ -26,7 +26,7 @@ from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
 from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import PulsarSession
 from tests.playbooks import frames
-from tests.playbooks.services import FakeOrigin
+from tests.playbooks.services import ORIGIN
 from tests.soak import report
 from tests.soak.largest import KINDS, Costly, costly_frames, directions
 from tests.soak.listeners import (
@@ -212,7 +212,7 @@ def _collected(chunk: bytearray, rest: bytes) -> bytes:
 
 
 def _opening(listener: ListenerContext, kind: int) -> Callable[[bytes], Effects]:
-    steps = open_pair(listener, FakeOrigin())
+    steps = open_pair(listener, ORIGIN)
     next(steps)
     if kind == Kind.CONNECTED:
         steps.send(frames.connect(auth_data=token()))

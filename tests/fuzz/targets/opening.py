@@ -33,7 +33,7 @@ from tests.fuzz.pair import Pair
 from tests.fuzz.reading import shown, walk, whole
 from tests.fuzz.source import Source
 from tests.fuzz.targets.session import play
-from tests.playbooks.services import BROKER_1, OWN, FakeOrigin
+from tests.playbooks.services import BROKER_1, ORIGIN, OWN
 
 _LIKELY = {
     Peer.CLIENT: (Kind.CONNECT, Kind.CONNECT, Kind.AUTH_RESPONSE),
@@ -64,7 +64,7 @@ def opening(data: bytes) -> int:
     source = Source(data)
     listener, services = drawn_listener(source)
     entry = PulsarEntry(listener)
-    spoken = converse(source, entry.open(FakeOrigin()), listener)
+    spoken = converse(source, entry.open(ORIGIN), listener)
     if not isinstance(spoken.outcome, Opened):
         assert isinstance(spoken.outcome, Refused)
         assert _FAULTS.get(spoken.outcome.reason, spoken.last) is spoken.last

@@ -165,7 +165,7 @@ def test_a_container_sets_addresses_and_numbers(read: Read) -> None:
         "77777": "${CONNECTIONS:-10000}",
     }
     found = read(changes, {"BIND": ":6650", "BROKERS": "pulsar://a:1,b:2", "CONNECTIONS": "5"})
-    assert found.listeners[0].bind == Address("", 6650)
+    assert found.listeners[0].bind == (Address("", 6650),)
     assert found.clusters["main"].brokers == (Address("a", 1), Address("b", 2))
     assert found.limits.connections == 5
     assert read(changes, {"BROKERS": "pulsar://a"}).limits.connections == 10_000

@@ -168,7 +168,7 @@ def written(use: str, environment: dict[str, str] | None = None) -> Configuratio
 def test_nothing_is_open_to_others_before_somebody_says_so(use: str) -> None:
     found = written(use)
     assert found.admin is not None
-    assert {found.listeners[0].bind.host, found.admin.bind.host} == {"127.0.0.1"}
+    assert {found.listeners[0].bind[0].host, found.admin.bind.host} == {"127.0.0.1"}
 
 
 @pytest.mark.parametrize("use", USES)
@@ -199,7 +199,7 @@ def test_a_container_says_what_it_needs_by_variables(use: str) -> None:
     cluster = found.clusters["main"]
     assert found.admin is not None
     assert cluster.targets is not None
-    assert found.listeners[0].bind == Address("", 6650)
+    assert found.listeners[0].bind == (Address("", 6650),)
     assert found.admin.bind == Address("", 8080)
     assert cluster.brokers == (Address("a.example", 6650), Address("b.example", 6650))
     assert (cluster.targets.hosts, cluster.targets.ports) == (("*.example",), (6650,))

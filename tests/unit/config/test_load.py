@@ -103,7 +103,7 @@ def changed(old: str, new: str) -> tuple[str, int]:
 def test_the_smallest_file_has_all_defaults(write: Write) -> None:
     found = load(write(SMALLEST))
     listener, cluster = found.listeners[0], found.clusters["main"]
-    assert listener.bind == Address("127.0.0.1", 6650)
+    assert listener.bind == (Address("127.0.0.1", 6650),)
     assert (listener.protocol, listener.unknown, listener.trace) == ("pulsar", "pass", ())
     assert listener.identity == Identity(mode="pass-through")
     assert cluster.brokers == (Address("127.0.0.1", 16650),)

@@ -62,6 +62,15 @@ def test_what_is_no_size_is_refused(written: object) -> None:
 )
 def test_binds_are_read(written: object, address: Address) -> None:
     assert units.bind(written) == address
+    assert units.binds(written) == (address,)
+    assert units.binds([":1", written]) == (Address("", 1), address)
+
+
+def test_a_wrong_bind_of_a_list_is_named() -> None:
+    with pytest.raises(ValueError, match="entry 2 has no port"):
+        units.binds([":1", "host"])
+    with pytest.raises(ValueError, match="is empty"):
+        units.binds([])
 
 
 @pytest.mark.parametrize(

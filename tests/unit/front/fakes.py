@@ -260,6 +260,7 @@ async def serving(
     opener: Opener | None = None,
     *,
     bind: Address = LOOPBACK,
+    more: tuple[Address, ...] = (),
     connections: int = 100,
     handshake: float = 10.0,
     handshake_frame: int = 64 * 1024,
@@ -273,7 +274,7 @@ async def serving(
     """A server with its reactor. At the end nothing of it is left."""
     settings = ServerSettings(
         "clients",
-        bind,
+        (bind, *more),
         handshake,
         handshake_frame,
         connections,

@@ -457,7 +457,7 @@ async def test_a_client_that_left_before_it_was_accepted_is_nothing() -> None:
 
 
 async def test_a_server_listens_on_what_another_process_has_bound() -> None:
-    bound = listening(LOOPBACK)
+    bound = listening([LOOPBACK])
     async with serving(inherited=bound) as running:
         assert running.address == addresses(bound)[0]
         await running.open()
@@ -499,6 +499,28 @@ async def test_all_addresses_are_one_port() -> None:
     async with serving(bind=Address("", 0)) as running:
         ports = {sock.getsockname()[1] for sock in running.server._sockets}
         assert ports == {running.address.port}
+
+
+async def test_a_server_listens_on_several_addresses_and_knows_which_was_reached() -> None:
+    origins: list[Origin] = []
+
+    def opener(origin: Origin) -> Opening:
+        origins.append(origin)
+        return greeting()(origin)
+
+    async with serving(opener, more=(Address("127.0.0.2", 0),)) as running:
+        for reached in addresses(running.server._sockets):
+            with socket.create_connection(reached.pair):
+                await until(lambda: origins)
+                assert origins.pop().reached == reached
+
+
+def test_one_address_that_is_taken_gives_up_the_others() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        free = Address("127.0.0.2", taken.getsockname()[1])
+        with pytest.raises(ConfigurationError, match="address already in use"):
+            listening([free, Address("127.0.0.1", free.port)])
+        socket.create_server(free.pair).close()
 
 
 async def test_an_address_that_is_taken() -> None:

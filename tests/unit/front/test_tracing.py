@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from gateway.front.tracing import Tracing, opening_watch
 from gateway.wire.contract import Direction
-from tests.playbooks.services import FakeOrigin
+from tests.playbooks.services import ORIGIN
 
 from .fakes import FakeEntry, hello
 
@@ -27,20 +27,20 @@ NETWORKS = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
     ],
 )
 def test_clients_are_chosen_by_network(client: str, chosen: bool) -> None:
-    assert (Tracing(NETWORKS).of(FakeOrigin(1, client)) is not None) is chosen
+    assert (Tracing(NETWORKS).of(ORIGIN._replace(host=client)) is not None) is chosen
 
 
 def test_nobody_is_traced_unless_asked_for() -> None:
-    assert Tracing().of(FakeOrigin()) is None
+    assert Tracing().of(ORIGIN) is None
 
 
 def test_everybody_may_be_traced() -> None:
-    assert Tracing(everything=True).of(FakeOrigin()) is not None
+    assert Tracing(everything=True).of(ORIGIN) is not None
 
 
 def test_a_frame_is_a_line() -> None:
     with capture_logs() as lines:
-        trace = Tracing(everything=True).of(FakeOrigin(7))
+        trace = Tracing(everything=True).of(ORIGIN._replace(id=7))
         assert trace is not None
         trace(Direction.TO_CLIENT, "PING", 14, "pass")
     assert lines == [
