@@ -66,7 +66,7 @@ async def _serve(
     application = Application(
         configuration.model_copy(update={"admin": None}),
         trace=briefing.trace,
-        store=ParentStore(channel),
+        store=ParentStore(channel.ask),
         inherited=briefing.inherited(),
         lines=lines,
     )
