@@ -1,4 +1,4 @@
-"""From files of rules to a checked set, or to all mistakes of all files at once."""
+"""Reads and checks files of rules, and reports all mistakes of all files at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUFFIXES = (".yaml", ".yml")
 
 
 class RulesFile(NamedTuple):
-    """A file, and what it says."""
+    """A file and its rules."""
 
     path: Path
     rules: tuple[Rule, ...]
@@ -31,10 +31,10 @@ class RulesFile(NamedTuple):
 def load(
     paths: Iterable[Path], environment: Mapping[str, str] | None = None
 ) -> tuple[RulesFile, ...]:
-    """Read and check files of rules, and all `*.yaml` and `*.yml` of folders, by name.
+    """Read and check files of rules, and all `*.yaml` and `*.yml` files of folders, sorted by name.
 
-    `environment` has their variables; those of the process where none is given.
-    Raises `ConfigurationError` with one line for each mistake of all files.
+    `environment` replaces the environment variables of the process. Raises `ConfigurationError`
+    with one line for each mistake in all files.
     """
     environment = os.environ if environment is None else environment
     lines: list[str] = []
@@ -51,12 +51,12 @@ def load(
 
 
 def rules_of(files: Iterable[RulesFile]) -> tuple[Rule, ...]:
-    """Answer the rules of all files."""
+    """Return the rules of all files."""
     return tuple(rule for file in files for rule in file.rules)
 
 
 def check(paths: Iterable[Path], environment: Mapping[str, str] | None = None) -> str:
-    """Answer what `gateway rules check` prints of good files. Raises as `load` does."""
+    """Return what `gateway rules check` prints for good files. Raises as `load` does."""
     lines = (
         f"{path}: ok ({counted(len(rules), 'rule')})" for path, rules in load(paths, environment)
     )
@@ -64,7 +64,7 @@ def check(paths: Iterable[Path], environment: Mapping[str, str] | None = None) -
 
 
 def build(data: object) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
-    """Make the rules of plain data, or find the mistakes of one file."""
+    """Return the rules of one file's data, or its mistakes."""
     if data is None:
         return (), (Mistake((), "is empty; at least version and rules"),)
     try:
@@ -74,7 +74,9 @@ def build(data: object) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
 
 
 def _listed(paths: Iterable[Path], lines: list[str]) -> Iterable[Path]:
-    """Answer the files of all paths, each once; of folders that have none `lines` are told."""
+    """Return the files of all paths, each once. Append to `lines` a line for each folder without
+    files.
+    """
     files: dict[Path, None] = {}
     for path in paths:
         found = _files(path)
@@ -90,14 +92,14 @@ def _files(path: Path) -> Sequence[Path]:
     except OSError:
         listed = None
     if listed is None:
-        return [path]  # where it is no file either, its reader says so
+        return [path]  # if the file does not exist, reading it reports that
     return [it for it in listed if it.suffix in SUFFIXES and it.is_file()]
 
 
 def _sources(
     files: Iterable[Path], environment: Mapping[str, str], lines: list[str]
 ) -> Iterator[tuple[Path, Source]]:
-    """Answer the files that can be read; of the others `lines` are told."""
+    """Yield the readable files. Append to `lines` a line for each of the others."""
     for path in files:
         try:
             yield path, source.parse(text_of(path, _ADVICE), str(path), environment)
@@ -106,7 +108,7 @@ def _sources(
 
 
 def _repeated(sources: Mapping[Path, Source]) -> Mapping[Path, list[Mistake]]:
-    """Find ids that stand there twice; metrics could not tell such rules apart."""
+    """Find ids that occur twice: metrics could not tell such rules apart."""
     first: dict[str, tuple[Path, Place]] = {}
     found: dict[Path, list[Mistake]] = {path: [] for path in sources}
     for path, text in sources.items():
@@ -119,7 +121,7 @@ def _repeated(sources: Mapping[Path, Source]) -> Mapping[Path, list[Mistake]]:
 
 
 def _ids(data: object) -> Iterator[tuple[Place, str]]:
-    """Whatever else is wrong: the ids that stand where they should."""
+    """Yield each id in its place, whatever else is wrong."""
     rules = data.get("rules") if isinstance(data, Mapping) else None
     for index, rule in enumerate(rules if isinstance(rules, list) else ()):
         if isinstance(rule, Mapping) and isinstance(rule.get("id"), str):

@@ -1,4 +1,4 @@
-"""The command line of `gateway rules`. It loads what a command needs when that command runs."""
+"""The command line of `gateway rules`. Imports what a command needs when it runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 FOLDER = Path("rules")
-"""Read where the command line names nothing."""
+"""Read if the command line names no files."""
 
 ACTIONS = ("produce", "consume", "lookup", "connect")
 
@@ -15,7 +15,7 @@ Options = argparse.Namespace
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
-    """Add the commands below `rules`."""
+    """Add the commands of `gateway rules`."""
     commands = parser.add_subparsers(required=True, metavar="RULES_COMMAND")
 
     def add(name: str, help: str) -> argparse.ArgumentParser:
