@@ -1,7 +1,7 @@
-"""What one field of the file cannot know of another.
+"""Checks that span several fields of the file.
 
-The checks read plain data, not the model, so that they find their mistakes in a file that has
-others too. Each skips what is not of the shape it expects: the model complains about that.
+The checks read plain data, not the model, so that they also find mistakes in a file that has
+others. Each skips data of an unexpected shape, which the model reports.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gateway.config import units
-from gateway.config.mistakes import Mistake, Place, nearest, written
+from gateway.config.mistakes import Mistake, Place, format_place, nearest
 from gateway.config.model import PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS
 from gateway.config.store import address
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 Part = Mapping[str, Any]
 Placed = tuple[Place, Part]
-"""A mapping of the file, and where it stands."""
+"""A mapping of the file, and its place."""
 
 
-def checked(data: object) -> Iterator[Mistake]:
-    """Find the mistakes that span several fields of a whole file."""
+def find_mistakes(data: object) -> Iterator[Mistake]:
+    """Find the mistakes that span several fields of a file."""
     if not isinstance(data, Mapping):
         return
     listeners = list(_mappings(data, "listeners"))
@@ -41,13 +41,13 @@ def checked(data: object) -> Iterator[Mistake]:
 
 
 def _mapping(part: Part, key: str, place: Place = ()) -> Iterator[Placed]:
-    """Answer the mapping under a key, where there is one."""
+    """Yield the mapping under a key, if there is one."""
     if isinstance(part.get(key), Mapping):
         yield (*place, key), part[key]
 
 
 def _mappings(part: Part, key: str) -> Iterator[Placed]:
-    """Answer the mappings in the list or mapping under a key."""
+    """Yield the mappings in the list or mapping under a key."""
     found = part.get(key)
     if isinstance(found, Mapping):
         entries = list(found.items())
@@ -64,7 +64,9 @@ def _names_differ(listeners: list[Placed]) -> Iterator[Mistake]:
     for place, listener in listeners:
         name = listener.get("name")
         if isinstance(name, str) and first.setdefault(name, place) != place:
-            yield Mistake((*place, "name"), f"is also the name of {written(first[name])}; another")
+            yield Mistake(
+                (*place, "name"), f"is also the name of {format_place(first[name])}; another"
+            )
 
 
 def _binds_differ(servers: list[Placed]) -> Iterator[Mistake]:
@@ -74,7 +76,7 @@ def _binds_differ(servers: list[Placed]) -> Iterator[Mistake]:
         if bind is None:
             continue
         for other in [other for other, before in taken if _overlap(bind, before)][:1]:
-            text = f"overlaps with {written(other)}.bind; another port or address"
+            text = f"overlaps with {format_place(other)}.bind; another port or address"
             yield Mistake((*place, "bind"), text)
         taken.append((place, bind))
 
@@ -87,7 +89,7 @@ def _bind(value: object) -> Address | None:
 
 
 def _overlap(one: Address, other: Address) -> bool:
-    everywhere = {"", "0.0.0.0", "::"}  # noqa: S104 - looked at, not bound
+    everywhere = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
     hosts = {one.host, other.host}
     return one.port == other.port != 0 and (len(hosts) == 1 or bool(hosts & everywhere))
 
@@ -139,7 +141,7 @@ def _algorithms_fit(token: Part, place: Place) -> Iterator[Mistake]:
 
 
 def _fitting(token: Part) -> tuple[str, ...]:
-    """Answer the algorithms for the one key there is; none where that is not clear."""
+    """Return the algorithms that fit the one key, or none if there is not exactly one."""
     if ("secret_file" in token) == ("public_key_file" in token):
         return ()
     return SECRET_ALGORITHMS if "secret_file" in token else PUBLIC_KEY_ALGORITHMS
@@ -172,7 +174,7 @@ def _store_is_secured(store: Part, place: Place) -> Iterator[Mistake]:
 
 
 def _has_tls(url: object) -> bool:
-    """Of what is no address, the model complains."""
+    """Return true if the URL has TLS, or is no address, which the model reports."""
     try:
         return address(url).tls
     except ValueError:

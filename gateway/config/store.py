@@ -1,4 +1,4 @@
-"""Where the store is by which replicas share limits: a URL, as clients of Redis take it."""
+"""The URL of the store that replicas share, in the form that Redis clients use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.config import units
 from gateway.wire.contract import Address
 
 PORT = 6379
-"""What Redis and Valkey listen on unless told otherwise."""
+"""The default port of Redis and Valkey."""
 
 _PLAIN = ("redis", "valkey")
 _TLS = ("rediss", "valkeys")
@@ -20,7 +20,7 @@ _PREFIX = re.compile(r"[A-Za-z0-9._:/-]{1,64}")
 
 
 class StoreAddress(NamedTuple):
-    """`path` of a Unix socket, or `host` and `port`."""
+    """Either `host` and `port`, or the `path` of a Unix socket."""
 
     host: str = ""
     port: int = 0
@@ -75,7 +75,7 @@ def _server(parts: SplitResult) -> StoreAddress:
 
 
 def prefix(value: object) -> str:
-    """Read what the names of all keys begin with."""
+    """Read the prefix of the names of all keys."""
     if _PREFIX.fullmatch(units.text(value)):
         return units.text(value)
     raise ValueError("is not a prefix; letters, digits, and . _ : / - , 64 at most")

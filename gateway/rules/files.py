@@ -10,8 +10,8 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from gateway.config import source
-from gateway.config.load import counted, text_of, told
-from gateway.config.mistakes import Mistake, Place, explained, written
+from gateway.config.load import count, read_text, report
+from gateway.config.mistakes import Mistake, Place, explain, format_place
 from gateway.config.source import Source
 from gateway.errors import ConfigurationError
 from gateway.policy.rules import Rule, RulesDocument
@@ -43,7 +43,7 @@ def load(
     found = []
     for path, text in sources.items():
         rules, mistakes = build(text.data)
-        lines += told(path, text, [*mistakes, *repeated[path]])
+        lines += report(path, text, [*mistakes, *repeated[path]])
         found.append(RulesFile(path, rules))
     if lines:
         raise ConfigurationError("\n".join(lines))
@@ -58,7 +58,7 @@ def rules_of(files: Iterable[RulesFile]) -> tuple[Rule, ...]:
 def check(paths: Iterable[Path], environment: Mapping[str, str] | None = None) -> str:
     """Return what `gateway rules check` prints for good files. Raises as `load` does."""
     lines = (
-        f"{path}: ok ({counted(len(rules), 'rule')})" for path, rules in load(paths, environment)
+        f"{path}: ok ({count(len(rules), 'rule')})" for path, rules in load(paths, environment)
     )
     return "\n".join(lines)
 
@@ -70,7 +70,7 @@ def build(data: object) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
     try:
         return RulesDocument.model_validate(data).rules, ()
     except ValidationError as error:
-        return (), tuple(explained(error, RulesDocument))
+        return (), tuple(explain(error, RulesDocument))
 
 
 def _listed(paths: Iterable[Path], lines: list[str]) -> Iterable[Path]:
@@ -102,7 +102,7 @@ def _sources(
     """Yield the readable files. Append to `lines` a line for each of the others."""
     for path in files:
         try:
-            yield path, source.parse(text_of(path, _ADVICE), str(path), environment)
+            yield path, source.parse(read_text(path, _ADVICE), str(path), environment)
         except ConfigurationError as error:
             lines.append(str(error))
 
@@ -115,7 +115,7 @@ def _repeated(sources: Mapping[Path, Source]) -> Mapping[Path, list[Mistake]]:
         for place, id in _ids(text.data):
             before, where = first.setdefault(id, (path, place))
             if (before, where) != (path, place):
-                other = written(where[:-1]) + ("" if before == path else f" in {before}")
+                other = format_place(where[:-1]) + ("" if before == path else f" in {before}")
                 found[path].append(Mistake(place, f"is also the id of {other}; another"))
     return found
 

@@ -1,4 +1,4 @@
-"""A file becomes a configuration, or all of its mistakes at once with their lines."""
+"""Loading a file returns a configuration, or reports all mistakes with their lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gateway.config.load import build, check, load
-from gateway.config.mistakes import Place, written
+from gateway.config.mistakes import Place, format_place
 from gateway.config.model import Configuration, Deadlines, Identity, Names, Sealed
 from gateway.errors import ConfigurationError
 from gateway.wire.contract import Address
@@ -65,7 +65,7 @@ log: {format: json, level: debug}
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Write a configuration and the files that `WHOLE` names; stand in its folder."""
+    """Write a configuration and the files that `WHOLE` names, and enter its folder."""
     keys = tmp_path / "keys"
     keys.mkdir()
     for name in ("public.pem", "token", "seal"):
@@ -92,7 +92,7 @@ def mistakes_of(write: Write) -> MistakesOf:
 
 
 def changed(old: str, new: str) -> tuple[str, int]:
-    """`WHOLE` with one change, and the line where it is."""
+    """Return `WHOLE` with one change, and the line of the change."""
     assert WHOLE.count(old) == 1
     return WHOLE.replace(old, new), WHOLE[: WHOLE.index(old)].count("\n") + 1
 
@@ -100,7 +100,7 @@ def changed(old: str, new: str) -> tuple[str, int]:
 # -- good files ------------------------------------------------------------------------------
 
 
-def test_the_smallest_file_has_all_defaults(write: Write) -> None:
+def test_the_smallest_file_gets_all_defaults(write: Write) -> None:
     found = load(write(SMALLEST))
     listener, cluster = found.listeners[0], found.clusters["main"]
     assert listener.bind == Address("127.0.0.1", 6650)
@@ -132,7 +132,7 @@ def test_the_whole_file_is_read(write: Write, tmp_path: Path) -> None:
     assert (found.limits.collected_frame, found.data_plane.turn) == (5_000_000, 0.001)
 
 
-def test_files_are_sought_beside_the_configuration(
+def test_files_are_located_beside_the_configuration(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(WHOLE)
@@ -163,7 +163,7 @@ def test_algorithms_default_to_what_fits_the_key(
     assert token.algorithms == algorithms
 
 
-def test_anchors_and_merged_keys_are_understood(write: Write) -> None:
+def test_anchors_and_merged_keys_work(write: Write) -> None:
     text = """\
     version: 1
     listeners:
@@ -239,7 +239,7 @@ ONE_MISTAKE = [
 
 
 @pytest.mark.parametrize(("old", "new", "complaint"), ONE_MISTAKE)
-def test_a_mistake_is_told_with_its_line_and_place(
+def test_a_mistake_is_reported_with_its_line_and_place(
     mistakes_of: MistakesOf, old: str, new: str, complaint: str
 ) -> None:
     text, line = changed(old, new)
@@ -248,7 +248,7 @@ def test_a_mistake_is_told_with_its_line_and_place(
     assert found[0].startswith(f"gateway.yaml:{line}: ")
 
 
-def test_most_mistakes_are_told_once_and_alone(mistakes_of: MistakesOf) -> None:
+def test_most_mistakes_are_reported_once(mistakes_of: MistakesOf) -> None:
     several = {"{template: {}, sealed: ", "log: {format: json, "}
     for old, new, _ in ONE_MISTAKE:
         if not {old, new} & several and "pulsar://b:6650" not in new:
@@ -264,7 +264,7 @@ def test_most_mistakes_are_told_once_and_alone(mistakes_of: MistakesOf) -> None:
         ("    brokers: pulsar://c:1,d:2\n", 24, "clusters.other.brokers: is missing; for example"),
     ],
 )
-def test_a_missing_key_is_told_where_it_should_be(
+def test_a_missing_key_is_reported_where_it_belongs(
     mistakes_of: MistakesOf, dropped: str, line: int, complaint: str
 ) -> None:
     (mistake,) = mistakes_of(WHOLE.replace(dropped, ""))
@@ -372,7 +372,7 @@ gateway.yaml:18: deadlines.idle: is not a duration; 500ms, 10s, 2m or a number o
 """
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_lines(mistakes_of: MistakesOf) -> None:
+def test_all_mistakes_are_reported_at_once_by_line(mistakes_of: MistakesOf) -> None:
     assert mistakes_of(MANY) == TOLD.splitlines()
 
 
@@ -395,7 +395,7 @@ SECRET = "c2VjcmV0-do-not-show"
         f"log: [{SECRET}",
     ],
 )
-def test_no_value_is_repeated(mistakes_of: MistakesOf, line: str) -> None:
+def test_no_value_is_repeated_in_a_message(mistakes_of: MistakesOf, line: str) -> None:
     assert not [it for it in mistakes_of(line) if SECRET in it]
 
 
@@ -419,14 +419,14 @@ def test_no_value_is_repeated(mistakes_of: MistakesOf, line: str) -> None:
         ("&a [*a]", "gateway.yaml:1: is not a mapping; indented lines of"),
     ],
 )
-def test_what_is_not_yaml_is_told_with_its_line(
+def test_invalid_yaml_is_reported_with_its_line(
     mistakes_of: MistakesOf, text: str, complaint: str
 ) -> None:
     (mistake,) = mistakes_of(text)
     assert mistake.startswith(complaint)
 
 
-def test_a_list_that_holds_itself_ends(mistakes_of: MistakesOf) -> None:
+def test_a_list_that_contains_itself_is_a_mistake(mistakes_of: MistakesOf) -> None:
     assert len(mistakes_of("version: 1\nlisteners: &a\n  - *a\nclusters: *a\n")) == 2
 
 
@@ -443,7 +443,7 @@ def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
         load(path)
 
 
-def test_a_configuration_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_configuration_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read: no such file or directory"):
         load(tmp_path / "none.yaml")
     with pytest.raises(ConfigurationError, match="cannot be read: is a directory"):
@@ -482,7 +482,7 @@ def places(data: object, place: Place = ()) -> Iterator[Place]:
 
 
 @given(st.sampled_from(list(places(yaml.safe_load(WHOLE)))[1:]), ANYTHING)
-def test_whatever_stands_somewhere_is_a_value_or_a_mistake(
+def test_anything_anywhere_is_a_value_or_a_mistake(
     tmp_path_factory: pytest.TempPathFactory, place: Place, value: object
 ) -> None:
     data = part = yaml.safe_load(WHOLE)
@@ -492,7 +492,7 @@ def test_whatever_stands_somewhere_is_a_value_or_a_mistake(
     _, mistakes = build(data, tmp_path_factory.getbasetemp())
     assert mistakes  # the files are not there
     assert all(";" in it.text or "did you mean" in it.text for it in mistakes), mistakes
-    assert all(isinstance(written(it.place), str) for it in mistakes)
+    assert all(isinstance(format_place(it.place), str) for it in mistakes)
 
 
 @given(ANYTHING)
