@@ -9,33 +9,29 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gateway import __version__
-from gateway.errors import ConfigurationError
+from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.rules import options as rules_options
 
-MISTAKEN = 2
-"""Exit status where the configuration, or the command line, is wrong."""
-
 CONFIGURATION = "gateway.yaml"
-"""Read where neither the command line nor `GATEWAY_CONFIG` names a file."""
+"""Read if neither the command line nor `GATEWAY_CONFIG` names a file."""
 
 Options = argparse.Namespace
 Command = Callable[[Options], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; answers its exit status."""
+    """Run a command, and return its exit status."""
     options = _parser().parse_args(arguments)
     command: Command = options.command
     try:
         return command(options)
     except ConfigurationError as error:
         print(error, file=sys.stderr)
-        return MISTAKEN
+        return BAD_CONFIGURATION
 
 
 # -- commands ----------------------------------------------------------------------------------
-# Each imports what it needs when it runs: `--version` and a mistyped command do without, and are
-# quick.
+# Each command imports what it needs when it runs: `--version` and mistyped commands stay fast.
 
 
 def _run(options: Options) -> int:
