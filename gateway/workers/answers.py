@@ -9,8 +9,8 @@ import trio
 
 from gateway.admin.routes import alive, exposed, readiness
 from gateway.admin.server import Answer, Long, Routes
-from gateway.telemetry.crew import CrewMetrics
 from gateway.telemetry.figures import CrewFigures, LogFigures
+from gateway.telemetry.process import CrewMetrics
 from gateway.workers.crew import Crew
 from gateway.workers.merging import Life, Past, merge
 

@@ -1,4 +1,4 @@
-"""Mistakes of the file as a whole, of its shape and of single values."""
+"""Mistakes of the whole file, its shape and single values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes of the files that a configuration names, and in them."""
+"""Mistakes in the names and contents of files that a configuration names."""
 
 from __future__ import annotations
 

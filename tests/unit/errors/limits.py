@@ -6,7 +6,7 @@ from tests.unit.errors.case import Case
 
 
 def rules(rest: str = "", *, id: str = "a", limit: str = "{publish: {messages: 100/s}}") -> str:
-    """A file of one rule: right as it is, with some of its parts in other words."""
+    """Return a file of one rule, which is valid by default, with some parts replaced."""
     return f"version: 1\nrules:\n  - id: {id}\n    limit: {limit}\n    {rest}\n"
 
 

@@ -1,4 +1,4 @@
-"""Mistakes of what stands in listeners and clusters."""
+"""Mistakes in listeners and clusters."""
 
 from __future__ import annotations
 

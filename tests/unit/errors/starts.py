@@ -1,4 +1,4 @@
-"""Starts that fail: the command line, files, addresses; and the one line that is said."""
+"""Failing starts by command line, files and addresses, and the line that is printed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gateway.front import binding
 from tests.unit.errors.case import config
 
 Fail = Callable[[pytest.MonkeyPatch], str]
-"""Starts the command in an empty folder, and answers what it said last."""
+"""Starts the command in an empty folder, and returns the last line that it printed."""
 
 
 class Start(NamedTuple):
-    """Something that cannot start, and what is said about it."""
+    """A start that fails, and the line that is printed."""
 
     name: str
     fail: Fail
@@ -31,7 +31,7 @@ class Start(NamedTuple):
 
 
 def said(*arguments: str) -> str:
-    """The last line on standard error of a command that must fail with status 2."""
+    """Return the last line on standard error of a command that must fail with status 2."""
     with redirect_stderr(StringIO()) as stderr:
         try:
             status: object = main(arguments)
@@ -54,7 +54,7 @@ def run(text: str) -> str:
 
 
 def refused(error: OSError) -> Fail:
-    """The kernel's no to a listener; some come only on some machines, or never to root."""
+    """Return a start with a socket error; some occur only on some machines, or never as root."""
 
     def refuse(_: object) -> NoReturn:
         raise error
@@ -67,7 +67,7 @@ def refused(error: OSError) -> Fail:
 
 
 def taken(text: Callable[[str], str]) -> Fail:
-    """A listener on an address that another program has; the port is told as 6650."""
+    """Listen on an address that is in use; the port is reported as 6650."""
 
     def fail(_: pytest.MonkeyPatch) -> str:
         with socket.create_server(("127.0.0.1", 0)) as other:
@@ -78,7 +78,7 @@ def taken(text: Callable[[str], str]) -> Fail:
 
 
 def no_event_loop(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run under the lowest limit that Python itself can begin with."""
+    """Run with the lowest limit under which Python itself can start."""
 
     def refuse(*_: object) -> NoReturn:
         raise ExceptionGroup("nurseries", [kernel(errno.EMFILE)])
@@ -120,7 +120,7 @@ def none_named(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def cut(fail: Fail) -> Fail:
-    """Without the words that there are: Python writes them in quotes or not, by its version."""
+    """Cut the list of choices: whether Python quotes them depends on its version."""
     return lambda monkeypatch: fail(monkeypatch).partition(" (choose from ")[0]
 
 

@@ -1,4 +1,4 @@
-"""Mistakes of the store that replicas share limits by, and of the files that it names."""
+"""Mistakes in the settings of the store, and in the files that they name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _URL = "redis://host:port, rediss://host:port with TLS, or unix:///path"
 
 
 def store(url: str = "redis://store.example", rest: str = "") -> str:
-    """A file with a store."""
+    """Return a configuration file with a store."""
     return config(rest=f'store: {{url: "{url}"{rest}}}')
 
 
@@ -96,7 +96,7 @@ CASES = [
 
 
 def _opened(name: str, content: bytes) -> Fail:
-    """What is said of a file of the store, in the words of its path."""
+    """Return the message about a file of the store, with a neutral path."""
 
     def fail(_: pytest.MonkeyPatch) -> str:
         path = Path(name)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.telemetry.crew import CrewMetrics
 from gateway.telemetry.exposition import TopicExposition
 from gateway.telemetry.figures import OTHER, CrewFigures, LogFigures, TopicFigures, Totals
+from gateway.telemetry.process import CrewMetrics
 from gateway.workers import merging
 from gateway.workers.merging import OTHERWISE, Life, Past, merge
 from tests.support.subjects import topic_of
