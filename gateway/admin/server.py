@@ -168,9 +168,7 @@ async def _accept(listener: socket.socket, site: Site) -> None:
 
 
 def _accept_some(listener: socket.socket, arrived: deque[socket.socket], most: int) -> None:
-    """Accept some connections. Close the oldest of those that have arrived if more than `most`
-    wait.
-    """
+    """Accept some connections. Close the oldest ones that have arrived if more than `most` wait."""
     for _ in range(_ACCEPTS_AT_ONCE):
         try:
             sock, _ = listener.accept()

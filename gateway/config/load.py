@@ -46,9 +46,7 @@ def report(path: Path, found: Source, mistakes: Iterable[Mistake]) -> list[str]:
 
 
 def _report(found: Source, mistakes: Iterable[Mistake]) -> Iterator[tuple[int, str, str]]:
-    """Yield line, place and text of each mistake. Values with unset variables have no further
-    mistakes.
-    """
+    """Yield line, place and text of mistakes: one alone for a value with an unset variable."""
     unknown = [it.place for it in found.unreplaced]
     for place, text, line in (*found.repeated, *found.unreplaced):
         yield line or found.line(place), format_place(place), text

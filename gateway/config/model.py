@@ -43,9 +43,7 @@ _ALGORITHMS = (*SECRET_ALGORITHMS, *PUBLIC_KEY_ALGORITHMS)
 
 
 def _within(read: Callable[[object], Number], low: str | int, high: str | int) -> PlainValidator:
-    """Return a validator for values that `read` understands, between two bounds in the same
-    notation.
-    """
+    """Return a validator for values that `read` understands, between two bounds in its notation."""
 
     def check(value: object) -> Number:
         number = read(value)
@@ -84,14 +82,12 @@ def _different(items: tuple[Address, ...]) -> tuple[Address, ...]:
     return items
 
 
-def _locate(value: object, info: ValidationInfo) -> Path:
-    locate: Callable[[str], Path] = (info.context or {}).get("locate", Path)
-    return locate(units.text(value))
+def _located(by: str) -> PlainValidator:
+    def locate(value: object, info: ValidationInfo) -> Path:
+        found: Path = (info.context or {}).get(by, Path)(units.text(value))
+        return found
 
-
-def _locate_folder(value: object, info: ValidationInfo) -> Path:
-    locate: Callable[[str], Path] = (info.context or {}).get("locate_folder", Path)
-    return locate(units.text(value))
+    return PlainValidator(locate)
 
 
 def _algorithm(value: object) -> str:
@@ -110,8 +106,8 @@ def _usual_algorithms(token: dict[str, Any]) -> tuple[str, ...]:
 # The message about a missing key shows the examples.
 Name = Annotated[str, PlainValidator(units.name), Field(examples=["main"])]
 Text = Annotated[str, PlainValidator(units.text)]
-File = Annotated[Path, PlainValidator(_locate), Field(examples=["secrets/key"])]
-FileOrFolder = Annotated[Path, PlainValidator(_locate_folder), Field(examples=["rules"])]
+File = Annotated[Path, _located("locate"), Field(examples=["secrets/key"])]
+FileOrFolder = Annotated[Path, _located("locate_folder"), Field(examples=["rules"])]
 Bind = Annotated[Address, PlainValidator(units.bind), Field(examples=["127.0.0.1:6650"])]
 Broker = Annotated[Address, PlainValidator(units.broker)]
 HostPattern = Annotated[str, PlainValidator(units.host_pattern)]
@@ -364,9 +360,7 @@ class ResourceLimits(Part):
 
     @property
     def waiting(self) -> int:
-        """Return the bytes of `buffered` that are left for data waiting for slow peers or
-        allowance.
-        """
+        """Return the bytes of `buffered` left for data waiting for slow peers or allowance."""
         return self.buffered - self.all_collected - self.all_handshakes - self.deciding
 
     @property

@@ -84,9 +84,9 @@ class Supplier:
             elif not self._supply.lost and self._supply.next_time(now) <= now:
                 await self._ask()
             await trio.sleep(TICK)
-            await self._until_wanted()
+            await self._wait()
 
-    async def _until_wanted(self) -> None:
+    async def _wait(self) -> None:
         """Wait until a limit is requested, or the next request or heartbeat is due."""
         now = self._clock()
         due = math.inf if self._supply.lost else self._supply.next_time(now)
@@ -98,18 +98,20 @@ class Supplier:
         asked = self._supply.questions(self._clock())
         if not asked:
             return
-        answers = await self._called(self._store.reserve([it.ask for it in asked]))
+        answers = await self._call(self._store.reserve([it.ask for it in asked]))
         if answers is None:
             self._supply.unanswered(asked)
             self._lose()
             return
         self.figures.asked += len(asked)
-        self._tell(asked, answers)
+        self._log_changes(asked, answers)
         reserved = [it if isinstance(it, Reserved) else None for it in answers]
         self._supply.answered(asked, reserved, self._clock())
         self._supplied([it.meter.owner for it in asked])
 
-    def _tell(self, asked: Sequence[Asked], answers: Sequence[Reserved | StoreError]) -> None:
+    def _log_changes(
+        self, asked: Sequence[Asked], answers: Sequence[Reserved | StoreError]
+    ) -> None:
         """Log limits that the store stopped answering for, and limits that it answers again."""
         each = list(zip(asked, answers, strict=True))
         failures = [(it, no) for it, no in each if isinstance(no, StoreError)]
@@ -123,7 +125,7 @@ class Supplier:
             self._log.info("limits_back", limits=len(back), first=back[0].ask.key)
 
     async def _beat(self) -> None:
-        processes = await self._called(self._store.beat())
+        processes = await self._call(self._store.beat())
         now = self._clock()
         if processes is None:
             self._beat_at = now + AGAIN
@@ -141,7 +143,7 @@ class Supplier:
         late = now >= self._back_at + GATHERING
         return not self._supply.lost or late or processes >= self._supply.processes
 
-    async def _called(self, call: Awaitable[T]) -> T | None:
+    async def _call(self, call: Awaitable[T]) -> T | None:
         """Return the store's answer, or None if it failed or did not answer in time."""
         self.figures.calls += 1
         self._reason = f"does not answer within {self._timeout * 1000:.0f} ms"

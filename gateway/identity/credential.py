@@ -26,14 +26,7 @@ class NoCredential:
 
     def current(self) -> Credential:
         """Return the method `none` without data."""
-        return _NONE
-
-
-_NONE = Credential("none", b"")
-
-
-def _ignore(event: str, **values: object) -> None:
-    """Ignore a log event."""
+        return Credential("none", b"")
 
 
 class TokenFile:
@@ -47,7 +40,7 @@ class TokenFile:
     Raises `ConfigurationError` if there is no token at the start.
     """
 
-    def __init__(self, path: Path, log: Callable[..., object] = _ignore) -> None:
+    def __init__(self, path: Path, log: Callable[..., object] = lambda *_, **__: None) -> None:
         self._path = path
         self._log = log
         self._stamp: Stamp | None = None

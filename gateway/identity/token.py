@@ -40,9 +40,7 @@ _MALFORMED = (JoseError, ValueError, TypeError, LookupError, AttributeError, Rec
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The principal of a token, and the wall time (seconds) of its expiry; None: it does not
-    expire.
-    """
+    """The principal of a token, and the wall time (seconds) of its expiry, or None for never."""
 
     name: str
     expires_at: float | None
@@ -114,9 +112,7 @@ class TokenVerifier:
         )
 
     def _in_time(self, name: str, claims: dict[str, Any], now: float) -> Verified | Denial:
-        """Check the validity period by RFC 7519 sections 4.1.4 and 4.1.5: from `nbf` until before
-        `exp`.
-        """
+        """Check the validity (RFC 7519 sections 4.1.4 and 4.1.5): from `nbf` until before `exp`."""
         try:
             begins = _seconds(claims.get("nbf"), -math.inf)
             ends = _seconds(claims.get("exp"), math.inf) + self._clock_skew
@@ -156,9 +152,7 @@ def _seconds(claim: object, absent: float) -> float:
 
 
 def _registry(algorithms: Collection[str]) -> jws.JWSRegistry:
-    """Return a registry that ignores unknown header fields (except `crit`), with one bound for all
-    sizes.
-    """
+    """Return a registry that ignores unknown header fields (except `crit`) and bounds all sizes."""
     registry = jws.JWSRegistry(algorithms=list(algorithms), strict_check_header=False)
     registry.max_header_length = registry.max_payload_length = LARGEST_TOKEN
     return registry

@@ -23,6 +23,7 @@ from gateway.policy.matching import RuleSet
 from gateway.reload import reader
 from gateway.reload.files import Sign, signs
 from gateway.reload.reading import Refused, read
+from gateway.system.signals import received
 from gateway.telemetry.figures import ReloadFigures
 
 LOOK = 2.0
@@ -55,9 +56,7 @@ class Changes:
 
 
 class Reloader:
-    """Reloads the rules of a process. `rules`: those in force, which came from the files of
-    `paths`.
-    """
+    """Reloads the rules of a process. `rules`: those in force, from the files of `paths`."""
 
     def __init__(
         self,
@@ -81,19 +80,12 @@ class Reloader:
         self, look: float = LOOK, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Reload on SIGHUP and when files change, until cancelled."""
-        with trio.open_signal_receiver(signal.SIGHUP) as hang_ups:
-            try:
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._watch, look)
-                    nursery.start_soon(self._work)
-                    task_status.started()
-                    async for _ in hang_ups:
-                        self.ask()
-            finally:
-                # A signal that nobody took is delivered again, and would end the process.
-                with trio.move_on_after(0.001, shield=True):
-                    async for _ in hang_ups:
-                        pass
+        async with received(signal.SIGHUP) as hang_ups, trio.open_nursery() as nursery:
+            nursery.start_soon(self._watch, look)
+            nursery.start_soon(self._work)
+            task_status.started()
+            async for _ in hang_ups:
+                self.ask()
 
     def ask(self) -> None:
         """Request a reload, after the one that is under way."""

@@ -74,9 +74,7 @@ def build(data: object) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
 
 
 def _listed(paths: Iterable[Path], lines: list[str]) -> Iterable[Path]:
-    """Return the files of all paths, each once. Append to `lines` a line for each folder without
-    files.
-    """
+    """Return the files of all paths, each once. Append a line for each folder without any."""
     files: dict[Path, None] = {}
     for path in paths:
         found = _files(path)

@@ -32,9 +32,7 @@ def processes(workers: int | Literal["auto"]) -> int:
 
 
 def cpus(groups: Path = CONTROL_GROUPS, own: Path = OWN_GROUP) -> int:
-    """Return the whole CPUs that the process may use, at least one, by its affinity and by cgroups
-    of version 2.
-    """
+    """Return the whole CPUs, at least one, that affinity and control groups of version 2 allow."""
     quotas = (quota(_text(group / "cpu.max")) for group in control_groups(groups, own))
     allowed = [it for it in quotas if it is not None]
     return max(1, int(min([len(os.sched_getaffinity(0)), *allowed])))

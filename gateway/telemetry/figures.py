@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def _no_ends() -> dict[EndReason, int]:
-    return dict.fromkeys(EndReason, 0)
-
-
-def _no_lookups() -> dict[LookupOutcome, int]:
-    return dict.fromkeys(LookupOutcome, 0)
-
-
 @dataclass(slots=True)
 class ListenerFigures:
     """Connections of one listener: `accepted` and `ended` since the start, the others right now.
@@ -37,7 +29,7 @@ class ListenerFigures:
     opening: int = 0
     open: int = 0
     stopped: bool = False
-    ended: dict[EndReason, int] = field(default_factory=_no_ends)
+    ended: dict[EndReason, int] = field(default_factory=lambda: dict.fromkeys(EndReason, 0))
 
 
 @dataclass(slots=True)
@@ -46,7 +38,9 @@ class ClusterFigures:
     those reported to clients, and those withheld.
     """
 
-    lookups: dict[LookupOutcome, int] = field(default_factory=_no_lookups)
+    lookups: dict[LookupOutcome, int] = field(
+        default_factory=lambda: dict.fromkeys(LookupOutcome, 0)
+    )
     redirects: int = 0
     migrations: int = 0
     migrations_withheld: int = 0

@@ -77,24 +77,16 @@ def configure_queued(style: Style, *, lines: int, size: int, stream: TextIO | No
 def _configure(style: Style, renderers: Sequence[Processor], lines: Lines | Queue) -> None:
     structlog.configure(
         processors=[structlog.processors.add_log_level, Folding(style.burst), *renderers],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[style.level]),
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping()[style.level.upper()]
+        ),
         logger_factory=lambda *_: lines,
         cache_logger_on_first_use=True,
     )
 
 
-_LEVELS = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-}
-
-
 def _renderers(style: Style, stream: TextIO) -> list[Processor]:
-    """Return the processors that turn an event into a line. They have no state, so any thread may
-    run them.
-    """
+    """Return the stateless processors that turn an event into a line, in any thread."""
     for_people = style.format == "console" or (style.format == "auto" and stream.isatty())
     always = style.always
     return [

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The sources of the numbers; listeners and clusters by name. `reloads` and `store`: if
-    configured.
-    """
+    """The sources of the numbers; listeners and clusters by name. Unused features are None."""
 
     version: str
     listeners: Mapping[str, ListenerFigures]

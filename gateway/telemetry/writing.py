@@ -135,9 +135,7 @@ class Queue:
             chunk = self._next(sum(map(len, chunk)))
 
     def _next(self, written: int) -> list[bytes]:
-        """Wait for lines, and return some, or none if the thread should end. `written`: bytes
-        written.
-        """
+        """Wait for lines, and return some, or none to end the thread. `written`: bytes written."""
         with self._lock:
             self._size -= written
             if self._unreported and self._is_half_empty():
@@ -167,9 +165,7 @@ class Queue:
         return few and self._size <= self._most_bytes // 2
 
     def _take_chunk(self) -> list[bytes]:
-        """Take as many whole lines as a pipe writes atomically: other processes may write to it
-        too.
-        """
+        """Take the lines that a pipe writes atomically: other processes may write to it too."""
         chunk: list[bytes] = []
         room = select.PIPE_BUF
         with self._lock:

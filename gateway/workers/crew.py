@@ -114,9 +114,7 @@ class Crew:
         self.signal(signal.SIGTERM)
 
     def signal(self, number: signal.Signals, *, listening: bool = False) -> None:
-        """Send a signal to all workers, or to those that are `listening`: others may not handle it
-        yet.
-        """
+        """Send a signal to all workers, or only to `listening` ones: others may not handle it."""
         for worker in self._workers:
             if worker.process is not None and (worker.listens or not listening):
                 worker.process.send_signal(number)
@@ -141,9 +139,7 @@ class Crew:
             first = False
 
     async def _run_process(self, worker: Worker) -> int | None:
-        """Run one process in this slot until it ends. Return its exit status, or None if it could
-        not start.
-        """
+        """Run one process in this slot. Return its exit status, or None if it could not start."""
         worker.mistake = ""
         try:
             worker.process, stream = await self._spawn()
@@ -207,8 +203,8 @@ class Crew:
     # -- questions ---------------------------------------------------------------------------
 
     async def ask(self, subject: str, patience: float) -> dict[int, list[Any]]:
-        """Ask all listening workers. Return each answer's parts by worker number, of those that
-        answered within `patience` seconds.
+        """Ask all listening workers. Return the parts of answers within `patience` seconds, by
+        number.
         """
         answers: dict[int, list[Any]] = {}
         asked = [it for it in self._workers if it.listens and it.channel is not None]

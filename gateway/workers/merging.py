@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
+from operator import add
 from typing import NamedTuple
 
 _LINES_PER_SLICE = 1000
@@ -18,10 +19,6 @@ forgotten."""
 
 Number = int | float
 Combine = Callable[[Number, Number], Number]
-
-
-def _sum(one: Number, other: Number) -> Number:
-    return one + other
 
 
 OTHERWISE: Mapping[str, Combine] = {
@@ -45,14 +42,12 @@ OTHERWISE: Mapping[str, Combine] = {
 
 
 class _MergedFamily:
-    """One metric family. `head`: its comment lines. `samples`: values by name and labels as
-    written.
-    """
+    """One metric family. `head`: its comment lines. `samples`: values by name and labels."""
 
     def __init__(self, name: str) -> None:
         self.head: list[str] = []
         self.samples: dict[str, Number] = {}
-        self._combine = OTHERWISE.get(name, _sum)
+        self._combine: Combine = OTHERWISE.get(name, add)
 
     @property
     def counts(self) -> bool:
