@@ -28,8 +28,7 @@ def load(path: Path, environment: Mapping[str, str] | None = None) -> Configurat
     """Read and check a configuration file. Relative paths in it start at its folder.
 
     `environment` replaces the environment variables of the process. Raises `ConfigurationError`
-    with one line for each mistake: `gateway.yaml:12: listeners[0].bind: what is wrong; what would
-    be right`.
+    with a line for each mistake: `gateway.yaml:12: listeners[0].bind: has no port; host:port`.
     """
     environment = os.environ if environment is None else environment
     found = source.parse(read_text(path, _ADVICE), str(path), environment)

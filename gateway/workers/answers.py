@@ -12,7 +12,7 @@ from gateway.admin.server import Answer, Long, Routes
 from gateway.telemetry.figures import CrewFigures, LogFigures
 from gateway.telemetry.process import CrewMetrics
 from gateway.workers.crew import Crew
-from gateway.workers.merging import Life, Past, merge
+from gateway.workers.merging import Life, MetricsHistory, merge
 
 PROBE_PATIENCE = 0.5
 """Seconds for a worker to report whether it is ready; Kubernetes waits for one."""
@@ -30,7 +30,7 @@ class Answers:
     ) -> None:
         self._crew = crew
         self._is_draining = is_draining
-        self._past = Past()
+        self._history = MetricsHistory()
         self._asking = trio.Lock()
         figures = LogFigures() if log is None else log
         self._metrics = CrewMetrics(lambda: CrewFigures(crew.running, crew.restarts), figures)
@@ -55,10 +55,10 @@ class Answers:
         async with self._asking:
             lives = self._crew.lives
             answers = await self._crew.ask("metrics", SCRAPE_PATIENCE)
-            self._past.record(
+            self._history.record(
                 {Life(worker, lives[worker]): parts for worker, parts in answers.items()}
             )
-            for _ in self._past.retire(frozenset(starmap(Life, self._crew.lives.items()))):
+            for _ in self._history.retire(frozenset(starmap(Life, self._crew.lives.items()))):
                 await trio.lowlevel.checkpoint()
-            texts = [[self._metrics.render().decode()], *self._past.expositions()]
+            texts = [[self._metrics.render().decode()], *self._history.expositions()]
         return exposed(merge(texts))

@@ -21,9 +21,7 @@ from gateway.config.model import Configuration
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """`worker`: its number, from 1. `descriptors`: the listening sockets of each listener. `seals`:
-    see `Inherited`.
-    """
+    """What a worker needs. `worker`: its number, from 1. `descriptors`: sockets by listener."""
 
     worker: int
     configuration: Configuration

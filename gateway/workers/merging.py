@@ -20,7 +20,6 @@ forgotten."""
 Number = int | float
 Combine = Callable[[Number, Number], Number]
 
-
 OTHERWISE: Mapping[str, Combine] = {
     # Always 1.
     "gateway_build_info": min,
@@ -73,11 +72,10 @@ class _MergedFamily:
 
 
 def merge(expositions: Iterable[Iterable[str]], *, counters: bool = False) -> Iterator[bytes]:
-    """Merge several expositions, each a text in parts that may be cut anywhere; or just their
-    `counters`.
+    """Merge several expositions, each a text in parts cut anywhere; or only their `counters`.
 
-    Other tasks may run between two chunks, some of which are empty. A part takes time by its lines:
-    half a millisecond for a thousand.
+    Other tasks may run between two chunks, some of which are empty. A part of a thousand lines
+    takes half a millisecond.
     """
     families: dict[str, _MergedFamily] = {}
     for parts in expositions:
@@ -115,7 +113,7 @@ class Life(NamedTuple):
     life: int
 
 
-class Past:
+class MetricsHistory:
     """The last metrics of each process, and the counters of those that ended.
 
     A sum that loses a summand falls, and monitoring takes a falling counter for one that restarted

@@ -23,7 +23,7 @@ def current(file: TokenFile) -> bytes:
     return credential.data
 
 
-def test_no_credential_is_sent_as_clients_without_one_send_it() -> None:
+def test_no_credential_has_the_method_none() -> None:
     nobody: OwnCredential = NoCredential()
     assert nobody.current() == Credential("none", b"")
 

@@ -14,7 +14,7 @@ from gateway.telemetry.exposition import TopicExposition
 from gateway.telemetry.figures import OTHER, CrewFigures, LogFigures, TopicFigures, Totals
 from gateway.telemetry.process import CrewMetrics
 from gateway.workers import merging
-from gateway.workers.merging import OTHERWISE, Life, Past, merge
+from gateway.workers.merging import OTHERWISE, Life, MetricsHistory, merge
 from tests.support.subjects import topic_of
 
 HEAD = "# HELP {0} What it is.\n# TYPE {0} {1}\n"
@@ -137,36 +137,36 @@ def figures(count: int, open: int) -> list[str]:
     return [f"# TYPE sent_total counter\nsent_total {count}\n# TYPE open gauge\nopen {open}\n"]
 
 
-def total(found: Past) -> dict[str, float]:
+def total(found: MetricsHistory) -> dict[str, float]:
     lines = b"".join(merge(found.expositions())).decode().splitlines()
     samples = (line.split(" ") for line in lines if not line.startswith("#"))
     return {name: float(value) for name, value in samples}
 
 
-def retire(found: Past, *living: Life) -> None:
+def retire(found: MetricsHistory, *living: Life) -> None:
     for _ in found.retire(frozenset(living)):
         pass
 
 
 @pytest.fixture
-def told() -> Past:
+def told() -> MetricsHistory:
     """Return the metrics of two processes."""
-    found = Past()
+    found = MetricsHistory()
     found.record({FIRST: figures(10, 1), SECOND: figures(20, 2)})
     return found
 
 
-def test_all_living_processes_count(told: Past) -> None:
+def test_all_living_processes_count(told: MetricsHistory) -> None:
     retire(told, FIRST, SECOND)
     assert total(told) == {"sent_total": 30, "open": 3}
 
 
-def test_new_metrics_replace_the_old_ones(told: Past) -> None:
+def test_new_metrics_replace_the_old_ones(told: MetricsHistory) -> None:
     told.record({FIRST: figures(11, 0)})
     assert total(told) == {"sent_total": 31, "open": 2}
 
 
-def test_counters_of_an_ended_process_stay_and_its_gauges_go(told: Past) -> None:
+def test_counters_of_an_ended_process_stay_and_its_gauges_go(told: MetricsHistory) -> None:
     retire(told, SECOND, AGAIN)
     assert total(told) == {"sent_total": 30, "open": 2}
     told.record({AGAIN: figures(1, 1)})
@@ -176,13 +176,13 @@ def test_counters_of_an_ended_process_stay_and_its_gauges_go(told: Past) -> None
     assert total(told) == {"sent_total": 31, "open": 2}
 
 
-def test_an_interrupted_retirement_starts_again(told: Past) -> None:
+def test_an_interrupted_retirement_starts_again(told: MetricsHistory) -> None:
     next(told.retire(frozenset({SECOND})))
     retire(told, SECOND)
     assert total(told) == {"sent_total": 30, "open": 2}
 
 
-def test_the_size_of_the_past_is_bounded(told: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_history_is_bounded(told: MetricsHistory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merging, "LARGEST", 10)
     retire(told, SECOND)
     assert total(told) == {"sent_total": 20, "open": 2}
