@@ -65,7 +65,7 @@ def _names_differ(listeners: list[Placed]) -> Iterator[Mistake]:
         name = listener.get("name")
         if isinstance(name, str) and first.setdefault(name, place) != place:
             yield Mistake(
-                (*place, "name"), f"is also the name of {format_place(first[name])}; another"
+                (*place, "name"), f"is also the name of {format_place(first[name])}; choose another"
             )
 
 
@@ -76,7 +76,7 @@ def _binds_differ(servers: list[Placed]) -> Iterator[Mistake]:
         if bind is None:
             continue
         for other in [other for other, before in taken if _overlap(bind, before)][:1]:
-            text = f"overlaps with {format_place(other)}.bind; another port or address"
+            text = f"overlaps with {format_place(other)}.bind; choose another port or address"
             yield Mistake((*place, "bind"), text)
         taken.append((place, bind))
 
@@ -113,10 +113,12 @@ def _identity_fits(listener: Part, place: Place) -> Iterator[Mistake]:
             text = "is missing; verifying needs a secret_file or a public_key_file in it"
             yield Mistake((*where, "token"), text)
         if has_token and identity.get("mode", "pass-through") == "pass-through":
-            text = "has no effect: pass-through verifies nothing; mode: verify, or no token"
+            text = "has no effect: pass-through verifies nothing; set mode: verify, or leave it out"
             yield Mistake((*where, "token"), text)
         if identity.get("trusted_proxies") and not verifies:
-            text = "has no effect: pass-through believes nobody; mode: verify, or leave it out"
+            text = (
+                "has no effect: pass-through trusts no proxies; set mode: verify, or leave it out"
+            )
             yield Mistake((*where, "trusted_proxies"), text)
         for inside, token in _mapping(identity, "token", where):
             yield from _key_is_one(token, inside)
@@ -159,7 +161,7 @@ def _targets_have_effect(cluster: Part, place: Place) -> Iterator[Mistake]:
 def _names_are_of_one_kind(cluster: Part, place: Place) -> Iterator[Mistake]:
     for where, names in _mapping(cluster, "names", place):
         if len(names.keys() & {"sealed", "template"}) != 1:
-            yield Mistake(where, "is not of one kind; either sealed or template")
+            yield Mistake(where, "needs one kind of names; either sealed or template")
 
 
 # -- the store -------------------------------------------------------------------------------
@@ -169,7 +171,7 @@ def _store_is_secured(store: Part, place: Place) -> Iterator[Mistake]:
     if store.get("username") is not None and store.get("password_file") is None:
         yield Mistake((*place, "password_file"), "is missing; a user needs a password")
     if store.get("ca_file") is not None and not _has_tls(store.get("url")):
-        text = "has no effect: the way to the store has no TLS; rediss://host:port, or leave it out"
+        text = "has no effect: the URL of the store has no TLS; rediss://host:port, or leave it out"
         yield Mistake((*place, "ca_file"), text)
 
 

@@ -102,7 +102,7 @@ def _complaint(name: str | None, value: str | None) -> str:
             f"uses the environment variable {name}, which is not set; "
             f"set it, or give a default: ${{{name}:-...}}"
         )
-    return f"uses the environment variable {name}, which is no text; a value in UTF-8"
+    return f"uses the environment variable {name}, which is not UTF-8; set it to UTF-8 text"
 
 
 def _is_text(value: str) -> bool:

@@ -42,11 +42,13 @@ def write(use: str, path: Path) -> str:
     if the file exists, or something cannot be written.
     """
     if os.path.lexists(path):
-        raise ConfigurationError(f"{path}: is there already; another name, or move it away first")
+        raise ConfigurationError(
+            f"{path}: already exists; choose another name, or move it away first"
+        )
     try:
         if not path.parent.is_dir():
-            advice = f"make it first: mkdir -p {shlex.quote(str(path.parent))}"
-            raise ConfigurationError(f"{path}: its folder is not there; {advice}")
+            advice = f"create it first: mkdir -p {shlex.quote(str(path.parent))}"
+            raise ConfigurationError(f"{path}: its folder does not exist; {advice}")
         made = _make_secrets(use, path.parent / SECRETS)
         _create(path, _template(use), _ANYBODY)
     except OSError as error:
@@ -57,7 +59,7 @@ def write(use: str, path: Path) -> str:
     return "\n".join([f"{path}: written, for use as {use}", *made, "", *_next(use, path)])
 
 
-_WHERE = "another folder, or let this user write there"
+_WHERE = "choose another folder, or let this user write there"
 
 
 def _template(use: str) -> bytes:

@@ -99,16 +99,16 @@ def read_text(path: Path, advice: str) -> str:
 def _locate(folder: Path, name: str, *, or_folder: bool = False) -> Path:
     """Return the path of a file that the configuration names. Raises `ValueError` if unreadable."""
     if "\0" in name:
-        raise ValueError("is not a path; one without null characters")
+        raise ValueError("is not a path; remove null characters")
     path = folder / name
     try:
         found = path.stat()
         if or_folder and stat.S_ISDIR(found.st_mode):
             return path
         if not stat.S_ISREG(found.st_mode):
-            raise ValueError("is not a file; the path of one")
+            raise ValueError("is not a file; name a file")
         if not found.st_size:
-            raise ValueError("is a file with nothing in it; one with a key or token")
+            raise ValueError("is an empty file; name one with a key or token")
         path.open("rb").close()
     except OSError as error:
         text = f"cannot be read: {_reason(error)}; a path, relative to the configuration's folder"

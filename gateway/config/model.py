@@ -78,7 +78,7 @@ def _some(items: Several) -> Several:
 
 def _different(items: tuple[Address, ...]) -> tuple[Address, ...]:
     if len(set(items)) < len(items):
-        raise ValueError("has the same broker twice; each once")
+        raise ValueError("has the same broker twice; list each once")
     return items
 
 
@@ -92,9 +92,9 @@ def _located(by: str) -> PlainValidator:
 
 def _algorithm(value: object) -> str:
     if value == "none":
-        raise ValueError("would accept tokens that nobody signed; one of " + ", ".join(_ALGORITHMS))
+        raise ValueError("would accept unsigned tokens; one of " + ", ".join(_ALGORITHMS))
     if value not in _ALGORITHMS:
-        raise ValueError("is not an algorithm known here; one of " + ", ".join(_ALGORITHMS))
+        raise ValueError("is not a known algorithm; one of " + ", ".join(_ALGORITHMS))
     return units.text(value)
 
 
@@ -372,18 +372,24 @@ class ResourceLimits(Part):
     def _fit(self) -> Self:
         if 4 * self.collected_frame > self.buffered:
             raise ValueError(
-                "leave too little to others; buffered four times as much as collected_frame"
+                "leave too little memory for the rest; make buffered at least four times "
+                "collected_frame"
             )
         if self.all_collected < self.collected_frame:
-            raise ValueError("allow more to one than to all; collected above collected_frame")
+            raise ValueError(
+                "allow more for one frame than for all; raise collected to collected_frame"
+            )
         if self.all_handshakes < self.handshake_frame:
-            raise ValueError("allow more to one than to all; handshakes above handshake_frame")
+            raise ValueError(
+                "allow more for one frame than for all; raise handshakes to handshake_frame"
+            )
         if self.waiting < self.buffered // 8:
             raise ValueError(
-                "leave too little to others; collected and handshakes smaller, or buffered larger"
+                "leave too little memory for the rest; lower collected and handshakes, or "
+                "raise buffered"
             )
         if self.all_held > self.waiting * 3 // 4:
-            raise ValueError("leave too little to others; held smaller, or buffered larger")
+            raise ValueError("leave too little memory for the rest; lower held, or raise buffered")
         return self
 
 

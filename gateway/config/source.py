@@ -23,7 +23,7 @@ _Base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _ADVICE = "check the indentation (spaces only), and put values with [ ] { } or # in quotes"
 
-_CHARACTERS = " holds characters that YAML does not allow; plain UTF-8 text"
+_CHARACTERS = " holds characters that YAML does not allow; use plain UTF-8 text"
 
 # The file has 7 levels. libyaml composes by recursion, and some ten thousand levels would crash
 # the whole process.
@@ -142,7 +142,7 @@ def _repeated(node: yaml.MappingNode, place: Place) -> Iterator[Mistake]:
     for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
         line = key.start_mark.line + 1
         if key.value in first:
-            text = f"stands there twice, first in line {first[key.value]}; once"
+            text = f"occurs twice, first in line {first[key.value]}; keep one"
             yield Mistake((*place, key.value), text, line)
         first.setdefault(key.value, line)
 

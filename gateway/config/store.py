@@ -43,9 +43,9 @@ def address(value: object) -> StoreAddress:
     except ValueError:
         raise ValueError(f"is not a URL; {_HELP}") from None
     if parts.username or parts.password:
-        raise ValueError("has a user or password in it; `username`, and `password_file` beside it")
+        raise ValueError("contains a user or password; use `username` and `password_file`")
     if parts.query or parts.fragment:
-        raise ValueError(f"has options in it, which are not known here; {_HELP}")
+        raise ValueError(f"has options, which are not supported; {_HELP}")
     if parts.scheme == "unix":
         return _socket(parts)
     if parts.scheme not in (*_PLAIN, *_TLS):
@@ -62,7 +62,7 @@ def _socket(parts: SplitResult) -> StoreAddress:
 def _server(parts: SplitResult) -> StoreAddress:
     database = _DATABASE.fullmatch(parts.path)
     if database is None:
-        raise ValueError("has a path that is no number of a database; redis://host:port/0")
+        raise ValueError("has a path that is not a database number; redis://host:port/0")
     host, port = units.endpoint(parts.netloc, _HELP) if parts.netloc else ("", None)
     if not host or port == 0:
         raise ValueError(f"has no host, or port 0; {_HELP}")

@@ -129,7 +129,7 @@ def broker(value: object) -> Address:
     if not mark:
         raise ValueError(f"has no scheme; {_BROKER_HELP}")
     if scheme == "pulsar+ssl":
-        raise ValueError("TLS to brokers is not there yet; pulsar://host:port")
+        raise ValueError("TLS to brokers is not supported yet; pulsar://host:port")
     if scheme != "pulsar":
         raise ValueError(f"has a scheme that is not known; {_BROKER_HELP}")
     return _broker_endpoint(rest.rstrip("/"))
@@ -209,7 +209,7 @@ def endpoint(value: object, help_text: str) -> tuple[str, int | None]:
         raise ValueError(f"is not an address with a port; {help_text}")
     host = match["host"] if match["six"] is None else match["six"]
     if not _is_host(host) or (match["six"] is not None and ":" not in host):
-        raise ValueError(f"has a host that cannot be; {help_text}")
+        raise ValueError(f"has an invalid host; {help_text}")
     return host, None if match["port"] is None else int(match["port"])
 
 

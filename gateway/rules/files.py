@@ -114,7 +114,7 @@ def _repeated(sources: Mapping[Path, Source]) -> Mapping[Path, list[Mistake]]:
             before, where = first.setdefault(id, (path, place))
             if (before, where) != (path, place):
                 other = format_place(where[:-1]) + ("" if before == path else f" in {before}")
-                found[path].append(Mistake(place, f"is also the id of {other}; another"))
+                found[path].append(Mistake(place, f"is also the id of {other}; choose another"))
     return found
 
 

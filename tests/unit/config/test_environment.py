@@ -226,7 +226,7 @@ def test_a_malformed_variable_is_a_mistake(written: str, tmp_path: Path) -> None
 def test_a_value_that_is_not_utf_8_is_a_mistake(tmp_path: Path) -> None:
     (mistake,) = mistakes(FILE.replace("77777", "${BYTES}"), {"BYTES": "\udcff"}, tmp_path)
     assert mistake.endswith(
-        "uses the environment variable BYTES, which is no text; a value in UTF-8"
+        "uses the environment variable BYTES, which is not UTF-8; set it to UTF-8 text"
     )
 
 

@@ -78,7 +78,7 @@ def test_there_is_a_template_for_each_use() -> None:
 @pytest.mark.parametrize("use", USES)
 def test_an_existing_file_is_kept(use: str, folder: Path) -> None:
     (folder / "f.yaml").write_text("mine")
-    with pytest.raises(ConfigurationError, match=r"^f\.yaml: is there already; another name"):
+    with pytest.raises(ConfigurationError, match=r"^f\.yaml: already exists; choose another name"):
         write(use, Path("f.yaml"))
     assert files(folder) == {"f.yaml"}
     assert (folder / "f.yaml").read_text() == "mine"
@@ -86,7 +86,7 @@ def test_an_existing_file_is_kept(use: str, folder: Path) -> None:
 
 def test_a_dangling_link_is_kept(folder: Path) -> None:
     (folder / "f.yaml").symlink_to("elsewhere")
-    with pytest.raises(ConfigurationError, match="is there already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         write("sidecar", Path("f.yaml"))
 
 
@@ -102,7 +102,10 @@ def test_existing_secrets_are_kept(folder: Path) -> None:
 def test_a_missing_folder_is_reported(folder: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         write("edge", Path("a b/f.yaml"))
-    assert str(caught.value) == "a b/f.yaml: its folder is not there; make it first: mkdir -p 'a b'"
+    assert (
+        str(caught.value)
+        == "a b/f.yaml: its folder does not exist; create it first: mkdir -p 'a b'"
+    )
     assert not files(folder)
 
 
@@ -111,7 +114,8 @@ def test_a_read_only_folder_is_reported(folder: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         write("edge", Path("f.yaml"))
     assert str(caught.value) == (
-        "secrets: cannot be written: file exists; another folder, or let this user write there"
+        "secrets: cannot be written: file exists; choose another folder, or let this user "
+        "write there"
     )
     assert files(folder) == {"secrets"}
 

@@ -206,31 +206,39 @@ ONE_MISTAKE = [
     ("  - name: clients", "  - name: yes", "listeners[0].name: is not a text; put it in quotes"),
     ("mode: verify-and-forward", "mode: verfy", "listeners[0].identity.mode: is not understood"),
     ("keys/public.pem", "keys/none", "token.public_key_file: cannot be read: no such file"),
-    ("keys/public.pem", "keys", "token.public_key_file: is not a file; the path of one"),
-    ("keys/public.pem", "keys/empty", "token.public_key_file: is a file with nothing in it"),
+    ("keys/public.pem", "keys", "token.public_key_file: is not a file; name a file"),
+    ("keys/public.pem", "keys/empty", "token.public_key_file: is an empty file; name one"),
     ("[ES256, PS256]", "[ES256, HS256]", "token.algorithms[1]: does not fit the kind of key; one"),
-    ("[ES256, PS256]", "[none]", "token.algorithms[0]: would accept tokens that nobody signed"),
-    ("[ES256, PS256]", "[XS256]", "token.algorithms[0]: is not an algorithm known here; one of"),
+    ("[ES256, PS256]", "[none]", "token.algorithms[0]: would accept unsigned tokens"),
+    ("[ES256, PS256]", "[XS256]", "token.algorithms[0]: is not a known algorithm; one of"),
     ("[ES256, PS256]", "[]", "token.algorithms: is empty; at least one"),
     ("[ES256, PS256]", "{a: b}", "token.algorithms: is not a list; indented lines"),
     ("clock_skew: 30s", "clock_skew: 1h", "clock_skew: is out of bounds; from 0 to 10m"),
     ('"::1"]', '"::1", here]', "listeners[0].trace[2]: is not a network; 10.0.0.0/8"),
-    ("pulsar://a:16650", "pulsar+ssl://a:1", "brokers[0]: TLS to brokers is not there yet; pulsar"),
+    (
+        "pulsar://a:16650",
+        "pulsar+ssl://a:1",
+        "brokers[0]: TLS to brokers is not supported yet; pulsar",
+    ),
     ("pulsar://a:16650", "pulsar://b:6650", "clusters.main.brokers: has the same broker twice"),
     ("pulsar://c:1,d:2", "pulsar://c:1,d:x", "clusters.other.brokers[1]: is not an address with"),
     ("[pulsar://a:16650, ", "[3, ", "clusters.main.brokers[0]: is not a text; put it in quotes"),
     ("keys/token", "keys/tokn", "clusters.main.credential.token_file: cannot be read: no such"),
     ("ports: [6650]", "ports: [0]", "clusters.main.targets.ports[0]: is not a port; from 1 to"),
     ('hosts: ["*.example"], networks: [10.0.0.0/8], ', "", "targets: allow nothing; at least"),
-    ("{sealed: ", "{template: {}, sealed: ", "clusters.main.names: is not of one kind; either"),
+    ("{sealed: ", "{template: {}, sealed: ", "clusters.main.names: needs one kind of names"),
     ("{keys: [{file: keys/seal}]}", "3", "clusters.main.names.sealed: is not a mapping; indented"),
     ("broker-{n}.example", "broker.example", "template.advertise: is not a name with one {n}, of"),
     ("  other:", "  o ther:", "clusters.o ther: is not a name; letters, digits"),
-    ("127.0.0.1:8080", "127.0.0.1:6650", "admin.bind: overlaps with listeners[0].bind; another"),
+    ("127.0.0.1:8080", "127.0.0.1:6650", "admin.bind: overlaps with listeners[0].bind; choose"),
     ("grace: 0", "grace: -1", "deadlines.grace: is out of bounds; from 0 to 10m"),
     ("grace: 0", "grace: soon", "deadlines.grace: is not a duration; 500ms, 10s"),
     ("connections: 7", "connections: '7'", "limits.connections: is not a whole number; digits"),
-    ("buffered: 1GiB", "buffered: 1MiB", "limits: leave too little to others; buffered four"),
+    (
+        "buffered: 1GiB",
+        "buffered: 1MiB",
+        "limits: leave too little memory for the rest; make buffered",
+    ),
     ("buffer: 64KiB", "buffer: 32KiB", "data_plane.buffer: is out of bounds; from 64KiB to 4MiB"),
     ("level: debug", "level: loud", "log.level: is not understood; one of 'debug', 'info', 'war"),
     ("log: {format: json, level: debug}", "log:", "log: is not a mapping; indented lines of"),
@@ -327,7 +335,7 @@ def test_listener_names_must_differ(mistakes_of: MistakesOf) -> None:
         "cluster: main}]", 'cluster: main},\n{name: clients, bind: ":1", cluster: main}]'
     )
     assert mistakes_of(text) == [
-        "gateway.yaml:3: listeners[1].name: is also the name of listeners[0]; another"
+        "gateway.yaml:3: listeners[1].name: is also the name of listeners[0]; choose another"
     ]
 
 
@@ -358,16 +366,16 @@ deadlines: {idle: ages}
 TOLD = """\
 gateway.yaml:1: version: is not a version that this gateway understands; 1, without quotes
 gateway.yaml:2: listners: is not a key known here; did you mean 'listeners'?
-gateway.yaml:6: listeners[0].bind: stands there twice, first in line 5; once
+gateway.yaml:6: listeners[0].bind: occurs twice, first in line 5; keep one
 gateway.yaml:7: listeners[0].cluster: names no cluster; did you mean 'main'?
 gateway.yaml:10: listeners[0].identity.token.algorithms[0]: \
 does not fit the kind of key; one of HS256, HS384, HS512
 gateway.yaml:10: listeners[0].identity.token.secret_file: \
 cannot be read: no such file or directory; a path, relative to the configuration's folder
-gateway.yaml:11: listeners[1].name: is also the name of listeners[0]; another
-gateway.yaml:12: listeners[1].bind: overlaps with listeners[0].bind; another port or address
-gateway.yaml:16: clusters.main.brokers[0]: TLS to brokers is not there yet; pulsar://host:port
-gateway.yaml:17: clusters.main.names: is not of one kind; either sealed or template
+gateway.yaml:11: listeners[1].name: is also the name of listeners[0]; choose another
+gateway.yaml:12: listeners[1].bind: overlaps with listeners[0].bind; choose another port or address
+gateway.yaml:16: clusters.main.brokers[0]: TLS to brokers is not supported yet; pulsar://host:port
+gateway.yaml:17: clusters.main.names: needs one kind of names; either sealed or template
 gateway.yaml:18: deadlines.idle: is not a duration; 500ms, 10s, 2m or a number of seconds
 """
 
@@ -411,7 +419,10 @@ def test_no_value_is_repeated_in_a_message(mistakes_of: MistakesOf, line: str) -
         ("version: !thing 1", "gateway.yaml:1: is not YAML: could not determine a constructor"),
         ("? [a]\n: 1\n", "gateway.yaml:1: is not YAML: while constructing a mapping, found unhas"),
         ("a: *b", "gateway.yaml:1: is not YAML: found undefined alias"),
-        ("a: \x01", "gateway.yaml: holds characters that YAML does not allow; plain UTF-8 text"),
+        (
+            "a: \x01",
+            "gateway.yaml: holds characters that YAML does not allow; use plain UTF-8 text",
+        ),
         ("\n" + "[" * 50_000, "gateway.yaml:2: is not YAML: found more than 32 levels; check"),
         ("", "gateway.yaml:1: is empty; at least version, listeners and clusters"),
         ("# nothing", "gateway.yaml:1: is empty; at least version, listeners and clusters"),

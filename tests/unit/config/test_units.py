@@ -102,7 +102,7 @@ def test_brokers_are_read(written: object, address: Address) -> None:
 @pytest.mark.parametrize(
     ("written", "complaint"),
     [
-        ("pulsar+ssl://b:6651", "TLS to brokers is not there yet"),
+        ("pulsar+ssl://b:6651", "TLS to brokers is not supported yet"),
         ("http://b:80", "has a scheme that is not known"),
         ("b:6650", "has no scheme"),
         ("pulsar://", "has no host"),
@@ -110,9 +110,9 @@ def test_brokers_are_read(written: object, address: Address) -> None:
         ("pulsar://b:0", "or port 0"),
         ("pulsar://user:secret@b:6650", "is not an address"),
         ("pulsar://b:6650/path", "is not an address"),
-        ("pulsar://10.0.0.300:6650", "has a host that cannot be"),
-        ("pulsar://10.0.0:6650", "has a host that cannot be"),
-        ("pulsar://[fe80::1%eth0]:6650", "has a host that cannot be"),
+        ("pulsar://10.0.0.300:6650", "has an invalid host"),
+        ("pulsar://10.0.0:6650", "has an invalid host"),
+        ("pulsar://[fe80::1%eth0]:6650", "has an invalid host"),
     ],
 )
 def test_other_brokers_are_refused(written: object, complaint: str) -> None:

@@ -10,7 +10,7 @@ THE_FILE = [
     Case(
         "control characters",
         "version: \x01",
-        "gateway.yaml: holds characters that YAML does not allow; plain UTF-8 text",
+        "gateway.yaml: holds characters that YAML does not allow; use plain UTF-8 text",
     ),
     Case(
         "not a mapping",
@@ -72,7 +72,7 @@ THE_FILE = [
     Case(
         "a key twice",
         config(rest="log: {level: info, level: debug}"),
-        "gateway.yaml:4: log.level: stands there twice, first in line 4; once",
+        "gateway.yaml:4: log.level: occurs twice, first in line 4; keep one",
     ),
 ]
 
@@ -189,29 +189,32 @@ VALUES = [
     Case(
         "more for one than for all",
         config(rest="limits: {buffered: 1MiB}"),
-        "gateway.yaml:4: limits: leave too little to others; "
-        "buffered four times as much as collected_frame",
+        "gateway.yaml:4: limits: leave too little memory for the rest; "
+        "make buffered at least four times collected_frame",
     ),
     Case(
         "less for all frames that are collected than for one",
         config(rest="limits: {collected: 5MiB}"),
-        "gateway.yaml:4: limits: allow more to one than to all; collected above collected_frame",
+        "gateway.yaml:4: limits: allow more for one frame than for all; raise collected to "
+        "collected_frame",
     ),
     Case(
         "less for all handshakes than for one",
         config(rest="limits: {handshakes: 32KiB}"),
-        "gateway.yaml:4: limits: allow more to one than to all; handshakes above handshake_frame",
+        "gateway.yaml:4: limits: allow more for one frame than for all; raise handshakes to "
+        "handshake_frame",
     ),
     Case(
         "shares of memory that leave nothing",
         config(rest="limits: {collected: 128MiB, handshakes: 96MiB}"),
-        "gateway.yaml:4: limits: leave too little to others; "
-        "collected and handshakes smaller, or buffered larger",
+        "gateway.yaml:4: limits: leave too little memory for the rest; "
+        "lower collected and handshakes, or raise buffered",
     ),
     Case(
         "more for those above a limit than for others",
         config(rest="limits: {buffered: 64MiB, held: 48MiB}"),
-        "gateway.yaml:4: limits: leave too little to others; held smaller, or buffered larger",
+        "gateway.yaml:4: limits: leave too little memory for the rest; lower held, or raise "
+        "buffered",
     ),
     Case(
         "a listener with a wrong name",
@@ -244,8 +247,8 @@ ENVIRONMENT_VARIABLES = [
         "a variable that is no text",
         config(bind="${EXAMPLE_HOST}:1"),
         (
-            "gateway.yaml:2: listeners[0].bind: uses the environment variable EXAMPLE_HOST, which "
-            "is no text; a value in UTF-8"
+            "gateway.yaml:2: listeners[0].bind: uses the environment variable EXAMPLE_HOST, "
+            "which is not UTF-8; set it to UTF-8 text"
         ),
         environment={"EXAMPLE_HOST": "\udcff"},
     ),
@@ -253,7 +256,7 @@ ENVIRONMENT_VARIABLES = [
         "a variable with a wrong value",
         config(bind="${EXAMPLE_HOST}:1"),
         (
-            "gateway.yaml:2: listeners[0].bind: has a host that cannot be; host:port, "
+            "gateway.yaml:2: listeners[0].bind: has an invalid host; host:port, "
             "[IPv6 address]:port in quotes, or :port for all addresses (the value comes "
             "from EXAMPLE_HOST)"
         ),

@@ -24,14 +24,14 @@ CASES = [
     Case(
         "a file that is a folder",
         verify("secret_file: ."),
-        ("gateway.yaml:2: listeners[0].identity.token.secret_file: is not a file; the path of one"),
+        ("gateway.yaml:2: listeners[0].identity.token.secret_file: is not a file; name a file"),
     ),
     Case(
         "an empty key file",
         verify("secret_file: secret"),
         (
-            "gateway.yaml:2: listeners[0].identity.token.secret_file: is a file with "
-            "nothing in it; one with a key or token"
+            "gateway.yaml:2: listeners[0].identity.token.secret_file: is an empty file; name "
+            "one with a key or token"
         ),
         files={"secret": b""},
     ),
@@ -39,8 +39,8 @@ CASES = [
         "a path that cannot be",
         verify('secret_file: "a\\0b"'),
         (
-            "gateway.yaml:2: listeners[0].identity.token.secret_file: is not a path; one "
-            "without null characters"
+            "gateway.yaml:2: listeners[0].identity.token.secret_file: is not a path; remove "
+            "null characters"
         ),
     ),
     Case(

@@ -96,6 +96,6 @@ CASES = [
     Case(
         "an id twice",
         "version: 1\nrules:\n  - &a {id: a, limit: {lookups: 1/s}}\n  - *a",
-        "rules.yaml:3: rules[1].id: is also the id of rules[0]; another",
+        "rules.yaml:3: rules[1].id: is also the id of rules[0]; choose another",
     ),
 ]

@@ -27,19 +27,20 @@ LISTENERS = [
         "a bind with a host that cannot be",
         config(bind="a_$:1"),
         (
-            "gateway.yaml:2: listeners[0].bind: has a host that cannot be; host:port, "
+            "gateway.yaml:2: listeners[0].bind: has an invalid host; host:port, "
             "[IPv6 address]:port in quotes, or :port for all addresses"
         ),
     ),
     Case(
         "two listeners of one name",
         config(listeners=TWINS),
-        "gateway.yaml:2: listeners[1].name: is also the name of listeners[0]; another",
+        "gateway.yaml:2: listeners[1].name: is also the name of listeners[0]; choose another",
     ),
     Case(
         "two listeners on one address",
         config(bind=":8080", rest='admin: {bind: "127.0.0.1:8080"}'),
-        "gateway.yaml:4: admin.bind: overlaps with listeners[0].bind; another port or address",
+        "gateway.yaml:4: admin.bind: overlaps with listeners[0].bind; choose another port or "
+        "address",
     ),
     Case(
         "a cluster that is not there",
@@ -80,7 +81,7 @@ IDENTITY = [
         config(listener="identity: {token: {secret_file: secret}}"),
         (
             "gateway.yaml:2: listeners[0].identity.token: has no effect: pass-through "
-            "verifies nothing; mode: verify, or no token"
+            "verifies nothing; set mode: verify, or leave it out"
         ),
         files={"secret": KEY},
     ),
@@ -88,8 +89,8 @@ IDENTITY = [
         "a proxy that nobody knows",
         config(listener="identity: {trusted_proxies: [outer]}"),
         (
-            "gateway.yaml:2: listeners[0].identity.trusted_proxies: has no effect: pass-through "
-            "believes nobody; mode: verify, or leave it out"
+            "gateway.yaml:2: listeners[0].identity.trusted_proxies: has no effect: "
+            "pass-through trusts no proxies; set mode: verify, or leave it out"
         ),
     ),
     Case(
@@ -121,8 +122,8 @@ IDENTITY = [
         "tokens that nobody signed",
         verify("secret_file: secret, algorithms: [none]"),
         (
-            "gateway.yaml:2: listeners[0].identity.token.algorithms[0]: would accept "
-            "tokens that nobody signed; one of HS256, HS384, HS512, RS256, RS384, RS512, "
+            "gateway.yaml:2: listeners[0].identity.token.algorithms[0]: would accept unsigned "
+            "tokens; one of HS256, HS384, HS512, RS256, RS384, RS512, "
             "PS256, PS384, PS512, ES256, ES384, ES512"
         ),
         files={"secret": KEY},
@@ -131,8 +132,8 @@ IDENTITY = [
         "an unknown algorithm",
         verify("secret_file: secret, algorithms: [MD5]"),
         (
-            "gateway.yaml:2: listeners[0].identity.token.algorithms[0]: is not an "
-            "algorithm known here; one of HS256, HS384, HS512, RS256, RS384, RS512, PS256, "
+            "gateway.yaml:2: listeners[0].identity.token.algorithms[0]: is not a known "
+            "algorithm; one of HS256, HS384, HS512, RS256, RS384, RS512, PS256, "
             "PS384, PS512, ES256, ES384, ES512"
         ),
         files={"secret": KEY},
@@ -166,7 +167,7 @@ CLUSTERS = [
     Case(
         "a broker twice",
         config(brokers="[pulsar://a, pulsar://a:6650]"),
-        "gateway.yaml:3: clusters.main.brokers: has the same broker twice; each once",
+        "gateway.yaml:3: clusters.main.brokers: has the same broker twice; list each once",
     ),
     Case(
         "a broker without scheme",
@@ -177,7 +178,7 @@ CLUSTERS = [
         "a broker over TLS",
         config(brokers="[pulsar+ssl://a:6651]"),
         (
-            "gateway.yaml:3: clusters.main.brokers[0]: TLS to brokers is not there yet; "
+            "gateway.yaml:3: clusters.main.brokers[0]: TLS to brokers is not supported yet; "
             "pulsar://host:port"
         ),
     ),
@@ -220,7 +221,7 @@ CLUSTERS = [
     Case(
         "names of two kinds",
         config(cluster="names: {}"),
-        "gateway.yaml:3: clusters.main.names: is not of one kind; either sealed or template",
+        "gateway.yaml:3: clusters.main.names: needs one kind of names; either sealed or template",
     ),
     Case(
         "an advertised name without number",

@@ -187,17 +187,18 @@ STARTS = [
     Start(
         "a file that init would write over",
         there_already,
-        "gateway.yaml: is there already; another name, or move it away first",
+        "gateway.yaml: already exists; choose another name, or move it away first",
     ),
     Start(
         "a folder that is not there",
         command("init", "edge", "etc/gateway.yaml"),
-        "etc/gateway.yaml: its folder is not there; make it first: mkdir -p etc",
+        "etc/gateway.yaml: its folder does not exist; create it first: mkdir -p etc",
     ),
     Start(
         "a folder that cannot be written",
         not_writable,
-        "secrets: cannot be written: file exists; another folder, or let this user write there",
+        "secrets: cannot be written: file exists; choose another folder, or let this user "
+        "write there",
     ),
     Start(
         "a port in use",

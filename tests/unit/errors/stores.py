@@ -37,13 +37,13 @@ CASES = [
         "a store with a password in the URL",
         store("redis://:secret@a"),
         "url",
-        "has a user or password in it; `username`, and `password_file` beside it",
+        "contains a user or password; use `username` and `password_file`",
     ),
     _case(
         "a store with options",
         store("redis://a?timeout=1"),
         "url",
-        f"has options in it, which are not known here; {_URL}",
+        f"has options, which are not supported; {_URL}",
     ),
     _case("a store without a host", store("redis:///0"), "url", f"has no host, or port 0; {_URL}"),
     _case(
@@ -56,13 +56,13 @@ CASES = [
         "a store with a host that cannot be",
         store("redis://a_$"),
         "url",
-        f"has a host that cannot be; {_URL}",
+        f"has an invalid host; {_URL}",
     ),
     _case(
         "a store with a database that is no number",
         store("redis://a/main"),
         "url",
-        "has a path that is no number of a database; redis://host:port/0",
+        "has a path that is not a database number; redis://host:port/0",
     ),
     _case(
         "a store with a socket that has no path",
@@ -86,7 +86,7 @@ CASES = [
         "a store with authorities and no TLS",
         store(rest=", ca_file: ca"),
         "ca_file",
-        "has no effect: the way to the store has no TLS; rediss://host:port, or leave it out",
+        "has no effect: the URL of the store has no TLS; rediss://host:port, or leave it out",
         ca=b"-",
     ),
 ]

@@ -74,8 +74,8 @@ def test_check_of_wrong_rules_fails(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [
-        "new.yaml:3: rules[0].id: is also the id of rules[2] in old.yaml; another",
-        "new.yaml:8: rules[1].id: is also the id of rules[0] in old.yaml; another",
+        "new.yaml:3: rules[0].id: is also the id of rules[2] in old.yaml; choose another",
+        "new.yaml:8: rules[1].id: is also the id of rules[0] in old.yaml; choose another",
     ]
 
 

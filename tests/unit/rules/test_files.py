@@ -70,7 +70,7 @@ def test_mistakes_of_all_files_are_reported_at_once(write: Path) -> None:
 def test_an_id_may_occur_once_in_all_files(write: Path) -> None:
     (write / "b.yml").write_text(text("b1", "a1"))
     assert mistakes(write) == [
-        "rules/b.yml:4: rules[1].id: is also the id of rules[0] in rules/a.yaml; another"
+        "rules/b.yml:4: rules[1].id: is also the id of rules[0] in rules/a.yaml; choose another"
     ]
 
 
