@@ -16,7 +16,7 @@ LISTENERS = [
         ),
     ),
     Case(
-        "a bind that is no address",
+        "a bind that is not an address",
         config(bind="a:b:c"),
         (
             "gateway.yaml:2: listeners[0].bind: is not an address with a port; host:port, "
@@ -24,7 +24,7 @@ LISTENERS = [
         ),
     ),
     Case(
-        "a bind with a host that cannot be",
+        "a bind with an invalid host",
         config(bind="a_$:1"),
         (
             "gateway.yaml:2: listeners[0].bind: has an invalid host; host:port, "
@@ -43,17 +43,17 @@ LISTENERS = [
         "address",
     ),
     Case(
-        "a cluster that is not there",
+        "a misspelt cluster",
         config(of="mian"),
         "gateway.yaml:2: listeners[0].cluster: names no cluster; did you mean 'main'?",
     ),
     Case(
-        "a cluster far from any other",
+        "an unknown cluster",
         config(of="x"),
         "gateway.yaml:2: listeners[0].cluster: names no cluster; known here: main",
     ),
     Case(
-        "a trace of no network",
+        "a trace of an invalid network",
         config(listener="trace: [localhost]"),
         (
             "gateway.yaml:2: listeners[0].trace[0]: is not a network; 10.0.0.0/8, fd00::/8 "
@@ -77,7 +77,7 @@ IDENTITY = [
         ),
     ),
     Case(
-        "a token that nobody verifies",
+        "a token in pass-through",
         config(listener="identity: {token: {secret_file: secret}}"),
         (
             "gateway.yaml:2: listeners[0].identity.token: has no effect: pass-through "
@@ -86,7 +86,7 @@ IDENTITY = [
         files={"secret": KEY},
     ),
     Case(
-        "a proxy that nobody knows",
+        "a trusted proxy in pass-through",
         config(listener="identity: {trusted_proxies: [outer]}"),
         (
             "gateway.yaml:2: listeners[0].identity.trusted_proxies: has no effect: "
@@ -119,7 +119,7 @@ IDENTITY = [
         files={"secret": KEY},
     ),
     Case(
-        "tokens that nobody signed",
+        "unsigned tokens",
         verify("secret_file: secret, algorithms: [none]"),
         (
             "gateway.yaml:2: listeners[0].identity.token.algorithms[0]: would accept unsigned "
@@ -196,7 +196,7 @@ CLUSTERS = [
         "gateway.yaml:3: clusters.main.brokers[0]: has no host, or port 0; pulsar://host:port",
     ),
     Case(
-        "a broker that is no text",
+        "a broker that is not text",
         config(brokers="[7]"),
         "gateway.yaml:3: clusters.main.brokers[0]: is not a text; put it in quotes",
     ),
@@ -206,7 +206,7 @@ CLUSTERS = [
         ("gateway.yaml:3: clusters.main.targets: allow nothing; at least one of hosts or networks"),
     ),
     Case(
-        "a target host that cannot be",
+        "an invalid target host",
         config(cluster="targets: {hosts: [a/b], ports: [6650]}"),
         (
             "gateway.yaml:3: clusters.main.targets.hosts[0]: is not a host; a name, an "
@@ -214,7 +214,7 @@ CLUSTERS = [
         ),
     ),
     Case(
-        "a target port that cannot be",
+        "an invalid target port",
         config(cluster="targets: {hosts: [a], ports: [0]}"),
         "gateway.yaml:3: clusters.main.targets.ports[0]: is not a port; from 1 to 65535",
     ),
@@ -258,7 +258,7 @@ CLUSTERS = [
         ),
     ),
     Case(
-        "a broker template that is half an address",
+        "a broker template with a partial address",
         template("b-{n}", "p.{n}:1"),
         (
             "gateway.yaml:3: clusters.main.names.template.broker: is not a host with one "

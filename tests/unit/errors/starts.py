@@ -126,12 +126,12 @@ def cut(fail: Fail) -> Fail:
 
 STARTS = [
     Start(
-        "no command of rules",
+        "no command after rules",
         command("rules"),
         "gateway rules: error: the following arguments are required: RULES_COMMAND",
     ),
     Start(
-        "no rules at all",
+        "a missing folder of rules",
         command("rules", "check"),
         "rules: cannot be read: no such file or directory; name a file of rules, or a folder of "
         "such files",
@@ -142,12 +142,12 @@ STARTS = [
         "rules: has no files of rules in it; at least one *.yaml",
     ),
     Start(
-        "a topic that is none",
+        "an invalid topic",
         command("rules", "explain", "--action", "produce", "--topic", "a/b"),
         "gateway rules explain: error: argument --topic: is not a topic; tenant/namespace/topic",
     ),
     Start(
-        "a client that is no address",
+        "a client that is not an address",
         command("rules", "explain", "--action", "connect", "--client", "a.example"),
         "gateway rules explain: error: argument --client: is not an address; 10.1.2.3 or "
         "2001:db8::1",
@@ -163,7 +163,7 @@ STARTS = [
         "gateway: error: argument COMMAND: invalid choice: 'frobnicate'",
     ),
     Start(
-        "an unknown use",
+        "an unknown use of init",
         cut(command("init", "router")),
         "gateway init: error: argument use: invalid choice: 'router'",
     ),
@@ -185,17 +185,17 @@ STARTS = [
         "name another file, or write one with: gateway init",
     ),
     Start(
-        "a file that init would write over",
+        "an existing file for init",
         there_already,
         "gateway.yaml: already exists; choose another name, or move it away first",
     ),
     Start(
-        "a folder that is not there",
+        "a missing folder for init",
         command("init", "edge", "etc/gateway.yaml"),
         "etc/gateway.yaml: its folder does not exist; create it first: mkdir -p etc",
     ),
     Start(
-        "a folder that cannot be written",
+        "a read-only folder for init",
         not_writable,
         "secrets: cannot be written: file exists; choose another folder, or let this user "
         "write there",
@@ -225,7 +225,7 @@ STARTS = [
         "another bind, or ask why: gateway doctor",
     ),
     Start(
-        "a name that nobody knows",
+        "an unknown host name",
         refused(socket.gaierror(socket.EAI_NONAME, "Name or service not known")),
         "cannot listen on gateway.example:443: name or service not known; "
         "another bind, or ask why: gateway doctor",

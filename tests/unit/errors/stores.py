@@ -32,7 +32,7 @@ CASES = [
         "url",
         f"has a scheme that is not known; {_URL}",
     ),
-    _case("a store that is no URL", store("redis://[::1"), "url", f"is not a URL; {_URL}"),
+    _case("a store that is not a URL", store("redis://[::1"), "url", f"is not a URL; {_URL}"),
     _case(
         "a store with a password in the URL",
         store("redis://:secret@a"),
@@ -47,43 +47,43 @@ CASES = [
     ),
     _case("a store without a host", store("redis:///0"), "url", f"has no host, or port 0; {_URL}"),
     _case(
-        "a store with a port beyond ports",
+        "a store with an invalid port",
         store("redis://a:70000"),
         "url",
         f"is not an address with a port; {_URL}",
     ),
     _case(
-        "a store with a host that cannot be",
+        "a store with an invalid host",
         store("redis://a_$"),
         "url",
         f"has an invalid host; {_URL}",
     ),
     _case(
-        "a store with a database that is no number",
+        "a store with an invalid database",
         store("redis://a/main"),
         "url",
         "has a path that is not a database number; redis://host:port/0",
     ),
     _case(
-        "a store with a socket that has no path",
+        "a store with a socket without path",
         store("unix://run"),
         "url",
         "has no absolute path; unix:///run/valkey/valkey.sock",
     ),
     _case(
-        "a store with a prefix that cannot be",
+        "a store with an invalid prefix",
         store(rest=', prefix: "a {b}"'),
         "prefix",
         "is not a prefix; letters, digits, and . _ : / - , 64 at most",
     ),
     _case(
-        "a store with a user and no password",
+        "a store with a user without password",
         store(rest=", username: gateway"),
         "password_file",
         "is missing; a user needs a password",
     ),
     _case(
-        "a store with authorities and no TLS",
+        "a store with authorities without TLS",
         store(rest=", ca_file: ca"),
         "ca_file",
         "has no effect: the URL of the store has no TLS; rediss://host:port, or leave it out",
@@ -131,12 +131,12 @@ STARTS = [
         "pip install 'broker-gateway[valkey]'",
     ),
     Start(
-        "a password file that is gone",
+        "a missing password file",
         _opened("gone", b""),
         "The password file gone of the store cannot be read: No such file or directory",
     ),
     Start(
-        "a password file with the end of a line",
+        "an empty password file",
         _opened("password", b"\n"),
         "The password file password of the store is empty. It must hold the password, and "
         "nothing else",
@@ -148,12 +148,12 @@ STARTS = [
         "password, and nothing else",
     ),
     Start(
-        "a password file that is no text",
+        "a password file that is not UTF-8",
         _opened("password", b"\xff"),
         "The password file password of the store is not UTF-8 text. It must hold the password",
     ),
     Start(
-        "authorities of the store that are none",
+        "an invalid file of authorities",
         _opened("ca", b"-"),
         "The file ca of the store's authorities holds no certificate in PEM form. It must hold "
         "those that signed the store's own",
