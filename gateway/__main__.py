@@ -9,33 +9,29 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gateway import __version__
-from gateway.errors import ConfigurationError
+from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.rules import options as rules_options
 
-MISTAKEN = 2
-"""Exit status where the configuration, or the command line, is wrong."""
-
 CONFIGURATION = "gateway.yaml"
-"""Read where neither the command line nor `GATEWAY_CONFIG` names a file."""
+"""Read if neither the command line nor `GATEWAY_CONFIG` names a file."""
 
 Options = argparse.Namespace
 Command = Callable[[Options], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; answers its exit status."""
+    """Run a command, and return its exit status."""
     options = _parser().parse_args(arguments)
     command: Command = options.command
     try:
         return command(options)
     except ConfigurationError as error:
         print(error, file=sys.stderr)
-        return MISTAKEN
+        return BAD_CONFIGURATION
 
 
 # -- commands ----------------------------------------------------------------------------------
-# Each imports what it needs when it runs: `--version` and a mistyped command do without, and are
-# quick.
+# Each command imports what it needs when it runs: `--version` and mistyped commands stay fast.
 
 
 def _run(options: Options) -> int:
@@ -113,14 +109,14 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--trace", action="store_true", help="log every frame of every connection, secrets masked"
     )
-    _takes_configuration(add("check", _check, "say whether a configuration file is right"))
+    _takes_configuration(add("check", _check, "check a configuration file"))
     _takes_configuration(
-        add("doctor", _doctor, "try everything that a configuration names, and advise")
+        add("doctor", _doctor, "test everything that a configuration names, and give advice")
     )
     rules = "check, compare and explain rules of limits"
     rules_options.add_to(commands.add_parser("rules", help=rules, description=rules))
-    _init_options(add("init", _init, "write a commented configuration to begin with"))
-    _sandbox_options(add("sandbox", _sandbox, "run brokers in memory, for trying out and tests"))
+    _init_options(add("init", _init, "write an initial configuration with comments"))
+    _sandbox_options(add("sandbox", _sandbox, "run brokers in memory, for trials and tests"))
     _demo_options(add("demo", _demo, "show the gateway at work: brokers, clients, a live table"))
     return parser
 
@@ -132,7 +128,7 @@ def _takes_configuration(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=Path(os.environ.get("GATEWAY_CONFIG") or CONFIGURATION),
         metavar=CONFIGURATION,
-        help="the file; without one what GATEWAY_CONFIG names, else gateway.yaml",
+        help="the file (default: the one that GATEWAY_CONFIG names, or gateway.yaml)",
     )
 
 
@@ -144,7 +140,7 @@ def _init_options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=Path(CONFIGURATION),
         metavar=CONFIGURATION,
-        help="where to write it; never over a file that is there",
+        help="where to write it; existing files are kept",
     )
 
 
@@ -159,23 +155,26 @@ def _sandbox_options(parser: argparse.ArgumentParser) -> None:
         "--control",
         default="127.0.0.1:16680",
         metavar="HOST:PORT",
-        help="HTTP to move topics and to cause faults (default: %(default)s)",
+        help="HTTP to move topics and cause faults (default: %(default)s)",
     )
     parser.add_argument(
-        "--token-secret", type=Path, metavar="FILE", help="let in only who has a token of it"
+        "--token-secret",
+        type=Path,
+        metavar="FILE",
+        help="admit only clients with a token signed by it",
     )
     parser.add_argument(
         "--proxy-role",
         action="append",
         default=[],
         metavar="ROLE",
-        help="a role that may speak for others; may be repeated",
+        help="a role that may act for other principals; may be repeated",
     )
 
 
 def _demo_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--seconds", type=float, metavar="N", help="end by itself; without it at Ctrl-C"
+        "--seconds", type=float, metavar="N", help="end after N seconds (default: at Ctrl-C)"
     )
     parser.add_argument(
         "--brokers",
@@ -183,7 +182,7 @@ def _demo_options(parser: argparse.ArgumentParser) -> None:
         help="a real cluster instead of the sandbox: pulsar://host:port,...",
     )
     parser.add_argument(
-        "--picture", type=Path, metavar="FILE.svg", help="draw the last table into a file"
+        "--picture", type=Path, metavar="FILE.svg", help="draw the last table to a file"
     )
 
 

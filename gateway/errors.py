@@ -1,13 +1,17 @@
-"""The four families of failures, by whose fault it is.
+"""The four families of failures, by whose fault each is.
 
-A refusal is a value (`contract.Denial`), not an exception.
-These are for what should not happen, and each family is handled in one place:
+A refusal is a value (`contract.Denial`), not an exception. Exceptions are for what should not
+happen, and each family is handled in one place:
 
-- `ConfigurationError`: a person's file is wrong; printed whole, the process does not start.
+- `ConfigurationError`: a person's file is wrong; the text is printed whole, and the process does
+  not start.
 - `PeerError`: a client or broker broke its protocol; its pair ends.
-- `UpstreamError`: the network or a broker failed; its pair ends, the address is backed off.
-- `InternalError`: our own bug; its pair ends, with a traceback in the log.
+- `UpstreamError`: the network or a broker failed; its pair ends, and the address is backed off.
+- `InternalError`: a bug of the gateway; its pair ends, with a traceback in the log.
 """
+
+BAD_CONFIGURATION = 2
+"""Exit status of a process whose configuration or command line is wrong."""
 
 
 class GatewayError(Exception):
@@ -23,8 +27,8 @@ class PeerError(GatewayError):
 
 
 class UpstreamError(GatewayError):
-    """A broker, or the way to it, failed."""
+    """A broker, or the connection to it, failed."""
 
 
 class InternalError(GatewayError):
-    """Something that cannot happen, happened: a bug of the gateway."""
+    """A bug of the gateway: something happened that cannot."""

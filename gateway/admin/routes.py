@@ -1,4 +1,4 @@
-"""What the admin listener answers: `/livez`, `/readyz`, `/metrics`."""
+"""The routes of the admin listener: `/livez`, `/readyz`, `/metrics`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
     from gateway.admin.server import Routes
 
-# The text format that every Prometheus understands.
+# The text format that every version of Prometheus understands.
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def routes(metrics: Callable[[], Iterable[bytes]], unready: Callable[[], Sequence[str]]) -> Routes:
-    """Answer the routes of an admin listener.
+    """Return the routes of an admin listener.
 
-    `metrics` gives the exposition in chunks of about a millisecond's work.
-    `unready` gives the reasons why no new client should come here, a line each; none: ready.
+    `metrics` yields the exposition in chunks of about a millisecond's work. `unready` returns the
+    reasons why no new client should come here, a line each; none means ready.
     """
     return {
         "/livez": alive,
@@ -29,17 +29,17 @@ def routes(metrics: Callable[[], Iterable[bytes]], unready: Callable[[], Sequenc
 
 
 def alive() -> Answer:
-    """Whoever can answer lives."""
+    """Report liveness: the gateway is alive if it can answer."""
     return Answer(200, [b"alive\n"])
 
 
 def exposed(metrics: Iterable[bytes]) -> Answer:
-    """Metrics, in chunks."""
+    """Return an answer with metrics in chunks."""
     return Answer(200, metrics, METRICS_TYPE)
 
 
 def readiness(reasons: Sequence[str]) -> Answer:
-    """Whether new clients should come here, or why not."""
+    """Return 200 if new clients should come here, else 503 with the reasons."""
     if not reasons:
         return Answer(200, [b"ready\n"])
     return Answer(503, [f"{reason}\n".encode() for reason in reasons])

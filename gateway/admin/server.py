@@ -1,15 +1,15 @@
-"""A small HTTP/1.1 server: GET and HEAD of fixed paths, and POST of those that are named for it.
+"""A small HTTP/1.1 server: GET and HEAD for routes, POST for actions, by fixed paths.
 
-h11 knows the protocol; here is what it does not do: sockets, deadlines, bounds.
+h11 implements the protocol; this module adds sockets, deadlines and bounds.
 
-- So many connections are served (`Bounds`). One more is accepted, and the one ends that has waited
-  longest: idle and slow clients keep nobody out.
-- The head of a request is read, and its answer is made and taken, within `PATIENCE` each, or the
-  connection ends.
-- A head has at most `HEAD_SIZE` bytes. A body is not read: the connection ends after the answer.
-- An answer is made and sent chunk by chunk, and others run in between. Of `Long` answers only some
-  are made at a time, each within `TURN`.
-- A failure ends its connection alone.
+- `Bounds.connections` are served. A further connection is accepted, and the one that has been idle
+  longest is closed, so that idle and slow clients keep nobody out.
+- Reading the head of a request, and making and sending its answer, may take `PATIENCE` each, or the
+  connection is closed.
+- A head has at most `HEAD_SIZE` bytes. A body is not read: the connection closes after the answer.
+- An answer is made and sent in chunks, and other tasks run in between. Only some `Long` answers are
+  made at a time, each within `LONG_PATIENCE`.
+- A failure closes its own connection only.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ import h11
 import structlog
 import trio
 
-from gateway.admin.turns import Places, Turns
+from gateway.admin.slots import LifoSemaphore, Slots
 from gateway.errors import ConfigurationError
 from gateway.wire.address import Address
 
-# A client has so many seconds to send the head of a request, and as many again to take the answer.
-# Idle connections end after it; probes and scrapers that come less often connect again.
+# Seconds for a client to send the head of a request, and again to read the answer. Idle connections
+# are closed after it; less frequent probes and scrapers connect again.
 PATIENCE = 10.0
 
-# Seconds in which a long answer is made and taken. Others wait meanwhile, and scrapers for ten.
-TURN = 5.0
+# Seconds to make and send a long answer. Others wait meanwhile, and scrapers wait for ten.
+LONG_PATIENCE = 5.0
 
-# Browsers with cookies of other servers on the same host stay below it.
+# Bytes. Browsers that send cookies of other servers on the same host stay below it.
 HEAD_SIZE = 16 * 1024
 
-# One read of a request; a usual one is a tenth of it.
+# Bytes of one read. A usual request has a tenth of that.
 _READ_SIZE = 4096
 
-# What is sent at once, so that a short answer is one packet.
+# Bytes sent at once, so that a short answer is one packet.
 _SEND_SIZE = 64 * 1024
 
-# Accepted, and begun with, before others run: some 3 ms each.
+# Connections accepted, and started, before other tasks run: some 3 ms each.
 _ACCEPTS_AT_ONCE = 256
 _BEGUN_AT_ONCE = 64
 
-# Seconds between tries while the process has no descriptors left: they come back when some
-# connection ends, which no event tells.
+# Seconds between tries while the process has no free descriptors. One becomes free when some
+# connection ends, which no event reports.
 _ACCEPT_PAUSE = 0.1
 
-# Seconds, and reads, for what a client still sends after its answer: closing at once would
+# Seconds, and reads, for data that a client still sends after its answer: closing at once would
 # reset the connection, and the client might never read the answer.
 _LINGER = 1.0
 _LINGER_READS = 64
 
-# A ninth of the size; higher levels cost four times the time and save a third of the rest.
+# Level 1 leaves a ninth of the size. Higher levels take four times as long and save a third of it.
 _GZIP_LEVEL = 1
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
 
@@ -70,7 +70,7 @@ _CLOSE = ("Connection", "close")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """At most so many `connections` at a time, and `long` answers. Settings give the reasons."""
+    """Bounds on simultaneous `connections` and `long` answers. Settings give the reasons."""
 
     connections: int = 2048
     long: int = 2
@@ -78,7 +78,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`body` is taken chunk by chunk; empty chunks only let others run."""
+    """An HTTP response. `body` is read in chunks; empty chunks only let other tasks run."""
 
     status: int
     body: Iterable[bytes]
@@ -89,12 +89,12 @@ class Answer:
 Header = tuple[str, str]
 Route = Callable[[], Answer]
 LateRoute = Callable[[], Awaitable[Answer]]
-"""One that has to ask somebody first."""
+"""A route that has to wait for something."""
 
 
 @dataclass(frozen=True, slots=True)
 class Long:
-    """A route whose answer takes time and memory, and is worth a gzip."""
+    """A route whose answer takes time and memory, and is worth compressing."""
 
     route: Route | LateRoute
 
@@ -102,11 +102,11 @@ class Long:
 Routes = Mapping[str, Route | LateRoute | Long]
 
 Action = Callable[[Mapping[str, str]], Answer]
-"""Does what a POST asks for; the parameters of its query (the last of each name) say what."""
+"""Carries out a POST. The parameters of its query are given, the last of each name."""
 Actions = Mapping[str, Action]
 
 NONE: Actions = {}
-"""The gateway's own admin listener changes nothing."""
+"""The gateway's own admin listener has no actions."""
 
 
 async def serve(
@@ -117,22 +117,21 @@ async def serve(
     bounds: Bounds = Bounds(),
     task_status: trio.TaskStatus[tuple[Address, ...]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until cancelled; `bind` with host "" is all addresses, with port 0 any port.
+    """Serve until cancelled. `bind` with host "" means all addresses, with port 0 any port.
 
-    `routes` are got, `actions` are posted; a path may be in both.
+    `routes` answer GET and HEAD, `actions` answer POST; a path may be in both.
 
-    Starts with the addresses that it listens on.
-    Raises `ConfigurationError` where it cannot listen.
+    Starts with the addresses that it listens on. Raises `ConfigurationError` if it cannot listen.
     """
     site = Site(routes, actions, bounds)
-    sockets = await _listening(bind)
+    sockets = await _listen(bind)
     async with trio.open_nursery() as nursery:
         for sock in sockets:
             nursery.start_soon(_accept, sock, site)
         task_status.started(tuple(Address(*sock.getsockname()[:2]) for sock in sockets))
 
 
-async def _listening(bind: Address) -> list[socket.socket]:
+async def _listen(bind: Address) -> list[socket.socket]:
     try:
         listeners = await trio.open_tcp_listeners(bind.port, host=bind.host or None)
     except OSError as error:
@@ -160,16 +159,16 @@ async def _accept(listener: socket.socket, site: Site) -> None:
                     _accept_some(listener, arrived, site.bounds.connections)
                 except OSError as error:
                     _log().warning("admin_accept_failed", reason=error.strerror)
-                    # Mostly no descriptor is left: a probe is worth more than whoever waits here.
-                    await trio.sleep(0 if site.places.make_room() else _ACCEPT_PAUSE)
+                    # Usually no descriptor is free: a probe matters more than an idle connection.
+                    await trio.sleep(0 if site.slots.evict() else _ACCEPT_PAUSE)
                 for _ in range(min(len(arrived), _BEGUN_AT_ONCE)):
-                    site.places.take()
+                    site.slots.take()
                     stream = trio.SocketStream(trio.socket.from_stdlib_socket(arrived.pop()))
                     nursery.start_soon(attend, stream, site)
 
 
 def _accept_some(listener: socket.socket, arrived: deque[socket.socket], most: int) -> None:
-    """Accept some behind those that have arrived; of more than so many the first are closed."""
+    """Accept some connections. Close the oldest ones that have arrived if more than `most` wait."""
     for _ in range(_ACCEPTS_AT_ONCE):
         try:
             sock, _ = listener.accept()
@@ -182,20 +181,20 @@ def _accept_some(listener: socket.socket, arrived: deque[socket.socket], most: i
 
 
 class Site:
-    """What may be got, what may be posted, and how much of it at a time."""
+    """The routes, actions and bounds of one server."""
 
     def __init__(self, routes: Routes, actions: Actions = NONE, bounds: Bounds = Bounds()) -> None:
         self.routes = routes
         self.actions = actions
         self.bounds = bounds
-        self.places = Places(bounds.connections)
-        self.turns = Turns(bounds.long)
+        self.slots = Slots(bounds.connections)
+        self.long_answers = LifoSemaphore(bounds.long)
 
 
 async def attend(stream: trio.abc.HalfCloseableStream, site: Site) -> None:
-    """Serve one connection, which has a place, to its end.
+    """Serve one connection, which has taken a slot, until it ends.
 
-    Raises nothing: what fails here fails alone.
+    Raises nothing: a failure closes this connection only.
     """
     with trio.CancelScope() as scope:
         try:
@@ -203,14 +202,14 @@ async def attend(stream: trio.abc.HalfCloseableStream, site: Site) -> None:
                 await _Visitor(stream, site, scope).attend()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client is gone
-        except Exception:  # noqa: BLE001 - the one place where a bug of ours ends
+        except Exception:  # noqa: BLE001 - a bug closes this connection only
             _log().exception("admin_request_failed")
         finally:
-            site.places.leave(scope)
+            site.slots.release(scope)
 
 
 class _Visitor:
-    """One connection: its stream, what h11 knows of it, and the scope that it is served in."""
+    """One connection: its stream, its state in h11, and the scope that it is served in."""
 
     def __init__(
         self, stream: trio.abc.HalfCloseableStream, site: Site, scope: trio.CancelScope
@@ -222,14 +221,14 @@ class _Visitor:
 
     async def attend(self) -> None:
         with suppress(trio.TooSlowError):
-            self._site.places.waits(self._scope)
+            self._site.slots.mark_idle(self._scope)
             while await self._exchange():
-                self._site.places.waits(self._scope)
-        self._site.places.waits(self._scope)
+                self._site.slots.mark_idle(self._scope)
+        self._site.slots.mark_idle(self._scope)
         await self._linger()
 
     async def _exchange(self) -> bool:
-        """Answer one request; say whether there may be another. Raises `TooSlowError`."""
+        """Answer one request. Return true if another one may follow. Raises `TooSlowError`."""
         try:
             with trio.fail_after(PATIENCE):
                 request = await self._request()
@@ -246,22 +245,22 @@ class _Visitor:
         return self._is_renewed()
 
     async def _request(self) -> h11.Request | None:
-        """Wait for the head of a request; None where the client has closed."""
+        """Wait for the head of a request. Return None if the client has closed."""
         while (event := self._http.next_event()) is h11.NEED_DATA:
             self._http.receive_data(bytes(await self._stream.receive_some(_READ_SIZE)))
         return event if isinstance(event, h11.Request) else None
 
     async def _answer(self, request: h11.Request, headers: tuple[Header, ...]) -> None:
-        route = _found(request, self._site)
+        route = _find(request, self._site)
         if not isinstance(route, Long):
-            answer = await _made(route)
-            await self._send(_fitting(request, answer), headers)
+            answer = await _make(route)
+            await self._send(_fit(request, answer), headers)
             return
-        async with self._site.turns.one():
-            self._site.places.busy(self._scope)
-            with trio.fail_after(TURN):
-                answer = _fitting(request, await _made(route.route))
-                await self._send(_packed(request, answer), headers)
+        async with self._site.long_answers.held():
+            self._site.slots.mark_busy(self._scope)
+            with trio.fail_after(LONG_PATIENCE):
+                answer = _fit(request, await _make(route.route))
+                await self._send(_compress(request, answer), headers)
 
     async def _send(self, answer: Answer, headers: tuple[Header, ...]) -> None:
         headers = (("Content-Type", answer.content_type), *answer.headers, *headers)
@@ -290,7 +289,7 @@ class _Visitor:
                     return
 
 
-def _found(request: h11.Request, site: Site) -> Route | LateRoute | Long:
+def _find(request: h11.Request, site: Site) -> Route | LateRoute | Long:
     target, _, query = request.target.decode("latin-1").partition("?")
     route, action = site.routes.get(target), site.actions.get(target)
     if action is not None and request.method == b"POST":
@@ -305,32 +304,32 @@ def _found(request: h11.Request, site: Site) -> Route | LateRoute | Long:
     return partial(Answer, 405, [text], headers=(("Allow", ", ".join(allowed)),))
 
 
-async def _made(route: Route | LateRoute) -> Answer:
+async def _make(route: Route | LateRoute) -> Answer:
     answer = route()
     return await answer if isinstance(answer, Awaitable) else answer
 
 
-def _fitting(request: h11.Request, answer: Answer) -> Answer:
-    """No body for HEAD."""
+def _fit(request: h11.Request, answer: Answer) -> Answer:
+    """Return the answer, without a body for HEAD."""
     return replace(answer, body=()) if request.method == b"HEAD" else answer
 
 
-def _packed(request: h11.Request, answer: Answer) -> Answer:
-    """Compressed where that is welcome."""
+def _compress(request: h11.Request, answer: Answer) -> Answer:
+    """Return the answer, compressed if the client accepts that."""
     if request.method == b"HEAD" or not _takes_gzip(request):
         return answer
     headers = (*answer.headers, ("Content-Encoding", "gzip"))
-    return replace(answer, body=_compressed(answer.body), headers=headers)
+    return replace(answer, body=_gzip(answer.body), headers=headers)
 
 
 def _takes_gzip(request: h11.Request) -> bool:
     accepted = b",".join(value for name, value in request.headers if name == b"accept-encoding")
     codings = (coding.replace(b" ", b"").lower() for coding in accepted.split(b","))
-    # Prometheus sends the bare word, browsers too; whoever weighs codings gets plain text.
+    # Prometheus and browsers send the bare word. Clients that send weights get plain text.
     return b"gzip" in codings
 
 
-def _compressed(body: Iterable[bytes]) -> Iterator[bytes]:
+def _gzip(body: Iterable[bytes]) -> Iterator[bytes]:
     packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_FORMAT)
     for chunk in body:
         yield packer.compress(chunk)

@@ -1,12 +1,13 @@
-"""What a person wrote, as frozen and checked values.
+"""The configuration as frozen, checked values.
 
-- `units`: durations, sizes, addresses as people write them
 - `model`: the shape of the file, its defaults and their reasons
-- `checks`: what one field cannot know of another
+- `units`: readers of durations, sizes and addresses
+- `store`: the reader of the store's URL
+- `checks`: rules that span several fields
 - `source`: YAML with line numbers
-- `environment`: variables in its values
+- `environment`: replaces environment variables in values
 - `mistakes`: what is wrong, where, and what would be right
-- `load`: all of it together; the only module here that reads files
-- `init`: a file to begin with, from `templates/`, and its secrets
-- `trial`: an issuer that signs one token and is forgotten
+- `load`: reads a file and applies all of these; the only module here that reads files
+- `init`: writes an initial file from `templates/`, and its secrets
+- `trial`: an issuer that signs one token and is discarded
 """

@@ -1,7 +1,7 @@
-"""What one field of the file cannot know of another.
+"""Checks that span several fields of the file.
 
-The checks read plain data, not the model, so that they find their mistakes in a file that has
-others too. Each skips what is not of the shape it expects: the model complains about that.
+The checks read plain data, not the model, so that they also find mistakes in a file that has
+others. Each skips data of an unexpected shape, which the model reports.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gateway import protocols
 from gateway.config import units
-from gateway.config.mistakes import Mistake, Place, nearest, written
+from gateway.config.mistakes import Mistake, Place, format_place, nearest
 from gateway.config.model import PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS
 from gateway.config.store import address
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 Part = Mapping[str, Any]
 Placed = tuple[Place, Part]
-"""A mapping of the file, and where it stands."""
+"""A mapping of the file, and its place."""
 
 
-def checked(data: object) -> Iterator[Mistake]:
-    """Find the mistakes that span several fields of a whole file."""
+def find_mistakes(data: object) -> Iterator[Mistake]:
+    """Find the mistakes that span several fields of a file."""
     if not isinstance(data, Mapping):
         return
     listeners = list(_mappings(data, "listeners"))
@@ -44,13 +44,13 @@ def checked(data: object) -> Iterator[Mistake]:
 
 
 def _mapping(part: Part, key: str, place: Place = ()) -> Iterator[Placed]:
-    """Answer the mapping under a key, where there is one."""
+    """Yield the mapping under a key, if there is one."""
     if isinstance(part.get(key), Mapping):
         yield (*place, key), part[key]
 
 
 def _mappings(part: Part, key: str) -> Iterator[Placed]:
-    """Answer the mappings in the list or mapping under a key."""
+    """Yield the mappings in the list or mapping under a key."""
     found = part.get(key)
     if isinstance(found, Mapping):
         entries = list(found.items())
@@ -67,7 +67,9 @@ def _names_differ(listeners: list[Placed]) -> Iterator[Mistake]:
     for place, listener in listeners:
         name = listener.get("name")
         if isinstance(name, str) and first.setdefault(name, place) != place:
-            yield Mistake((*place, "name"), f"is also the name of {written(first[name])}; another")
+            yield Mistake(
+                (*place, "name"), f"is also the name of {format_place(first[name])}; choose another"
+            )
 
 
 def _binds_differ(servers: list[Placed]) -> Iterator[Mistake]:
@@ -75,7 +77,7 @@ def _binds_differ(servers: list[Placed]) -> Iterator[Mistake]:
     for place, server in servers:
         for bind in _binds(server.get("bind")):
             for other in [other for other, before in taken if _overlap(bind, before)][:1]:
-                text = f"overlaps with {written(other)}.bind; another port or address"
+                text = f"overlaps with {format_place(other)}.bind; choose another port or address"
                 yield Mistake((*place, "bind"), text)
             taken.append((place, bind))
 
@@ -88,7 +90,7 @@ def _binds(value: object) -> tuple[Address, ...]:
 
 
 def _overlap(one: Address, other: Address) -> bool:
-    everywhere = {"", "0.0.0.0", "::"}  # noqa: S104 - looked at, not bound
+    everywhere = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
     hosts = {one.host, other.host}
     return one.port == other.port != 0 and (len(hosts) == 1 or bool(hosts & everywhere))
 
@@ -133,10 +135,12 @@ def _identity_fits(listener: Part, place: Place) -> Iterator[Mistake]:
             text = "is missing; verifying needs a secret_file or a public_key_file in it"
             yield Mistake((*where, "token"), text)
         if has_token and identity.get("mode", "pass-through") == "pass-through":
-            text = "has no effect: pass-through verifies nothing; mode: verify, or no token"
+            text = "has no effect: pass-through verifies nothing; set mode: verify, or leave it out"
             yield Mistake((*where, "token"), text)
         if identity.get("trusted_proxies") and not verifies:
-            text = "has no effect: pass-through believes nobody; mode: verify, or leave it out"
+            text = (
+                "has no effect: pass-through trusts no proxies; set mode: verify, or leave it out"
+            )
             yield Mistake((*where, "trusted_proxies"), text)
         for inside, token in _mapping(identity, "token", where):
             yield from _key_is_one(token, inside)
@@ -161,7 +165,7 @@ def _algorithms_fit(token: Part, place: Place) -> Iterator[Mistake]:
 
 
 def _fitting(token: Part) -> tuple[str, ...]:
-    """Answer the algorithms for the one key there is; none where that is not clear."""
+    """Return the algorithms that fit the one key, or none if there is not exactly one."""
     if ("secret_file" in token) == ("public_key_file" in token):
         return ()
     return SECRET_ALGORITHMS if "secret_file" in token else PUBLIC_KEY_ALGORITHMS
@@ -179,7 +183,7 @@ def _targets_have_effect(cluster: Part, place: Place) -> Iterator[Mistake]:
 def _names_are_of_one_kind(cluster: Part, place: Place) -> Iterator[Mistake]:
     for where, names in _mapping(cluster, "names", place):
         if len(names.keys() & {"sealed", "template"}) != 1:
-            yield Mistake(where, "is not of one kind; either sealed or template")
+            yield Mistake(where, "needs one kind of names; either sealed or template")
 
 
 # -- the store -------------------------------------------------------------------------------
@@ -189,12 +193,12 @@ def _store_is_secured(store: Part, place: Place) -> Iterator[Mistake]:
     if store.get("username") is not None and store.get("password_file") is None:
         yield Mistake((*place, "password_file"), "is missing; a user needs a password")
     if store.get("ca_file") is not None and not _has_tls(store.get("url")):
-        text = "has no effect: the way to the store has no TLS; rediss://host:port, or leave it out"
+        text = "has no effect: the URL of the store has no TLS; rediss://host:port, or leave it out"
         yield Mistake((*place, "ca_file"), text)
 
 
 def _has_tls(url: object) -> bool:
-    """Of what is no address, the model complains."""
+    """Return true if the URL has TLS, or is no address, which the model reports."""
     try:
         return address(url).tls
     except ValueError:

@@ -1,9 +1,10 @@
-"""Environment variables in the values of a file: `${NAME}`, `${NAME:-default}`, `$$` for a dollar.
+"""Replaces environment variables in the values of a file: `${NAME}`, `${NAME:-default}`, and `$$`
+for a dollar sign.
 
-A variable's value replaces text within one scalar of the node graph, after YAML was read. So it
-cannot bring structure with it (a comment, another key), and every line is still known.
-A plain scalar is typed anew afterwards: `${PORT}` is a number where PORT is digits. One in quotes
-stays a text. Keys are never touched.
+A variable's value replaces text within one scalar of the node graph, after YAML was parsed. So it
+cannot add structure (a comment, another key), and every line number stays known. The type of a
+plain scalar is resolved again afterwards: `${PORT}` is a number if PORT is digits. A quoted scalar
+stays a text. Keys are never replaced.
 """
 
 from __future__ import annotations
@@ -22,23 +23,24 @@ _VARIABLE = re.compile(
         | \{ (?P<name>[A-Za-z_][A-Za-z0-9_]*) (?: :- (?P<default> (?:
             [^{}$] | \$(?!\{) | \{[^{}$]*\}
         )*))? \}
-        | \{ # and nothing that is a variable
+        | \{ # that begins no variable
     )""",
     re.VERBOSE | re.DOTALL,
 )
 
 _YAML = "tag:yaml.org,2002:"
-# What a plain value may become. Else it is a text, never an instruction such as `<<`.
+# What a plain value may become; otherwise it is a text, never an instruction such as `<<`.
 _PLAIN = frozenset(_YAML + kind for kind in ("bool", "float", "int", "null"))
 
 Resolve = Callable[[str], str]
-"""Answers the tag that YAML gives to a plain text."""
+"""Returns the tag that YAML gives to a plain text."""
 
 
 class Substitution:
-    """One walk through a node graph.
+    """Replaces variables in one node graph.
 
-    `mistakes`: what it could not replace. `used`: the variables whose values stand at a place.
+    `mistakes`: variables that it could not replace. `used`: names of the variables whose values
+    stand at each place.
     """
 
     def __init__(self, environment: Mapping[str, str], resolve: Resolve) -> None:
@@ -48,23 +50,23 @@ class Substitution:
         self._resolve = resolve
         self._done: dict[int, yaml.Node] = {}
 
-    def replaced(self, node: yaml.Node, place: Place = ()) -> yaml.Node:
-        """Answer a node with its variables replaced; collections are changed as they are.
+    def replace(self, node: yaml.Node, place: Place = ()) -> yaml.Node:
+        """Return a node with its variables replaced. Collections are changed in place.
 
-        A scalar is answered anew: an anchor may give the same one to a key.
+        Scalars are copied: an anchor may share one between a value and a key.
         """
         if id(node) not in self._done:
-            self._done[id(node)] = node  # before going in: a list may hold itself
+            self._done[id(node)] = node  # before the children: a list may contain itself
             if isinstance(node, yaml.ScalarNode) and "$" in node.value:
                 self._done[id(node)] = self._scalar(node, place)
             elif isinstance(node, yaml.MappingNode):
                 node.value = [
-                    (key, self.replaced(value, (*place, str(key.value))))
+                    (key, self.replace(value, (*place, str(key.value))))
                     for key, value in node.value
                 ]
             elif isinstance(node, yaml.SequenceNode):
                 node.value = [
-                    self.replaced(value, (*place, index)) for index, value in enumerate(node.value)
+                    self.replace(value, (*place, index)) for index, value in enumerate(node.value)
                 ]
         return self._done[id(node)]
 
@@ -100,11 +102,11 @@ def _complaint(name: str | None, value: str | None) -> str:
             f"uses the environment variable {name}, which is not set; "
             f"set it, or give a default: ${{{name}:-...}}"
         )
-    return f"uses the environment variable {name}, which is no text; a value in UTF-8"
+    return f"uses the environment variable {name}, which is not UTF-8; set it to UTF-8 text"
 
 
 def _is_text(value: str) -> bool:
-    """Bytes that are not UTF-8 come as surrogates, which no file could hold."""
+    """Return false if the value had bytes that are not UTF-8. They become surrogates."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -1,10 +1,10 @@
-"""What `gateway init` writes: a commented configuration, and the secrets that can be made.
+"""`gateway init`: writes a commented configuration, and the secrets that can be generated.
 
-`gateway check` accepts the file at once. Nothing that is there is written over.
+`gateway check` accepts the file at once. Existing files are never overwritten.
 
-What only its user has (an issuer's public key) is neither left as a gap, nor filled with a secret
-that everybody knows. An edge gets the key of a trial issuer, which signed one token for a first
-client and is forgotten (`trial`); the file says what to put in its place.
+What only the user has (an issuer's public key) is neither left blank nor filled with a secret that
+everybody knows. An edge gets the key of a trial issuer, which signed one token for a first client
+and is discarded (`trial`); the file says what to replace it with.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import NamedTuple
 from gateway.errors import ConfigurationError
 
 SECRETS = "secrets"
-"""The folder of what only the gateway may read, beside the configuration."""
+"""The folder beside the configuration for files that only the gateway may read."""
 
 _SEAL_BYTES = 32
-"""256 random bits; a cipher of that strength is derived from them."""
+"""256 random bits, from which a cipher of that strength is derived."""
 
 _OWN, _ANYBODY = 0o600, 0o644
 
@@ -38,15 +38,17 @@ class _Secret(NamedTuple):
 def write(use: str, path: Path) -> str:
     """Write the configuration for a use (sidecar, edge, shaper), and the secrets that it names.
 
-    Answers what is to be printed: what was written, and the next commands.
-    Raises `ConfigurationError` where the file is there already, or something cannot be written.
+    Return the text to print: what was written, and the next commands. Raises `ConfigurationError`
+    if the file exists, or something cannot be written.
     """
     if os.path.lexists(path):
-        raise ConfigurationError(f"{path}: is there already; another name, or move it away first")
+        raise ConfigurationError(
+            f"{path}: already exists; choose another name, or move it away first"
+        )
     try:
         if not path.parent.is_dir():
-            advice = f"make it first: mkdir -p {shlex.quote(str(path.parent))}"
-            raise ConfigurationError(f"{path}: its folder is not there; {advice}")
+            advice = f"create it first: mkdir -p {shlex.quote(str(path.parent))}"
+            raise ConfigurationError(f"{path}: its folder does not exist; {advice}")
         made = _make_secrets(use, path.parent / SECRETS)
         _create(path, _template(use), _ANYBODY)
     except OSError as error:
@@ -57,7 +59,7 @@ def write(use: str, path: Path) -> str:
     return "\n".join([f"{path}: written, for use as {use}", *made, "", *_next(use, path)])
 
 
-_WHERE = "another folder, or let this user write there"
+_WHERE = "choose another folder, or let this user write there"
 
 
 def _template(use: str) -> bytes:
@@ -68,7 +70,7 @@ def _template(use: str) -> bytes:
 
 
 def _make_secrets(use: str, folder: Path) -> list[str]:
-    """Make those that are not there; answers a line about each."""
+    """Generate the secrets that do not exist. Return one line about each."""
     lines = []
     for name, make in _MAKERS[use].items():
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -87,7 +89,7 @@ def _seal() -> Iterator[_Secret]:
 
 
 def _trial() -> Iterator[_Secret]:
-    from gateway.config import trial  # 20 MB, which other uses do without
+    from gateway.config import trial  # takes 20 MB, which other uses do not need
 
     issued = trial.issue(int(time.time()))
     note = "the public key of a trial issuer, in the place of your own issuer's"
@@ -98,7 +100,7 @@ def _trial() -> Iterator[_Secret]:
 
 Maker = Callable[[], Iterator[_Secret]]
 
-# The file that shows whether a maker has done its work, and the maker.
+# By use: the file that shows whether a maker has run, and the maker.
 _MAKERS: Mapping[str, Mapping[str, Maker]] = {
     "sidecar": {},
     "edge": {"seal.key": _seal, "trial-issuer.pem": _trial},
@@ -107,12 +109,12 @@ _MAKERS: Mapping[str, Mapping[str, Maker]] = {
 
 
 def _create(path: Path, content: bytes, mode: int) -> None:
-    """Write a file that is not there; at no moment may others read what is not for them."""
+    """Create a file. Its permissions hold from the start, so that others can never read it."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
 
 
-# -- what is said ----------------------------------------------------------------------------
+# -- the printed text ------------------------------------------------------------------------
 
 
 def _next(use: str, path: Path) -> Iterator[str]:

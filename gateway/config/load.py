@@ -1,4 +1,4 @@
-"""From a file to a `Configuration`, or to all of its mistakes at once."""
+"""Reads a file as a `Configuration`, or reports all of its mistakes at once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from gateway.config import source
-from gateway.config.checks import checked
-from gateway.config.mistakes import Mistake, Place, explained, written
+from gateway.config.checks import find_mistakes
+from gateway.config.mistakes import Mistake, Place, explain, format_place
 from gateway.config.model import Configuration
 from gateway.errors import ConfigurationError
 
@@ -25,38 +25,37 @@ _ADVICE = "name another file, or write one with: gateway init"
 
 
 def load(path: Path, environment: Mapping[str, str] | None = None) -> Configuration:
-    """Read and check a configuration file; relative paths in it start at its own folder.
+    """Read and check a configuration file. Relative paths in it start at its folder.
 
-    `environment` has its variables; those of the process where none is given.
-    Raises `ConfigurationError` with one line for each mistake:
-    `gateway.yaml:12: listeners[0].bind: what is wrong; what would be right`.
+    `environment` replaces the environment variables of the process. Raises `ConfigurationError`
+    with a line for each mistake: `gateway.yaml:12: listeners[0].bind: has no port; host:port`.
     """
     environment = os.environ if environment is None else environment
-    found = source.parse(text_of(path, _ADVICE), str(path), environment)
+    found = source.parse(read_text(path, _ADVICE), str(path), environment)
     configuration, mistakes = build(found.data, path.parent)
-    lines = told(path, found, mistakes)
+    lines = report(path, found, mistakes)
     if configuration is not None and not lines:
         return configuration
     raise ConfigurationError("\n".join(lines))
 
 
-def told(path: Path, found: Source, mistakes: Iterable[Mistake]) -> list[str]:
-    """Answer a line for each mistake of a file: those of its text, and those of its data."""
-    return [f"{path}:{_joined(*line)}" for line in sorted(_told(found, mistakes))]
+def report(path: Path, found: Source, mistakes: Iterable[Mistake]) -> list[str]:
+    """Return a sorted line for each mistake in a file's text and data."""
+    return [f"{path}:{_format(*line)}" for line in sorted(_report(found, mistakes))]
 
 
-def _told(found: Source, mistakes: Iterable[Mistake]) -> Iterator[tuple[int, str, str]]:
-    """Answer line, place and text of each mistake; of a value that is not known no more is said."""
+def _report(found: Source, mistakes: Iterable[Mistake]) -> Iterator[tuple[int, str, str]]:
+    """Yield line, place and text of mistakes: one alone for a value with an unset variable."""
     unknown = [it.place for it in found.unreplaced]
     for place, text, line in (*found.repeated, *found.unreplaced):
-        yield line or found.line(place), written(place), text
+        yield line or found.line(place), format_place(place), text
     for place, text, _ in mistakes:
         if not any(_inside(place, other) for other in unknown):
-            yield found.line(place), written(place), text + _origin(found, place)
+            yield found.line(place), format_place(place), text + _origin(found, place)
 
 
 def _origin(found: Source, place: Place) -> str:
-    """Say where else to look: a wrong value may stand in the environment, not in the file."""
+    """Name the variables that a wrong value comes from: the mistake may be in the environment."""
     names = [name for at, names in found.variables.items() if _inside(place, at) for name in names]
     return f" (the value comes from {', '.join(dict.fromkeys(names))})" if names else ""
 
@@ -66,29 +65,29 @@ def _inside(place: Place, other: Place) -> bool:
 
 
 def check(path: Path, environment: Mapping[str, str] | None = None) -> str:
-    """Answer what `gateway check` prints of a good file. Raises as `load` does."""
+    """Return what `gateway check` prints for a good file. Raises as `load` does."""
     found = load(path, environment)
-    parts = [counted(len(found.listeners), "listener"), counted(len(found.clusters), "cluster")]
+    parts = [count(len(found.listeners), "listener"), count(len(found.clusters), "cluster")]
     if found.store is not None:
         parts.append(f"store {found.store.url}")
     return f"{path}: ok ({', '.join(parts)})"
 
 
 def build(data: object, folder: Path) -> tuple[Configuration | None, tuple[Mistake, ...]]:
-    """Make a configuration of plain data, or find its mistakes; files are sought in `folder`."""
+    """Build a configuration from plain data, or find its mistakes. `folder` has its files."""
     if data is None:
         return None, (Mistake((), "is empty; at least version, listeners and clusters"),)
-    mistakes = tuple(checked(data))
+    mistakes = tuple(find_mistakes(data))
     try:
-        locate = partial(_located, folder.absolute())
+        locate = partial(_locate, folder.absolute())
         context = {"locate": locate, "locate_folder": partial(locate, or_folder=True)}
         return Configuration.model_validate(data, context=context), mistakes
     except ValidationError as error:
-        return None, (*mistakes, *explained(error, Configuration))
+        return None, (*mistakes, *explain(error, Configuration))
 
 
-def text_of(path: Path, advice: str) -> str:
-    """Read a file. Raises `ConfigurationError`, with the advice where it cannot be read."""
+def read_text(path: Path, advice: str) -> str:
+    """Read a file. Raises `ConfigurationError`, with the advice if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -97,19 +96,19 @@ def text_of(path: Path, advice: str) -> str:
         raise ConfigurationError(f"{path}: is not UTF-8 text; save it as UTF-8") from None
 
 
-def _located(folder: Path, name: str, *, or_folder: bool = False) -> Path:
-    """Answer where a file of the configuration is, after a look whether it can be read."""
+def _locate(folder: Path, name: str, *, or_folder: bool = False) -> Path:
+    """Return the path of a file that the configuration names. Raises `ValueError` if unreadable."""
     if "\0" in name:
-        raise ValueError("is not a path; one without null characters")
+        raise ValueError("is not a path; remove null characters")
     path = folder / name
     try:
         found = path.stat()
         if or_folder and stat.S_ISDIR(found.st_mode):
             return path
         if not stat.S_ISREG(found.st_mode):
-            raise ValueError("is not a file; the path of one")
+            raise ValueError("is not a file; name a file")
         if not found.st_size:
-            raise ValueError("is a file with nothing in it; one with a key or token")
+            raise ValueError("is an empty file; name one with a key or token")
         path.open("rb").close()
     except OSError as error:
         text = f"cannot be read: {_reason(error)}; a path, relative to the configuration's folder"
@@ -121,10 +120,10 @@ def _reason(error: OSError) -> str:
     return os.strerror(error.errno or 0).lower()
 
 
-def _joined(line: int, place: str, text: str) -> str:
+def _format(line: int, place: str, text: str) -> str:
     return f"{line}: {place}: {text}" if place else f"{line}: {text}"
 
 
-def counted(number: int, noun: str) -> str:
-    """Write how many: `1 listener`, `2 listeners`."""
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 listener`, `2 listeners`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,4 +1,4 @@
-"""What is wrong, where, and what would be right: one line for a person.
+"""Mistakes as one line for a person: what is wrong, where, and what would be right.
 
 The text of a mistake never repeats a value, only keys: a value may be a secret in a wrong place.
 """
@@ -19,36 +19,36 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Place = tuple[str | int, ...]
-"""A way into the file: keys of mappings and indexes of lists."""
+"""A path into the file: keys of mappings and indexes of lists."""
 
 
 class Mistake(NamedTuple):
-    """`text` is "what is wrong; what would be right"; `line` counts from 1, where it is known."""
+    """`text` is "what is wrong; what would be right". `line` counts from 1, if it is known."""
 
     place: Place
     text: str
     line: int | None = None
 
 
-def written(place: Place) -> str:
-    """Write a place as `listeners[0].identity`."""
+def format_place(place: Place) -> str:
+    """Return a place as `listeners[0].identity`."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
     way = "".join(steps).removeprefix(".")
     return way if way.isprintable() else ascii(way)
 
 
 def nearest(word: object, known: Iterable[str]) -> str:
-    """Advise for a word that is not known: the one that was probably meant, or all of them."""
+    """Return advice about an unknown word: the word that was probably meant, or all known ones."""
     known = sorted(known)
     close = get_close_matches(str(word), known, n=1)
     return f"did you mean {close[0]!r}?" if close else "known here: " + (", ".join(known) or "none")
 
 
-def explained(error: ValidationError, model: type[BaseModel]) -> Iterator[Mistake]:
-    """Translate what pydantic found in data meant for `model`."""
+def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[Mistake]:
+    """Translate pydantic's errors about data for `model`."""
     for details in error.errors(include_url=False, include_input=False):
         if details["type"] == "default_factory_not_called":
-            continue  # a default follows from another field, which has a mistake of its own
+            continue  # the default depends on another field, whose mistake is reported
         place = tuple(step for step in details["loc"] if step != "[key]")
         yield Mistake(place, _text(details, place, model))
 
@@ -91,7 +91,7 @@ def _field(model: type[BaseModel], place: Place) -> FieldInfo | None:
 
 
 def _inside(kind: Any, place: Place) -> type[BaseModel] | None:
-    """Walk type annotations along a place; None where no model is there."""
+    """Return the model at a place by its type annotations, or None if no model is there."""
     for step in place:
         kind = _step(kind, step)
     return _model(kind)
@@ -102,13 +102,13 @@ def _step(kind: Any, step: str | int) -> Any:
     if model is not None:
         field = model.model_fields.get(str(step))
         return field.annotation if field is not None else None
-    # Of tuple[Part, ...] the first, of Mapping[str, Part] the second argument.
+    # The first argument of tuple[Part, ...], the second of Mapping[str, Part].
     arguments = get_args(kind)
     return arguments[get_origin(kind) is Mapping] if arguments else None
 
 
 def _model(kind: Any) -> type[BaseModel] | None:
-    """Answer the model that an annotation is, or that it is besides None."""
+    """Return the model of an annotation, which may be optional."""
     options = (kind, *get_args(kind)) if get_origin(kind) not in (tuple, Mapping) else ()
     models = [it for it in options if isinstance(it, type) and issubclass(it, BaseModel)]
     return models[0] if models else None

@@ -1,7 +1,7 @@
-"""A YAML text as plain data that still knows its lines.
+"""Parses YAML to plain data that still knows its line numbers.
 
-The node graph stays beside the data, and a line is looked up only for a mistake.
-Environment variables are replaced in that graph, before it becomes data.
+The node graph is kept beside the data, and a line is looked up only for a mistake. Environment
+variables are replaced in that graph, before it becomes data.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from gateway.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-# libyaml is four times as fast (2000 rules: 0.42 s against 1.76 s); both know the same language.
+# libyaml is four times as fast (2000 rules: 0.42 s against 1.76 s) and reads the same language.
 _Base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _ADVICE = "check the indentation (spaces only), and put values with [ ] { } or # in quotes"
 
-_CHARACTERS = " holds characters that YAML does not allow; plain UTF-8 text"
+_CHARACTERS = " holds characters that YAML does not allow; use plain UTF-8 text"
 
-# The file's own shape has 7 levels. libyaml composes by recursion and takes the whole process
-# with it when somebody nests some ten thousand.
+# The file has 7 levels. libyaml composes by recursion, and some ten thousand levels would crash
+# the whole process.
 _LEVELS = 32
 
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
 class _Loader(_Base):  # type: ignore[valid-type, misc]
-    """Plain data only, and every refusal has a line."""
+    """Loads plain data only, and gives every error a line."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> object:  # noqa: FBT001, FBT002
         try:
             return super().construct_object(node, deep=deep)
         except (ValueError, LookupError, AttributeError):
-            # How PyYAML takes `!!int x` or `!!bool x`; their texts repeat the value.
+            # PyYAML raises these for `!!int x` or `!!bool x`; their texts repeat the value.
             problem = "found a value that cannot be read"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from None
 
 
-# Nothing here is a date: `2024-01-01` is a text like any other.
+# No setting is a date: `2024-01-01` stays a text.
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
     for first, resolvers in _Base.yaml_implicit_resolvers.items()
@@ -53,10 +53,10 @@ _Loader.yaml_implicit_resolvers = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`data` as plain values, and the mistakes that only the text shows.
+    """Plain data, and the mistakes that only the text shows.
 
-    `repeated`: keys that stand there twice. `unreplaced`: variables without a value.
-    `variables`: the names of those that had one, by the place where it stands.
+    `repeated`: keys that occur twice. `unreplaced`: variables without a value. `variables`: names
+    of the replaced variables, by place.
     """
 
     data: object
@@ -66,7 +66,7 @@ class Source:
     variables: Mapping[Place, Sequence[str]] = field(default_factory=dict)
 
     def line(self, place: Place) -> int:
-        """Answer the line (from 1) of a place, or of the nearest one around it that is there."""
+        """Return the line (from 1) of a place, or of the nearest existing place around it."""
         node = self.root
         line = node.start_mark.line + 1 if node is not None else 1
         for step in place:
@@ -78,18 +78,18 @@ class Source:
 
 
 def parse(text: str, title: str, environment: Mapping[str, str]) -> Source:
-    """Read one YAML document, its variables replaced by those of `environment`.
+    """Read one YAML document, with the variables of `environment` replaced.
 
-    Raises `ConfigurationError` naming `title` and line.
+    Raises `ConfigurationError` with `title` and line.
     """
     try:
         _bound_levels(text)
-        return _composed(text, environment)
+        return _compose(text, environment)
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{title}:{_complaint(error)}") from None
 
 
-def _composed(text: str, environment: Mapping[str, str]) -> Source:
+def _compose(text: str, environment: Mapping[str, str]) -> Source:
     loader = _Loader(text)
 
     def resolve(plain: str) -> str:
@@ -99,10 +99,10 @@ def _composed(text: str, environment: Mapping[str, str]) -> Source:
         root = loader.get_single_node()
         if root is None:
             return Source(None, None)
-        # Before data are made: that moves merged pairs (`<<`) into the nodes.
+        # Before constructing data, which moves merged pairs (`<<`) into the nodes.
         repeated = tuple(_duplicates(root, set()))
         variables = Substitution(environment, resolve)
-        root = variables.replaced(root)
+        root = variables.replace(root)
         data = loader.construct_document(root)
         return Source(data, root, repeated, tuple(variables.mistakes), variables.used)
     finally:
@@ -116,7 +116,7 @@ def _bound_levels(text: str) -> None:
         level -= isinstance(event, yaml.CollectionEndEvent)
         if level > _LEVELS:
             problem = f"found more than {_LEVELS} levels"
-            mark: Any = event.start_mark  # libyaml's marks are not known to the stubs here
+            mark: Any = event.start_mark  # the stubs do not know libyaml's marks
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
@@ -142,7 +142,7 @@ def _repeated(node: yaml.MappingNode, place: Place) -> Iterator[Mistake]:
     for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
         line = key.start_mark.line + 1
         if key.value in first:
-            text = f"stands there twice, first in line {first[key.value]}; once"
+            text = f"occurs twice, first in line {first[key.value]}; keep one"
             yield Mistake((*place, key.value), text, line)
         first.setdefault(key.value, line)
 
@@ -155,9 +155,9 @@ def _children(node: yaml.Node) -> Iterator[tuple[str | int, yaml.Node]]:
 
 
 def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node | None, yaml.Node | None]:
-    """Answer the node whose line counts for a step (a key, or an entry), and the one inside."""
+    """Return the node whose line counts for a step (a key or an entry), and the node inside."""
     if isinstance(node, yaml.MappingNode):
-        # The last one: merged keys (`<<`) come before a mapping's own.
+        # The last pair counts: merged keys (`<<`) come before a mapping's own.
         pairs = [pair for pair in node.value if pair[0].value == str(step)]
         return pairs[-1] if pairs else (None, None)
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):

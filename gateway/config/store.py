@@ -1,4 +1,4 @@
-"""Where the store is by which replicas share limits: a URL, as clients of Redis take it."""
+"""The URL of the store that replicas share, in the form that Redis clients use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.config import units
 from gateway.wire.address import Address
 
 PORT = 6379
-"""What Redis and Valkey listen on unless told otherwise."""
+"""The default port of Redis and Valkey."""
 
 _PLAIN = ("redis", "valkey")
 _TLS = ("rediss", "valkeys")
@@ -20,7 +20,7 @@ _PREFIX = re.compile(r"[A-Za-z0-9._:/-]{1,64}")
 
 
 class StoreAddress(NamedTuple):
-    """`path` of a Unix socket, or `host` and `port`."""
+    """Either `host` and `port`, or the `path` of a Unix socket."""
 
     host: str = ""
     port: int = 0
@@ -43,9 +43,9 @@ def address(value: object) -> StoreAddress:
     except ValueError:
         raise ValueError(f"is not a URL; {_HELP}") from None
     if parts.username or parts.password:
-        raise ValueError("has a user or password in it; `username`, and `password_file` beside it")
+        raise ValueError("contains a user or password; use `username` and `password_file`")
     if parts.query or parts.fragment:
-        raise ValueError(f"has options in it, which are not known here; {_HELP}")
+        raise ValueError(f"has options, which are not supported; {_HELP}")
     if parts.scheme == "unix":
         return _socket(parts)
     if parts.scheme not in (*_PLAIN, *_TLS):
@@ -62,7 +62,7 @@ def _socket(parts: SplitResult) -> StoreAddress:
 def _server(parts: SplitResult) -> StoreAddress:
     database = _DATABASE.fullmatch(parts.path)
     if database is None:
-        raise ValueError("has a path that is no number of a database; redis://host:port/0")
+        raise ValueError("has a path that is not a database number; redis://host:port/0")
     host, port = units.endpoint(parts.netloc, _HELP) if parts.netloc else ("", None)
     if not host or port == 0:
         raise ValueError(f"has no host, or port 0; {_HELP}")
@@ -75,7 +75,7 @@ def _server(parts: SplitResult) -> StoreAddress:
 
 
 def prefix(value: object) -> str:
-    """Read what the names of all keys begin with."""
+    """Read the prefix of the names of all keys."""
     if _PREFIX.fullmatch(units.text(value)):
         return units.text(value)
     raise ValueError("is not a prefix; letters, digits, and . _ : / - , 64 at most")

@@ -1,7 +1,7 @@
-"""A trial issuer of tokens: a key that signs one token and is forgotten.
+"""A trial issuer of tokens: a key that signs one token and is discarded.
 
-So the first client can connect to a gateway that verifies, and what stays on disk can make no
-other token. This module loads joserfc and cryptography: import it where it is used.
+With it a first client can connect to a gateway that verifies, and nothing on disk can sign another
+token. This module loads joserfc and cryptography: import it only where it is used.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 
 SUBJECT = "trial"
-"""Whom the token names."""
+"""The principal of the token."""
 
 LIFETIME = 7 * 24 * 3600
-"""Seconds. Long enough to try things out, too short to be forgotten in use."""
+"""Seconds: long enough for trials, too short to be forgotten in production."""
 
-_EXPONENT, _BITS = 65537, 2048  # what everybody has, and the least that RS256 may have (RFC 7518)
+_EXPONENT, _BITS = 65537, 2048  # the usual exponent, and the least size for RS256 (RFC 7518)
 
 
 class Trial(NamedTuple):
-    """The issuer's public key as PEM, and its token, which RS256 verifies."""
+    """The issuer's public key as PEM, and its token, signed with RS256."""
 
     public_key: bytes
     token: bytes

@@ -1,8 +1,8 @@
-"""Values as people write them: durations, sizes, addresses, networks.
+"""Readers of values as people write them: durations, sizes, addresses, networks.
 
-Each reader takes what YAML made of a value and answers in base units (seconds, bytes).
-Each raises `ValueError` with "what is wrong; what would be right".
-The value itself is not in the text: somebody may have put a secret in the wrong place.
+Each reader takes the value that YAML gives and returns base units (seconds, bytes). Each raises
+`ValueError` with "what is wrong; what would be right". The text never contains the value: it may be
+a secret in the wrong place.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ _BYTES = {"b": 1.0, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30, "kb": 1e3, "
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)")
 # `*` stands for any characters, dots included, as in the allow-list of Pulsar's own proxy.
 _HOST_PATTERN = re.compile(r"[a-z0-9_.:*-]{1,253}")
-# Java clients find no host in a name whose last label begins with a digit, or with `_` in it.
+# Java clients find no host in a name that has `_` in it or whose last label begins with a digit.
 _READABLE_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _READABLE = re.compile(rf"(?:{_READABLE_LABEL}\.)*(?![0-9]){_READABLE_LABEL}")
-# Longer ones are no numbers of this file, and Python refuses to read very long ones.
+# Longer numbers occur nowhere in the file, and Python refuses to read very long ones.
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
-# Beyond it (and beyond comparison, as NaN is) nothing can be meant.
+# No meaningful number is larger. NaN is refused by the same comparison.
 _HUGE = 2.0**62
 
-# RFC 1035: a longer name cannot be asked of any name server.
+# RFC 1035: a longer name cannot be resolved.
 _HOST_LENGTH = 253
 
-# Of a broker behind a readable name.
+# The largest number of a broker behind a readable name.
 _LARGEST_NUMBER = "999999"
 
 _EMPTY = "is empty; leave the line out or give it a value"
@@ -86,9 +86,9 @@ def _quantity(value: object, units: Mapping[str, float], complaint: str) -> floa
 
 
 def entries(value: object) -> object:
-    """Split one text with commas, as one environment variable gives it; nothing is no entries.
+    """Split a text at commas, as one environment variable holds a list. None is an empty list.
 
-    Digits become numbers, as YAML would read them in a list. What is no text stays as it is.
+    Digits become numbers, as in a YAML list. Values that are not text stay as they are.
     """
     if value is None:
         return []
@@ -101,7 +101,7 @@ def entries(value: object) -> object:
 
 
 def text(value: object) -> str:
-    """Read a text that is not empty."""
+    """Read a non-empty text."""
     if value is None:
         raise ValueError(_EMPTY)
     if not isinstance(value, str):
@@ -112,7 +112,7 @@ def text(value: object) -> str:
 
 
 def name(value: object) -> str:
-    """Read a name that may stand in a metric, a log line and a path of this file."""
+    """Read a name that may stand in a metric, a log line and a place of this file."""
     if _NAME.fullmatch(text(value)):
         return text(value)
     raise ValueError("is not a name; letters, digits, and . _ - inside, 63 at most")
@@ -126,7 +126,7 @@ def protocol(value: object) -> str:
 
 
 def bind(value: object) -> Address:
-    """Read where to listen. Host "" is all addresses, port 0 any free one."""
+    """Read an address to listen on. Host "" means all addresses, port 0 any free port."""
     host, port = endpoint(value, _BIND_HELP)
     if port is None:
         raise ValueError(f"has no port; {_BIND_HELP}")
@@ -156,7 +156,7 @@ def broker(value: object) -> Address:
     except ValueError as why:
         raise ValueError(f"{why}; {_BROKER_HELP}") from None
     if address.tls:
-        raise ValueError(f"TLS to brokers is not there yet; {_BROKER_HELP}")
+        raise ValueError(f"TLS to brokers is not supported yet; {_BROKER_HELP}")
     return address
 
 
@@ -173,7 +173,7 @@ def port(value: object) -> int:
 
 
 def host_pattern(value: object) -> str:
-    """Read a host name or address, `*` in it standing for any characters; lower case."""
+    """Read a host name or address in lower case, in which `*` stands for any characters."""
     pattern = text(value).lower().rstrip(".")
     if _HOST_PATTERN.fullmatch(pattern):
         return pattern
@@ -181,7 +181,7 @@ def host_pattern(value: object) -> str:
 
 
 def host_template(value: object) -> str:
-    """Read the name of a broker towards clients, with `{n}` where its number goes."""
+    """Read the name of a broker towards clients, with `{n}` in place of its number."""
     template = text(value)
     largest = template.replace("{n}", _LARGEST_NUMBER)
     fits = len(largest) <= _HOST_LENGTH and _READABLE.fullmatch(largest)
@@ -194,7 +194,7 @@ def host_template(value: object) -> str:
 
 
 def broker_template(value: object) -> str:
-    """Read `host:port` of a broker with `{n}` in the host, where its number goes."""
+    """Read `host:port` of a broker, with `{n}` in the host in place of its number."""
     template = text(value)
     help_text = "broker-{n}.internal:6650"
     host, _, port_text = template.rpartition(":")

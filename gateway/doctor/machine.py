@@ -9,7 +9,13 @@ from pathlib import Path
 from gateway.config import model
 from gateway.doctor.finding import Finding, ok, warn
 from gateway.system import machine
-from gateway.system.machine import CONTROL_GROUPS, OWN_GROUP, around, descriptors_for, processes
+from gateway.system.machine import (
+    CONTROL_GROUPS,
+    OWN_GROUP,
+    control_groups,
+    descriptors_for,
+    processes,
+)
 
 MIB = 1024 * 1024
 
@@ -61,7 +67,7 @@ def memory(needed: int, there: int, bound: str) -> Finding:
 
 def available(groups: Path, own: Path, physical: int) -> tuple[int, str]:
     """Bytes that the process may have, and what says so: its container, or the machine."""
-    limits = [limit for limit in map(_limit, around(groups, own)) if limit is not None]
+    limits = [limit for limit in map(_limit, control_groups(groups, own)) if limit is not None]
     if limits and min(limits) < physical:
         return min(limits), "the container's limit"
     return physical, "the machine"

@@ -1,9 +1,9 @@
-"""Limits that are shared by processes: the workers of one gateway, and its replicas.
+"""Limits that several processes share: the workers of one gateway, or its replicas.
 
-- `store`: where they are shared, as the others see it
-- `valkey`: a Valkey or Redis that replicas share; `scripts` is what happens there, `link` the one
-  connection, `troubles` what goes wrong with it
-- `stores`: the one that a configuration names
-- `supplier`: asks it for all limits of a process
-- `parent`: workers share them through their parent
+- `store`: the interface of a store that shares limits
+- `valkey`: the store that replicas share in Valkey or Redis; `scripts` runs at the server, `link`
+  keeps the one connection, `failures` describes its errors
+- `stores`: makes the store that a configuration names
+- `supplier`: asks the store for all limits of a process
+- `parent`: the store of workers, which is their parent process
 """

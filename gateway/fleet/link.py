@@ -1,9 +1,9 @@
-"""One connection to the store: made when somebody wants it, and again whenever it broke.
+"""One connection to the store, made when a call needs it, and made again after it broke.
 
-Making it is nobody's call: a call waits for it as long as it likes, and goes. So a connection that
-takes longer than a call may is there for the next one.
+`Link.run` connects, not the call: a call waits as long as it likes and gives up. So a connection
+that takes longer to open than a call may take is there for the next call.
 
-A call that failed or was cancelled breaks the connection: what still comes there is nobody's.
+A call that failed or was cancelled breaks the connection, since its reply may still arrive.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from coredis import Redis
 from coredis.exceptions import RedisError
 from coredis.retry import NoRetryPolicy
 
+from gateway.fleet.failures import describe, is_disconnection
 from gateway.fleet.store import StoreError
-from gateway.fleet.troubles import is_lost, told
 
 if TYPE_CHECKING:
     import ssl
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from gateway.config.store import StoreAddress
 
 PATIENCE = 3.0
-"""Seconds for one attempt: enough for a SYN that is sent again after one."""
+"""Seconds for one attempt to connect: enough for TCP to send a lost SYN again after one second."""
 
 PAUSE = 0.1
-"""Seconds from one attempt that failed to the next. Who asks meanwhile is told at once."""
+"""Seconds between a failed attempt and the next. Calls in between fail at once."""
 
 
 class LostError(StoreError):
-    """The connection had ended before: another one may be had at once."""
+    """The connection had already ended; a new one may be available at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where the store is, and as whom to come. The password is asked for by each connection."""
+    """Address and credentials of the store. Each connection reads the password anew."""
 
     address: StoreAddress
     username: str | None = None
@@ -48,7 +48,7 @@ class Access:
 
 
 class Link:
-    """`run` makes connections, `client` lends the one that there is."""
+    """`run` makes connections; `client` lends the current one."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -56,7 +56,7 @@ class Link:
         self._wanted = trio.Event()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Make one connection after another, each when it is wanted."""
+        """Make one connection after another, each when a call needs it."""
         task_status.started()
         while True:
             await self._wanted.wait()
@@ -66,20 +66,21 @@ class Link:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Redis[bytes]]:
-        """One that is connected. Raises `StoreError` where there is none, or what it does fails.
+        """Lend a connected client. Raises `StoreError` where connecting or a command fails.
 
-        `LostError`: it was connected no more.
+        Raises `LostError` where the connection had already ended.
         """
         attempt = self._latest()
         client = await attempt.outcome()
-        whole = False
+        succeeded = False
         try:
             yield client
-            whole = True
-        except Exception as error:  # noqa: BLE001 - of whatever the library raises
-            raise (LostError if is_lost(error) else StoreError)(told(error)) from None
+            succeeded = True
+        except Exception as error:  # noqa: BLE001 - the library raises many kinds
+            kind = LostError if is_disconnection(error) else StoreError
+            raise kind(describe(error)) from None
         finally:
-            if not whole:
+            if not succeeded:
                 attempt.over.set()
 
     def _latest(self) -> _Attempt:
@@ -90,7 +91,7 @@ class Link:
 
 
 class _Attempt:
-    """One connection, from the wish for it to its end. `over`: it is to be closed, or was none."""
+    """One connection, from its request to its end. `over` is set to close it, or when it failed."""
 
     def __init__(self) -> None:
         self.over = trio.Event()
@@ -100,26 +101,26 @@ class _Attempt:
         self._ended = float("-inf")
 
     def is_spent(self) -> bool:
-        """Whether it is time for another one."""
+        """Return true when the connection is over and a new attempt may begin."""
         return self.over.is_set() and trio.current_time() >= self._ended + PAUSE
 
     async def outcome(self) -> Redis[bytes]:
-        """The client, once it is connected. Raises `StoreError` where it cannot be."""
+        """Return the connected client. Raises `StoreError` where connecting failed."""
         await self._decided.wait()
         if self._client is None or self._error:
             raise StoreError(self._error)
         return self._client
 
     async def run(self, access: Access) -> None:
-        """Connect, and stay so until it is over."""
+        """Connect, and stay connected until `over` is set."""
         try:
             async with _client(access) as client:
                 await self._hold(client)
-        except Exception as error:  # noqa: BLE001 - whatever the library does, clients are served
+        except Exception as error:  # noqa: BLE001 - no failure of the library may stop the gateway
             self._fail(error)
 
     async def _hold(self, client: Redis[bytes]) -> None:
-        # What leaves the client's block would come out of it in a group.
+        # An exception that leaves the client's block would be wrapped in an exception group.
         try:
             with trio.fail_after(PATIENCE):
                 await client.ping()
@@ -131,25 +132,25 @@ class _Attempt:
         await self.over.wait()
 
     def _fail(self, error: Exception) -> None:
-        self._error = told(error)
+        self._error = describe(error)
         self._ended = trio.current_time()
         self.over.set()
         self._decided.set()
 
 
 def _client(access: Access) -> Redis[bytes]:
-    at = access.address
+    address = access.address
     return Redis(
-        host=at.host or None,
-        port=at.port,
-        unix_socket_path=at.path or None,
-        db=at.database,
+        host=address.host or None,
+        port=address.port,
+        unix_socket_path=address.path or None,
+        db=address.database,
         username=access.username,
         password=access.password(),
         ssl_context=access.tls,
         connect_timeout=PATIENCE,
-        # One call at a time; the other is for what was broken in between.
+        # Calls come one at a time; the second connection replaces one that broke in between.
         max_connections=2,
         verify_version=False,
-        retry_policy=NoRetryPolicy(),  # whoever asks decides about that
+        retry_policy=NoRetryPolicy(),  # callers decide about retries
     )

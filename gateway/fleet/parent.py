@@ -1,8 +1,9 @@
-"""Limits shared through the parent process, by which workers ask one book of reservations."""
+"""The store of workers: their parent process, which keeps one book of reservations for all."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -15,42 +16,35 @@ if TYPE_CHECKING:
 
     from gateway.policy.reservations import UnitRequest
 
-
-def _read(answer: Any) -> Reserved | StoreError:
-    """Numbers; a text says what went wrong."""
-    return StoreError(answer) if isinstance(answer, str) else Reserved(*answer)
-
-
-class Parent(Protocol):
-    """The way to the parent; see `gateway.workers.channel`."""
-
-    async def ask(self, subject: str, value: Any = None) -> list[Any]: ...
+Ask = Callable[[str, Any], Awaitable[list[Any]]]
+"""`Channel.ask` of `gateway.workers`: a subject and a value in, the parts of the answer out."""
 
 
 class ParentStore:
-    """See `Store`. Whoever made the way to the parent closes it."""
+    """A `Store`. The owner of the channel to the parent closes it."""
 
-    def __init__(self, parent: Parent) -> None:
-        self._parent = parent
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """See `Store`."""
         task_status.started()
 
     async def reserve(self, asks: Sequence[UnitRequest]) -> Sequence[Reserved | StoreError]:
-        """See `Store`."""
-        return [_read(it) for it in await self._ask("reserve", asks)]
+        """See `Store`. An answer is the numbers of a `Reserved`, or a text about what failed."""
+        answers = await self._answer("reserve", asks)
+        return [StoreError(it) if isinstance(it, str) else Reserved(*it) for it in answers]
 
     async def beat(self) -> int:
         """See `Store`."""
-        return int(await self._ask("beat"))
+        return int(await self._answer("beat", None))
 
     async def close(self) -> None:
         """See `Store`."""
 
-    async def _ask(self, subject: str, value: Any = None) -> Any:
+    async def _answer(self, subject: str, value: Any) -> Any:
         try:
-            (answer,) = await self._parent.ask(subject, value)
+            (answer,) = await self._ask(subject, value)
         except trio.BrokenResourceError:
             raise StoreError("the parent process is gone") from None
         except InternalError as failure:

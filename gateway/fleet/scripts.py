@@ -1,11 +1,12 @@
-"""What the store itself does, in its own language (Lua 5.1).
+"""Lua 5.1 scripts that the store runs.
 
-`RESERVE` is `policy.reservations` for one question. It keeps how far a limit is behind (seconds
-until all that was reserved is earned), and when that was, in place of one moment in time: so
-nothing is lost to rounding, and a clock that is set back, or another server's, stops nobody.
+`RESERVE` does for one request what `policy.reservations` does. It stores how far a limit is behind
+(seconds until everything reserved is earned) and when that was written, rather than one moment in
+time: so rounding loses nothing, and a clock that is set back, or another server's clock, blocks
+nobody.
 
-Times are whole microseconds of the server's clock, which doubles hold exactly. Numbers are written
-as text with all their digits: Redis would cut them to integers.
+Times are whole microseconds of the server's clock, which doubles hold exactly. Numbers in replies
+are text with all their digits: Redis would truncate them to integers.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from gateway.policy.gcra import MOST_DEBT
 from gateway.policy.reservations import ACTIVE, RESERVATION_SECONDS
 
 PRESENT = 3.0
-"""Seconds after its last beat that a process counts: two beats may be lost."""
+"""Seconds after its last heartbeat that a process still counts: two heartbeats may be lost."""
 
 
 class Script(NamedTuple):
-    """`digest` is its name at a server that has seen it."""
+    """`digest` is the SHA-1 by which a server runs a script that it has loaded."""
 
     text: str
     digest: str
 
 
 def _script(text: str) -> Script:
-    named = f"""
+    constants = f"""
 local ACTIVE, PRESENT = {ACTIVE * 1e6:.0f}, {PRESENT * 1e6:.0f}
 local RESERVATION_SECONDS, MOST_DEBT = {RESERVATION_SECONDS!r}, {MOST_DEBT!r}
 """
-    text = named + _COMMON + text
+    text = constants + _COMMON + text
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
@@ -46,12 +47,12 @@ end
 local function whole(number) return string.format('%.0f', number) end
 local function exact(number) return string.format('%.17g', number) end
 
--- Milliseconds, rounded up; not where the time is given, which then has nothing to do with them.
+-- Rounds up to milliseconds. Keys do not expire by the server's clock where a test gives the time.
 local function expire(key, seconds, given)
     if given == '' then redis.call('PEXPIRE', key, whole(math.ceil(seconds * 1000))) end
 end
 
--- How many of a set were there lately, this one among them. A time to come is of another clock.
+-- Counts the members of a set seen lately, this one included. A future time is another clock's.
 local function count(key, process, now, lately, given)
     redis.call('ZREMRANGEBYSCORE', key, '-inf', whole(now - lately))
     redis.call('ZREMRANGEBYSCORE', key, '(' .. whole(now), '+inf')
@@ -73,13 +74,13 @@ local function passed(since) return math.max(0, now - tonumber(since)) / 1000000
 local kept = redis.call('HMGET', KEYS[1], 'at', 'behind')
 local behind = kept[1] and math.max(0, tonumber(kept[2]) - passed(kept[1])) or 0
 
--- What an earlier call took, whose answer was not heard, is taken back, but for the time that has
--- passed: in that the limit may have been at rest without it, and saves up no more than its burst.
+-- Undo an earlier call whose reply was not heard, except for what was earned since: without that
+-- call the limit may have been idle meanwhile, and an idle limit saves up no more than its burst.
 local last = redis.call('GET', KEYS[3])
 if last then
     local called, heard_then, took, at = string.match(last, '(%S+) (%S+) (%S+) (%S+)')
     called = tonumber(called)
-    if called > call then return {'0', '0'} end  -- it was given up; nobody hears this
+    if called > call then return {'0', '0'} end  -- the caller gave this call up
     took = tonumber(took)
     if took > 0 then took = math.max(0, took - passed(at)) end
     if called > heard and tonumber(heard_then) == heard then
@@ -112,10 +113,11 @@ redis.call('SET', KEYS[3], note)
 expire(KEYS[3], behind + 1, given)
 return {exact(units), exact(math.max(0, behind - burst / rate))}
 """)
-"""Keys: the meter, who asked when, this process's last call. Arguments: the process, the time (''
-is the server's), rate, burst, units, what is owed, this call's number, the last heard one's."""
+"""Keys: the meter, the set of processes by time of request, this process's last call. Arguments:
+process, time ('' is the server's), rate, burst, units, debt, number of this call, number of the
+last call that was heard."""
 
 BEAT = _script("""
 return count(KEYS[1], ARGV[1], clock(ARGV[2]), PRESENT, ARGV[2])
 """)
-"""Key: who is there. Arguments: the process, the time. Answers how many."""
+"""Key: the set of processes by time of heartbeat. Arguments: process, time. Returns the size."""

@@ -1,4 +1,4 @@
-"""Where limits are shared, as everybody else sees it."""
+"""The interface of a store that shares limits among processes."""
 
 from __future__ import annotations
 
@@ -15,30 +15,35 @@ if TYPE_CHECKING:
 
 
 class StoreError(UpstreamError):
-    """The store did not answer, or not what it should. The text goes on after "the store", for a
-    log: "refuses connections"."""
+    """The store did not answer, or answered something unusable.
+
+    The text continues a sentence that begins with "the store", for logs: "refuses connections".
+    """
 
 
 class Store(Protocol):
-    """Asked by one task at a time. What takes too long is cancelled, and may be asked again.
+    """One task makes all calls, one at a time. A call that takes too long is cancelled and retried.
 
-    A call that failed or was cancelled may have been carried out, and is undone by the next one
-    about the same limits. So whoever asks again says again what is owed, and gives back again.
+    A call that failed or was cancelled may still have been carried out; the next call about the
+    same limits undoes its effect. So a retry repeats the debt and the units given back.
     """
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Keep what the others need, until `close`; to be started before them."""
+        """Keep the connection until `close`. Start this before the first call."""
         ...
 
     async def reserve(self, asks: Sequence[UnitRequest]) -> Sequence[Reserved | StoreError]:
-        """See `policy.reservations`; one answer for each, in their order: an error where one limit
-        cannot be had and others can. Raises `StoreError` where none can."""
+        """Reserve units of several limits, see `policy.reservations`.
+
+        Return one answer for each request, in the same order, with an error for each limit that
+        fails alone. Raises `StoreError` where all fail.
+        """
         ...
 
     async def beat(self) -> int:
-        """Say that this process is there; answers how many are. Raises `StoreError`.
+        """Report that this process is alive. Return how many processes are. Raises `StoreError`.
 
-        To be called every second: one that was not heard of for three is not counted.
+        Call this every second: a process that was silent for three seconds no longer counts.
         """
         ...
 

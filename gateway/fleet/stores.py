@@ -1,4 +1,4 @@
-"""The store that a configuration names. coredis is loaded here, and not before."""
+"""Makes the store that a configuration names. Only this module loads coredis, when it is needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gateway.fleet.valkey import ValkeyStore
 
 LARGEST_PASSWORD = 4096
-"""Bytes; a larger file is not a password. Tokens that clouds give out in place of one fit."""
+"""Bytes of a password file. The tokens that clouds issue as passwords fit."""
 
 _INSTALL = (
     "The store needs the package coredis, which is not installed. "
@@ -25,7 +25,7 @@ _INSTALL = (
 
 
 def store_of(configured: model.Store) -> ValkeyStore:
-    """A store that nobody has connected to yet. Its `run` is to be started, see `Store`.
+    """Return the configured store, not yet connected; `Store.run` connects it.
 
     Raises `ConfigurationError` where a file is wrong, or the package is missing.
     """
@@ -46,7 +46,7 @@ def store_of(configured: model.Store) -> ValkeyStore:
 
 
 def _password_of(path: Path | None) -> Callable[[], str | None]:
-    """Reads the file at once, for it may be wrong, and whenever it is asked."""
+    """Return a function that reads the file anew. It is read here too, to find mistakes early."""
     if path is None:
         return lambda: None
     _password(path)
@@ -54,7 +54,7 @@ def _password_of(path: Path | None) -> Callable[[], str | None]:
 
 
 def _password(path: Path) -> str:
-    """What stands in a file, without the end of its line."""
+    """Return the content of a password file without its line end."""
     what = f"The password file {path} of the store"
     try:
         with path.open("rb") as file:
@@ -71,10 +71,10 @@ def _password(path: Path) -> str:
 
 
 def _trust(path: Path | None) -> ssl.SSLContext:
-    """Whose certificates are believed; the name in them is looked at, too."""
+    """Return a context that verifies the server's certificate and host name."""
     try:
         return ssl.create_default_context(cafile=path)
-    except OSError:  # ssl's own errors among them
+    except OSError:  # includes ssl.SSLError
         raise ConfigurationError(
             f"The file {path} of the store's authorities holds no certificate in PEM form. "
             "It must hold those that signed the store's own"

@@ -1,11 +1,12 @@
-"""Asks the store for all shared limits of a process, and keeps count of who shares them.
+"""Asks the store for all shared limits of a process, and tracks how many processes share them.
 
-Everything that is wanted by then is asked in one call, and calls are `TICK` apart, so how many
-there are depends on nothing that passes. A call that takes too long is given up, and the store is
-*lost*: limits go on alone, as their rules say. Nobody waits for it meanwhile; it is tried again and
-again, and is back when it answers.
+One call carries every request made since the last one, and calls are at least `TICK` apart, so the
+rate of calls does not depend on traffic. After a call that times out the store is *lost*: limits
+continue locally as their rules say, nobody waits for the store, and the supplier retries until it
+answers.
 
-A limit that alone has no answer goes on alone, too, and is asked for again.
+If the store answers with an error for one limit, only that limit continues locally, and is asked
+for again.
 """
 
 from __future__ import annotations
@@ -29,26 +30,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TICK = 0.005
-"""Seconds between two calls: who waits for an answer waits for half of that more."""
+"""Seconds between two calls; on average an answer comes half of that later."""
 
 BEAT = 1.0
-"""Seconds after which we say that we are there."""
+"""Seconds between two heartbeats of this process."""
 
 AGAIN = 0.5
-"""Seconds after which a store that is lost is tried again."""
+"""Seconds between attempts to reach a lost store."""
 
 GATHERING = 1.0
-"""Seconds for all others to find a store that is back. Whoever shares before them would have all of
-the rate, and they their parts besides."""
+"""Seconds for all other processes to find that the store is back. A process that shared earlier
+would have the whole rate, while the others still use their local parts."""
 
 SOON = 0.05
-"""Seconds after which it is asked again whether all are there."""
+"""Seconds between heartbeats while the other processes are still missing."""
 
 
 class Supplier:
-    """One for a process. `supplied` is told whose limits have answers; None: all are concerned.
-
-    `timeout`: seconds for one call.
+    """One for a process. `supplied` is called with the owners whose limits were answered, or None
+    when all limits are affected. `timeout`: seconds for one call.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Supplier:
         self._timeout = timeout
         self._clock = clock
         self._beat_at = -math.inf
-        self._back_at = math.inf  # when a store that was lost answered first
+        self._back_at = math.inf  # when a lost store first answered again
         self._reason = ""  # of the last failure
         self._wanted = trio.Event()
         supply.wake = self._wake
@@ -84,10 +84,10 @@ class Supplier:
             elif not self._supply.lost and self._supply.next_time(now) <= now:
                 await self._ask()
             await trio.sleep(TICK)
-            await self._until_wanted()
+            await self._wait()
 
-    async def _until_wanted(self) -> None:
-        """Until somebody wants something, or it is time to."""
+    async def _wait(self) -> None:
+        """Wait until a limit is requested, or the next request or heartbeat is due."""
         now = self._clock()
         due = math.inf if self._supply.lost else self._supply.next_time(now)
         self._wanted = trio.Event()
@@ -98,19 +98,21 @@ class Supplier:
         asked = self._supply.questions(self._clock())
         if not asked:
             return
-        answers = await self._called(self._store.reserve([it.ask for it in asked]))
+        answers = await self._call(self._store.reserve([it.ask for it in asked]))
         if answers is None:
             self._supply.unanswered(asked)
             self._lose()
             return
         self.figures.asked += len(asked)
-        self._tell(asked, answers)
+        self._log_changes(asked, answers)
         reserved = [it if isinstance(it, Reserved) else None for it in answers]
         self._supply.answered(asked, reserved, self._clock())
         self._supplied([it.meter.owner for it in asked])
 
-    def _tell(self, asked: Sequence[Asked], answers: Sequence[Reserved | StoreError]) -> None:
-        """Log which limits have no answer from now on, and which have one again."""
+    def _log_changes(
+        self, asked: Sequence[Asked], answers: Sequence[Reserved | StoreError]
+    ) -> None:
+        """Log limits that the store stopped answering for, and limits that it answers again."""
         each = list(zip(asked, answers, strict=True))
         failures = [(it, no) for it, no in each if isinstance(no, StoreError)]
         lost = [(it, str(no)) for it, no in failures if not it.meter.lost]
@@ -123,7 +125,7 @@ class Supplier:
             self._log.info("limits_back", limits=len(back), first=back[0].ask.key)
 
     async def _beat(self) -> None:
-        processes = await self._called(self._store.beat())
+        processes = await self._call(self._store.beat())
         now = self._clock()
         if processes is None:
             self._beat_at = now + AGAIN
@@ -136,13 +138,13 @@ class Supplier:
             self._beat_at = now + SOON
 
     def _are_all_there(self, processes: int, now: float) -> bool:
-        """Those that were before a store was lost, or so many as came in time."""
+        """Return true if as many processes as before the loss are back, or `GATHERING` is over."""
         self._back_at = min(self._back_at, now)
         late = now >= self._back_at + GATHERING
         return not self._supply.lost or late or processes >= self._supply.processes
 
-    async def _called(self, call: Awaitable[T]) -> T | None:
-        """Answer what the store does; None: nothing in time."""
+    async def _call(self, call: Awaitable[T]) -> T | None:
+        """Return the store's answer, or None if it failed or did not answer in time."""
         self.figures.calls += 1
         self._reason = f"does not answer within {self._timeout * 1000:.0f} ms"
         with trio.move_on_after(self._timeout):

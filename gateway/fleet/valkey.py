@@ -1,8 +1,8 @@
-"""Limits that replicas share, in a Valkey or Redis: the same as `policy.reservations`.
+"""A store in Valkey or Redis that replicas share, equivalent to `policy.reservations`.
 
-All questions of a call go together, each as one script at the server (`scripts`), which is atomic.
-A call that failed may have been carried out or not: the next question about the same limit undoes
-what it did, so a store that is slow does not get ever more behind by answers that nobody heard.
+One call sends all its requests in one pipeline, each as one script (`scripts`), which the server
+runs atomically. A call that failed may have been carried out or not: the next request about the
+same limit undoes its effect, so a slow store does not fall further behind with every lost reply.
 
 This module loads coredis (18 MB, 0.2 s): import it only where a store is configured.
 """
@@ -15,35 +15,35 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import trio
 from coredis.exceptions import NoScriptError
 
+from gateway.fleet.failures import concerns_one_limit, describe
 from gateway.fleet.link import Access, Link, LostError
 from gateway.fleet.scripts import BEAT, RESERVE, Script
 from gateway.fleet.store import StoreError
-from gateway.fleet.troubles import is_of_one_limit, told
 from gateway.policy.reservations import Reserved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from coredis import Redis
 
     from gateway.policy.reservations import UnitRequest
 
 MOST_UNHEARD = 10_000
-"""Limits whose last answer was lost, and whose call is remembered (1 MB). Of more, what was taken
-is not taken back: it is as if it had been used."""
+"""Limits whose lost reply is remembered, to undo that call (1 MB). Beyond it all are forgotten, and
+the units that those calls reserved count as used."""
 
 
 class Question(NamedTuple):
-    """The keys and arguments of one run of a script."""
+    """Keys and arguments of one run of a script."""
 
     keys: list[str]
     arguments: list[str]
 
 
 class ValkeyStore:
-    """A `Store`. `run` keeps its connection; until that is started nobody is answered.
+    """A `Store`. Calls wait until `run` has started.
 
-    `timeout`: seconds for one call. `clock`: for tests, in seconds, in place of the server's.
+    `timeout`: seconds for one call. `clock`: seconds, for tests, in place of the server's clock.
     """
 
     def __init__(
@@ -61,42 +61,49 @@ class ValkeyStore:
         self._process = secrets.token_hex(8)
         self._call = 0
         self._heard = 0
+        # By key of each limit whose last reply was lost: the call that was heard before.
         self._unheard: dict[str, int] = {}
         self._running = trio.CancelScope()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Connect, and connect again, until `close`."""
+        """Keep a connection, and renew it when it breaks, until `close`."""
         with self._running:
             await self._link.run(task_status)
 
     async def close(self) -> None:
-        """End `run`. What was reserved is earned soon; nothing else is left."""
+        """End `run`. The store keeps reservations until they are earned, and nothing else."""
         self._running.cancel()
 
     async def reserve(self, asks: Sequence[UnitRequest]) -> list[Reserved | StoreError]:
-        """See `Store`. Each key once in a call."""
+        """See `Store`. A key may occur only once in a call."""
         if not asks:
             return []
         self._call += 1
-        questions = [self._about(ask) for ask in asks]
-        self._remember(ask.key for ask in asks)
-        answers = [_reserved(reply) for reply in await self._asked(RESERVE, questions)]
-        self._hear(ask.key for ask, it in zip(asks, answers, strict=True) if _is_good(it))
+        questions = [self._question(ask) for ask in asks]
+        if len(self._unheard) > MOST_UNHEARD:
+            self._unheard.clear()
+        for ask in asks:
+            self._unheard.setdefault(ask.key, self._heard)
+        answers = [_answer(reply) for reply in await self._call_store(RESERVE, questions)]
+        for ask, answer in zip(asks, answers, strict=True):
+            if isinstance(answer, Reserved):
+                self._unheard.pop(ask.key, None)
+        self._heard = self._call
         return answers
 
     async def beat(self) -> int:
         """See `Store`."""
         question = Question([f"{self._prefix}processes"], [self._process, self._time()])
-        (present,) = await self._asked(BEAT, [question])
+        (present,) = await self._call_store(BEAT, [question])
         if isinstance(present, Exception):
-            raise StoreError(told(present))
+            raise StoreError(describe(present))
         if not isinstance(present, int):
             raise _strange()
         return present
 
-    # -- what is asked -------------------------------------------------------------------------
+    # -- questions -----------------------------------------------------------------------------
 
-    def _about(self, ask: UnitRequest) -> Question:
+    def _question(self, ask: UnitRequest) -> Question:
         base = f"{self._prefix}{_tag(ask.key)}"
         numbers = (ask.rate, ask.burst, ask.units, ask.owed)
         heard = self._unheard.get(ask.key, self._heard)
@@ -108,64 +115,53 @@ class ValkeyStore:
     def _time(self) -> str:
         return "" if self._clock is None else f"{self._clock() * 1e6:.0f}"
 
-    def _remember(self, keys: Iterable[str]) -> None:
-        """Until they are heard: of which limits the answer was lost, and what was the last one
-        heard before."""
-        if len(self._unheard) > MOST_UNHEARD:
-            self._unheard.clear()
-        for key in keys:
-            self._unheard.setdefault(key, self._heard)
+    # -- calls ---------------------------------------------------------------------------------
 
-    def _hear(self, keys: Iterable[str]) -> None:
-        for key in keys:
-            self._unheard.pop(key, None)
-        self._heard = self._call
-
-    # -- how -----------------------------------------------------------------------------------
-
-    async def _asked(self, script: Script, questions: Sequence[Question]) -> list[Any]:
+    async def _call_store(self, script: Script, questions: Sequence[Question]) -> list[Any]:
         try:
             with trio.fail_after(self._timeout):
                 try:
-                    return await self._once(script, questions)
-                except LostError:  # as after a restart; what it did, if anything, is undone
-                    return await self._once(script, questions)
+                    return await self._run_script(script, questions)
+                except LostError:  # as after a restart; the retry undoes what the first call did
+                    return await self._run_script(script, questions)
         except trio.TooSlowError:
             raise StoreError(f"does not answer within {self._timeout * 1000:.0f} ms") from None
 
-    async def _once(self, script: Script, questions: Sequence[Question]) -> list[Any]:
+    async def _run_script(self, script: Script, questions: Sequence[Question]) -> list[Any]:
         async with self._link.client() as client:
-            return await _answered(client, script, questions)
+            return await _replies(client, script, questions)
 
 
-async def _answered(
+async def _replies(
     client: Redis[bytes], script: Script, questions: Sequence[Question]
 ) -> list[Any]:
-    """The answers of all, errors where they are of one limit; where the server has lost the script,
-    by another round."""
-    replies = await _sent(client, script, questions)
+    """Return all replies, some of which may be errors that concern one limit.
+
+    Loads the script and retries where the server does not know it.
+    """
+    replies = await _send(client, script, questions)
     unknown = [at for at, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
     if unknown:
         await client.script_load(script.text)
-        again = await _sent(client, script, [questions[at] for at in unknown])
+        again = await _send(client, script, [questions[at] for at in unknown])
         for at, reply in zip(unknown, again, strict=True):
             replies[at] = reply
     for reply in replies:
-        if isinstance(reply, Exception) and not is_of_one_limit(reply):
+        if isinstance(reply, Exception) and not concerns_one_limit(reply):
             raise reply
     return replies
 
 
-async def _sent(client: Redis[bytes], script: Script, questions: Sequence[Question]) -> list[Any]:
+async def _send(client: Redis[bytes], script: Script, questions: Sequence[Question]) -> list[Any]:
     async with client.pipeline(transaction=False, raise_on_error=False) as pipeline:
         for keys, arguments in questions:
             pipeline.evalsha(script.digest, keys=keys, args=arguments)
     return list(pipeline.results or ())
 
 
-def _reserved(reply: Any) -> Reserved | StoreError:
+def _answer(reply: Any) -> Reserved | StoreError:
     if isinstance(reply, Exception):
-        return StoreError(told(reply))
+        return StoreError(describe(reply))
     try:
         units, delay = reply
         return Reserved(float(units), float(delay))
@@ -173,12 +169,8 @@ def _reserved(reply: Any) -> Reserved | StoreError:
         return _strange()
 
 
-def _is_good(answer: Reserved | StoreError) -> bool:
-    return isinstance(answer, Reserved)
-
-
 def _strange() -> StoreError:
-    return StoreError("answers what is no answer: is something else using its keys?")
+    return StoreError("gives a reply of the wrong form: is something else using its keys?")
 
 
 def _exact(number: float) -> str:
@@ -186,5 +178,5 @@ def _exact(number: float) -> str:
 
 
 def _tag(key: str) -> str:
-    """What Redis Cluster takes a limit's place from, so that all its keys are at one server."""
+    """Return a hash tag, by which Redis Cluster keeps all keys of a limit at one server."""
     return "{" + key.replace("%", "%25").replace("}", "%7D") + "}"

@@ -145,6 +145,7 @@ class Server:
             trio.lowlevel.notify_closing(sock)
             sock.close()
         self._sockets.clear()
+        self._addresses = ()
 
     async def _accept_all(
         self, listener: socket.socket, reached: Address, nursery: trio.Nursery

@@ -1,4 +1,4 @@
-"""Who asks: what clients prove themselves with, and what we prove ourselves with towards brokers.
+"""Authentication: clients' tokens, and the gateway's own credential towards brokers.
 
 `keys` and `token` load joserfc and cryptography; import them only where tokens are verified.
 """

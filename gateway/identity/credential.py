@@ -1,4 +1,4 @@
-"""Our own credential, towards brokers."""
+"""The gateway's own credential towards brokers."""
 
 from __future__ import annotations
 
@@ -16,38 +16,31 @@ Stamp = tuple[int, int, int]
 
 
 class OwnCredential(Protocol):
-    """What we prove ourselves with, at this moment."""
+    """A source of the gateway's credential."""
 
     def current(self) -> Credential: ...
 
 
 class NoCredential:
-    """For brokers without authentication: what Pulsar's own clients send then."""
+    """For brokers without authentication: sends what Pulsar's own clients send then."""
 
     def current(self) -> Credential:
-        """The method `none`, without data."""
-        return _NONE
-
-
-_NONE = Credential("none", b"")
-
-
-def _unheard(event: str, **values: object) -> None:
-    """A log that nobody reads."""
+        """Return the method `none` without data."""
+        return Credential("none", b"")
 
 
 class TokenFile:
-    """A token in a file, read again whenever the file is another one.
+    """A token in a file, which is read again whenever the file changes.
 
-    It is looked at in each use (one `stat`, 2 µs), not watched: Kubernetes swaps a symbolic link
-    far above the file, which watchers of the file do not see. A file that is gone, empty or too
-    large leaves the last good token in force; `log(event, **values)` is told, and `last_error`
-    says so until it is good again.
+    Each use checks the file (one `stat`, 2 µs) rather than watching it: Kubernetes swaps a symbolic
+    link far above the file, and watchers of the file do not notice. If the file is missing, empty
+    or too large, the last good token stays in use; `log(event, **values)` is called, and
+    `last_error` has the reason until the file is good again.
 
-    Raises `ConfigurationError` where there is no token to begin with.
+    Raises `ConfigurationError` if there is no token at the start.
     """
 
-    def __init__(self, path: Path, log: Callable[..., object] = _unheard) -> None:
+    def __init__(self, path: Path, log: Callable[..., object] = lambda *_, **__: None) -> None:
         self._path = path
         self._log = log
         self._stamp: Stamp | None = None
@@ -61,13 +54,13 @@ class TokenFile:
             )
 
     def current(self) -> Credential:
-        """The token, with the method `token`."""
+        """Return the token, with the method `token`."""
         before = self.last_error
         try:
             stamp = self._look()
             if stamp != self._stamp:
                 self._read()
-                self._stamp = stamp  # taken before reading: a later change is seen at the next use
+                self._stamp = stamp  # from before reading: the next use notices a later change
         except OSError as error:
             self._stamp = None
             self.last_error = f"cannot be read: {error.strerror}"

@@ -1,6 +1,6 @@
-"""Keys that tokens are verified with, read from files.
+"""Reads keys for verifying tokens from files.
 
-The forms are Pulsar's (`AuthTokenUtils`): a secret is raw bytes, a public key is DER or PEM, and
+The formats are Pulsar's (`AuthTokenUtils`): a secret is raw bytes, a public key is DER or PEM, and
 either may be written as `data:;base64,...`. This module loads joserfc and cryptography (20 MB):
 import it only where tokens are verified.
 """
@@ -27,7 +27,8 @@ from gateway.errors import ConfigurationError
 TokenKey = OctKey | RSAKey | ECKey
 
 SMALLEST_SECRET = 32
-"""Bytes. HS256 needs a key as large as its hash (RFC 7518 section 3.2); Pulsar insists too."""
+"""Bytes. HS256 needs a key as large as its hash (RFC 7518 section 3.2); Pulsar requires that
+too."""
 
 SMALLEST_RSA = 2048
 """Bits (RFC 7518 section 3.3)."""
@@ -35,7 +36,7 @@ SMALLEST_RSA = 2048
 _CURVES = (SECP256R1, SECP384R1, SECP521R1)  # of ES256, ES384, ES512
 
 _LARGEST_FILE = 65_536
-"""Bytes. The largest public keys have a few thousand: anything larger is a wrong path."""
+"""Bytes. The largest public keys have a few thousand: a larger file is a wrong path."""
 
 _ENCODED = b"data:;base64,"
 
@@ -44,7 +45,7 @@ _MAKE_PUBLIC = "Get it with: openssl pkey -in <private key file> -pubout -out <f
 
 
 def secret_key(path: Path) -> OctKey:
-    """A shared secret for HS256, HS384 or HS512. Raises `ConfigurationError`."""
+    """Return a shared secret for HS256, HS384 or HS512. Raises `ConfigurationError`."""
     what = f"The token secret file {path}"
     secret = _content(path, what)
     if len(secret) < SMALLEST_SECRET:
@@ -56,12 +57,12 @@ def secret_key(path: Path) -> OctKey:
         raise _not_a_secret(what)
     try:
         return OctKey.import_key(secret)
-    except ValueError:  # joserfc found a public key in it, which no attacker would have to guess
+    except ValueError:  # joserfc found a public key, which an attacker would not have to guess
         raise _not_a_secret(what) from None
 
 
 def public_key(path: Path) -> RSAKey | ECKey:
-    """An RSA or elliptic curve public key, DER or PEM. Raises `ConfigurationError`."""
+    """Return an RSA or elliptic curve public key from DER or PEM. Raises `ConfigurationError`."""
     what = f"The token public key file {path}"
     content = _content(path, what)
     if b"PRIVATE KEY-----" in content:

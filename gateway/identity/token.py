@@ -1,8 +1,8 @@
-"""JSON Web Tokens, as Pulsar's `AuthenticationProviderToken` takes them.
+"""Verifies JSON Web Tokens as Pulsar's `AuthenticationProviderToken` does.
 
-What a token says about its own algorithm is compared with the configuration and never followed.
-To a client, a token that is wrong in any way but its date is "not accepted": which check failed
-would help only somebody who makes tokens up. This module loads joserfc: import it where it is used.
+A token's own algorithm is compared with the configuration and never followed. A client learns only
+that its token has expired or is "not accepted": naming the failed check would help only forgers.
+This module loads joserfc: import it only where it is used.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from gateway.wire.contract import Denial, Refusal
 
 LARGEST_TOKEN = 16_384
 """Bytes. Tokens with many claims have about 2,000; HTTP servers refuse more than 8,000 or 16,000.
-Verifying is linear, so this also bounds what a stranger's CONNECT costs."""
+Verifying takes linear time, so this also bounds the cost of a stranger's CONNECT."""
 
 LONGEST_NAME = 2048
-"""Characters of a principal: SPIFFE IDs have so many at most, and others fewer. It is kept for as
-long as a connection lasts, and for each limit that is per principal."""
+"""Characters of a principal. SPIFFE IDs have at most so many, other names fewer. A principal is
+kept as long as its connection, and in each limit per principal."""
 
 NOT_ACCEPTED = Denial(Refusal.UNAUTHENTICATED, "token not accepted")
 EXPIRED = Denial(Refusal.UNAUTHENTICATED, "token expired")
 
-# Whatever joserfc or json raise on bytes that are not a token, nesting without end included.
+# Everything that joserfc or json raise for bytes that are not a token, even for endless nesting.
 _MALFORMED = (JoseError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Whom a token names, and from which wall time on (seconds) it is not accepted; None: never."""
+    """The principal of a token, and the wall time (seconds) of its expiry, or None for never."""
 
     name: str
     expires_at: float | None
@@ -49,11 +49,11 @@ class Verified:
 class TokenVerifier:
     """Verifies tokens by any of `keys` and only by `algorithms`.
 
-    Shared secrets and public keys never serve together: a public key is no secret, and must not
-    become one because a token asks for it. `clock_skew`: seconds of grace for `exp` and `nbf`.
-    `audience` and `issuer`, where given, must be those of the token.
+    Shared secrets and public keys are never used together: a token must not be able to have a
+    public key taken for a shared secret. `clock_skew`: seconds of grace for `exp` and `nbf`.
+    `audience` and `issuer`, if given, must match the token's.
 
-    Raises `ConfigurationError` where keys and algorithms do not fit each other.
+    Raises `ConfigurationError` if keys and algorithms do not fit each other.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class TokenVerifier:
         self._issuer = issuer
 
     def verify(self, data: bytes, now_wall: float) -> Verified | Denial:
-        """Who the bytes of a token prove to be, at a wall time in seconds since 1970."""
+        """Return the principal that a token proves, at a wall time in seconds since 1970."""
         claims = self._claims(data) if len(data) <= LARGEST_TOKEN else None
         if claims is None:
             return NOT_ACCEPTED
@@ -88,7 +88,7 @@ class TokenVerifier:
         return self._in_time(name, claims, now_wall)
 
     def _claims(self, data: bytes) -> dict[str, Any] | None:
-        """The claims, if one of the keys signed them."""
+        """Return the claims, if one of the keys signed them."""
         try:
             token = jws.extract_compact(data, registry=self._registry)
             if not any(self._signed(token, key) for key in self._keys):
@@ -101,7 +101,7 @@ class TokenVerifier:
     def _signed(self, token: jws.CompactSignature, key: TokenKey) -> bool:
         try:
             return jws.validate_compact(token, key, registry=self._registry)
-        except _MALFORMED:  # another kind of key, for one
+        except _MALFORMED:  # for example, another kind of key
             return False
 
     def _is_for_us(self, claims: dict[str, Any]) -> bool:
@@ -112,7 +112,7 @@ class TokenVerifier:
         )
 
     def _in_time(self, name: str, claims: dict[str, Any], now: float) -> Verified | Denial:
-        """RFC 7519 sections 4.1.4 and 4.1.5: from `nbf` on, until before `exp`."""
+        """Check the validity (RFC 7519 sections 4.1.4 and 4.1.5): from `nbf` until before `exp`."""
         try:
             begins = _seconds(claims.get("nbf"), -math.inf)
             ends = _seconds(claims.get("exp"), math.inf) + self._clock_skew
@@ -126,22 +126,24 @@ class TokenVerifier:
 
 
 def _first(claim: object) -> str | None:
-    """A claim that names somebody; of a list the first entry, as Pulsar takes it."""
+    """Return a text claim; of a list the first entry, as Pulsar does."""
     entry = claim[0] if isinstance(claim, list) and claim else claim
     return entry if isinstance(entry, str) else None
 
 
 def _is_proper(name: str) -> bool:
-    """Whether a name can be a principal. It is told to brokers, as UTF-8, which half of a surrogate
-    pair is not in. A name with control characters could pass for another one, to whoever reads it
-    in a list, and no issuer means to give one."""
+    """Return true if a name can be a principal.
+
+    Principals are sent to brokers as UTF-8, which cannot encode half of a surrogate pair. A name
+    with control characters could look like another one in a list, and no issuer means to give one.
+    """
     if len(name) > LONGEST_NAME:
         return False
     return not any(unicodedata.category(it) in ("Cc", "Cs") for it in name)
 
 
 def _seconds(claim: object, absent: float) -> float:
-    """A NumericDate. JSON's NaN is none: no comparison with it is ever true."""
+    """Read a NumericDate. NaN is refused: no comparison with it is true."""
     if claim is None:
         return absent
     if isinstance(claim, bool) or not isinstance(claim, int | float) or not math.isfinite(claim):
@@ -150,7 +152,7 @@ def _seconds(claim: object, absent: float) -> float:
 
 
 def _registry(algorithms: Collection[str]) -> jws.JWSRegistry:
-    """Unknown header fields pass (but `crit` ones); sizes have our one bound."""
+    """Return a registry that ignores unknown header fields (except `crit`) and bounds all sizes."""
     registry = jws.JWSRegistry(algorithms=list(algorithms), strict_check_header=False)
     registry.max_header_length = registry.max_payload_length = LARGEST_TOKEN
     return registry

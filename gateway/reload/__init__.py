@@ -1,11 +1,10 @@
-"""Rules are read again while the gateway serves: at SIGHUP, and when their files are others.
+"""Reloads rules while the gateway serves: at SIGHUP, and when their files have changed.
 
-- `files`: what shows that files are others
+- `files`: detects changed files
 - `reader`: the process that reads and checks them
-- `reading`: starts it, and takes what it says
-- `passing`: how rules pass from the one to the other
-- `reloader`: one reload after the other, in slices
+- `reading`: starts that process, and collects what it writes
+- `reloader`: puts the rules in force, in slices
 
-To read and check 2000 rules keeps an interpreter busy for a second, in a thread too: the data path
-would stand for tens of milliseconds, again and again. So another process does that.
+Reading and checking 2000 rules keeps an interpreter busy for a second. In a thread that would stop
+the data path for tens of milliseconds again and again, so another process does it.
 """

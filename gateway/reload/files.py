@@ -1,7 +1,7 @@
-"""What shows that files of rules are others, without reading them.
+"""Detects changed files of rules by size, inode and ctime, without reading them.
 
-They are looked at now and then, not watched: Kubernetes swaps a symbolic link far above a file,
-which watchers of the file do not see.
+The files are polled, not watched: Kubernetes swaps a symbolic link far above a file, and watchers
+of the file do not notice.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from pathlib import Path
 from gateway.rules.files import SUFFIXES
 
 Sign = tuple[Path, int, int, int] | tuple[Path]
-"""A file, where it is there with its size, number and when it or its rights changed last."""
+"""A file, and if it exists its size, inode and ctime in nanoseconds."""
 
 
 def signs(paths: Iterable[Path]) -> Iterator[Sign]:
-    """Answer a sign of each file of rules, links followed, in any order."""
+    """Yield the sign of each file of rules, following links, in any order."""
     for path in paths:
         for file in _files(path):
             yield _sign(file)
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """Of a folder those in it that may be files of rules."""
+    """Yield the files of rules in a folder, or the path itself."""
     try:
         yield from (it for it in path.iterdir() if it.suffix in SUFFIXES)
-    except OSError:  # a file, or nothing
+    except OSError:  # a file, or missing
         yield path
 
 

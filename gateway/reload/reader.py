@@ -1,40 +1,65 @@
 """`python -m gateway.reload.reader PATH ...`: reads and checks files of rules for a gateway.
 
-Standard output takes the rules, and the status is 0; or the mistakes that `gateway rules check`
-tells, and the status is 2.
+It writes the rules to standard output, with exit status 0; or, with status 2, the mistakes that
+`gateway rules check` prints.
+
+The rules are pickled: checking them again would take five times as long. The gateway unpickles only
+what comes through a pipe from its own child.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import sys
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from gateway.errors import ConfigurationError
-from gateway.reload import passing
+from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.rules.files import load, rules_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-MISTAKEN = 2
+    from gateway.policy.rules import Rule
 
 NICENESS = 19
-"""The data path comes first where they share a core."""
+"""Gives the data path priority on a shared core."""
+
+AT_ONCE = 25
+"""Rules pickled together. What they share, above all field names, is written and kept once, which
+halves the time; more would make the step of reading them longer than 0.2 ms."""
 
 
 def main(paths: Sequence[str]) -> int:
-    """Read; answers the exit status."""
+    """Read files of rules, and return the exit status."""
     os.nice(NICENESS)
     try:
         rules = rules_of(load(map(Path, paths)))
     except ConfigurationError as error:
-        # A name may have bytes that are no text.
+        # A file's name may have bytes that are not UTF-8.
         sys.stdout.buffer.write(str(error).encode(errors="backslashreplace"))
-        return MISTAKEN
-    passing.write(rules, sys.stdout.buffer)
+        return BAD_CONFIGURATION
+    write(rules, sys.stdout.buffer)
     return 0
+
+
+def write(rules: Sequence[Rule], to: BinaryIO) -> None:
+    """Write the number of rules, then the rules."""
+    pickle.dump(len(rules), to)
+    for at in range(0, len(rules), AT_ONCE):
+        pickle.dump(rules[at : at + AT_ONCE], to, pickle.HIGHEST_PROTOCOL)
+
+
+def parse(written: bytes) -> Iterator[Rule]:
+    """Yield the rules that `write` wrote, lazily. Raises `EOFError` if some are missing."""
+    source = BytesIO(written)
+    missing = pickle.load(source)  # noqa: S301 - from our own child
+    while missing:
+        rules = pickle.load(source)  # noqa: S301
+        missing -= len(rules)
+        yield from rules
 
 
 if __name__ == "__main__":

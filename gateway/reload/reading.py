@@ -1,4 +1,4 @@
-"""Has another process read files of rules, and takes what it says."""
+"""Starts a process that reads files of rules, and collects what it writes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from gateway.reload.reader import MISTAKEN
+from gateway.errors import BAD_CONFIGURATION
 from gateway.system import interpreter
 
 if TYPE_CHECKING:
@@ -15,57 +15,56 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PATIENCE = 60.0
-"""Seconds until a process that reads is killed. It takes one for 2000 rules, on a machine that has
-nothing else to do."""
+"""Seconds until the process is killed. Reading 2000 rules takes one second on an idle machine."""
 
 LARGEST = 64 * 1024 * 1024
-"""Bytes that are taken of it: 100,000 rules, which nobody has."""
+"""Bytes that are read from the process: 100,000 rules, more than anybody has."""
 
 
 class Refused(NamedTuple):
-    """No rules came, and why: lines for a person. `passes`: not for what the files say."""
+    """Why no rules came, for a person. `is_temporary`: the cause is not in the files."""
 
     mistakes: tuple[str, ...]
-    passes: bool = False
+    is_temporary: bool = False
 
 
 async def read(
     paths: Iterable[Path], patience: float = PATIENCE, largest: int = LARGEST
 ) -> bytes | Refused:
-    """Answer rules as they pass, for `passing.parse`."""
+    """Return the rules as `reader.write` writes them."""
     with trio.move_on_after(patience):
         try:
-            status, said = await _said(command(paths), largest)
+            status, output = await _run(command(paths), largest)
         except OSError as error:
-            return _failed(f"no process could be started to read them: {error.strerror}")
-        return _found(status, said, largest)
-    return _failed(f"to read them took longer than {patience:g} s")
+            return _failed(f"cannot start a process to read them: {error.strerror}")
+        return _check(status, output, largest)
+    return _failed(f"reading them took longer than {patience:g} s")
 
 
 def command(paths: Iterable[Path]) -> list[str]:
-    """What reads."""
+    """Return the command line of the process."""
     return interpreter.command("gateway.reload.reader", *map(str, paths))
 
 
-async def _said(command: Sequence[str], largest: int) -> tuple[int, bytes]:
-    """Its status and standard output, of which no more is taken than one byte too many."""
+async def _run(command: Sequence[str], largest: int) -> tuple[int, bytes]:
+    """Return the exit status and standard output, of at most one byte more than `largest`."""
     process = await trio.lowlevel.open_process(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        # Ctrl-C is not for it. A session of its own would not do: Linux shares time among sessions
-        # (autogroups), and the niceness of a process counts within its own alone.
+        # Ctrl-C must not reach the process. A new session would not do: Linux shares CPU time among
+        # sessions (autogroups), and niceness counts only within one.
         process_group=0,
     )
     assert process.stdout is not None
-    said = bytearray()
+    output = bytearray()
     try:
         async for chunk in process.stdout:
-            said += chunk
-            if len(said) > largest:
+            output += chunk
+            if len(output) > largest:
                 process.kill()
                 break
-        return await process.wait(), bytes(said)
+        return await process.wait(), bytes(output)
     finally:
         process.kill()
         with trio.CancelScope(shield=True):
@@ -73,15 +72,15 @@ async def _said(command: Sequence[str], largest: int) -> tuple[int, bytes]:
             await process.stdout.aclose()
 
 
-def _found(status: int, said: bytes, largest: int) -> bytes | Refused:
-    if len(said) > largest:
-        return Refused((f"they are more than {largest} bytes can hold",))
-    if status == MISTAKEN:
-        return Refused(tuple(said.decode().splitlines()))
+def _check(status: int, output: bytes, largest: int) -> bytes | Refused:
+    if len(output) > largest:
+        return Refused((f"they take more than {largest} bytes",))
+    if status == BAD_CONFIGURATION:
+        return Refused(tuple(output.decode().splitlines()))
     if status:
         return _failed(f"the process that reads them ended with status {status}")
-    return said
+    return output
 
 
 def _failed(text: str) -> Refused:
-    return Refused((text,), passes=True)
+    return Refused((text,), is_temporary=True)

@@ -1,8 +1,8 @@
-"""One reload of rules after the other, beside the data path.
+"""Reloads rules beside the data path, one reload after another.
 
-A file that is wrong changes nothing. What is right is compiled beside the rules in force, then
-these are exchanged: new producers and consumers have the new ones at once, and those that are open
-one after the other. All of that is done in slices, between which the data path has its turn.
+A wrong file changes nothing. Good rules are compiled beside those in force and replace them: new
+producers and consumers get them at once, open ones one by one. All of that is done in slices,
+between which the data path runs.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ import structlog
 import trio
 
 from gateway.policy.matching import RuleSet
-from gateway.reload import passing
+from gateway.reload import reader
 from gateway.reload.files import Sign, signs
 from gateway.reload.reading import Refused, read
+from gateway.system.signals import received
 from gateway.telemetry.figures import ReloadFigures
 
 LOOK = 2.0
-"""Seconds between two looks at the files. A change is taken when two looks saw the same, so that
-nobody's half of a file is; Kubernetes itself takes up to a minute to bring one."""
+"""Seconds between two looks at the files. A change is taken once two looks have seen the same, so
+that no half-written file is read; Kubernetes itself takes up to a minute to deliver one."""
 
 AGAIN = 60.0
-"""Seconds until files are read again that could not be read for want of something else."""
+"""Seconds until a retry after a failure whose cause is not in the files."""
 
 SLICE = 0.0005
-"""Seconds until others have their turn. Two slices may follow each other, and a collection of
-garbage may come on top; a checkpoint costs some 0.03 ms."""
+"""Seconds until other tasks run. Two slices may follow each other, and a garbage collection may be
+added; a checkpoint costs about 0.03 ms."""
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ Adopt = Callable[[RuleSet], Iterator[None]]
 
 @dataclass(slots=True)
 class Changes:
-    """How many rules differ from those before."""
+    """Number of rules that differ from the previous ones."""
 
     added: int = 0
     removed: int = 0
@@ -55,7 +56,7 @@ class Changes:
 
 
 class Reloader:
-    """One for a process. `rules`: those in force, of the files of `paths`."""
+    """Reloads the rules of a process. `rules`: those in force, from the files of `paths`."""
 
     def __init__(
         self,
@@ -70,31 +71,24 @@ class Reloader:
         self._adopt = adopt
         self._figures = figures
         self._taken = seen
-        self._again = math.inf  # when to try again
+        self._again = math.inf  # when to retry
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
-        # One that comes during a reload waits; more of them are the same one.
+        # A request during a reload waits; further ones are merged with it.
         self._ask, self._asked = trio.open_memory_channel[None](1)
 
     async def run(
         self, look: float = LOOK, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Reload when there is a reason, until cancelled."""
-        with trio.open_signal_receiver(signal.SIGHUP) as hang_ups:
-            try:
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._watch, look)
-                    nursery.start_soon(self._work)
-                    task_status.started()
-                    async for _ in hang_ups:
-                        self.ask()
-            finally:
-                # One that nobody took is delivered anew, and would end the process.
-                with trio.move_on_after(0.001, shield=True):
-                    async for _ in hang_ups:
-                        pass
+        """Reload on SIGHUP and when files change, until cancelled."""
+        async with received(signal.SIGHUP) as hang_ups, trio.open_nursery() as nursery:
+            nursery.start_soon(self._watch, look)
+            nursery.start_soon(self._work)
+            task_status.started()
+            async for _ in hang_ups:
+                self.ask()
 
     def ask(self) -> None:
-        """Have the files read, or read again after the reload that is under way."""
+        """Request a reload, after the one that is under way."""
         with suppress(trio.WouldBlock):
             self._ask.send_nowait(None)
 
@@ -108,39 +102,38 @@ class Reloader:
             before = now
 
     async def _look(self) -> frozenset[Sign]:
-        return frozenset(await sliced(signs(self._paths)))
+        return frozenset(await run_in_slices(signs(self._paths)))
 
     async def _work(self) -> None:
         async for _ in self._asked:
             try:
                 await self._reload()
-            except Exception:  # noqa: BLE001 - our own bug: clients are served as before
+            except Exception:  # noqa: BLE001 - a bug must not stop the service
                 self._figures.refused += 1
                 self._log.exception("rules_not_reloaded")
 
     async def _reload(self) -> None:
         began = time.monotonic()
-        self._taken = await self._look()  # before they are read: a later change shows
+        self._taken = await self._look()  # before reading, so that a later change is noticed
         self._again = math.inf
-        said = await read(self._paths)
-        if isinstance(said, Refused):
-            self._refuse(said)
+        found = await read(self._paths)
+        if isinstance(found, Refused):
+            self._refuse(found)
             return
         new, changes = RuleSet(), Changes()
-        await sliced(self._compiled(said, new, changes))
-        # Those that nobody asks any more.
-        old = await self._exchanged(new) if changes else new
+        await run_in_slices(self._compile(found, new, changes))
+        old = await self._exchange(new) if changes else new  # the set that is no longer used
         self._tell(changes, time.monotonic() - began)
-        await sliced(old.dissolve())
+        await run_in_slices(old.dissolve())
 
     def _refuse(self, refused: Refused) -> None:
         self._figures.refused += 1
         self._log.error("rules_refused", mistakes=refused.mistakes)
-        if refused.passes:
+        if refused.is_temporary:
             self._again = trio.current_time() + AGAIN
 
-    def _compiled(self, said: bytes, new: RuleSet, changes: Changes) -> Iterator[None]:
-        for rule in passing.parse(said):
+    def _compile(self, found: bytes, new: RuleSet, changes: Changes) -> Iterator[None]:
+        for rule in reader.parse(found):
             before = self._rules.rule(rule.id)
             if before != rule:
                 changes.added += before is None
@@ -149,10 +142,10 @@ class Reloader:
             yield
         changes.removed = len(self._rules) + changes.added - len(new)
 
-    async def _exchanged(self, new: RuleSet) -> RuleSet:
-        """Put rules in force; answers those before."""
+    async def _exchange(self, new: RuleSet) -> RuleSet:
+        """Put rules in force, and return the previous ones."""
         old, self._rules = self._rules, new
-        await sliced(self._adopt(new))
+        await run_in_slices(self._adopt(new))
         self._figures.generation += 1
         return old
 
@@ -170,13 +163,13 @@ class Reloader:
         )
 
 
-async def sliced(steps: Iterable[T]) -> list[T]:
-    """Answer all of them; after each slice of time others have their turn."""
-    found = []
+async def run_in_slices(steps: Iterable[T]) -> list[T]:
+    """Return all steps as a list, and let other tasks run after each slice of time."""
+    done = []
     until = time.monotonic() + SLICE
     for step in steps:
-        found.append(step)
+        done.append(step)
         if time.monotonic() >= until:
             await trio.lowlevel.checkpoint()
             until = time.monotonic() + SLICE
-    return found
+    return done

@@ -1,6 +1,6 @@
-"""`gateway rules check`, `diff`, `explain` and `schema`. Each answers an exit status.
+"""`gateway rules check`, `diff`, `explain` and `schema`. Each returns an exit status.
 
-Files that are wrong raise `ConfigurationError`, which is status 2.
+Wrong files raise `ConfigurationError`, which becomes status 2.
 """
 
 from __future__ import annotations
@@ -13,41 +13,41 @@ from collections.abc import Callable, Iterable, Mapping
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import RulesDocument
 from gateway.protocols import DEFAULT, PLUGINS
-from gateway.rules import differing, explaining, files
+from gateway.rules import files, text
 from gateway.wire.subject import Caller, Subject
 
 SAME, DIFFERENT = 0, 1
-"""Exit statuses of `diff`, as the command of that name has them."""
+"""Exit statuses of `diff`, the same as those of diff(1)."""
 
 Options = argparse.Namespace
 
 
 def check(options: Options) -> int:
-    """Say whether files of rules are right."""
+    """Check files of rules."""
     _print([files.check(options.rules)])
     return 0
 
 
 def diff(options: Options) -> int:
-    """Print what is added, removed and changed from one set to another."""
+    """Print which rules were added, removed and changed."""
     old, new = (files.rules_of(files.load([path])) for path in (options.old, options.new))
-    found = differing.differences(old, new)
+    found = text.differences(old, new)
     _print(found)
     return DIFFERENT if found else SAME
 
 
 def explain(options: Options) -> int:
-    """Print which limits hold for somebody, and why."""
+    """Print which limits apply to a client, and why."""
     rules = RuleSet.compile(files.rules_of(files.load(options.rules)))
     found = rules.explain(_subject(options), options.action)
-    _print(explaining.lines(found, options.action, everything=options.all))
+    _print(text.explanation(found, options.action, everything=options.all))
     return 0
 
 
 def schema(_: Options) -> int:
-    """Print the JSON schema of a rules file, for editors."""
-    named_as = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    _print([json.dumps(named_as | RulesDocument.model_json_schema(), indent=2)])
+    """Print the JSON schema of a file of rules, for editors."""
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    _print([json.dumps(dialect | RulesDocument.model_json_schema(), indent=2)])
     return 0
 
 

@@ -1,4 +1,4 @@
-"""From files of rules to a checked set, or to all mistakes of all files at once."""
+"""Reads and checks files of rules, and reports all mistakes of all files at once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from gateway.config import source
-from gateway.config.load import counted, text_of, told
-from gateway.config.mistakes import Mistake, Place, explained, written
+from gateway.config.load import count, read_text, report
+from gateway.config.mistakes import Mistake, Place, explain, format_place
 from gateway.config.source import Source
 from gateway.errors import ConfigurationError
 from gateway.policy.rules import Rule, RulesDocument
@@ -22,7 +22,7 @@ SUFFIXES = (".yaml", ".yml")
 
 
 class RulesFile(NamedTuple):
-    """A file, and what it says."""
+    """A file and its rules."""
 
     path: Path
     rules: tuple[Rule, ...]
@@ -31,10 +31,10 @@ class RulesFile(NamedTuple):
 def load(
     paths: Iterable[Path], environment: Mapping[str, str] | None = None
 ) -> tuple[RulesFile, ...]:
-    """Read and check files of rules, and all `*.yaml` and `*.yml` of folders, by name.
+    """Read and check files of rules, and all `*.yaml` and `*.yml` files of folders, sorted by name.
 
-    `environment` has their variables; those of the process where none is given.
-    Raises `ConfigurationError` with one line for each mistake of all files.
+    `environment` replaces the environment variables of the process. Raises `ConfigurationError`
+    with one line for each mistake in all files.
     """
     environment = os.environ if environment is None else environment
     lines: list[str] = []
@@ -43,7 +43,7 @@ def load(
     found = []
     for path, text in sources.items():
         rules, mistakes = build(text.data)
-        lines += told(path, text, [*mistakes, *repeated[path]])
+        lines += report(path, text, [*mistakes, *repeated[path]])
         found.append(RulesFile(path, rules))
     if lines:
         raise ConfigurationError("\n".join(lines))
@@ -51,30 +51,30 @@ def load(
 
 
 def rules_of(files: Iterable[RulesFile]) -> tuple[Rule, ...]:
-    """Answer the rules of all files."""
+    """Return the rules of all files."""
     return tuple(rule for file in files for rule in file.rules)
 
 
 def check(paths: Iterable[Path], environment: Mapping[str, str] | None = None) -> str:
-    """Answer what `gateway rules check` prints of good files. Raises as `load` does."""
+    """Return what `gateway rules check` prints for good files. Raises as `load` does."""
     lines = (
-        f"{path}: ok ({counted(len(rules), 'rule')})" for path, rules in load(paths, environment)
+        f"{path}: ok ({count(len(rules), 'rule')})" for path, rules in load(paths, environment)
     )
     return "\n".join(lines)
 
 
 def build(data: object) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
-    """Make the rules of plain data, or find the mistakes of one file."""
+    """Return the rules of one file's data, or its mistakes."""
     if data is None:
         return (), (Mistake((), "is empty; at least version and rules"),)
     try:
         return RulesDocument.model_validate(data).rules, ()
     except ValidationError as error:
-        return (), tuple(explained(error, RulesDocument))
+        return (), tuple(explain(error, RulesDocument))
 
 
 def _listed(paths: Iterable[Path], lines: list[str]) -> Iterable[Path]:
-    """Answer the files of all paths, each once; of folders that have none `lines` are told."""
+    """Return the files of all paths, each once. Append a line for each folder without any."""
     files: dict[Path, None] = {}
     for path in paths:
         found = _files(path)
@@ -90,36 +90,36 @@ def _files(path: Path) -> Sequence[Path]:
     except OSError:
         listed = None
     if listed is None:
-        return [path]  # where it is no file either, its reader says so
+        return [path]  # if the file does not exist, reading it reports that
     return [it for it in listed if it.suffix in SUFFIXES and it.is_file()]
 
 
 def _sources(
     files: Iterable[Path], environment: Mapping[str, str], lines: list[str]
 ) -> Iterator[tuple[Path, Source]]:
-    """Answer the files that can be read; of the others `lines` are told."""
+    """Yield the readable files. Append to `lines` a line for each of the others."""
     for path in files:
         try:
-            yield path, source.parse(text_of(path, _ADVICE), str(path), environment)
+            yield path, source.parse(read_text(path, _ADVICE), str(path), environment)
         except ConfigurationError as error:
             lines.append(str(error))
 
 
 def _repeated(sources: Mapping[Path, Source]) -> Mapping[Path, list[Mistake]]:
-    """Find ids that stand there twice; metrics could not tell such rules apart."""
+    """Find ids that occur twice: metrics could not tell such rules apart."""
     first: dict[str, tuple[Path, Place]] = {}
     found: dict[Path, list[Mistake]] = {path: [] for path in sources}
     for path, text in sources.items():
         for place, id in _ids(text.data):
             before, where = first.setdefault(id, (path, place))
             if (before, where) != (path, place):
-                other = written(where[:-1]) + ("" if before == path else f" in {before}")
-                found[path].append(Mistake(place, f"is also the id of {other}; another"))
+                other = format_place(where[:-1]) + ("" if before == path else f" in {before}")
+                found[path].append(Mistake(place, f"is also the id of {other}; choose another"))
     return found
 
 
 def _ids(data: object) -> Iterator[tuple[Place, str]]:
-    """Whatever else is wrong: the ids that stand where they should."""
+    """Yield each id in its place, whatever else is wrong."""
     rules = data.get("rules") if isinstance(data, Mapping) else None
     for index, rule in enumerate(rules if isinstance(rules, list) else ()):
         if isinstance(rule, Mapping) and isinstance(rule.get("id"), str):

@@ -1,4 +1,4 @@
-"""The command line of `gateway rules`. It loads what a command needs when that command runs."""
+"""The command line of `gateway rules`. Imports what a command needs when it runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 FOLDER = Path("rules")
-"""Read where the command line names nothing."""
+"""Read if the command line names no files."""
 
 ACTIONS = ("produce", "consume", "lookup", "connect")
 
@@ -15,7 +15,7 @@ Options = argparse.Namespace
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
-    """Add the commands below `rules`."""
+    """Add the commands of `gateway rules`."""
     commands = parser.add_subparsers(required=True, metavar="RULES_COMMAND")
 
     def add(name: str, help: str) -> argparse.ArgumentParser:
@@ -28,9 +28,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         found.set_defaults(command=run)
         return found
 
-    _takes_rules(add("check", "say whether files of rules are right"))
-    _diff_options(add("diff", "show what differs; the status is 1 where anything does"))
-    _explain_options(add("explain", "show which limits hold for somebody, and why"))
+    _takes_rules(add("check", "check files of rules"))
+    _diff_options(add("diff", "show differences; the status is 1 if there are any"))
+    _explain_options(add("explain", "show which limits apply to a client, and why"))
     add("schema", "print the JSON schema of a file of rules, for editors")
 
 
@@ -43,19 +43,19 @@ def _takes_rules(parser: argparse.ArgumentParser) -> None:
 
 def _diff_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", type=Path, metavar="OLD", help="a file of rules, or a folder")
-    parser.add_argument("new", type=Path, metavar="NEW", help="the same as it is to be")
+    parser.add_argument("new", type=Path, metavar="NEW", help="its new version")
 
 
 def _explain_options(parser: argparse.ArgumentParser) -> None:
     _takes_rules(parser)
     add = parser.add_argument
-    add("--action", required=True, choices=ACTIONS, help="what is done")
-    add("--topic", type=_topic, help="on which topic: orders, acme/web/orders, or the whole name")
-    add("--principal", help="by whom")
-    add("--listener", help="on which listener")
-    add("--client", type=_address, metavar="ADDRESS", help="from which address")
-    add("--subscription", help="by which subscription")
-    add("--all", action="store_true", help="the rules that do not apply too, and why")
+    add("--action", required=True, choices=ACTIONS, help="the action")
+    add("--topic", type=_topic, help="the topic: orders, acme/web/orders, or the whole name")
+    add("--principal", help="the principal")
+    add("--listener", help="the listener")
+    add("--client", type=_address, metavar="ADDRESS", help="the client's address")
+    add("--subscription", help="the subscription")
+    add("--all", action="store_true", help="also show rules that do not apply, and why")
 
 
 def _topic(text: str) -> str:

@@ -1,1 +1,1 @@
-"""Reads what the machine allows a process, and handles signals and child processes."""
+"""What the machine allows the process, signals, and the interpreter's settings."""

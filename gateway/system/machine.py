@@ -1,4 +1,4 @@
-"""What the machine, or the container, allows this process: control groups, CPUs, descriptors."""
+"""What the machine or container allows the process: control groups, CPUs, descriptors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ CONTROL_GROUPS = Path("/sys/fs/cgroup")
 OWN_GROUP = Path("/proc/self/cgroup")
 
 _UNIFIED = "0::"
-"""How the line of version 2 begins in a list of a process's control groups."""
+"""Prefix of the line for cgroup version 2 in a process's list of control groups."""
 
 
-def around(groups: Path = CONTROL_GROUPS, own: Path = OWN_GROUP) -> Iterator[Path]:
-    """The control group of the process and those around it; each bounds what is inside."""
+def control_groups(groups: Path = CONTROL_GROUPS, own: Path = OWN_GROUP) -> Iterator[Path]:
+    """Yield the process's control group and its ancestors, each of which limits those inside."""
     lines = _text(own).splitlines()
     path = next((line.removeprefix(_UNIFIED) for line in lines if line.startswith(_UNIFIED)), "/")
     group = groups / path.lstrip("/")
@@ -27,37 +27,35 @@ def around(groups: Path = CONTROL_GROUPS, own: Path = OWN_GROUP) -> Iterator[Pat
 
 
 def processes(workers: int | Literal["auto"]) -> int:
-    """How many `workers` are meant: `auto` is one for each CPU."""
+    """Return the number of `workers`; `auto` means one per CPU."""
     return min(MOST_WORKERS, cpus()) if workers == "auto" else workers
 
 
 def cpus(groups: Path = CONTROL_GROUPS, own: Path = OWN_GROUP) -> int:
-    """CPUs that the process may use, as whole ones, at least one: by its affinity, and by control
-    groups of version 2 where there are any.
-    """
-    quotas = (quota(_text(group / "cpu.max")) for group in around(groups, own))
+    """Return the whole CPUs, at least one, that affinity and control groups of version 2 allow."""
+    quotas = (quota(_text(group / "cpu.max")) for group in control_groups(groups, own))
     allowed = [it for it in quotas if it is not None]
     return max(1, int(min([len(os.sched_getaffinity(0)), *allowed])))
 
 
 OWN_DESCRIPTORS = 100
-"""Listeners, the log, epoll and so on take some twenty; the rest is for chased lookups, which have
-side connections for some seconds."""
+"""Listeners, the log, epoll and others take some twenty; the rest is for chased lookups, whose side
+connections last some seconds."""
 
 
 def descriptors() -> int | None:
-    """How many the process may have; None: endless."""
+    """Return the maximum number of descriptors, or None if it is unlimited."""
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return None if soft == resource.RLIM_INFINITY else soft
 
 
 def descriptors_for(connections: int) -> int:
-    """What a process needs for so many connections of clients, each with one to a broker."""
+    """Return the descriptors for so many client connections, each with one to a broker."""
     return 2 * connections + OWN_DESCRIPTORS
 
 
 def quota(text: str) -> float | None:
-    """CPUs that `cpu.max` allows (microseconds of a period: `200000 100000`); None: all."""
+    """Return the CPUs that `cpu.max` allows (microseconds per period, `200000 100000`), or None."""
     most, _, period = text.strip().partition(" ")
     return int(most) / int(period) if most.isdigit() and period.isdigit() else None
 

@@ -1,7 +1,7 @@
-"""Lines for people and machines, on standard error.
+"""Log lines for people and machines, on standard error.
 
-Rooms that may log call `structlog.get_logger()`; what is set here applies to all of them.
-Floods are folded, long texts are cut, and a process that serves has a thread write.
+Packages that log call `structlog.get_logger()`; the settings here apply to all of them. Floods are
+folded, long texts are cut, and a serving process writes in a thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import structlog
 
 from gateway.telemetry.folding import BURST, Folding
-from gateway.telemetry.writing import Lines, Queue, written_to
+from gateway.telemetry.writing import Lines, Queue, writer_to
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor, WrappedLogger
 
 LONGEST = 1024
-"""Characters of a text; the default of `log.longest_text`, which gives the reason."""
+"""Characters of a text. The default of `log.longest_text`, which gives the reason."""
 
 _TRACEBACK = 16
-"""A traceback may be so many times as long: it has up to a hundred lines of our own code, and the
-error at its end may repeat what a peer said."""
+"""A traceback may be so many times as long: it has up to a hundred lines of the gateway's code, and
+the error at its end may quote a peer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How lines look, and which are written.
+    """The format of lines, and which are written.
 
-    `format` is json, console, or auto (console where the stream is a terminal); `level` is the
-    lowest that is written. `burst`: see `Folding`. `longest`: characters of a text.
-    `always`: fields of all lines.
+    `format` is json, console, or auto (console if the stream is a terminal); `level` is the lowest
+    that is written. `burst`: see `Folding`. `longest`: characters of a text. `always`: fields of
+    all lines.
     """
 
     format: str = "auto"
@@ -49,19 +49,19 @@ class Style:
 def configure(style: Style, stream: TextIO | None = None) -> None:
     """Set up logging for the whole process; each line is written at once.
 
-    `stream` is standard error unless given.
+    `stream`: standard error by default.
     """
     stream = sys.stderr if stream is None else stream
-    _configure(style, _written(style, stream), Lines(stream))
+    _configure(style, _renderers(style, stream), Lines(stream))
 
 
 def configure_queued(style: Style, *, lines: int, size: int, stream: TextIO | None = None) -> Queue:
-    """The same, but lines wait in a queue (so many, and so many bytes) until a thread writes them.
+    """Set up logging as `configure` does, but with a thread that writes lines from a queue.
 
-    The queue is to be closed at the end of the process.
+    The queue holds up to `lines` lines and `size` bytes. Close it at the end of the process.
     """
     stream = sys.stderr if stream is None else stream
-    processors = _written(style, stream)
+    processors = _renderers(style, stream)
 
     def notice(number: int) -> str:
         event: Any = {"event": "lines_dropped", "lines": number, "level": "warning"}
@@ -69,36 +69,30 @@ def configure_queued(style: Style, *, lines: int, size: int, stream: TextIO | No
             event = process(None, "warning", event)
         return str(event)
 
-    queue = Queue(written_to(stream), notice, lines=lines, size=size)
+    queue = Queue(writer_to(stream), notice, lines=lines, size=size)
     _configure(style, processors, queue)
     return queue
 
 
-def _configure(style: Style, written: Sequence[Processor], lines: Lines | Queue) -> None:
+def _configure(style: Style, renderers: Sequence[Processor], lines: Lines | Queue) -> None:
     structlog.configure(
-        processors=[structlog.processors.add_log_level, Folding(style.burst), *written],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[style.level]),
+        processors=[structlog.processors.add_log_level, Folding(style.burst), *renderers],
+        wrapper_class=structlog.make_filtering_bound_logger(
+            logging.getLevelNamesMapping()[style.level.upper()]
+        ),
         logger_factory=lambda *_: lines,
         cache_logger_on_first_use=True,
     )
 
 
-_LEVELS = {
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-}
-
-
-def _written(style: Style, stream: TextIO) -> list[Processor]:
-    """What makes a line of an event. Keeps nothing, so any thread may do it."""
+def _renderers(style: Style, stream: TextIO) -> list[Processor]:
+    """Return the stateless processors that turn an event into a line, in any thread."""
     for_people = style.format == "console" or (style.format == "auto" and stream.isatty())
     always = style.always
     return [
         *([lambda _logger, _method, event: {**always, **event}] if always else []),
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
-        # Tracebacks as text: the structured ones show local variables, and so credentials.
+        # Tracebacks as text: structured ones show local variables, and so credentials.
         structlog.processors.format_exc_info,
         Cut(style.longest),
         *(_console(stream) if for_people else [_json]),
@@ -106,11 +100,11 @@ def _written(style: Style, stream: TextIO) -> list[Processor]:
 
 
 def _json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
-    # structlog's own renderer makes an encoder for each line, which takes as long again.
-    return _ENCODED(event)
+    # structlog's own renderer makes an encoder for each line, which doubles the time.
+    return _encode(event)
 
 
-_ENCODED = JSONEncoder(check_circular=False).encode
+_encode = JSONEncoder(check_circular=False).encode
 
 
 def _console(stream: TextIO) -> tuple[Processor, ...]:
@@ -123,13 +117,13 @@ def _console(stream: TextIO) -> tuple[Processor, ...]:
 
 
 class Cut:
-    """Cuts texts at so many characters, and says how long they were: clients choose some."""
+    """Cuts texts, some of which clients choose, and appends their full length."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
 
     def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-        """Answer the event."""
+        """Return the event with its texts cut."""
         for key, value in event.items():
             kind = value.__class__
             if kind is str:
@@ -149,12 +143,12 @@ class Cut:
 
 
 def cut(text: str, longest: int) -> str:
-    """The beginning of a text that is too long, and its length."""
+    """Return a text, or if it is too long its beginning and its length."""
     return text if len(text) <= longest else f"{text[:longest]}... ({len(text)} characters)"
 
 
 def printable(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Write control characters as escapes: clients choose names, and a terminal obeys."""
+    """Escape control characters: clients choose names, and a terminal would obey them."""
     for key, value in event.items():
         if key == "exception":
             event[key] = "\n".join(map(_printable, value.split("\n")))

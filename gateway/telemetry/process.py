@@ -1,6 +1,7 @@
-"""All metrics but those per topic: connections, lookups, brokers, rules, the process.
+"""All metrics except those per topic: connections, lookups, brokers, rules, workers, the process.
 
-Importing this costs 3 MB and up to 30 ms, for the library's sake: only with an admin listener.
+Importing this module costs 3 MB and up to 30 ms for `prometheus_client`: import it only with an
+admin listener.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         BrokerFailures,
         BrokerHealth,
         ClusterFigures,
+        CrewFigures,
         ListenerFigures,
         LogFigures,
         PlaneFigures,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the numbers come from; listeners and clusters by name. `rules`: if there are any."""
+    """The sources of the numbers; listeners and clusters by name. Unused features are None."""
 
     version: str
     listeners: Mapping[str, ListenerFigures]
@@ -45,24 +47,28 @@ class Sources:
     store: StoreFigures | None = None
 
 
-class ProcessMetrics:
-    """One registry of our own: nothing that a library registers elsewhere shows up in it."""
+class _Metrics(Collector):
+    """Metrics in a registry of their own, which no library adds others to."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_Gateway(sources))
+        self._registry.register(self)
         ProcessCollector(registry=self._registry)
 
     def render(self) -> bytes:
-        """Write Prometheus text, in well under a millisecond for a handful of listeners."""
+        """Return Prometheus text, in well under a millisecond for a handful of listeners."""
         return generate_latest(self._registry)
 
 
-class _Gateway(Collector):
+class ProcessMetrics(_Metrics):
+    """The metrics of a process that serves clients."""
+
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
+        super().__init__()
 
     def collect(self) -> Iterable[Metric]:
+        """Yield all metrics."""
         yield from _connections(self._sources.listeners)
         yield from _lookups(self._sources.clusters)
         yield _brokers(self._sources.brokers())
@@ -73,22 +79,44 @@ class _Gateway(Collector):
             yield from _reloads(self._sources.reloads)
         if self._sources.store is not None:
             yield from _store(self._sources.store)
-        yield dropped_lines(self._sources.log)
+        yield _dropped_lines(self._sources.log)
         yield _build(self._sources.version)
+
+
+class CrewMetrics(_Metrics):
+    """The metrics of the parent of workers: its own, and the number of workers."""
+
+    def __init__(self, crew: Callable[[], CrewFigures], log: LogFigures) -> None:
+        self._crew = crew
+        self._log = log
+        super().__init__()
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield all metrics."""
+        figures = self._crew()
+        yield GaugeMetricFamily(
+            "gateway_workers", "Processes that serve clients.", value=figures.running
+        )
+        yield CounterMetricFamily(
+            "gateway_worker_restarts", "Workers that replaced an ended one.", value=figures.restarts
+        )
+        yield _dropped_lines(self._log)
 
 
 def _connections(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
     now = GaugeMetricFamily(
-        "gateway_connections", "Connections of clients right now.", labels=["listener", "state"]
+        "gateway_connections", "Client connections right now.", labels=["listener", "state"]
     )
     accepted = CounterMetricFamily(
-        "gateway_connections_accepted", "Connections that clients made.", labels=["listener"]
+        "gateway_connections_accepted", "Connections accepted from clients.", labels=["listener"]
     )
     failures = CounterMetricFamily(
         "gateway_accept_failures", "Connections that could not be accepted.", labels=["listener"]
     )
     ended = CounterMetricFamily(
-        "gateway_connections_ended", "Connections that are over.", labels=["listener", "reason"]
+        "gateway_connections_ended",
+        "Connections that ended, by reason.",
+        labels=["listener", "reason"],
     )
     for listener, figures in listeners.items():
         now.add_metric([listener, "opening"], figures.opening)
@@ -106,10 +134,12 @@ def _lookups(clusters: Mapping[str, ClusterFigures]) -> Iterator[Metric]:
         "gateway_lookups", "Topic lookups of clients, by outcome.", labels=["cluster", "outcome"]
     )
     redirects = CounterMetricFamily(
-        "gateway_lookup_redirects", "Redirects that lookups were led along.", labels=["cluster"]
+        "gateway_lookup_redirects", "Redirects that lookups followed.", labels=["cluster"]
     )
     migrations = CounterMetricFamily(
-        "gateway_migrations", "Topics gone to another cluster.", labels=["cluster", "outcome"]
+        "gateway_migrations",
+        "Topics that migrated to another cluster.",
+        labels=["cluster", "outcome"],
     )
     for cluster, figures in clusters.items():
         migrations.add_metric([cluster, "told"], figures.migrations)
@@ -122,7 +152,7 @@ def _lookups(clusters: Mapping[str, ClusterFigures]) -> Iterator[Metric]:
 
 def _brokers(brokers: Iterable[BrokerHealth]) -> Metric:
     healthy = GaugeMetricFamily(
-        "gateway_broker_healthy", "1 where a broker is in use.", labels=["cluster", "broker"]
+        "gateway_broker_healthy", "1 if a broker is healthy.", labels=["cluster", "broker"]
     )
     for cluster, broker, is_healthy in brokers:
         healthy.add_metric([cluster, broker], int(is_healthy))
@@ -144,7 +174,7 @@ def _plane(figures: PlaneFigures) -> Iterator[Metric]:
     )
     yield GaugeMetricFamily(
         "gateway_collected_bytes",
-        "Bytes of frames that must be held whole and have not come yet.",
+        "Bytes of incomplete frames that must be held whole.",
         value=figures.collected,
     )
     yield GaugeMetricFamily(
@@ -157,7 +187,7 @@ def _plane(figures: PlaneFigures) -> Iterator[Metric]:
     )
     yield CounterMetricFamily(
         "gateway_producer_resets",
-        "Producers that were to be opened again, as their messages had waited for too long.",
+        "Producers closed because their messages had waited too long.",
         value=figures.resets,
     )
     yield CounterMetricFamily(
@@ -169,11 +199,13 @@ def _rules(rules: Iterable[RuleFigures]) -> Iterator[Metric]:
     labels = ["rule", "limit", "mode"]
     limits = GaugeMetricFamily("gateway_rule_limits", "Limits that a rule has made.", labels=labels)
     waiting = GaugeMetricFamily(
-        "gateway_rule_waiting", "Who waits for a limit of a rule.", labels=labels
+        "gateway_rule_waiting",
+        "Producers and requests that wait for a limit of a rule.",
+        labels=labels,
     )
-    waits = CounterMetricFamily("gateway_rule_waits", "How often one had to wait.", labels=labels)
+    waits = CounterMetricFamily("gateway_rule_waits", "Waits for a limit of a rule.", labels=labels)
     seconds = CounterMetricFamily(
-        "gateway_rule_wait_seconds", "Seconds that they waited in all.", labels=labels
+        "gateway_rule_wait_seconds", "Seconds of all waits.", labels=labels
     )
     refused = CounterMetricFamily(
         "gateway_rule_refused", "Requests that were refused.", labels=labels
@@ -203,11 +235,11 @@ def _reloads(figures: ReloadFigures) -> Iterator[Metric]:
     reloads.add_metric(["refused"], figures.refused)
     yield reloads
     yield GaugeMetricFamily(
-        "gateway_rules_generation", "Of the rules in force.", value=figures.generation
+        "gateway_rules_generation", "Generation of the rules in force.", value=figures.generation
     )
     yield GaugeMetricFamily(
         "gateway_rules_last_reload_timestamp_seconds",
-        "When the files of rules were found good last.",
+        "Time of the last successful load of rules.",
         value=figures.loaded_at,
     )
 
@@ -215,7 +247,7 @@ def _reloads(figures: ReloadFigures) -> Iterator[Metric]:
 def _store(figures: StoreFigures) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "gateway_store_up",
-        "1 where limits are shared with others, 0 while nobody answers.",
+        "1 if the store answers, 0 if it is lost.",
         value=int(not figures.lost),
     )
     yield GaugeMetricFamily(
@@ -223,31 +255,32 @@ def _store(figures: StoreFigures) -> Iterator[Metric]:
     )
     yield CounterMetricFamily("gateway_store_calls", "Calls of the store.", value=figures.calls)
     yield CounterMetricFamily(
-        "gateway_store_failures", "Calls of the store without an answer.", value=figures.failures
+        "gateway_store_failures",
+        "Calls of the store without a usable answer.",
+        value=figures.failures,
     )
     yield CounterMetricFamily(
         "gateway_store_questions",
-        "Limits that were asked for, several in one call.",
+        "Limits requested from the store, several in one call.",
         value=figures.asked,
     )
     yield CounterMetricFamily(
         "gateway_store_refusals",
-        "Limits that alone had no answer, though the store answered.",
+        "Requests that failed for a single limit.",
         value=figures.refused,
     )
 
 
-def dropped_lines(figures: LogFigures) -> Metric:
-    """Workers and their parent have this one in common."""
+def _dropped_lines(figures: LogFigures) -> Metric:
     return CounterMetricFamily(
         "gateway_log_lines_dropped",
-        "Lines of the log that could not be written in time.",
+        "Log lines that were dropped.",
         value=figures.dropped,
     )
 
 
 def _build(version: str) -> Metric:
     python = ".".join(str(part) for part in sys.version_info[:3])
-    build = InfoMetricFamily("gateway_build", "What runs here.")
+    build = InfoMetricFamily("gateway_build", "Versions of the gateway and of Python.")
     build.add_metric([], {"version": version, "python": python})
     return build

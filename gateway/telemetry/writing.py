@@ -1,7 +1,7 @@
-"""Writes lines, at once or by a thread.
+"""Writes log lines, at once or in a thread.
 
-A write blocks while nobody reads: a pipe has room for 64 KiB. Standard error is shared with other
-processes, so it is not made non-blocking; a thread waits in place of the event loop.
+A write blocks while nobody reads: a pipe holds 64 KiB. Standard error is shared with other
+processes, so it is not made non-blocking; a thread blocks rather than the event loop.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     Write = Callable[[bytes], object]
 
 PATIENCE = 1.0
-"""Seconds for what waits at the end of the process. Whoever reads takes it in milliseconds."""
+"""Seconds to write waiting lines at the end of the process. A reader takes milliseconds."""
 
 GATHERED = 0.01
-"""Seconds in which lines gather after a write. To wake the thread for each line of many costs the
-event loop more than to make the line: both want the interpreter's lock."""
+"""Seconds in which lines gather after a write. Waking the thread for each of many lines costs the
+event loop more than making the line: both need the interpreter's lock."""
 
 REST = 0.5
-"""Seconds without a line after which the thread ends. In a process that has a second thread each
-system call of the event loop costs more, for what both may use is locked: 1 to 3 % of a wake-up.
-To start the thread again takes 0.1 ms."""
+"""Seconds without a line after which the thread ends. In a process with a second thread each system
+call of the event loop costs more, because shared objects are locked: 1 to 3 % of a wake-up.
+Starting the thread again takes 0.1 ms."""
 
 
 class Lines:
-    """Writes lines at once; one that cannot be written is no reason to fail."""
+    """Writes lines at once. A failed write is ignored."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -45,21 +45,21 @@ class Lines:
         try:
             self._stream.write(line + "\n")
             self._stream.flush()
-        except (OSError, ValueError):  # gone, full, or closed: there is nobody to tell
+        except (OSError, ValueError):  # gone, full, or closed: nowhere to report that
             pass
 
     debug = info = warning = error = critical = exception = log = msg
 
 
 class Queue:
-    """Lines that wait for a thread to write them: so many at most, and so many bytes (`size`).
+    """A bounded queue of lines, up to `lines` lines and `size` bytes, which a thread writes.
 
-    Where the bounds are reached lines are dropped, until half of the queue is written. Then a line
-    tells how many were dropped: `notice` makes it.
+    At the bounds lines are dropped, until half of the queue is written. Then a line, made by
+    `notice`, reports how many were dropped.
 
     The thread ends when there was nothing to write for a while, and the next line starts another.
-    It is a daemon: one that waits in `write` does not keep the process from ending. So
-    `write` must hold no lock that the end of the interpreter needs, as those of `sys.stderr`.
+    It is a daemon: while blocked in `write` it does not keep the process from ending. So `write`
+    must hold no lock that the end of the interpreter needs, such as those of `sys.stderr`.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class Queue:
         self._most_lines = lines
         self._most_bytes = size
         self._lines: deque[bytes] = deque()
-        self._size = 0  # of these, and of what is being written
-        self._untold = 0  # lines dropped since the last notice
+        self._size = 0  # bytes of waiting lines, and of those being written
+        self._unreported = 0  # lines dropped since the last notice
         self._closed = False
         self._idle = False  # the thread waits to be woken
         self._lock = threading.Lock()
@@ -81,12 +81,12 @@ class Queue:
 
     def msg(self, line: str) -> None:
         """Queue one line, or drop it. Never waits for the stream."""
-        data = encoded(line)
+        data = encode(line)
         with self._lock:
             if self._thread is None:
                 self._start()
-            if self._untold or self._is_full(len(data)):
-                self._untold += 1
+            if self._unreported or self._is_full(len(data)):
+                self._unreported += 1
                 self.figures.dropped += 1
                 return
             self._append(data)
@@ -98,7 +98,7 @@ class Queue:
     debug = info = warning = error = critical = exception = log = msg
 
     def close(self, patience: float = PATIENCE) -> None:
-        """Wait until all is written, for so many seconds at the most."""
+        """Wait until everything is written, for at most `patience` seconds."""
         self._closed = True
         self._wake.put(None)
         with self._lock:
@@ -107,7 +107,7 @@ class Queue:
             thread.join(patience)
 
     def _is_full(self, more: int) -> bool:
-        # An empty queue takes any line: nothing would ever make more room for it.
+        # An empty queue takes a line of any size: room for it would never grow.
         beyond = self._size + more > self._most_bytes or len(self._lines) >= self._most_lines
         return self._size > 0 and beyond
 
@@ -118,7 +118,7 @@ class Queue:
     # -- the thread --------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Start the thread. Where the system allows no more threads, the next line tries again."""
+        """Start the thread. If the system allows no more threads, the next line tries again."""
         thread = threading.Thread(target=self._run, name="log", daemon=True)
         with suppress(RuntimeError):
             thread.start()
@@ -129,22 +129,22 @@ class Queue:
         while chunk:
             try:
                 self._write(b"".join(chunk))
-            except (OSError, ValueError):  # gone, or closed: there is nobody to tell
+            except (OSError, ValueError):  # gone, or closed: nowhere to report that
                 with self._lock:
                     self.figures.dropped += len(chunk)
             chunk = self._next(sum(map(len, chunk)))
 
     def _next(self, written: int) -> list[bytes]:
-        """Wait for lines, and answer some; none: the thread is to end. `written`: bytes."""
+        """Wait for lines, and return some, or none to end the thread. `written`: bytes written."""
         with self._lock:
             self._size -= written
-            if self._untold and self._is_half_empty():
-                self._append(encoded(self._notice(self._untold)))
-                self._untold = 0
+            if self._unreported and self._is_half_empty():
+                self._append(encode(self._notice(self._unreported)))
+                self._unreported = 0
         if written and not self._lines:
             with suppress(Empty):
                 self._wake.get(timeout=GATHERED)
-        while not (chunk := self._taken()) and not self._closed:
+        while not (chunk := self._take_chunk()) and not self._closed:
             try:
                 self._wake.get(timeout=REST)
             except Empty:
@@ -153,7 +153,7 @@ class Queue:
         return chunk
 
     def _may_end(self) -> bool:
-        """Whether there are no lines; the next one then starts another thread."""
+        """Return true if there are no lines. The next line then starts another thread."""
         with self._lock:
             if self._lines:
                 return False
@@ -164,8 +164,8 @@ class Queue:
         few = len(self._lines) <= self._most_lines // 2
         return few and self._size <= self._most_bytes // 2
 
-    def _taken(self) -> list[bytes]:
-        """Take whole lines, as many as a pipe takes in one piece: others may write to it too."""
+    def _take_chunk(self) -> list[bytes]:
+        """Take the lines that a pipe writes atomically: other processes may write to it too."""
         chunk: list[bytes] = []
         room = select.PIPE_BUF
         with self._lock:
@@ -176,26 +176,26 @@ class Queue:
         return chunk
 
 
-def encoded(line: str) -> bytes:
-    """A line as it is written. Names may hold half of a surrogate pair, which UTF-8 cannot."""
+def encode(line: str) -> bytes:
+    """Encode a line. Names may have half of a surrogate pair, which UTF-8 cannot encode."""
     return line.encode(errors="backslashreplace") + b"\n"
 
 
-def written_to(stream: TextIO) -> Write:
-    """What writes to a stream: by its descriptor, where it has one."""
+def writer_to(stream: TextIO) -> Write:
+    """Return a function that writes to a stream, by its descriptor if it has one."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):
         return lambda data: stream.write(data.decode())
-    return lambda data: _written(descriptor, data)
+    return lambda data: _write_all(descriptor, data)
 
 
-def _written(descriptor: int, data: bytes) -> None:
-    """Write all. Raises `OSError`."""
+def _write_all(descriptor: int, data: bytes) -> None:
+    """Write all data. Raises `OSError`."""
     while data:
         try:
             data = data[os.write(descriptor, data) :]
-        except BlockingIOError:  # somebody who shares it has made it so
+        except BlockingIOError:  # another process that shares the stream made it non-blocking
             waiting = select.poll()
             waiting.register(descriptor, select.POLLOUT)
             waiting.poll()

@@ -100,11 +100,11 @@ def split_urls(text: str) -> list[str]:
 def _ipv6(text: str) -> str:
     # A zone ("%eth0") means something on one machine only.
     if "%" in text:
-        raise ValueError("has a host that cannot be")
+        raise ValueError("has an invalid host")
     try:
         return str(IPv6Address(text))
     except ValueError:
-        raise ValueError("has a host that cannot be") from None
+        raise ValueError("has an invalid host") from None
 
 
 def _name(text: str) -> str:
@@ -113,7 +113,7 @@ def _name(text: str) -> str:
         try:
             return str(IPv4Address(text))
         except ValueError:
-            raise ValueError("has a host that cannot be") from None
+            raise ValueError("has an invalid host") from None
     if text and not _NAME.fullmatch(text):
-        raise ValueError("has a host that cannot be")
+        raise ValueError("has an invalid host")
     return text

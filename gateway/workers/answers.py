@@ -1,4 +1,4 @@
-"""What the parent's admin listener answers, for all workers together."""
+"""The answers of the parent's admin listener, for all workers together."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ import trio
 
 from gateway.admin.routes import alive, exposed, readiness
 from gateway.admin.server import Answer, Long, Routes
-from gateway.telemetry.crew import CrewMetrics
 from gateway.telemetry.figures import CrewFigures, LogFigures
+from gateway.telemetry.process import CrewMetrics
 from gateway.workers.crew import Crew
-from gateway.workers.merging import merged
-from gateway.workers.past import Life, Past
+from gateway.workers.merging import Life, MetricsHistory, merge
 
 PROBE_PATIENCE = 0.5
-"""Seconds for a worker to say whether it is ready; Kubernetes waits for one."""
+"""Seconds for a worker to report whether it is ready; Kubernetes waits for one."""
 
 SCRAPE_PATIENCE = 3.0
-"""Seconds for a worker's metrics. A scrape has ten; 100,000 lines take half a second of a worker
-that has nothing else to do."""
+"""Seconds for a worker's metrics. A scrape has ten; 100,000 lines take half a second of an
+otherwise idle worker."""
 
 
 class Answers:
-    """Asks all workers at once. Of one that does not answer in time its last metrics count."""
+    """Asks all workers at once. If one does not answer in time, its previous metrics count."""
 
     def __init__(
         self, crew: Crew, is_draining: Callable[[], bool], log: LogFigures | None = None
     ) -> None:
         self._crew = crew
         self._is_draining = is_draining
-        self._past = Past()
+        self._history = MetricsHistory()
         self._asking = trio.Lock()
         figures = LogFigures() if log is None else log
         self._metrics = CrewMetrics(lambda: CrewFigures(crew.running, crew.restarts), figures)
@@ -41,23 +40,25 @@ class Answers:
         return {"/livez": alive, "/readyz": self.ready, "/metrics": Long(self.metrics)}
 
     async def ready(self) -> Answer:
-        """Clients may come as long as there is a worker that would serve them."""
+        """Return 200 as long as one worker is ready."""
         if self._is_draining():
             return readiness(["draining"])
-        told = await self._crew.ask("unready", PROBE_PATIENCE)
-        reasons = [reasons for (reasons,) in told.values()]
-        if not all(reasons):
+        answers = await self._crew.ask("unready", PROBE_PATIENCE)
+        unready = [reasons for (reasons,) in answers.values()]
+        if not all(unready):
             return readiness([])
-        each = dict.fromkeys(reason for them in reasons for reason in them)
+        each = dict.fromkeys(reason for reasons in unready for reason in reasons)
         return readiness(list(each) or ["no worker is ready"])
 
     async def metrics(self) -> Answer:
-        """Metrics of all, as those of one."""
+        """Return the metrics of all workers as those of one process."""
         async with self._asking:
             lives = self._crew.lives
-            told = await self._crew.ask("metrics", SCRAPE_PATIENCE)
-            self._past.take({Life(it, lives[it]): parts for it, parts in told.items()})
-            for _ in self._past.bury(frozenset(starmap(Life, self._crew.lives.items()))):
+            answers = await self._crew.ask("metrics", SCRAPE_PATIENCE)
+            self._history.record(
+                {Life(worker, lives[worker]): parts for worker, parts in answers.items()}
+            )
+            for _ in self._history.retire(frozenset(starmap(Life, self._crew.lives.items()))):
                 await trio.lowlevel.checkpoint()
-            texts = [[self._metrics.render().decode()], *self._past.texts()]
-        return exposed(merged(texts))
+            texts = [[self._metrics.render().decode()], *self._history.expositions()]
+        return exposed(merge(texts))

@@ -1,9 +1,9 @@
-"""What a worker is told first.
+"""The first message to a worker.
 
-The configuration is that of the parent, whatever its file says by now, so that a worker that is
-started again fits the sockets that it gets. It is pickled, as rules are on their way
-(`reload.passing`): it comes by a socket that only our own parent writes to. Secrets come that way
-too, and stand neither in a command line nor in an environment.
+The configuration is the one that the parent read, even if the file has changed since, so that a
+restarted worker fits the sockets that it inherits. It is pickled, as rules are (`reload.reader`):
+only the parent can write to the channel. Secrets pass that way too, and so appear neither in a
+command line nor in an environment.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from gateway.config.model import Configuration
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """`worker`: its number, from 1. `descriptors`: those of the sockets that listen, by listener.
-    `seals`: see `Inherited`.
-    """
+    """What a worker needs. `worker`: its number, from 1. `descriptors`: sockets by listener."""
 
     worker: int
     configuration: Configuration
@@ -32,18 +30,18 @@ class Briefing:
     seals: Mapping[str, bytes]
 
     def inherited(self) -> Inherited:
-        """Take the descriptors over; to be called once, in the worker."""
-        sockets = {name: list(map(_socket, them)) for name, them in self.descriptors.items()}
+        """Return the inherited sockets and seals. Call this once, in the worker."""
+        sockets = {name: list(map(_socket, numbers)) for name, numbers in self.descriptors.items()}
         return Inherited(sockets, self.seals)
 
 
-def written(briefing: Briefing) -> str:
-    """As it passes."""
+def encode(briefing: Briefing) -> str:
+    """Encode a briefing as text for the channel."""
     return base64.b64encode(pickle.dumps(briefing)).decode()
 
 
-def read(text: Any) -> Briefing:
-    """What was written."""
+def decode(text: Any) -> Briefing:
+    """Decode the text of `encode`."""
     briefing = pickle.loads(base64.b64decode(text))  # noqa: S301 - see above
     assert isinstance(briefing, Briefing)
     return briefing
@@ -51,6 +49,6 @@ def read(text: Any) -> Briefing:
 
 def _socket(descriptor: int) -> socket.socket:
     sock = socket.socket(fileno=descriptor)
-    sock.set_inheritable(False)  # what we start ourselves is no worker
+    sock.set_inheritable(False)  # the worker's own child processes must not inherit it
     sock.setblocking(False)
     return sock

@@ -1,7 +1,8 @@
-"""What parent and worker say to each other: questions and answers, both ways over one stream.
+"""Messages between parent and worker: questions and answers in both directions over one stream.
 
-A message is JSON behind its length. An answer may have parts, between which others are sent: a long
-one holds up nobody. The other side is our own program, and believed.
+A message is JSON preceded by its length. An answer may have several parts, and other messages may
+be sent between them, so a long answer delays nobody. The other side runs the same program and is
+trusted.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ import trio
 from gateway.errors import InternalError
 
 LARGEST = 4 * 1024 * 1024
-"""Bytes of one message: a configuration, which has thousands, or a part of an answer."""
+"""Bytes of one message. A configuration takes thousands; so does a part of an answer."""
 
 LONGEST_FAILURE = 1000
-"""Characters of what is told about an answer that failed."""
+"""Characters sent about an answer that failed."""
 
 _HEAD = 4
-"""Bytes that tell the length of a message."""
+"""Bytes of the length field."""
 
 Handler = Callable[[Any], Iterable[Any]]
-"""Answers a question, in one part or more; other tasks run in between."""
+"""Answers a question in one or more parts. Other tasks run between the parts."""
 
 _GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 class AnswerError(InternalError):
-    """The other side failed to answer; its log has the traceback."""
+    """The other side failed to answer, and logged a traceback."""
 
 
 class _Question:
-    """One that was asked, until it is answered."""
+    """A question that this side asked, until it is answered."""
 
     __slots__ = ("answered", "failure", "parts")
 
@@ -52,19 +53,19 @@ class _Question:
 
 
 class Channel:
-    """One end. `handlers` answer what the other end asks, by subject."""
+    """One end of the channel. `handlers` answer the other end's questions, by subject."""
 
     def __init__(self, stream: trio.abc.Stream, handlers: Mapping[str, Handler]) -> None:
         self._stream = stream
         self._handlers = handlers
         self._numbers = count(1)
         self._open: dict[int, _Question] = {}
-        # Of no size: who speaks waits until the stream takes it, and may be cancelled until then.
+        # No buffer: a sender waits until the stream takes its message, and may be cancelled before.
         self._outbox, self._unsent = trio.open_memory_channel[bytes](0)
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def run(self) -> None:
-        """Carry messages until the other side is gone."""
+        """Send and receive messages until the other side is gone."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, nursery.cancel_scope)
@@ -78,10 +79,10 @@ class Channel:
             await trio.aclose_forcefully(self._stream)
 
     async def ask(self, subject: str, value: Any = None) -> list[Any]:
-        """Answers all parts of the answer.
+        """Return all parts of the answer.
 
-        Raises `trio.BrokenResourceError` where the other side is gone, `AnswerError` where it
-        failed, `InternalError` where the question is too large; other questions go on.
+        Raises `trio.BrokenResourceError` if the other side is gone, `AnswerError` if it failed, and
+        `InternalError` if the question is too large. Other questions continue.
         """
         number, question = next(self._numbers), _Question()
         self._open[number] = question
@@ -97,7 +98,7 @@ class Channel:
     # -- messages ----------------------------------------------------------------------------
 
     async def _say(self, message: Mapping[str, Any]) -> None:
-        await self._outbox.send(encoded(message))
+        await self._outbox.send(encode(message))
 
     async def _write(self, scope: trio.CancelScope) -> None:
         with suppress(*_GONE):
@@ -109,11 +110,11 @@ class Channel:
         received = bytearray()
         while more := await self._stream.receive_some():
             received += more
-            for message in decoded(received):
+            for message in decode(received):
                 if "ask" in message:
                     nursery.start_soon(self._answer, message)
                 else:
-                    self._answered(message)
+                    self._take_answer(message)
 
     async def _answer(self, question: Mapping[str, Any]) -> None:
         with suppress(*_GONE):
@@ -121,10 +122,10 @@ class Channel:
                 await self._answer_in_parts(question)
             except _GONE:
                 raise
-            except Exception as failure:  # noqa: BLE001 - a bug of ours fails one question
+            except Exception as failure:  # noqa: BLE001 - a bug must fail only this question
                 self._log.exception("question_failed", subject=question["ask"])
-                told = repr(failure)[:LONGEST_FAILURE]
-                await self._say({"number": question["number"], "failure": told})
+                text = repr(failure)[:LONGEST_FAILURE]
+                await self._say({"number": question["number"], "failure": text})
 
     async def _answer_in_parts(self, question: Mapping[str, Any]) -> None:
         parts = iter(self._handlers[question["ask"]](question["value"]))
@@ -134,10 +135,10 @@ class Channel:
             part = following
         await self._say({"number": question["number"], "part": part})
 
-    def _answered(self, message: Mapping[str, Any]) -> None:
+    def _take_answer(self, message: Mapping[str, Any]) -> None:
         question = self._open.get(message["number"])
         if question is None:
-            return  # who asked has given up
+            return  # the caller was cancelled
         if "failure" in message:
             question.fail(AnswerError(message["failure"]))
             return
@@ -146,16 +147,16 @@ class Channel:
             question.answered.set()
 
 
-def encoded(message: Mapping[str, Any]) -> bytes:
-    """Write a message. Raises `InternalError` where it is too large."""
+def encode(message: Mapping[str, Any]) -> bytes:
+    """Encode a message. Raises `InternalError` if it is too large."""
     text = json.dumps(message).encode()
     if len(text) > LARGEST:
         raise InternalError(f"a message of {len(text)} bytes; at most {LARGEST}")
     return len(text).to_bytes(_HEAD) + text
 
 
-def decoded(received: bytearray) -> Iterator[Mapping[str, Any]]:
-    """Take the whole messages away from what was received."""
+def decode(received: bytearray) -> Iterator[Mapping[str, Any]]:
+    """Remove the complete messages from the buffer, and yield them."""
     while len(received) >= _HEAD:
         size = int.from_bytes(received[:_HEAD])
         if size > LARGEST:

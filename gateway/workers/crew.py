@@ -1,11 +1,11 @@
-"""The workers, as the parent sees them: started, asked, told, and started again when they end."""
+"""The workers as the parent sees them: it starts, asks, signals and restarts them."""
 
 from __future__ import annotations
 
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,18 +14,38 @@ from typing import Any
 import structlog
 import trio
 
-from gateway.errors import ConfigurationError
-from gateway.workers.backoff import BackOff
+from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.workers.channel import AnswerError, Channel, Handler
 
-MISTAKEN = 2
-"""Exit status of a worker that finds its configuration wrong."""
+FIRST = 0.1
+"""Seconds until the first restart: an accidental end is hardly noticed."""
+
+LONGEST = 10.0
+"""Seconds between restarts at most: each failed start takes half a second of a core."""
+
+LASTING = 30.0
+"""Seconds of life after which an end is unrelated to the start."""
+
+
+class BackOff:
+    """The delays between restarts in one worker slot."""
+
+    def __init__(self) -> None:
+        self._next = FIRST
+
+    def after(self, lived: float) -> float:
+        """Return the seconds to wait after a process that lived for so many seconds."""
+        wait = FIRST if lived >= LASTING else self._next
+        self._next = min(LONGEST, 2 * wait)
+        return wait
 
 
 @dataclass(slots=True)
 class Worker:
-    """One place: the process that has it now, if any. `listens`: it has said so. `life`: how many
-    had it before.
+    """One worker slot, and the process in it, if any.
+
+    `life`: number of processes that had the slot before. `listens`: the process has reported that
+    it accepts connections. `mistake`: what it found wrong.
     """
 
     number: int
@@ -38,8 +58,9 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How workers are started. `command`: what runs, with the descriptor of its channel behind it.
-    `descriptors`: what it inherits beside that. `handlers`: answer what a worker asks, by number.
+    """How to start a worker. `command`: the program; the channel's descriptor is appended.
+    `descriptors`: other descriptors to inherit. `handlers`: returns the handlers for one worker's
+    questions.
     """
 
     command: Sequence[str]
@@ -48,8 +69,10 @@ class Start:
 
 
 class Crew:
-    """See the module. One that ends though nobody asked is started again, the later the more often
-    it has ended; one that finds a mistake at its first start ends all.
+    """All workers of one gateway.
+
+    A worker that ends unasked is restarted, with a delay that grows while it keeps ending. A worker
+    that finds a mistake in the configuration at its first start ends all.
     """
 
     def __init__(self, size: int, start: Start) -> None:
@@ -63,61 +86,63 @@ class Crew:
 
     @property
     def running(self) -> int:
-        """How many processes there are."""
+        """Return the number of processes."""
         return sum(it.process is not None for it in self._workers)
 
     @property
     def lives(self) -> dict[int, int]:
-        """Of each place the life that it has now, or will have."""
+        """Return the current or next life of each slot, by worker number."""
         return {it.number: it.life for it in self._workers}
 
     # -- life --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Keep all places taken until `stop`, and the last process has ended.
+        """Keep all slots filled until `stop`, and return when the last process has ended.
 
-        Raises `ConfigurationError` with what a worker has found wrong.
+        Raises `ConfigurationError` with the mistake that a worker found.
         """
         async with trio.open_nursery() as nursery:
             for worker in self._workers:
-                nursery.start_soon(self._keep, worker)
+                nursery.start_soon(self._supervise, worker)
         self.ended.set()
         if self._mistake:
             raise ConfigurationError(self._mistake)
 
     def stop(self) -> None:
-        """Tell all to stop, each as well as it can."""
+        """Tell all workers to drain and stop."""
         self._stopping.set()
         self.signal(signal.SIGTERM)
 
     def signal(self, number: signal.Signals, *, listening: bool = False) -> None:
-        """Send a signal to all, or to those that are `listening`: others might not expect it."""
+        """Send a signal to all workers, or only to `listening` ones: others may not handle it."""
         for worker in self._workers:
             if worker.process is not None and (worker.listens or not listening):
                 worker.process.send_signal(number)
 
-    async def _keep(self, worker: Worker) -> None:
+    async def _supervise(self, worker: Worker) -> None:
         back_off, first = BackOff(), True
         while not self._stopping.is_set():
             began = trio.current_time()
-            status = await self._live(worker)
+            status = await self._run_process(worker)
             if self._stopping.is_set():
                 return
-            if first and status == MISTAKEN:
-                self._mistake = worker.mistake or f"a worker ended with status {MISTAKEN}"
+            if first and status == BAD_CONFIGURATION:
+                self._mistake = worker.mistake or f"a worker ended with status {BAD_CONFIGURATION}"
                 self.stop()
                 return
-            self._log.warning("worker_ended", worker=worker.number, **_end(status, worker.mistake))
+            self._log.warning(
+                "worker_ended", worker=worker.number, **_outcome(status, worker.mistake)
+            )
             with trio.move_on_after(back_off.after(trio.current_time() - began)):
                 await self._stopping.wait()
             self.restarts += not self._stopping.is_set()
             first = False
 
-    async def _live(self, worker: Worker) -> int | None:
-        """One process in this place, from its start to its end; answers its status."""
+    async def _run_process(self, worker: Worker) -> int | None:
+        """Run one process in this slot. Return its exit status, or None if it could not start."""
         worker.mistake = ""
         try:
-            worker.process, stream = await self._begun()
+            worker.process, stream = await self._spawn()
         except (OSError, subprocess.SubprocessError) as error:
             reason = error.strerror if isinstance(error, OSError) else None
             worker.mistake = f"cannot be started: {(reason or str(error)).lower()}"
@@ -127,20 +152,20 @@ class Crew:
         if self._stopping.is_set():
             worker.process.terminate()
         try:
-            return await self._watched(worker.process, worker.channel)
+            return await self._watch(worker.process, worker.channel)
         finally:
             worker.process, worker.channel, worker.listens = None, None, False
             worker.life += 1
 
-    async def _begun(self) -> tuple[trio.Process, trio.SocketStream]:
-        """A new process, and our end of its channel."""
+    async def _spawn(self) -> tuple[trio.Process, trio.SocketStream]:
+        """Return a new process, and the parent's end of its channel."""
         ours, theirs = socket.socketpair()
         try:
             process = await trio.lowlevel.open_process(
                 [*self._start.command, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno(), *self._start.descriptors],
-                # Ctrl-C is for the parent, which then tells all.
+                # Ctrl-C must reach the parent alone, which then tells all workers.
                 process_group=0,
             )
         except BaseException:
@@ -150,18 +175,18 @@ class Crew:
             theirs.close()
         return process, trio.SocketStream(trio.socket.from_stdlib_socket(ours))
 
-    async def _watched(self, process: trio.Process, channel: Channel) -> int:
+    async def _watch(self, process: trio.Process, channel: Channel) -> int:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._converse, channel)
+            nursery.start_soon(self._run_channel, channel)
             status = await process.wait()
             nursery.cancel_scope.cancel()
         return status
 
-    async def _converse(self, channel: Channel) -> None:
+    async def _run_channel(self, channel: Channel) -> None:
         try:
             await channel.run()
         except* Exception:  # noqa: BLE001
-            # A bug of ours, with one worker: it finds its channel closed, stops, and is replaced.
+            # A bug that concerns one worker: it finds its channel closed, stops, and is replaced.
             self._log.exception("channel_failed")
 
     def _handlers(self, worker: Worker) -> Mapping[str, Handler]:
@@ -178,32 +203,31 @@ class Crew:
     # -- questions ---------------------------------------------------------------------------
 
     async def ask(self, subject: str, patience: float) -> dict[int, list[Any]]:
-        """What those that listen answer within some seconds, by number, each in its parts."""
+        """Ask all listening workers. Return the parts of answers within `patience` seconds, by
+        number.
+        """
         answers: dict[int, list[Any]] = {}
         asked = [it for it in self._workers if it.listens and it.channel is not None]
         with trio.move_on_after(patience):
             async with trio.open_nursery() as nursery:
                 for worker in asked:
                     nursery.start_soon(partial(_ask, worker, subject, answers))
-        for number in _missing(asked, answers):
-            self._log.warning("worker_silent", worker=number, subject=subject)
+        for worker in asked:
+            if worker.number not in answers and worker.listens:
+                self._log.warning("worker_silent", worker=worker.number, subject=subject)
         return answers
 
 
 async def _ask(worker: Worker, subject: str, answers: dict[int, list[Any]]) -> None:
     assert worker.channel is not None
-    # Otherwise it ends, or its own log says what went wrong.
+    # A worker that fails to answer is ending, or logs the reason itself.
     with suppress(trio.BrokenResourceError, AnswerError):
         answers[worker.number] = await worker.channel.ask(subject)
 
 
-def _missing(asked: Iterable[Worker], answers: Mapping[int, object]) -> list[int]:
-    return [it.number for it in asked if it.number not in answers and it.listens]
-
-
-def _end(status: int | None, mistake: str) -> dict[str, object]:
-    """How it ended, for the log."""
-    found: dict[str, object] = {"reason": mistake} if mistake else {}
+def _outcome(status: int | None, mistake: str) -> dict[str, object]:
+    """Return the log fields that tell how a worker ended."""
+    reason: dict[str, object] = {"reason": mistake} if mistake else {}
     if status is not None and status < 0:
-        return {"signal": signal.Signals(-status).name, **found}
-    return {"status": status, **found}
+        return {"signal": signal.Signals(-status).name, **reason}
+    return {"status": status, **reason}

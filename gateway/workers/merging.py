@@ -1,55 +1,56 @@
-"""Metrics of several processes as those of one: samples of one name and labels are added up.
+"""Merges the metrics of several processes: adds up samples of the same name and labels.
 
-100,000 lines of each of four workers take a third of a second, so it is done in slices.
+Merging 100,000 lines from each of four workers takes a third of a second, so it is done in slices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
+from operator import add
+from typing import NamedTuple
 
 _LINES_PER_SLICE = 1000
-"""Written, or forgotten, between two chunks: a third of a millisecond."""
+"""Lines written or freed between two chunks: a third of a millisecond."""
+
+LARGEST = 32 * 1024 * 1024
+"""Characters of the counters of ended processes, 200,000 lines of topics; beyond it all of them are
+forgotten."""
 
 Number = int | float
 Combine = Callable[[Number, Number], Number]
 
-
-def _sum(one: Number, other: Number) -> Number:
-    return one + other
-
-
 OTHERWISE: Mapping[str, Combine] = {
-    # 1 in each.
+    # Always 1.
     "gateway_build_info": min,
-    # One that a worker does not reach is not well, whatever others think.
+    # A broker that one worker does not reach is not healthy.
     "gateway_broker_healthy": min,
-    # Each has heard of all others, the last one that came later than the rest.
+    # Each worker counts all processes; the last to learn of a change decides.
     "gateway_store_processes": min,
     "gateway_store_up": min,
-    # In force everywhere are those that the last one has.
+    # Rules are in force everywhere once the last worker has them.
     "gateway_rules_generation": min,
     "gateway_rules_last_reload_timestamp_seconds": min,
-    # The gateway's, which is its parent's.
+    # The gateway started when its parent did.
     "process_start_time_seconds": min,
-    # Each has its own bound: the one who comes nearest to it counts.
+    # Each process has its own bound: the one nearest to it counts.
     "process_open_fds": max,
     "process_max_fds": min,
 }
-"""What is not added, by family."""
+"""How samples of these families are combined. All others are added up."""
 
 
-class _Family:
-    """`head`: the lines about it. `samples`: by name and labels, as they are written."""
+class _MergedFamily:
+    """One metric family. `head`: its comment lines. `samples`: values by name and labels."""
 
     def __init__(self, name: str) -> None:
         self.head: list[str] = []
         self.samples: dict[str, Number] = {}
-        self._combine = OTHERWISE.get(name, _sum)
+        self._combine: Combine = OTHERWISE.get(name, add)
 
     @property
     def counts(self) -> bool:
-        """Whether it only grows."""
+        """Return true if the family is a counter."""
         return any(line.endswith(" counter\n") for line in self.head if line[2:6] == "TYPE")
 
     def take(self, line: str) -> None:
@@ -63,29 +64,29 @@ class _Family:
         samples = iter(self.samples.items())
         while lines := [f"{it} {number}\n" for it, number in islice(samples, _LINES_PER_SLICE)]:
             yield "".join(lines).encode()
-        # Given back by slices too: all at once takes milliseconds.
+        # Freed in slices too: freeing all at once takes milliseconds.
         while self.samples:
             for _ in range(min(_LINES_PER_SLICE, len(self.samples))):
                 self.samples.popitem()
             yield b""
 
 
-def merged(expositions: Iterable[Iterable[str]], *, counters: bool = False) -> Iterator[bytes]:
-    """Write one exposition for several, each a text in parts, cut anywhere; or just `counters`.
+def merge(expositions: Iterable[Iterable[str]], *, counters: bool = False) -> Iterator[bytes]:
+    """Merge several expositions, each a text in parts cut anywhere; or only their `counters`.
 
-    Between two chunks, some of which are empty, others may run: a part takes as long as it has
-    lines, half a millisecond for a thousand.
+    Other tasks may run between two chunks, some of which are empty. A part of a thousand lines
+    takes half a millisecond.
     """
-    families: dict[str, _Family] = {}
+    families: dict[str, _MergedFamily] = {}
     for parts in expositions:
-        yield from _taken(parts, families)
+        yield from _read(parts, families)
     for family in families.values():
         for chunk in family.chunks():
             yield chunk if family.counts or not counters else b""
 
 
-def _taken(parts: Iterable[str], families: dict[str, _Family]) -> Iterator[bytes]:
-    rest, family = "", _Family("")
+def _read(parts: Iterable[str], families: dict[str, _MergedFamily]) -> Iterator[bytes]:
+    rest, family = "", _MergedFamily("")
     for part in parts:
         *lines, rest = (rest + part).split("\n")
         for line in lines:
@@ -96,10 +97,48 @@ def _taken(parts: Iterable[str], families: dict[str, _Family]) -> Iterator[bytes
         yield b""
 
 
-def _family(line: str, families: dict[str, _Family]) -> _Family:
-    """The one that a line of comment (`# TYPE name counter`) is about."""
+def _family(line: str, families: dict[str, _MergedFamily]) -> _MergedFamily:
+    """Return the family that a comment line (`# TYPE name counter`) is about."""
     name = line.split(" ", 3)[2]
-    family = families.setdefault(name, _Family(name))
+    family = families.setdefault(name, _MergedFamily(name))
     if f"{line}\n" not in family.head:
         family.head.append(f"{line}\n")
     return family
+
+
+class Life(NamedTuple):
+    """One process in one worker slot."""
+
+    worker: int
+    life: int
+
+
+class MetricsHistory:
+    """The last metrics of each process, and the counters of those that ended.
+
+    A sum that loses a summand falls, and monitoring takes a falling counter for one that restarted
+    at zero: everything the other workers had counted would count again. So a worker's counters stay
+    counted when it ends, and when it does not answer.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[Life, list[str]] = {}
+        self._ended: list[str] = []
+
+    def record(self, texts: Mapping[Life, list[str]]) -> None:
+        """Replace the metrics of some processes."""
+        self._last.update(texts)
+
+    def retire(self, living: frozenset[Life]) -> Iterator[None]:
+        """Add up, step by step, the counters of all processes that are not `living`."""
+        for life in self._last.keys() - living:
+            counted = []
+            for chunk in merge([self._ended, self._last[life]], counters=True):
+                counted.append(chunk.decode())
+                yield
+            self._ended = counted if sum(map(len, counted)) <= LARGEST else []
+            del self._last[life]
+
+    def expositions(self) -> list[list[str]]:
+        """Return all expositions to merge."""
+        return [self._ended, *self._last.values()]

@@ -1,7 +1,7 @@
-"""The parent of workers: it binds, keeps them running, and speaks for all of them.
+"""The parent of the workers: it binds, keeps them running, and answers for all of them.
 
-No client's byte passes through it. It is asked for metrics and readiness, and hands out what limits
-allow to all workers together.
+No client's byte passes through it. It answers scrapes and readiness probes, and hands out
+reservations of the limits that the workers share.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ from gateway.workers.channel import Handler
 from gateway.workers.crew import Crew, Start
 
 MARGIN = 5.0
-"""Seconds beyond the grace until a worker is killed that does not end by itself."""
+"""Seconds beyond the grace period until a worker that has not ended is killed."""
 
 WORKER = "gateway.workers.worker"
 
 _SECRET = 32
-"""Bytes, as in a file of a sealing key."""
+"""Bytes of a sealing secret, as in a sealing key's file."""
 
 
 def run(configuration: model.Configuration, size: int, *, trace: bool = False) -> int:
-    """Serve by so many workers until a signal says to stop; answers the exit status.
+    """Serve with `size` workers until a signal stops them. Return the exit status.
 
-    Raises `ConfigurationError` where the configuration cannot be put in force.
+    Raises `ConfigurationError` if the configuration cannot be put in force.
     """
     with logged(configuration, trace=trace) as lines, mistakes_told():
-        Application(configuration)  # all that is wrong in files is told before anything is begun
+        Application(configuration)  # finds mistakes in files before anything is started
         gc.collect()
-        gc.freeze()  # what is there now stays: no collection need walk through it again
+        gc.freeze()  # objects that exist now stay: no later collection need visit them
         trio.run(Parent(configuration, size, trace=trace, lines=lines).serve)
     return 0
 
 
 class Parent:
-    """One for a gateway of several workers."""
+    """The parent process of a gateway with several workers."""
 
     def __init__(
         self,
@@ -104,38 +104,41 @@ class Parent:
     async def _pass_on_hang_ups(
         self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Each worker has rules of its own. Without rules the signal ends us, as ever."""
+        """Pass SIGHUP on to the workers, each of which reloads its own rules.
+
+        Without rules nothing handles the signal, and it ends the process as by default.
+        """
         async with received(signal.SIGHUP) as hang_ups:
             task_status.started()
             async for _ in hang_ups:
                 self._crew.signal(signal.SIGHUP, listening=True)
 
     async def _stop(self, signals: AsyncIterator[int]) -> None:
-        """One drain for all: at the first signal, and at once at the second."""
-        await self._told(signals)
+        """Drain all workers at the first signal, and end them at the second."""
+        await self._wait_for_signal(signals)
         self._draining = True
         for sock in (sock for sockets in self._sockets.values() for sock in sockets):
             sock.close()
         self._crew.stop()
         with trio.move_on_after(self._configuration.deadlines.grace + MARGIN):
             while True:
-                await self._told(signals)
+                await self._wait_for_signal(signals)
                 self._crew.signal(AT_ONCE)
         self._log.warning("workers_killed", workers=self._crew.running)
         self._crew.signal(signal.SIGKILL)
 
-    async def _told(self, signals: AsyncIterator[int]) -> None:
+    async def _wait_for_signal(self, signals: AsyncIterator[int]) -> None:
         self._log.info("stopping", signal=signal.Signals(await anext(signals)).name)
 
-    # -- what workers are told, and ask ------------------------------------------------------
+    # -- the workers' questions --------------------------------------------------------------
 
     def _descriptors(self) -> list[int]:
         return [sock.fileno() for sockets in self._sockets.values() for sock in sockets]
 
     def _handlers(self, worker: int) -> Mapping[str, Handler]:
         return {
-            "briefing": lambda _: [briefing.written(self._briefing(worker))],
-            "reserve": lambda asks: self._reserved(worker, asks),
+            "briefing": lambda _: [briefing.encode(self._briefing(worker))],
+            "reserve": lambda asks: self._reserve(worker, asks),
             "beat": lambda _: [self._crew.running],
         }
 
@@ -145,11 +148,11 @@ class Parent:
         }
         return Briefing(worker, self._configuration, self._trace, descriptors, self._seals)
 
-    def _reserved(self, worker: int, asks: Any) -> Iterator[Any]:
-        yield [self._answer(worker, it) for it in asks]
+    def _reserve(self, worker: int, asks: Any) -> Iterator[Any]:
+        yield [self._reserve_one(worker, it) for it in asks]
 
-    def _answer(self, worker: int, asked: Any) -> Reserved | str:
-        """About one limit. A bug of ours with one is none with all others."""
+    def _reserve_one(self, worker: int, asked: Any) -> Reserved | str:
+        """Answer one reservation. A bug with one limit must not fail the others."""
         try:
             (answer,) = self._limits.reserve(str(worker), [UnitRequest(*asked)], self._clock())
         except Exception as failure:  # noqa: BLE001
@@ -173,5 +176,9 @@ class Parent:
 
 
 def _seals(configuration: model.Configuration) -> dict[str, bytes]:
-    """For clusters without keys, one each: all workers open what one has sealed."""
+    """Return a sealing secret for each cluster, so that all workers open the names that one has
+    sealed.
+
+    Only clusters without sealing keys use it.
+    """
     return {name: os.urandom(_SECRET) for name in configuration.clusters}

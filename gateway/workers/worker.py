@@ -1,6 +1,6 @@
-"""`python -m gateway.workers.worker DESCRIPTOR`: serves clients for a parent, which started it.
+"""`python -m gateway.workers.worker DESCRIPTOR`: serves clients for the parent that started it.
 
-All else it is told by the channel, whose descriptor that is.
+The descriptor is the worker's end of the channel, through which it is told everything else.
 """
 
 from __future__ import annotations
@@ -14,48 +14,47 @@ from contextlib import suppress
 import trio
 
 from gateway.app import Application, logged, mistakes_told
-from gateway.errors import ConfigurationError
+from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.fleet.parent import ParentStore
 from gateway.telemetry.figures import LogFigures
-from gateway.workers.briefing import Briefing, read
+from gateway.workers.briefing import Briefing, decode
 from gateway.workers.channel import Channel, Handler
-from gateway.workers.crew import MISTAKEN
 
 PART = 64 * 1024
-"""Characters of metrics that pass together: the parent takes them in half a millisecond."""
+"""Characters of metrics in one message: the parent reads them in half a millisecond."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve; answers the exit status."""
-    return trio.run(_work, socket.socket(fileno=int(arguments[0])))
+    """Serve, and return the exit status."""
+    return trio.run(_run, socket.socket(fileno=int(arguments[0])))
 
 
-async def _work(end: socket.socket) -> int:
+async def _run(end: socket.socket) -> int:
     end.set_inheritable(False)
     handlers: dict[str, Handler] = {}
     channel = Channel(trio.SocketStream(trio.socket.from_stdlib_socket(end)), handlers)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_converse, channel)
+        nursery.start_soon(_run_channel, channel)
         try:
-            (told,) = await channel.ask("briefing")
-            briefing = read(told)
+            (text,) = await channel.ask("briefing")
+            briefing = decode(text)
             log = logged(briefing.configuration, trace=briefing.trace, worker=briefing.worker)
             with log as lines, mistakes_told():
                 await _serve(briefing, channel, handlers, lines)
         except trio.BrokenResourceError:
-            return 0  # the parent is gone, before anything was begun
+            return 0  # the parent ended before this worker started to serve
         except ConfigurationError as mistake:
             with suppress(trio.BrokenResourceError):
                 await channel.ask("mistaken", str(mistake))
-            return MISTAKEN
+            return BAD_CONFIGURATION
         finally:
             nursery.cancel_scope.cancel()
     return 0
 
 
-async def _converse(channel: Channel) -> None:
+async def _run_channel(channel: Channel) -> None:
     await channel.run()
-    # The parent is gone: as if it had told us to stop. Others may have its place, and its port.
+    # The parent is gone: drain as at its SIGTERM. Another gateway may take its place and port.
     signal.raise_signal(signal.SIGTERM)
 
 
@@ -66,7 +65,7 @@ async def _serve(
     application = Application(
         configuration.model_copy(update={"admin": None}),
         trace=briefing.trace,
-        store=ParentStore(channel),
+        store=ParentStore(channel.ask),
         inherited=briefing.inherited(),
         lines=lines,
     )
@@ -75,7 +74,7 @@ async def _serve(
         handlers["metrics"] = _in_parts(application.exposition())
     async with trio.open_nursery() as nursery:
         await nursery.start(application.serve)
-        with suppress(trio.BrokenResourceError):  # then it drains already
+        with suppress(trio.BrokenResourceError):  # the parent is gone, and the worker drains
             await channel.ask("ready")
 
 

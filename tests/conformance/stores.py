@@ -79,8 +79,8 @@ class Deaf(ValkeyStore):
 
     deaf = False
 
-    async def _asked(self, script: Script, questions: Sequence[Question]) -> list[Any]:
-        answers = await super()._asked(script, questions)
+    async def _call_store(self, script: Script, questions: Sequence[Question]) -> list[Any]:
+        answers = await super()._call_store(script, questions)
         if self.deaf:
             raise StoreError("says what nobody hears")
         return answers

@@ -22,7 +22,6 @@ from pydantic.fields import FieldInfo
 from gateway.app import check
 from gateway.config.model import Configuration, Part
 from gateway.policy.accounts import AccountBook
-from gateway.telemetry.crew import CrewMetrics
 from gateway.telemetry.exposition import TopicExposition
 from gateway.telemetry.figures import (
     BrokerFailures,
@@ -36,7 +35,7 @@ from gateway.telemetry.figures import (
     RuleFigures,
     StoreFigures,
 )
-from gateway.telemetry.process import ProcessMetrics, Sources
+from gateway.telemetry.process import CrewMetrics, ProcessMetrics, Sources
 from gateway.wire.contract import Action, EndReason
 from tests.support.certificates import self_signed
 from tests.support.subjects import subject_of

@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server: what it answers, and what it does not put up with."""
+"""The HTTP/1.1 server: what it answers, and how it defends itself."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GET = b"GET %b HTTP/1.1\r\nHost: gw\r\n%b\r\n"
 
 
 class Gateway:
-    """What stands behind the routes."""
+    """The state behind the routes."""
 
     def __init__(self) -> None:
         self.reasons: list[str] = []
@@ -50,7 +50,7 @@ def gateway() -> Gateway:
 
 
 def answers_in(data: bytes, *methods: str) -> list[Answer]:
-    """Take the answers to requests of these methods apart: status, headers, body."""
+    """Parse the answers to requests of these methods: status, headers, body."""
     client = h11.Connection(h11.CLIENT)
     found: list[Answer] = []
     client.receive_data(data)
@@ -72,14 +72,14 @@ def answers_in(data: bytes, *methods: str) -> list[Answer]:
 async def attend(
     stream: trio.abc.HalfCloseableStream, known: Routes, actions: Actions = server.NONE
 ) -> None:
-    """One connection alone."""
+    """Serve a single connection."""
     site = Site(known, actions)
-    site.places.take()
+    site.slots.take()
     await server.attend(stream, site)
 
 
 async def said(request: bytes, known: Routes, actions: Actions = server.NONE) -> bytes:
-    """Send bytes, then the end of the stream, and answer all that came back."""
+    """Send bytes and the end of the stream. Return everything received."""
     client, served = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(attend, served, known, actions)
@@ -107,7 +107,7 @@ async def test_readyz_answers_ready(gateway: Gateway) -> None:
     assert (status, body) == (200, b"ready\n")
 
 
-async def test_readyz_tells_the_reasons_against_it(gateway: Gateway) -> None:
+async def test_readyz_lists_the_reasons_against_it(gateway: Gateway) -> None:
     gateway.reasons = ["no healthy broker in cluster main", "draining"]
     status, _, body = await asked(GET % (b"/readyz", b""), gateway.routes())
     assert (status, body) == (503, b"no healthy broker in cluster main\ndraining\n")
@@ -121,7 +121,7 @@ async def test_a_route_may_have_to_wait_for_its_answer() -> None:
     assert (await asked(GET % (b"/late", b""), {"/late": late}))[2] == b"late\n"
 
 
-async def test_metrics_are_sent_chunk_by_chunk(gateway: Gateway) -> None:
+async def test_metrics_are_sent_in_chunks(gateway: Gateway) -> None:
     status, headers, body = await asked(GET % (b"/metrics?x=y", b""), gateway.routes())
     assert (status, body) == (200, b"one 1\ntwo 2\n")
     assert headers[b"content-type"] == METRICS_TYPE.encode()
@@ -138,7 +138,7 @@ async def test_metrics_are_sent_chunk_by_chunk(gateway: Gateway) -> None:
         (b"gzipped", False),
     ],
 )
-async def test_metrics_are_compressed_where_that_is_welcome(
+async def test_metrics_are_compressed_if_the_client_accepts_that(
     gateway: Gateway, accepted: bytes, zipped: bool
 ) -> None:
     request = GET % (b"/metrics", b"Accept-Encoding: %b\r\n" % accepted)
@@ -156,7 +156,7 @@ async def test_head_has_no_body(gateway: Gateway) -> None:
     assert list(untouched) == [b"one 1\n"]
 
 
-async def test_an_unknown_path_is_not_here(gateway: Gateway) -> None:
+async def test_an_unknown_path_is_not_found(gateway: Gateway) -> None:
     status, _, body = await asked(GET % (b"/", b""), gateway.routes())
     assert (status, body) == (404, b"not here; /livez /metrics /readyz\n")
 
@@ -174,7 +174,7 @@ POST = b"POST %b HTTP/1.1\r\nHost: gw\r\n\r\n"
 
 
 def acting() -> tuple[Routes, Actions]:
-    """A path that is got and posted, and one that is only posted; both say what was asked."""
+    """Serve a path for GET and POST, and one for POST only; both echo the request."""
 
     def echo(query: Mapping[str, str]) -> server.Answer:
         return server.Answer(200, [repr(dict(query)).encode()])
@@ -188,27 +188,27 @@ async def acted(request: bytes, method: str = "POST") -> Answer:
     return answer
 
 
-async def test_an_action_is_given_the_query() -> None:
+async def test_an_action_gets_the_query() -> None:
     status, _, body = await acted(POST % b"/act?topic=a%2Fb&assigned=true&x=&x=y&empty=")
     wanted = {"topic": "a/b", "assigned": "true", "x": "y", "empty": ""}
     assert (status, body) == (200, repr(wanted).encode())
 
 
-async def test_a_path_may_be_got_and_posted() -> None:
+async def test_a_path_may_have_a_route_and_an_action() -> None:
     assert (await acted(GET % (b"/both?x=y", b""), "GET"))[2] == b"got"
     assert (await acted(POST % b"/both?x=y"))[2] == b"{'x': 'y'}"
 
 
-async def test_what_is_only_posted_cannot_be_got() -> None:
+async def test_an_action_cannot_be_read() -> None:
     status, headers, body = await acted(GET % (b"/act", b""), "GET")
     assert (status, headers[b"allow"], body) == (405, b"POST", b"only POST\n")
 
 
-async def test_an_unknown_action_is_not_here() -> None:
+async def test_an_unknown_action_is_not_found() -> None:
     assert (await acted(POST % b"/"))[::2] == (404, b"not here; /act /both\n")
 
 
-async def test_the_gateway_refuses_to_act(gateway: Gateway) -> None:
+async def test_the_gateway_has_no_actions(gateway: Gateway) -> None:
     status, headers, _ = await asked(POST % b"/metrics", gateway.routes(), "POST")
     assert (status, headers[b"allow"]) == (405, b"GET, HEAD")
 
@@ -229,9 +229,7 @@ async def test_a_connection_is_kept_for_more_requests(gateway: Gateway) -> None:
     "request_",
     [b"GET /livez HTTP/1.0\r\n\r\n", GET % (b"/livez", b"Connection: close\r\n")],
 )
-async def test_a_connection_ends_where_the_client_wants_that(
-    gateway: Gateway, request_: bytes
-) -> None:
+async def test_a_connection_closes_if_the_client_asks(gateway: Gateway, request_: bytes) -> None:
     data = await said(request_ * 2, gateway.routes())
     assert data.count(b"alive") == 1
 
@@ -257,7 +255,7 @@ async def test_a_body_is_not_read(gateway: Gateway) -> None:
         (b"\x16\x03\x01" + b"\x00" * 300, 400),  # TLS
     ],
 )
-async def test_what_is_no_request_is_refused_and_the_connection_ends(
+async def test_an_invalid_request_is_refused_and_the_connection_closes(
     gateway: Gateway, request_: bytes, status: int
 ) -> None:
     data = await said(request_ + GET % (b"/livez", b""), gateway.routes())
@@ -265,7 +263,7 @@ async def test_what_is_no_request_is_refused_and_the_connection_ends(
     assert b"alive" not in data
 
 
-async def test_a_path_that_is_no_text_is_not_here(gateway: Gateway) -> None:
+async def test_a_path_that_is_not_text_is_not_found(gateway: Gateway) -> None:
     status, _, _ = await asked(GET % (b"/%ff\xe9", b""), gateway.routes())
     assert status in {400, 404}
 
@@ -282,13 +280,13 @@ async def test_a_path_that_is_no_text_is_not_here(gateway: Gateway) -> None:
         max_size=8,
     )
 )
-async def test_no_bytes_make_it_fail(pieces: list[bytes]) -> None:
+async def test_no_bytes_make_the_server_fail(pieces: list[bytes]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(server, "_log", lambda: pytest.fail("a request failed"))
         await said(b"".join(pieces), Gateway().routes())
 
 
-async def test_a_failing_route_ends_its_connection_alone(
+async def test_a_failing_route_closes_its_connection_only(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures: list[str] = []
@@ -313,7 +311,7 @@ async def test_a_failing_route_ends_its_connection_alone(
 
 
 @pytest.mark.parametrize("start", [b"", b"GET /livez HT"])
-async def test_a_silent_client_is_left(
+async def test_a_silent_client_is_disconnected(
     gateway: Gateway, autojump_clock: trio.testing.MockClock, start: bytes
 ) -> None:
     client, served = trio.testing.memory_stream_pair()
@@ -324,7 +322,7 @@ async def test_a_silent_client_is_left(
         assert trio.current_time() == pytest.approx(server.PATIENCE, abs=0.1)
 
 
-async def test_a_byte_now_and_then_does_not_prolong_patience(
+async def test_slow_bytes_do_not_extend_the_timeout(
     gateway: Gateway, autojump_clock: trio.testing.MockClock
 ) -> None:
     client, served = trio.testing.memory_stream_pair()
@@ -342,7 +340,7 @@ async def test_a_byte_now_and_then_does_not_prolong_patience(
         nursery.cancel_scope.cancel()
 
 
-async def test_a_client_that_never_reads_is_left(
+async def test_a_client_that_never_reads_is_disconnected(
     gateway: Gateway, autojump_clock: trio.testing.MockClock
 ) -> None:
     client, served = trio.testing.lockstep_stream_pair()
@@ -358,7 +356,7 @@ async def test_a_client_that_never_reads_is_left(
     assert trio.current_time() <= server.PATIENCE + 2
 
 
-async def test_patience_starts_anew_with_each_request(
+async def test_each_request_has_its_own_timeout(
     gateway: Gateway, autojump_clock: trio.testing.MockClock
 ) -> None:
     client, served = trio.testing.memory_stream_pair()
@@ -382,7 +380,7 @@ async def fetched(
         return b"".join([bytes(data) async for data in client])
 
 
-async def test_it_listens_where_it_is_told_and_says_where(
+async def test_the_server_reports_the_addresses_that_it_listens_on(
     gateway: Gateway, nursery: trio.Nursery
 ) -> None:
     (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
@@ -390,28 +388,26 @@ async def test_it_listens_where_it_is_told_and_says_where(
     assert b"alive" in await fetched(address)
 
 
-async def test_an_address_in_use_is_told_to_a_person(
-    gateway: Gateway, nursery: trio.Nursery
-) -> None:
+async def test_an_address_in_use_is_explained(gateway: Gateway, nursery: trio.Nursery) -> None:
     (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
     with pytest.raises(ConfigurationError) as caught:
         await serve(address, gateway.routes())
     assert str(caught.value).startswith(f"cannot listen on {address}: address already in use; ")
 
 
-async def test_an_address_of_somebody_else_is_told_to_a_person(gateway: Gateway) -> None:
+async def test_a_foreign_address_is_explained(gateway: Gateway) -> None:
     with pytest.raises(ConfigurationError, match=r"cannot listen on 192\.0\.2\.1:1: cannot assign"):
         await serve(Address("192.0.2.1", 1), gateway.routes())
 
 
-async def test_all_addresses_are_the_empty_host(gateway: Gateway, nursery: trio.Nursery) -> None:
+async def test_the_empty_host_means_all_addresses(gateway: Gateway, nursery: trio.Nursery) -> None:
     addresses = await nursery.start(serve, Address("", 0), gateway.routes())
     assert b"alive" in await fetched(Address("127.0.0.1", addresses[0].port))
 
 
 @pytest.fixture
 async def small(gateway: Gateway, nursery: trio.Nursery) -> Address:
-    """A listener for three connections, and one long answer at a time."""
+    """Serve three connections, and one long answer at a time."""
     bounds = Bounds(connections=3, long=1)
     start = partial(serve, ANYWHERE, gateway.routes(), bounds=bounds)
     (address,) = await nursery.start(start)
@@ -420,7 +416,7 @@ async def small(gateway: Gateway, nursery: trio.Nursery) -> Address:
 
 
 async def ended(client: trio.SocketStream) -> bool:
-    """Whether it ends, rather than stays, while the others do what they can."""
+    """Return true if the connection is closed by the time all others are idle."""
     with trio.move_on_after(0.05):
         try:
             return await client.receive_some() == b""
@@ -429,7 +425,7 @@ async def ended(client: trio.SocketStream) -> bool:
     return False
 
 
-async def test_one_more_has_the_place_of_the_one_that_waits_longest(small: Address) -> None:
+async def test_a_new_connection_replaces_the_longest_idle_one(small: Address) -> None:
     idle = [await trio.open_tcp_stream(*small.pair) for _ in range(3)]
     for client in idle:
         await client.send_all(GET % (b"/livez", b""))
@@ -443,7 +439,7 @@ async def test_one_more_has_the_place_of_the_one_that_waits_longest(small: Addre
 
 
 @pytest.mark.parametrize("said", [b"", b"GET /livez HT", GET % (b"/metrics", b"")])
-async def test_probes_are_answered_whatever_others_do(
+async def test_probes_are_answered_whatever_other_clients_do(
     gateway: Gateway, small: Address, said: bytes
 ) -> None:
     gateway.chunks = repeat(b"x" * 65536)
@@ -458,7 +454,7 @@ async def test_probes_are_answered_whatever_others_do(
         await client.aclose()
 
 
-async def test_who_is_given_a_long_answer_stays(gateway: Gateway, small: Address) -> None:
+async def test_a_client_that_reads_a_long_answer_stays(gateway: Gateway, small: Address) -> None:
     gateway.chunks = chain(repeat(b"x" * 65536, 300), [b"end"])
     scraper = await trio.open_tcp_stream(*small.pair)
     await scraper.send_all(GET % (b"/metrics", b"Connection: close\r\n"))
@@ -468,10 +464,8 @@ async def test_who_is_given_a_long_answer_stays(gateway: Gateway, small: Address
     assert b"".join([bytes(data) async for data in scraper]).endswith(b"end\r\n0\r\n\r\n")
 
 
-async def test_long_answers_are_made_one_after_the_other(
-    gateway: Gateway, nursery: trio.Nursery
-) -> None:
-    """Who came last comes next."""
+async def test_long_answers_are_made_one_at_a_time(gateway: Gateway, nursery: trio.Nursery) -> None:
+    """The last client to arrive comes next."""
     order: list[bytes] = []
     made = trio.Event()
 
@@ -493,23 +487,23 @@ async def test_long_answers_are_made_one_after_the_other(
     assert order == [b"begun", b"made"] * 3
 
 
-async def test_a_long_answer_that_is_not_taken_gives_its_turn_to_the_next(
+async def test_a_long_answer_that_is_not_read_is_given_up(
     gateway: Gateway, autojump_clock: trio.testing.MockClock
 ) -> None:
     known = {**gateway.routes(), "/endless": server.Long(endless)}
     site = Site(known, bounds=Bounds(connections=9, long=1))
     async with trio.open_nursery() as nursery:
         stuck, served = trio.testing.lockstep_stream_pair()
-        site.places.take()
+        site.slots.take()
         nursery.start_soon(server.attend, served, site)
         await stuck.send_all(GET % (b"/endless", b""))
         await trio.testing.wait_all_tasks_blocked()
         client, other = trio.testing.memory_stream_pair()
-        site.places.take()
+        site.slots.take()
         nursery.start_soon(server.attend, other, site)
         await client.send_all(GET % (b"/metrics", b""))
         assert b"two 2" in await client.receive_some()
-        assert trio.current_time() == pytest.approx(server.TURN, abs=0.1)
+        assert trio.current_time() == pytest.approx(server.LONG_PATIENCE, abs=0.1)
         await client.aclose()
 
 
@@ -517,7 +511,7 @@ def endless() -> server.Answer:
     return server.Answer(200, repeat(b"x" * 65536))
 
 
-async def test_without_descriptors_those_that_wait_make_room(
+async def test_idle_connections_are_evicted_when_descriptors_run_out(
     small: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     idle = [await trio.open_tcp_stream(*small.pair) for _ in range(2)]
@@ -530,7 +524,7 @@ async def test_without_descriptors_those_that_wait_make_room(
 
 
 def scarce(monkeypatch: pytest.MonkeyPatch, failures: int) -> list[float]:
-    """So often no descriptor is left. Answers the list of the times when one was wanted."""
+    """Fail `accept` a number of times. Return the list of the times of all calls."""
     accept = server._accept_some
     tries: list[float] = []
 
@@ -544,7 +538,7 @@ def scarce(monkeypatch: pytest.MonkeyPatch, failures: int) -> list[float]:
     return tries
 
 
-async def test_it_goes_on_when_descriptors_ran_out(
+async def test_the_server_survives_running_out_of_descriptors(
     gateway: Gateway,
     nursery: trio.Nursery,
     monkeypatch: pytest.MonkeyPatch,
@@ -564,7 +558,7 @@ async def test_it_goes_on_when_descriptors_ran_out(
     assert tries[3] - tries[0] == pytest.approx(0.3)
 
 
-async def test_a_client_that_goes_away_in_the_middle_harms_nobody(
+async def test_a_client_that_disconnects_harms_nobody(
     gateway: Gateway, nursery: trio.Nursery
 ) -> None:
     gateway.chunks = [b"x" * 100_000] * 100
@@ -577,7 +571,7 @@ async def test_a_client_that_goes_away_in_the_middle_harms_nobody(
     assert b"alive" in await fetched(address)
 
 
-async def test_others_run_while_a_long_answer_is_made(
+async def test_other_tasks_run_while_a_long_answer_is_made(
     gateway: Gateway, nursery: trio.Nursery
 ) -> None:
     (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())

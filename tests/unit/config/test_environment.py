@@ -1,4 +1,4 @@
-"""Environment variables stand for values, and bring nothing else into a file."""
+"""Environment variables are replaced in values, and cannot change a file's structure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ limits:
 
 
 def parsed(value: str, environment: Mapping[str, str] = VALUES) -> object:
-    """What a value becomes that stands in a file as it is given here."""
+    """Return the value that results from a text in a file."""
     found = source.parse(f"key: {value}", "gateway.yaml", environment)
     assert not found.unreplaced
     assert isinstance(found.data, dict)
@@ -97,7 +97,7 @@ def test_a_variable_is_replaced_as_a_shell_would(written: str, value: str) -> No
         ("${MERGE}", "<<"),
     ],
 )
-def test_a_plain_value_is_typed_afterwards_and_one_in_quotes_stays_a_text(
+def test_a_plain_value_is_typed_afterwards_and_a_quoted_one_stays_text(
     written: str, value: object
 ) -> None:
     found = parsed(written)
@@ -105,7 +105,7 @@ def test_a_plain_value_is_typed_afterwards_and_one_in_quotes_stays_a_text(
 
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1))
-def test_a_value_brings_no_structure_with_it(value: str) -> None:
+def test_a_value_adds_no_structure(value: str) -> None:
     text = 'a: ${V}\nb: ["${V}", 1]\nc: x ${V}\n'
     data = source.parse(text, "gateway.yaml", {"V": value}).data
     assert isinstance(data, dict)
@@ -132,7 +132,7 @@ def test_a_value_with_an_anchor_is_replaced_everywhere() -> None:
     }
 
 
-def test_a_list_that_holds_itself_is_walked_once() -> None:
+def test_a_list_that_contains_itself_is_visited_once() -> None:
     data = source.parse("&a ['${NAME}', *a]", "gateway.yaml", VALUES).data
     assert isinstance(data, list)
     assert data[0] == "value"
@@ -144,7 +144,7 @@ def test_a_list_that_holds_itself_is_walked_once() -> None:
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Load `FILE` with some changes, in an environment."""
+    """Return a function that loads a changed `FILE` in an environment."""
 
     def reader(changes: Mapping[str, str], environment: Mapping[str, str]) -> Configuration:
         text = FILE
@@ -158,7 +158,7 @@ def read(tmp_path: Path) -> Read:
     return reader
 
 
-def test_a_container_sets_addresses_and_numbers(read: Read) -> None:
+def test_variables_set_addresses_and_numbers(read: Read) -> None:
     changes = {
         '"127.0.0.1:6650"': "${BIND:-127.0.0.1:6650}",
         "pulsar://127.0.0.1:16650": "${BROKERS}",
@@ -174,7 +174,7 @@ def test_a_container_sets_addresses_and_numbers(read: Read) -> None:
 @pytest.mark.parametrize(
     ("ports", "expected"), [("6650", (6650,)), ("6650, 6651", (6650, 6651)), (" 1,2 ", (1, 2))]
 )
-def test_one_variable_holds_a_list(read: Read, ports: str, expected: tuple[int, ...]) -> None:
+def test_one_variable_can_hold_a_list(read: Read, ports: str, expected: tuple[int, ...]) -> None:
     targets = "targets:\n      hosts: ${HOSTS}\n      networks: ${NETS:-}\n      ports: ${PORTS}"
     changes = {"# targets": targets, "# trace": "trace: ${TRACE:-10.0.0.1,fd00::/8}"}
     found = read(changes, {"HOSTS": "a.example, *.b", "PORTS": ports})
@@ -185,7 +185,7 @@ def test_one_variable_holds_a_list(read: Read, ports: str, expected: tuple[int, 
     assert read({"# trace": "trace: ${TRACE:-}"}, {}).listeners[0].trace == ()
 
 
-def test_the_process_s_own_environment_is_meant_where_none_is_given(
+def test_the_environment_of_the_process_is_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "gateway.yaml"
@@ -197,7 +197,7 @@ def test_the_process_s_own_environment_is_meant_where_none_is_given(
 # -- mistakes ----------------------------------------------------------------------------------
 
 
-def test_all_variables_that_are_not_set_are_told_with_their_lines(tmp_path: Path) -> None:
+def test_all_unset_variables_are_reported_with_their_lines(tmp_path: Path) -> None:
     text = FILE.replace('"127.0.0.1:6650"', '"${HOST}:${PORT}"').replace("77777", "${MOST}")
     text = text.replace("cluster: main", "cluster: mian")
     unset = (
@@ -215,7 +215,7 @@ def test_all_variables_that_are_not_set_are_told_with_their_lines(tmp_path: Path
 @pytest.mark.parametrize(
     "written", ["${", "${}", "${NAME", "${1A}", "${A B}", "${A-b}", "${A:b}", "${A:-${B}}"]
 )
-def test_what_begins_like_a_variable_and_is_none_is_a_mistake(written: str, tmp_path: Path) -> None:
+def test_a_malformed_variable_is_a_mistake(written: str, tmp_path: Path) -> None:
     (mistake,) = mistakes(FILE.replace("77777", f"'x{written}'"), {"A": "1", "B": "2"}, tmp_path)
     assert mistake == (
         ":12: limits.connections: has a ${ that is not a variable; "
@@ -223,14 +223,14 @@ def test_what_begins_like_a_variable_and_is_none_is_a_mistake(written: str, tmp_
     )
 
 
-def test_bytes_that_are_no_text_are_a_mistake(tmp_path: Path) -> None:
+def test_a_value_that_is_not_utf_8_is_a_mistake(tmp_path: Path) -> None:
     (mistake,) = mistakes(FILE.replace("77777", "${BYTES}"), {"BYTES": "\udcff"}, tmp_path)
     assert mistake.endswith(
-        "uses the environment variable BYTES, which is no text; a value in UTF-8"
+        "uses the environment variable BYTES, which is not UTF-8; set it to UTF-8 text"
     )
 
 
-def test_a_wrong_value_is_told_with_its_variable_and_not_repeated(tmp_path: Path) -> None:
+def test_a_wrong_value_is_reported_by_its_variable_and_not_repeated(tmp_path: Path) -> None:
     text = FILE.replace("77777", "${MOST:-77777}").replace("pulsar://127.0.0.1:16650", "${BROKERS}")
     environment = {"MOST": "s3cret", "BROKERS": "pulsar://a,http://s3cret"}
     broker, connections = mistakes(text, environment, tmp_path)
@@ -241,7 +241,7 @@ def test_a_wrong_value_is_told_with_its_variable_and_not_repeated(tmp_path: Path
     assert "s3cret" not in broker + connections
 
 
-def test_a_default_that_is_wrong_is_the_file_s_own_mistake(tmp_path: Path) -> None:
+def test_a_wrong_default_is_a_mistake_of_the_file(tmp_path: Path) -> None:
     (mistake,) = mistakes(FILE.replace("77777", "${MOST:-x}"), {}, tmp_path)
     assert mistake.endswith("is not a whole number; digits only, without quotes")
 

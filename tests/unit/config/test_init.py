@@ -1,4 +1,4 @@
-"""What `gateway init` writes is accepted as it is, and nothing is written over."""
+"""`gateway init` writes valid files, and overwrites nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MADE = {
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Stand in an empty folder, without variables of the gateway; undo changes to logging."""
+    """Enter an empty folder without GATEWAY_ variables; undo changes to logging."""
     for name in os.environ:
         if name.startswith("GATEWAY_"):
             monkeypatch.delenv(name)
@@ -49,7 +49,7 @@ def files(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("use", USES)
-def test_what_is_written_is_right_at_once(
+def test_the_written_file_is_valid(
     use: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["init", use, "f.yaml"]) == 0
@@ -61,7 +61,7 @@ def test_what_is_written_is_right_at_once(
 
 
 @pytest.mark.parametrize("use", USES)
-def test_it_says_what_it_made_and_what_to_do_next(use: str) -> None:
+def test_init_prints_what_it_made_and_the_next_commands(use: str) -> None:
     said = write(use, Path("a file.yaml"))
     for command in ("check", "doctor", "run"):
         assert f"gateway {command} 'a file.yaml' " in said
@@ -76,21 +76,21 @@ def test_there_is_a_template_for_each_use() -> None:
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_file_that_is_there_stays(use: str, folder: Path) -> None:
+def test_an_existing_file_is_kept(use: str, folder: Path) -> None:
     (folder / "f.yaml").write_text("mine")
-    with pytest.raises(ConfigurationError, match=r"^f\.yaml: is there already; another name"):
+    with pytest.raises(ConfigurationError, match=r"^f\.yaml: already exists; choose another name"):
         write(use, Path("f.yaml"))
     assert files(folder) == {"f.yaml"}
     assert (folder / "f.yaml").read_text() == "mine"
 
 
-def test_a_link_that_leads_nowhere_stays(folder: Path) -> None:
+def test_a_dangling_link_is_kept(folder: Path) -> None:
     (folder / "f.yaml").symlink_to("elsewhere")
-    with pytest.raises(ConfigurationError, match="is there already"):
+    with pytest.raises(ConfigurationError, match="already exists"):
         write("sidecar", Path("f.yaml"))
 
 
-def test_secrets_that_are_there_stay(folder: Path) -> None:
+def test_existing_secrets_are_kept(folder: Path) -> None:
     write("edge", Path("a.yaml"))
     before = {name: (folder / name).read_bytes() for name in MADE["edge"]}
     said = write("edge", Path("b.yaml"))
@@ -99,19 +99,23 @@ def test_secrets_that_are_there_stay(folder: Path) -> None:
     assert "secrets/trial-issuer.pem: kept as it was" in said
 
 
-def test_a_folder_that_is_not_there_is_told(folder: Path) -> None:
+def test_a_missing_folder_is_reported(folder: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         write("edge", Path("a b/f.yaml"))
-    assert str(caught.value) == "a b/f.yaml: its folder is not there; make it first: mkdir -p 'a b'"
+    assert (
+        str(caught.value)
+        == "a b/f.yaml: its folder does not exist; create it first: mkdir -p 'a b'"
+    )
     assert not files(folder)
 
 
-def test_a_folder_that_cannot_be_written_is_told(folder: Path) -> None:
+def test_a_read_only_folder_is_reported(folder: Path) -> None:
     (folder / "secrets").write_text("not a folder")
     with pytest.raises(ConfigurationError) as caught:
         write("edge", Path("f.yaml"))
     assert str(caught.value) == (
-        "secrets: cannot be written: file exists; another folder, or let this user write there"
+        "secrets: cannot be written: file exists; choose another folder, or let this user "
+        "write there"
     )
     assert files(folder) == {"secrets"}
 
@@ -123,14 +127,14 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_secrets_are_for_their_owner_alone(folder: Path) -> None:
+def test_only_the_owner_can_read_secrets(folder: Path) -> None:
     write("edge", Path("f.yaml"))
     assert mode(folder / "secrets") & 0o077 == 0
     assert mode(folder / "secrets/seal.key") & 0o077 == 0
     assert mode(folder / "secrets/trial.token") & 0o077 == 0
 
 
-def test_each_gets_secrets_of_its_own(folder: Path) -> None:
+def test_each_file_gets_its_own_secrets(folder: Path) -> None:
     seals = set()
     for name in "ab":
         (folder / name).mkdir()
@@ -145,7 +149,7 @@ def test_no_private_key_is_kept(folder: Path) -> None:
     assert not [it for it in folder.rglob("*") if it.is_file() and b"PRIVATE" in it.read_bytes()]
 
 
-def test_the_trial_token_is_good_for_a_while(folder: Path) -> None:
+def test_the_trial_token_is_valid_for_a_while(folder: Path) -> None:
     trial = issue(1_000_000)
     path = folder / "issuer.pem"
     path.write_bytes(trial.public_key)
@@ -165,14 +169,14 @@ def written(use: str, environment: dict[str, str] | None = None) -> Configuratio
 
 
 @pytest.mark.parametrize("use", USES)
-def test_nothing_is_open_to_others_before_somebody_says_so(use: str) -> None:
+def test_listeners_are_local_by_default(use: str) -> None:
     found = written(use)
     assert found.admin is not None
     assert {found.listeners[0].bind[0].host, found.admin.bind.host} == {"127.0.0.1"}
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_broker_on_this_machine_may_be_tried(use: str) -> None:
+def test_the_default_targets_include_this_machine(use: str) -> None:
     cluster = written(use).clusters["main"]
     assert cluster.brokers == (Address("127.0.0.1", 16650),)
     assert cluster.targets is not None
@@ -180,7 +184,7 @@ def test_a_broker_on_this_machine_may_be_tried(use: str) -> None:
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_container_says_what_it_needs_by_variables(use: str) -> None:
+def test_a_container_is_configured_by_variables(use: str) -> None:
     found = written(
         use,
         {
@@ -207,12 +211,12 @@ def test_a_container_says_what_it_needs_by_variables(use: str) -> None:
     assert (found.deadlines.grace, found.log.format, found.log.level) == (1, "json", "debug")
 
 
-def test_an_edge_keeps_out_what_it_does_not_know() -> None:
+def test_an_edge_masks_unknown_features() -> None:
     (listener,) = written("edge").listeners
     assert (listener.identity.mode, listener.unknown) == ("verify", "mask")
 
 
-def test_an_edge_takes_tokens_of_anybody_its_issuer_names_until_told_otherwise() -> None:
+def test_an_edge_accepts_any_audience_of_its_issuer_by_default() -> None:
     write("edge", Path("f.yaml"))
     variables = {"GATEWAY_TOKEN_AUDIENCE": "pulsar", "GATEWAY_TOKEN_ALGORITHMS": "RS256,ES256"}
     told = load(Path("f.yaml"), variables).listeners[0].identity.token
@@ -224,7 +228,7 @@ def test_an_edge_takes_tokens_of_anybody_its_issuer_names_until_told_otherwise()
 
 
 @pytest.mark.parametrize("use", ["edge", "shaper"])
-def test_several_gateways_can_share_a_key(use: str) -> None:
+def test_several_gateways_can_share_a_sealing_key(use: str) -> None:
     sealed = written(use).clusters["main"].names.sealed
     assert sealed is not None
     assert [key.file.name for key in sealed.keys] == ["seal.key"]
@@ -249,8 +253,8 @@ def test_no_variable_is_documented_that_no_file_uses() -> None:
 
 
 @pytest.mark.parametrize("use", USES)
-def test_what_stands_in_comments_is_right_too(use: str, folder: Path) -> None:
-    """The settings that a person may take the `#` from."""
+def test_commented_settings_are_valid_too(use: str, folder: Path) -> None:
+    """These are the settings that a user may uncomment."""
     write(use, Path("f.yaml"))
     text = (folder / "f.yaml").read_text()
     setting = re.compile(r"^( *)# (  )?((?:credential|token_file):.*)$", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""A file becomes a configuration, or all of its mistakes at once with their lines."""
+"""Loading a file returns a configuration, or reports all mistakes with their lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gateway.config.load import build, check, load
-from gateway.config.mistakes import Place, written
+from gateway.config.mistakes import Place, format_place
 from gateway.config.model import Configuration, Deadlines, Identity, Names, Sealed
 from gateway.errors import ConfigurationError
 from gateway.wire.address import Address
@@ -65,7 +65,7 @@ log: {format: json, level: debug}
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Write a configuration and the files that `WHOLE` names; stand in its folder."""
+    """Write a configuration and the files that `WHOLE` names, and enter its folder."""
     keys = tmp_path / "keys"
     keys.mkdir()
     for name in ("public.pem", "token", "seal"):
@@ -92,7 +92,7 @@ def mistakes_of(write: Write) -> MistakesOf:
 
 
 def changed(old: str, new: str) -> tuple[str, int]:
-    """`WHOLE` with one change, and the line where it is."""
+    """Return `WHOLE` with one change, and the line of the change."""
     assert WHOLE.count(old) == 1
     return WHOLE.replace(old, new), WHOLE[: WHOLE.index(old)].count("\n") + 1
 
@@ -100,7 +100,7 @@ def changed(old: str, new: str) -> tuple[str, int]:
 # -- good files ------------------------------------------------------------------------------
 
 
-def test_the_smallest_file_has_all_defaults(write: Write) -> None:
+def test_the_smallest_file_gets_all_defaults(write: Write) -> None:
     found = load(write(SMALLEST))
     listener, cluster = found.listeners[0], found.clusters["main"]
     assert listener.bind == (Address("127.0.0.1", 6650),)
@@ -132,7 +132,7 @@ def test_the_whole_file_is_read(write: Write, tmp_path: Path) -> None:
     assert (found.limits.collected_frame, found.data_plane.turn) == (5_000_000, 0.001)
 
 
-def test_files_are_sought_beside_the_configuration(
+def test_files_are_located_beside_the_configuration(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(WHOLE)
@@ -163,7 +163,7 @@ def test_algorithms_default_to_what_fits_the_key(
     assert token.algorithms == algorithms
 
 
-def test_anchors_and_merged_keys_are_understood(write: Write) -> None:
+def test_anchors_and_merged_keys_work(write: Write) -> None:
     text = """\
     version: 1
     listeners:
@@ -206,31 +206,39 @@ ONE_MISTAKE = [
     ("  - name: clients", "  - name: yes", "listeners[0].name: is not a text; put it in quotes"),
     ("mode: verify-and-forward", "mode: verfy", "listeners[0].identity.mode: is not understood"),
     ("keys/public.pem", "keys/none", "token.public_key_file: cannot be read: no such file"),
-    ("keys/public.pem", "keys", "token.public_key_file: is not a file; the path of one"),
-    ("keys/public.pem", "keys/empty", "token.public_key_file: is a file with nothing in it"),
+    ("keys/public.pem", "keys", "token.public_key_file: is not a file; name a file"),
+    ("keys/public.pem", "keys/empty", "token.public_key_file: is an empty file; name one"),
     ("[ES256, PS256]", "[ES256, HS256]", "token.algorithms[1]: does not fit the kind of key; one"),
-    ("[ES256, PS256]", "[none]", "token.algorithms[0]: would accept tokens that nobody signed"),
-    ("[ES256, PS256]", "[XS256]", "token.algorithms[0]: is not an algorithm known here; one of"),
+    ("[ES256, PS256]", "[none]", "token.algorithms[0]: would accept unsigned tokens"),
+    ("[ES256, PS256]", "[XS256]", "token.algorithms[0]: is not a known algorithm; one of"),
     ("[ES256, PS256]", "[]", "token.algorithms: is empty; at least one"),
     ("[ES256, PS256]", "{a: b}", "token.algorithms: is not a list; indented lines"),
     ("clock_skew: 30s", "clock_skew: 1h", "clock_skew: is out of bounds; from 0 to 10m"),
     ('"::1"]', '"::1", here]', "listeners[0].trace[2]: is not a network; 10.0.0.0/8"),
-    ("pulsar://a:16650", "pulsar+ssl://a:1", "brokers[0]: TLS to brokers is not there yet; pulsar"),
+    (
+        "pulsar://a:16650",
+        "pulsar+ssl://a:1",
+        "brokers[0]: TLS to brokers is not supported yet; pulsar",
+    ),
     ("pulsar://a:16650", "pulsar://b:6650", "clusters.main.brokers: has the same broker twice"),
     ("pulsar://c:1,d:2", "pulsar://c:1,d:x", "clusters.other.brokers[1]: is not an address with"),
     ("[pulsar://a:16650, ", "[3, ", "clusters.main.brokers[0]: is not a text; put it in quotes"),
     ("keys/token", "keys/tokn", "clusters.main.credential.token_file: cannot be read: no such"),
     ("ports: [6650]", "ports: [0]", "clusters.main.targets.ports[0]: is not a port; from 1 to"),
     ('hosts: ["*.example"], networks: [10.0.0.0/8], ', "", "targets: allow nothing; at least"),
-    ("{sealed: ", "{template: {}, sealed: ", "clusters.main.names: is not of one kind; either"),
+    ("{sealed: ", "{template: {}, sealed: ", "clusters.main.names: needs one kind of names"),
     ("{keys: [{file: keys/seal}]}", "3", "clusters.main.names.sealed: is not a mapping; indented"),
     ("broker-{n}.example", "broker.example", "template.advertise: is not a name with one {n}, of"),
     ("  other:", "  o ther:", "clusters.o ther: is not a name; letters, digits"),
-    ("127.0.0.1:8080", "127.0.0.1:6650", "admin.bind: overlaps with listeners[0].bind; another"),
+    ("127.0.0.1:8080", "127.0.0.1:6650", "admin.bind: overlaps with listeners[0].bind; choose"),
     ("grace: 0", "grace: -1", "deadlines.grace: is out of bounds; from 0 to 10m"),
     ("grace: 0", "grace: soon", "deadlines.grace: is not a duration; 500ms, 10s"),
     ("connections: 7", "connections: '7'", "limits.connections: is not a whole number; digits"),
-    ("buffered: 1GiB", "buffered: 1MiB", "limits: leave too little to others; buffered four"),
+    (
+        "buffered: 1GiB",
+        "buffered: 1MiB",
+        "limits: leave too little memory for the rest; make buffered",
+    ),
     ("buffer: 64KiB", "buffer: 32KiB", "data_plane.buffer: is out of bounds; from 64KiB to 4MiB"),
     ("level: debug", "level: loud", "log.level: is not understood; one of 'debug', 'info', 'war"),
     ("log: {format: json, level: debug}", "log:", "log: is not a mapping; indented lines of"),
@@ -239,7 +247,7 @@ ONE_MISTAKE = [
 
 
 @pytest.mark.parametrize(("old", "new", "complaint"), ONE_MISTAKE)
-def test_a_mistake_is_told_with_its_line_and_place(
+def test_a_mistake_is_reported_with_its_line_and_place(
     mistakes_of: MistakesOf, old: str, new: str, complaint: str
 ) -> None:
     text, line = changed(old, new)
@@ -248,7 +256,7 @@ def test_a_mistake_is_told_with_its_line_and_place(
     assert found[0].startswith(f"gateway.yaml:{line}: ")
 
 
-def test_most_mistakes_are_told_once_and_alone(mistakes_of: MistakesOf) -> None:
+def test_most_mistakes_are_reported_once(mistakes_of: MistakesOf) -> None:
     several = {"{template: {}, sealed: ", "log: {format: json, "}
     for old, new, _ in ONE_MISTAKE:
         if not {old, new} & several and "pulsar://b:6650" not in new:
@@ -264,7 +272,7 @@ def test_most_mistakes_are_told_once_and_alone(mistakes_of: MistakesOf) -> None:
         ("    brokers: pulsar://c:1,d:2\n", 24, "clusters.other.brokers: is missing; for example"),
     ],
 )
-def test_a_missing_key_is_told_where_it_should_be(
+def test_a_missing_key_is_reported_where_it_belongs(
     mistakes_of: MistakesOf, dropped: str, line: int, complaint: str
 ) -> None:
     (mistake,) = mistakes_of(WHOLE.replace(dropped, ""))
@@ -327,7 +335,7 @@ def test_listener_names_must_differ(mistakes_of: MistakesOf) -> None:
         "cluster: main}]", 'cluster: main},\n{name: clients, bind: ":1", cluster: main}]'
     )
     assert mistakes_of(text) == [
-        "gateway.yaml:3: listeners[1].name: is also the name of listeners[0]; another"
+        "gateway.yaml:3: listeners[1].name: is also the name of listeners[0]; choose another"
     ]
 
 
@@ -358,21 +366,21 @@ deadlines: {idle: ages}
 TOLD = """\
 gateway.yaml:1: version: is not a version that this gateway understands; 1, without quotes
 gateway.yaml:2: listners: is not a key known here; did you mean 'listeners'?
-gateway.yaml:6: listeners[0].bind: stands there twice, first in line 5; once
+gateway.yaml:6: listeners[0].bind: occurs twice, first in line 5; keep one
 gateway.yaml:7: listeners[0].cluster: names no cluster; did you mean 'main'?
 gateway.yaml:10: listeners[0].identity.token.algorithms[0]: \
 does not fit the kind of key; one of HS256, HS384, HS512
 gateway.yaml:10: listeners[0].identity.token.secret_file: \
 cannot be read: no such file or directory; a path, relative to the configuration's folder
-gateway.yaml:11: listeners[1].name: is also the name of listeners[0]; another
-gateway.yaml:12: listeners[1].bind: overlaps with listeners[0].bind; another port or address
-gateway.yaml:16: clusters.main.brokers[0]: TLS to brokers is not there yet; pulsar://host:port
-gateway.yaml:17: clusters.main.names: is not of one kind; either sealed or template
+gateway.yaml:11: listeners[1].name: is also the name of listeners[0]; choose another
+gateway.yaml:12: listeners[1].bind: overlaps with listeners[0].bind; choose another port or address
+gateway.yaml:16: clusters.main.brokers[0]: TLS to brokers is not supported yet; pulsar://host:port
+gateway.yaml:17: clusters.main.names: needs one kind of names; either sealed or template
 gateway.yaml:18: deadlines.idle: is not a duration; 500ms, 10s, 2m or a number of seconds
 """
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_lines(mistakes_of: MistakesOf) -> None:
+def test_all_mistakes_are_reported_at_once_by_line(mistakes_of: MistakesOf) -> None:
     assert mistakes_of(MANY) == TOLD.splitlines()
 
 
@@ -395,7 +403,7 @@ SECRET = "c2VjcmV0-do-not-show"
         f"log: [{SECRET}",
     ],
 )
-def test_no_value_is_repeated(mistakes_of: MistakesOf, line: str) -> None:
+def test_no_value_is_repeated_in_a_message(mistakes_of: MistakesOf, line: str) -> None:
     assert not [it for it in mistakes_of(line) if SECRET in it]
 
 
@@ -411,7 +419,10 @@ def test_no_value_is_repeated(mistakes_of: MistakesOf, line: str) -> None:
         ("version: !thing 1", "gateway.yaml:1: is not YAML: could not determine a constructor"),
         ("? [a]\n: 1\n", "gateway.yaml:1: is not YAML: while constructing a mapping, found unhas"),
         ("a: *b", "gateway.yaml:1: is not YAML: found undefined alias"),
-        ("a: \x01", "gateway.yaml: holds characters that YAML does not allow; plain UTF-8 text"),
+        (
+            "a: \x01",
+            "gateway.yaml: holds characters that YAML does not allow; use plain UTF-8 text",
+        ),
         ("\n" + "[" * 50_000, "gateway.yaml:2: is not YAML: found more than 32 levels; check"),
         ("", "gateway.yaml:1: is empty; at least version, listeners and clusters"),
         ("# nothing", "gateway.yaml:1: is empty; at least version, listeners and clusters"),
@@ -419,14 +430,14 @@ def test_no_value_is_repeated(mistakes_of: MistakesOf, line: str) -> None:
         ("&a [*a]", "gateway.yaml:1: is not a mapping; indented lines of"),
     ],
 )
-def test_what_is_not_yaml_is_told_with_its_line(
+def test_invalid_yaml_is_reported_with_its_line(
     mistakes_of: MistakesOf, text: str, complaint: str
 ) -> None:
     (mistake,) = mistakes_of(text)
     assert mistake.startswith(complaint)
 
 
-def test_a_list_that_holds_itself_ends(mistakes_of: MistakesOf) -> None:
+def test_a_list_that_contains_itself_is_a_mistake(mistakes_of: MistakesOf) -> None:
     assert len(mistakes_of("version: 1\nlisteners: &a\n  - *a\nclusters: *a\n")) == 2
 
 
@@ -443,7 +454,7 @@ def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
         load(path)
 
 
-def test_a_configuration_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_configuration_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read: no such file or directory"):
         load(tmp_path / "none.yaml")
     with pytest.raises(ConfigurationError, match="cannot be read: is a directory"):
@@ -482,7 +493,7 @@ def places(data: object, place: Place = ()) -> Iterator[Place]:
 
 
 @given(st.sampled_from(list(places(yaml.safe_load(WHOLE)))[1:]), ANYTHING)
-def test_whatever_stands_somewhere_is_a_value_or_a_mistake(
+def test_anything_anywhere_is_a_value_or_a_mistake(
     tmp_path_factory: pytest.TempPathFactory, place: Place, value: object
 ) -> None:
     data = part = yaml.safe_load(WHOLE)
@@ -492,7 +503,7 @@ def test_whatever_stands_somewhere_is_a_value_or_a_mistake(
     _, mistakes = build(data, tmp_path_factory.getbasetemp())
     assert mistakes  # the files are not there
     assert all(";" in it.text or "did you mean" in it.text for it in mistakes), mistakes
-    assert all(isinstance(written(it.place), str) for it in mistakes)
+    assert all(isinstance(format_place(it.place), str) for it in mistakes)
 
 
 @given(ANYTHING)

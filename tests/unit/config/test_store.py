@@ -1,4 +1,4 @@
-"""URLs of a store, and how they are shown."""
+"""URLs of a store, and their text form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gateway.config.store import PORT, StoreAddress, address
         ("unix:///run/valkey.sock", StoreAddress(path="/run/valkey.sock")),
     ],
 )
-def test_a_url_is_understood(written: str, expected: StoreAddress) -> None:
+def test_a_url_is_read(written: str, expected: StoreAddress) -> None:
     assert address(written) == expected
 
 
@@ -36,5 +36,5 @@ addresses = st.builds(
 
 
 @given(addresses)
-def test_what_is_shown_is_understood_again(shown: StoreAddress) -> None:
+def test_the_text_form_can_be_read_again(shown: StoreAddress) -> None:
     assert address(str(shown)) == shown

@@ -1,4 +1,4 @@
-"""One wrong file, and what a person is told about it."""
+"""A wrong file, and the message about it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def config(
     clusters: str = "",
     rest: str = "",
 ) -> str:
-    """A whole file: right as it is, with some of its parts in other words.
+    """Return a whole file, which is valid by default, with some parts replaced.
 
     `of`: the cluster that the listener names. `listener`, `cluster`: more of their lines.
     """
@@ -31,12 +31,12 @@ def config(
 
 
 def verify(token: str) -> str:
-    """The same with an identity that verifies tokens as it is told here."""
+    """Return a file whose identity verifies tokens with these settings."""
     return config(listener=f"identity: {{mode: verify, token: {{{token}}}}}")
 
 
 def template(advertise: str, broker: str) -> str:
-    """The same with readable names."""
+    """Return a file with readable names."""
     names = f'{{advertise: "{advertise}", broker: "{broker}"}}'
     return config(cluster=f"names: {{template: {names}}}")
 
@@ -47,7 +47,7 @@ def _more(part: str) -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """`message` is all that is said. Files are named as the configuration names them."""
+    """`message` is the whole output. Files are named as in the configuration."""
 
     name: str
     text: str | bytes

@@ -1,4 +1,4 @@
-"""Mistakes of the file as a whole, of its shape and of single values."""
+"""Mistakes of the whole file, its shape and single values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ THE_FILE = [
     Case(
         "control characters",
         "version: \x01",
-        "gateway.yaml: holds characters that YAML does not allow; plain UTF-8 text",
+        "gateway.yaml: holds characters that YAML does not allow; use plain UTF-8 text",
     ),
     Case(
         "not a mapping",
@@ -72,13 +72,13 @@ THE_FILE = [
     Case(
         "a key twice",
         config(rest="log: {level: info, level: debug}"),
-        "gateway.yaml:4: log.level: stands there twice, first in line 4; once",
+        "gateway.yaml:4: log.level: occurs twice, first in line 4; keep one",
     ),
 ]
 
 SHAPES_AND_KEYS = [
     Case(
-        "a version to come",
+        "an unknown version",
         config(version="version: 2"),
         (
             "gateway.yaml:1: version: is not a version that this gateway understands; 1, "
@@ -99,28 +99,28 @@ SHAPES_AND_KEYS = [
         "gateway.yaml:2: version: is missing; for example version: 1",
     ),
     Case(
-        "a key with a slip",
+        "a misspelt key",
         config(rest="deadline: {idle: 1m}"),
         "gateway.yaml:4: deadline: is not a key known here; did you mean 'deadlines'?",
     ),
     Case(
-        "a key from elsewhere",
+        "an unknown key",
         config(rest="log: {xyzzy: 1}"),
         "gateway.yaml:4: log.xyzzy: is not a key known here; known here: burst, format, level, "
         "longest_text, queue, queue_lines",
     ),
     Case(
-        "a word that is not one of a few",
+        "a value that is not a choice",
         config(rest="log: {format: xml}"),
         "gateway.yaml:4: log.format: is not understood; one of 'json', 'console' or 'auto'",
     ),
     Case(
-        "a part that is no mapping",
+        "a part that is not a mapping",
         config(rest="log: json"),
         "gateway.yaml:4: log: is not a mapping; indented lines of `key: value`, or leave it out",
     ),
     Case(
-        "clusters that are a list",
+        "a list in place of clusters",
         config(clusters="[main]"),
         (
             "gateway.yaml:2: listeners[0].cluster: names no cluster; known here: "
@@ -129,7 +129,7 @@ SHAPES_AND_KEYS = [
         ),
     ),
     Case(
-        "a list that is a mapping",
+        "a mapping in place of a list",
         config(listener="trace: {a: 1}"),
         (
             "gateway.yaml:2: listeners[0].trace: is not a list; indented lines of `- "
@@ -137,7 +137,7 @@ SHAPES_AND_KEYS = [
         ),
     ),
     Case(
-        "a key that is no text",
+        "a key that is not text",
         config(rest="1: 2"),
         "gateway.yaml:4: [1]: is not a text; keys are texts",
     ),
@@ -148,12 +148,12 @@ SHAPES_AND_KEYS = [
 
 VALUES = [
     Case(
-        "a text left out",
+        "an empty text",
         config(name=""),
         "gateway.yaml:2: listeners[0].name: is empty; leave the line out or give it a value",
     ),
     Case(
-        "a number where a text is",
+        "a number in place of a text",
         verify("secret_file: secret, audience: 7"),
         "gateway.yaml:2: listeners[0].identity.token.audience: is not a text; put it in quotes",
         files={"secret": KEY},
@@ -187,34 +187,37 @@ VALUES = [
         "gateway.yaml:4: deadlines.idle: is out of bounds; from 1s to 1h",
     ),
     Case(
-        "more for one than for all",
+        "too little memory for frames",
         config(rest="limits: {buffered: 1MiB}"),
-        "gateway.yaml:4: limits: leave too little to others; "
-        "buffered four times as much as collected_frame",
+        "gateway.yaml:4: limits: leave too little memory for the rest; "
+        "make buffered at least four times collected_frame",
     ),
     Case(
-        "less for all frames that are collected than for one",
+        "collected frames smaller than one frame",
         config(rest="limits: {collected: 5MiB}"),
-        "gateway.yaml:4: limits: allow more to one than to all; collected above collected_frame",
+        "gateway.yaml:4: limits: allow more for one frame than for all; raise collected to "
+        "collected_frame",
     ),
     Case(
-        "less for all handshakes than for one",
+        "handshakes smaller than one frame",
         config(rest="limits: {handshakes: 32KiB}"),
-        "gateway.yaml:4: limits: allow more to one than to all; handshakes above handshake_frame",
+        "gateway.yaml:4: limits: allow more for one frame than for all; raise handshakes to "
+        "handshake_frame",
     ),
     Case(
-        "shares of memory that leave nothing",
+        "memory shares that leave too little",
         config(rest="limits: {collected: 128MiB, handshakes: 96MiB}"),
-        "gateway.yaml:4: limits: leave too little to others; "
-        "collected and handshakes smaller, or buffered larger",
+        "gateway.yaml:4: limits: leave too little memory for the rest; "
+        "lower collected and handshakes, or raise buffered",
     ),
     Case(
-        "more for those above a limit than for others",
+        "too much memory for held frames",
         config(rest="limits: {buffered: 64MiB, held: 48MiB}"),
-        "gateway.yaml:4: limits: leave too little to others; held smaller, or buffered larger",
+        "gateway.yaml:4: limits: leave too little memory for the rest; lower held, or raise "
+        "buffered",
     ),
     Case(
-        "a listener with a wrong name",
+        "a listener with an invalid name",
         config(name="a/b"),
         (
             "gateway.yaml:2: listeners[0].name: is not a name; letters, digits, and . _ - "
@@ -233,7 +236,7 @@ ENVIRONMENT_VARIABLES = [
         ),
     ),
     Case(
-        "a variable that does not end",
+        "an unclosed variable",
         config(bind="${EXAMPLE_HOST:1"),
         (
             "gateway.yaml:2: listeners[0].bind: has a ${ that is not a variable; ${NAME}, "
@@ -241,11 +244,11 @@ ENVIRONMENT_VARIABLES = [
         ),
     ),
     Case(
-        "a variable that is no text",
+        "a variable that is not UTF-8",
         config(bind="${EXAMPLE_HOST}:1"),
         (
-            "gateway.yaml:2: listeners[0].bind: uses the environment variable EXAMPLE_HOST, which "
-            "is no text; a value in UTF-8"
+            "gateway.yaml:2: listeners[0].bind: uses the environment variable EXAMPLE_HOST, "
+            "which is not UTF-8; set it to UTF-8 text"
         ),
         environment={"EXAMPLE_HOST": "\udcff"},
     ),
@@ -253,7 +256,7 @@ ENVIRONMENT_VARIABLES = [
         "a variable with a wrong value",
         config(bind="${EXAMPLE_HOST}:1"),
         (
-            "gateway.yaml:2: listeners[0].bind: has a host that cannot be; host:port, "
+            "gateway.yaml:2: listeners[0].bind: has an invalid host; host:port, "
             "[IPv6 address]:port in quotes, or :port for all addresses (the value comes "
             "from EXAMPLE_HOST)"
         ),

@@ -1,4 +1,4 @@
-"""Mistakes of the files that a configuration names, and in them."""
+"""Mistakes in the names and contents of files that a configuration names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ED25519 = Ed25519PrivateKey.generate().public_key().public_bytes(*_PEM)
 
 CASES = [
     Case(
-        "a file that is not there",
+        "a missing file",
         verify("secret_file: secret"),
         (
             "gateway.yaml:2: listeners[0].identity.token.secret_file: cannot be read: no "
@@ -24,23 +24,23 @@ CASES = [
     Case(
         "a file that is a folder",
         verify("secret_file: ."),
-        ("gateway.yaml:2: listeners[0].identity.token.secret_file: is not a file; the path of one"),
+        ("gateway.yaml:2: listeners[0].identity.token.secret_file: is not a file; name a file"),
     ),
     Case(
         "an empty key file",
         verify("secret_file: secret"),
         (
-            "gateway.yaml:2: listeners[0].identity.token.secret_file: is a file with "
-            "nothing in it; one with a key or token"
+            "gateway.yaml:2: listeners[0].identity.token.secret_file: is an empty file; name "
+            "one with a key or token"
         ),
         files={"secret": b""},
     ),
     Case(
-        "a path that cannot be",
+        "an impossible path",
         verify('secret_file: "a\\0b"'),
         (
-            "gateway.yaml:2: listeners[0].identity.token.secret_file: is not a path; one "
-            "without null characters"
+            "gateway.yaml:2: listeners[0].identity.token.secret_file: is not a path; remove "
+            "null characters"
         ),
     ),
     Case(
@@ -95,7 +95,7 @@ CASES = [
         files={"key.pem": b"-----BEGIN CERTIFICATE-----"},
     ),
     Case(
-        "a public key that is none",
+        "an invalid public key",
         verify("public_key_file: key.pem"),
         (
             "The token public key file key.pem holds no public key in PEM or DER form. Get "
@@ -104,7 +104,7 @@ CASES = [
         files={"key.pem": b"key"},
     ),
     Case(
-        "a public key that signs no tokens",
+        "a public key of an unsupported type",
         verify("public_key_file: key.pem"),
         (
             "The token public key file key.pem holds a key that cannot be used. It must be "

@@ -6,7 +6,7 @@ from tests.unit.errors.case import Case
 
 
 def rules(rest: str = "", *, id: str = "a", limit: str = "{publish: {messages: 100/s}}") -> str:
-    """A file of one rule: right as it is, with some of its parts in other words."""
+    """Return a file of one rule, which is valid by default, with some parts replaced."""
     return f"version: 1\nrules:\n  - id: {id}\n    limit: {limit}\n    {rest}\n"
 
 
@@ -36,7 +36,7 @@ CASES = [
         ),
     ),
     Case(
-        "a limit of nothing",
+        "a limit of zero",
         rules(limit="{producers: 0}"),
         (
             "rules.yaml:4: rules[0].limit.producers: cannot be a limit; more than 0, and less "
@@ -76,7 +76,7 @@ CASES = [
         ),
     ),
     Case(
-        "a limit for each of no networks",
+        "a limit per network without networks",
         rules("per: network"),
         ("rules.yaml:3: rules[0]: has no networks to tell apart; match.network, or per: address"),
     ),
@@ -94,8 +94,8 @@ CASES = [
         "rules.yaml:5: rules[0].override: is neither true nor false; one of them, without quotes",
     ),
     Case(
-        "an id twice",
+        "a repeated id",
         "version: 1\nrules:\n  - &a {id: a, limit: {lookups: 1/s}}\n  - *a",
-        "rules.yaml:3: rules[1].id: is also the id of rules[0]; another",
+        "rules.yaml:3: rules[1].id: is also the id of rules[0]; choose another",
     ),
 ]

@@ -1,4 +1,4 @@
-"""Mistakes of what stands in listeners and clusters."""
+"""Mistakes in listeners and clusters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LISTENERS = [
         ),
     ),
     Case(
-        "a bind that is no address",
+        "a bind that is not an address",
         config(bind="a:b:c"),
         (
             "gateway.yaml:2: listeners[0].bind: is not an address with a port; host:port, "
@@ -24,11 +24,19 @@ LISTENERS = [
         ),
     ),
     Case(
-        "a bind with a host that cannot be",
+        "a bind with an invalid host",
         config(bind="a_$:1"),
         (
-            "gateway.yaml:2: listeners[0].bind: has a host that cannot be; host:port, "
+            "gateway.yaml:2: listeners[0].bind: has an invalid host; host:port, "
             "[IPv6 address]:port in quotes, or :port for all addresses"
+        ),
+    ),
+    Case(
+        "a list of binds with a wrong one",
+        config(listeners="[{name: a, bind: [':1', b], cluster: main}]"),
+        (
+            "gateway.yaml:2: listeners[0].bind: entry 2 has no port; host:port, [IPv6 "
+            "address]:port in quotes, or :port for all addresses"
         ),
     ),
     Case(
@@ -39,25 +47,26 @@ LISTENERS = [
     Case(
         "two listeners of one name",
         config(listeners=TWINS),
-        "gateway.yaml:2: listeners[1].name: is also the name of listeners[0]; another",
+        "gateway.yaml:2: listeners[1].name: is also the name of listeners[0]; choose another",
     ),
     Case(
         "two listeners on one address",
         config(bind=":8080", rest='admin: {bind: "127.0.0.1:8080"}'),
-        "gateway.yaml:4: admin.bind: overlaps with listeners[0].bind; another port or address",
+        "gateway.yaml:4: admin.bind: overlaps with listeners[0].bind; choose another port or "
+        "address",
     ),
     Case(
-        "a cluster that is not there",
+        "a misspelt cluster",
         config(of="mian"),
         "gateway.yaml:2: listeners[0].cluster: names no cluster; did you mean 'main'?",
     ),
     Case(
-        "a cluster far from any other",
+        "an unknown cluster",
         config(of="x"),
         "gateway.yaml:2: listeners[0].cluster: names no cluster; known here: main",
     ),
     Case(
-        "a trace of no network",
+        "a trace of an invalid network",
         config(listener="trace: [localhost]"),
         (
             "gateway.yaml:2: listeners[0].trace[0]: is not a network; 10.0.0.0/8, fd00::/8 "
@@ -81,20 +90,20 @@ IDENTITY = [
         ),
     ),
     Case(
-        "a token that nobody verifies",
+        "a token in pass-through",
         config(listener="identity: {token: {secret_file: secret}}"),
         (
             "gateway.yaml:2: listeners[0].identity.token: has no effect: pass-through "
-            "verifies nothing; mode: verify, or no token"
+            "verifies nothing; set mode: verify, or leave it out"
         ),
         files={"secret": KEY},
     ),
     Case(
-        "a proxy that nobody knows",
+        "a trusted proxy in pass-through",
         config(listener="identity: {trusted_proxies: [outer]}"),
         (
-            "gateway.yaml:2: listeners[0].identity.trusted_proxies: has no effect: pass-through "
-            "believes nobody; mode: verify, or leave it out"
+            "gateway.yaml:2: listeners[0].identity.trusted_proxies: has no effect: "
+            "pass-through trusts no proxies; set mode: verify, or leave it out"
         ),
     ),
     Case(
@@ -123,11 +132,11 @@ IDENTITY = [
         files={"secret": KEY},
     ),
     Case(
-        "tokens that nobody signed",
+        "unsigned tokens",
         verify("secret_file: secret, algorithms: [none]"),
         (
-            "gateway.yaml:2: listeners[0].identity.token.algorithms[0]: would accept "
-            "tokens that nobody signed; one of HS256, HS384, HS512, RS256, RS384, RS512, "
+            "gateway.yaml:2: listeners[0].identity.token.algorithms[0]: would accept unsigned "
+            "tokens; one of HS256, HS384, HS512, RS256, RS384, RS512, "
             "PS256, PS384, PS512, ES256, ES384, ES512"
         ),
         files={"secret": KEY},
@@ -136,8 +145,8 @@ IDENTITY = [
         "an unknown algorithm",
         verify("secret_file: secret, algorithms: [MD5]"),
         (
-            "gateway.yaml:2: listeners[0].identity.token.algorithms[0]: is not an "
-            "algorithm known here; one of HS256, HS384, HS512, RS256, RS384, RS512, PS256, "
+            "gateway.yaml:2: listeners[0].identity.token.algorithms[0]: is not a known "
+            "algorithm; one of HS256, HS384, HS512, RS256, RS384, RS512, PS256, "
             "PS384, PS512, ES256, ES384, ES512"
         ),
         files={"secret": KEY},
@@ -171,7 +180,7 @@ CLUSTERS = [
     Case(
         "a broker twice",
         config(brokers="[pulsar://a, pulsar://a:6650]"),
-        "gateway.yaml:3: clusters.main.brokers: has the same broker twice; each once",
+        "gateway.yaml:3: clusters.main.brokers: has the same broker twice; list each once",
     ),
     Case(
         "a broker without scheme",
@@ -182,7 +191,7 @@ CLUSTERS = [
         "a broker over TLS",
         config(brokers="[pulsar+ssl://a:6651]"),
         (
-            "gateway.yaml:3: clusters.main.brokers[0]: TLS to brokers is not there yet; "
+            "gateway.yaml:3: clusters.main.brokers[0]: TLS to brokers is not supported yet; "
             "pulsar://host:port"
         ),
     ),
@@ -200,7 +209,7 @@ CLUSTERS = [
         "gateway.yaml:3: clusters.main.brokers[0]: has no host, or port 0; pulsar://host:port",
     ),
     Case(
-        "a broker that is no text",
+        "a broker that is not text",
         config(brokers="[7]"),
         "gateway.yaml:3: clusters.main.brokers[0]: is not a text; put it in quotes",
     ),
@@ -210,7 +219,7 @@ CLUSTERS = [
         ("gateway.yaml:3: clusters.main.targets: allow nothing; at least one of hosts or networks"),
     ),
     Case(
-        "a target host that cannot be",
+        "an invalid target host",
         config(cluster="targets: {hosts: [a/b], ports: [6650]}"),
         (
             "gateway.yaml:3: clusters.main.targets.hosts[0]: is not a host; a name, an "
@@ -218,14 +227,14 @@ CLUSTERS = [
         ),
     ),
     Case(
-        "a target port that cannot be",
+        "an invalid target port",
         config(cluster="targets: {hosts: [a], ports: [0]}"),
         "gateway.yaml:3: clusters.main.targets.ports[0]: is not a port; from 1 to 65535",
     ),
     Case(
         "names of two kinds",
         config(cluster="names: {}"),
-        "gateway.yaml:3: clusters.main.names: is not of one kind; either sealed or template",
+        "gateway.yaml:3: clusters.main.names: needs one kind of names; either sealed or template",
     ),
     Case(
         "an advertised name without number",
@@ -262,7 +271,7 @@ CLUSTERS = [
         ),
     ),
     Case(
-        "a broker template that is half an address",
+        "a broker template with a partial address",
         template("b-{n}", "p.{n}:1"),
         (
             "gateway.yaml:3: clusters.main.names.template.broker: is not a host with one "

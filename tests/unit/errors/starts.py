@@ -1,4 +1,4 @@
-"""Starts that fail: the command line, files, addresses; and the one line that is said."""
+"""Failing starts by command line, files and addresses, and the line that is printed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gateway.front import binding
 from tests.unit.errors.case import config
 
 Fail = Callable[[pytest.MonkeyPatch], str]
-"""Starts the command in an empty folder, and answers what it said last."""
+"""Starts the command in an empty folder, and returns the last line that it printed."""
 
 
 class Start(NamedTuple):
-    """Something that cannot start, and what is said about it."""
+    """A start that fails, and the line that is printed."""
 
     name: str
     fail: Fail
@@ -31,7 +31,7 @@ class Start(NamedTuple):
 
 
 def said(*arguments: str) -> str:
-    """The last line on standard error of a command that must fail with status 2."""
+    """Return the last line on standard error of a command that must fail with status 2."""
     with redirect_stderr(StringIO()) as stderr:
         try:
             status: object = main(arguments)
@@ -54,7 +54,7 @@ def run(text: str) -> str:
 
 
 def refused(error: OSError) -> Fail:
-    """The kernel's no to a listener; some come only on some machines, or never to root."""
+    """Return a start with a socket error; some occur only on some machines, or never as root."""
 
     def refuse(_: object) -> NoReturn:
         raise error
@@ -67,7 +67,7 @@ def refused(error: OSError) -> Fail:
 
 
 def taken(text: Callable[[str], str]) -> Fail:
-    """A listener on an address that another program has; the port is told as 6650."""
+    """Listen on an address that is in use; the port is reported as 6650."""
 
     def fail(_: pytest.MonkeyPatch) -> str:
         with socket.create_server(("127.0.0.1", 0)) as other:
@@ -78,7 +78,7 @@ def taken(text: Callable[[str], str]) -> Fail:
 
 
 def no_event_loop(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run under the lowest limit that Python itself can begin with."""
+    """Run with the lowest limit under which Python itself can start."""
 
     def refuse(*_: object) -> NoReturn:
         raise ExceptionGroup("nurseries", [kernel(errno.EMFILE)])
@@ -120,18 +120,18 @@ def none_named(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def cut(fail: Fail) -> Fail:
-    """Without the words that there are: Python writes them in quotes or not, by its version."""
+    """Cut the list of choices: whether Python quotes them depends on its version."""
     return lambda monkeypatch: fail(monkeypatch).partition(" (choose from ")[0]
 
 
 STARTS = [
     Start(
-        "no command of rules",
+        "no command after rules",
         command("rules"),
         "gateway rules: error: the following arguments are required: RULES_COMMAND",
     ),
     Start(
-        "no rules at all",
+        "a missing folder of rules",
         command("rules", "check"),
         "rules: cannot be read: no such file or directory; name a file of rules, or a folder of "
         "such files",
@@ -142,12 +142,12 @@ STARTS = [
         "rules: has no files of rules in it; at least one *.yaml",
     ),
     Start(
-        "a topic that is none",
+        "an invalid topic",
         command("rules", "explain", "--action", "produce", "--topic", "a/b"),
         "gateway rules explain: error: argument --topic: is not a topic; tenant/namespace/topic",
     ),
     Start(
-        "a client that is no address",
+        "a client that is not an address",
         command("rules", "explain", "--action", "connect", "--client", "a.example"),
         "gateway rules explain: error: argument --client: is not an address; 10.1.2.3 or "
         "2001:db8::1",
@@ -163,7 +163,7 @@ STARTS = [
         "gateway: error: argument COMMAND: invalid choice: 'frobnicate'",
     ),
     Start(
-        "an unknown use",
+        "an unknown use of init",
         cut(command("init", "router")),
         "gateway init: error: argument use: invalid choice: 'router'",
     ),
@@ -185,19 +185,20 @@ STARTS = [
         "name another file, or write one with: gateway init",
     ),
     Start(
-        "a file that init would write over",
+        "an existing file for init",
         there_already,
-        "gateway.yaml: is there already; another name, or move it away first",
+        "gateway.yaml: already exists; choose another name, or move it away first",
     ),
     Start(
-        "a folder that is not there",
+        "a missing folder for init",
         command("init", "edge", "etc/gateway.yaml"),
-        "etc/gateway.yaml: its folder is not there; make it first: mkdir -p etc",
+        "etc/gateway.yaml: its folder does not exist; create it first: mkdir -p etc",
     ),
     Start(
-        "a folder that cannot be written",
+        "a read-only folder for init",
         not_writable,
-        "secrets: cannot be written: file exists; another folder, or let this user write there",
+        "secrets: cannot be written: file exists; choose another folder, or let this user "
+        "write there",
     ),
     Start(
         "a port in use",
@@ -224,7 +225,7 @@ STARTS = [
         "another bind, or ask why: gateway doctor",
     ),
     Start(
-        "a name that nobody knows",
+        "an unknown host name",
         refused(socket.gaierror(socket.EAI_NONAME, "Name or service not known")),
         "cannot listen on gateway.example:443: name or service not known; "
         "another bind, or ask why: gateway doctor",

@@ -1,4 +1,4 @@
-"""Mistakes of the store that replicas share limits by, and of the files that it names."""
+"""Mistakes in the settings of the store, and in the files that they name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _URL = "redis://host:port, rediss://host:port with TLS, or unix:///path"
 
 
 def store(url: str = "redis://store.example", rest: str = "") -> str:
-    """A file with a store."""
+    """Return a configuration file with a store."""
     return config(rest=f'store: {{url: "{url}"{rest}}}')
 
 
@@ -32,61 +32,61 @@ CASES = [
         "url",
         f"has a scheme that is not known; {_URL}",
     ),
-    _case("a store that is no URL", store("redis://[::1"), "url", f"is not a URL; {_URL}"),
+    _case("a store that is not a URL", store("redis://[::1"), "url", f"is not a URL; {_URL}"),
     _case(
         "a store with a password in the URL",
         store("redis://:secret@a"),
         "url",
-        "has a user or password in it; `username`, and `password_file` beside it",
+        "contains a user or password; use `username` and `password_file`",
     ),
     _case(
         "a store with options",
         store("redis://a?timeout=1"),
         "url",
-        f"has options in it, which are not known here; {_URL}",
+        f"has options, which are not supported; {_URL}",
     ),
     _case("a store without a host", store("redis:///0"), "url", f"has no host, or port 0; {_URL}"),
     _case(
-        "a store with a port beyond ports",
+        "a store with an invalid port",
         store("redis://a:70000"),
         "url",
         f"is not an address with a port; {_URL}",
     ),
     _case(
-        "a store with a host that cannot be",
+        "a store with an invalid host",
         store("redis://a_$"),
         "url",
-        f"has a host that cannot be; {_URL}",
+        f"has an invalid host; {_URL}",
     ),
     _case(
-        "a store with a database that is no number",
+        "a store with an invalid database",
         store("redis://a/main"),
         "url",
-        "has a path that is no number of a database; redis://host:port/0",
+        "has a path that is not a database number; redis://host:port/0",
     ),
     _case(
-        "a store with a socket that has no path",
+        "a store with a socket without path",
         store("unix://run"),
         "url",
         "has no absolute path; unix:///run/valkey/valkey.sock",
     ),
     _case(
-        "a store with a prefix that cannot be",
+        "a store with an invalid prefix",
         store(rest=', prefix: "a {b}"'),
         "prefix",
         "is not a prefix; letters, digits, and . _ : / - , 64 at most",
     ),
     _case(
-        "a store with a user and no password",
+        "a store with a user without password",
         store(rest=", username: gateway"),
         "password_file",
         "is missing; a user needs a password",
     ),
     _case(
-        "a store with authorities and no TLS",
+        "a store with authorities without TLS",
         store(rest=", ca_file: ca"),
         "ca_file",
-        "has no effect: the way to the store has no TLS; rediss://host:port, or leave it out",
+        "has no effect: the URL of the store has no TLS; rediss://host:port, or leave it out",
         ca=b"-",
     ),
 ]
@@ -96,7 +96,7 @@ CASES = [
 
 
 def _opened(name: str, content: bytes) -> Fail:
-    """What is said of a file of the store, in the words of its path."""
+    """Return the message about a file of the store, with a neutral path."""
 
     def fail(_: pytest.MonkeyPatch) -> str:
         path = Path(name)
@@ -131,12 +131,12 @@ STARTS = [
         "pip install 'broker-gateway[valkey]'",
     ),
     Start(
-        "a password file that is gone",
+        "a missing password file",
         _opened("gone", b""),
         "The password file gone of the store cannot be read: No such file or directory",
     ),
     Start(
-        "a password file with the end of a line",
+        "an empty password file",
         _opened("password", b"\n"),
         "The password file password of the store is empty. It must hold the password, and "
         "nothing else",
@@ -148,12 +148,12 @@ STARTS = [
         "password, and nothing else",
     ),
     Start(
-        "a password file that is no text",
+        "a password file that is not UTF-8",
         _opened("password", b"\xff"),
         "The password file password of the store is not UTF-8 text. It must hold the password",
     ),
     Start(
-        "authorities of the store that are none",
+        "an invalid file of authorities",
         _opened("ca", b"-"),
         "The file ca of the store's authorities holds no certificate in PEM form. It must hold "
         "those that signed the store's own",

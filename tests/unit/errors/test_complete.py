@@ -1,6 +1,4 @@
-"""No text that tells a person of a mistake is without a case that says it, and none without a row
-of the page; and the other way round.
-"""
+"""Every error text for people has a case that causes it and a row of the page, and vice versa."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from gateway import protocols
 from gateway.brokers.names import TemplateNames
 from gateway.brokers.targets import TargetList
 from gateway.config import units
-from gateway.config.checks import checked
+from gateway.config.checks import find_mistakes
 from gateway.wire.address import Scheme
 from tests.unit.errors import limits
 from tests.unit.errors.test_errors import CASES, STARTS
@@ -48,7 +46,7 @@ UNREACHED = {
     # There is one protocol yet, so no listener and cluster can differ in it; tested below.
     "gateway/config/checks.py": ("is not that of its cluster",),
 }
-"""How texts begin that no file and no start brings forth: rooms guard their own doors too."""
+"""Beginnings of texts that no file and no start can cause: packages check their own input too."""
 
 
 # -- texts and cases -------------------------------------------------------------------------------
@@ -61,7 +59,7 @@ def _is_unreached(text: Text) -> bool:
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.where)
-def test_a_case_brings_each_text_forth(text: Text) -> None:
+def test_each_text_is_caused_by_a_case(text: Text) -> None:
     told = any(text.tells(message) for message in MESSAGES)
     assert told != _is_unreached(text), text.pattern
 
@@ -83,13 +81,13 @@ def _accepted(read: Callable[[object], str], written: str) -> str | None:
 
 
 @given(ANY)
-def test_a_target_host_that_the_model_takes_is_taken_behind_it(written: str) -> None:
+def test_a_target_host_accepted_by_the_model_is_accepted_later(written: str) -> None:
     host = _accepted(units.host_pattern, written)
     assert host is None or TargetList(hosts=[host]).describe().startswith(f"hosts: {host};")
 
 
 @given(ANY)
-def test_a_broker_that_the_model_takes_is_a_target(written: str) -> None:
+def test_a_broker_accepted_by_the_model_is_a_target(written: str) -> None:
     try:
         broker = units.broker(f"pulsar://{written}")
     except ValueError:
@@ -104,7 +102,7 @@ def test_a_listener_speaks_the_protocol_of_its_cluster(monkeypatch: pytest.Monke
         "listeners": [{"protocol": name, "cluster": "main"} for name in ("other", "pulsar")],
         "clusters": {"main": {"brokers": "mq://a,b"}},
     }
-    found = [mistake for mistake in checked(data) if "speak" in mistake.text]
+    found = [mistake for mistake in find_mistakes(data) if "speak" in mistake.text]
     assert [(it.place, it.text) for it in found] == [
         (
             ("listeners", 1, "protocol"),
@@ -115,7 +113,7 @@ def test_a_listener_speaks_the_protocol_of_its_cluster(monkeypatch: pytest.Monke
 
 @given(TEMPLATES, TEMPLATES)
 @example("{n}", "{n}::")
-def test_templates_that_the_model_takes_are_taken_behind_it(name: str, broker: str) -> None:
+def test_templates_accepted_by_the_model_are_accepted_later(name: str, broker: str) -> None:
     advertised = _accepted(units.host_template, name) or "b-{n}"
     address = _accepted(units.broker_template, f"{broker}:1") or "p-{n}:1"
     assert TemplateNames(advertised, address)
@@ -125,7 +123,7 @@ def test_templates_that_the_model_takes_are_taken_behind_it(name: str, broker: s
 
 
 class Row(NamedTuple):
-    """A line of the page's tables."""
+    """A row of the page's tables."""
 
     message: str
     meaning: str
@@ -143,7 +141,7 @@ def _rows() -> list[Row]:
 
 
 def _code(cell: str) -> str:
-    """What stands in single backticks, or in double ones where there are some in it."""
+    """Return the text in single backticks, or in double ones if it contains backticks."""
     return cell[3:-3] if cell.startswith("``") else cell[1:-1]
 
 
@@ -154,17 +152,17 @@ _ORIGIN = re.compile(r" \(the value comes from [\w, ]+\)")
 
 
 def _text(line: str) -> str:
-    """A line without its place, as the page has it."""
+    """Return a line without its place, as on the page."""
     return _ORIGIN.sub("", _PLACE.sub("", line))
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_message_stands_once_on_the_page(line: str) -> None:
+def test_a_message_is_on_the_page_once(line: str) -> None:
     assert len([row for row in ROWS if row.is_of(_text(line))]) == 1
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.message)
-def test_a_row_of_the_page_is_said_and_explained(row: Row) -> None:
+def test_each_row_of_the_page_has_a_case_and_an_explanation(row: Row) -> None:
     assert any(row.is_of(_text(line)) for line in LINES)
     assert row.meaning.endswith(".")
     assert row.remedy.endswith(".")

@@ -1,4 +1,4 @@
-"""Every mistake and every failed start is told in words that a person can act on."""
+"""The messages about every mistake and every failed start."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ STARTS = [*starts.STARTS, *stores.STARTS]
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Stand in an empty folder; undo what the command does to the process's logging."""
+    """Enter an empty folder; undo changes to logging."""
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     structlog.reset_defaults()
 
 
 def written(case: Case, folder: Path) -> Path:
-    """Write the file of a case, and those that it names."""
+    """Write the file of a case, and the files that it names."""
     for name, content in case.files.items():
         (folder / name).write_bytes(content)
     text = case.text
@@ -39,7 +39,7 @@ def written(case: Case, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_mistake_is_told(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_is_reported(case: Case, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(case, folder)
     for name, value in case.environment.items():
         monkeypatch.setitem(os.environ, name, value)
@@ -48,13 +48,13 @@ def test_a_mistake_is_told(case: Case, folder: Path, monkeypatch: pytest.MonkeyP
     assert str(caught.value).replace(f"{folder}/", "") == case.message
 
 
-def test_the_file_that_the_cases_change_is_right() -> None:
+def test_the_file_that_the_cases_change_is_valid() -> None:
     Path("gateway.yaml").write_text(config())
     assert check(Path("gateway.yaml")) == "gateway.yaml: ok (1 listener, 1 cluster)"
 
 
 @pytest.mark.parametrize("case", limits.CASES, ids=lambda case: case.name)
-def test_a_mistake_in_rules_is_told(case: Case) -> None:
+def test_a_mistake_in_rules_is_reported(case: Case) -> None:
     path = Path("rules.yaml")
     path.write_bytes(case.text if isinstance(case.text, bytes) else case.text.encode())
     with pytest.raises(ConfigurationError) as caught:
@@ -62,18 +62,18 @@ def test_a_mistake_in_rules_is_told(case: Case) -> None:
     assert str(caught.value) == case.message
 
 
-def test_the_rules_that_the_cases_change_are_right() -> None:
+def test_the_rules_that_the_cases_change_are_valid() -> None:
     Path("rules.yaml").write_text(limits.rules())
     assert files.check([Path("rules.yaml")]) == "rules.yaml: ok (1 rule)"
 
 
 @pytest.mark.parametrize("start", STARTS, ids=lambda start: start.name)
-def test_a_start_that_fails_is_told_in_one_line(
+def test_a_failed_start_is_reported_in_one_line(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert start.fail(monkeypatch) == start.message
 
 
-def test_no_two_have_one_name() -> None:
+def test_names_of_cases_are_unique() -> None:
     names = [*(case.name for case in [*CASES, *limits.CASES]), *(start.name for start in STARTS)]
     assert len(set(names)) == len(names)

@@ -1,7 +1,7 @@
-"""All texts of the code that tell a person what is wrong, as patterns.
+"""All error texts of the code that are meant for people, as patterns.
 
-They are read from the source: what is raised as a mistake, or given to one, and in the room of the
-configuration whatever has the form "what is wrong; what would be right".
+They are read from the source: texts of mistakes that are raised or made, and in the package
+`config` every text of the form "what is wrong; what would be right".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PLACES = (
     *("config", "identity", "brokers", "policy"),
     *("front/binding.py", "admin/server.py", "app.py", "fleet/stores.py"),
 )
-"""Where mistakes of a person are found. `__main__` finds none itself: argparse does."""
+"""Modules that find mistakes of people. `__main__` leaves that to argparse."""
 
 TELLING = frozenset({"ConfigurationError", "ValueError", "Mistake"})
 
@@ -27,18 +27,18 @@ _ANYTHING = ".*"
 
 
 class Text(NamedTuple):
-    """A pattern, and where it stands: `gateway/config/units.py:12`."""
+    """A pattern and its location: `gateway/config/units.py:12`."""
 
     where: str
     pattern: str
 
     def tells(self, message: str) -> bool:
-        """Whether this text is in a message."""
+        """Return true if this text is in a message."""
         return re.search(self.pattern, message, re.DOTALL) is not None
 
 
 def texts() -> list[Text]:
-    """Answer the texts of all places."""
+    """Return the texts of all modules."""
     return [text for place in PLACES for path in _modules(GATEWAY / place) for text in _of(path)]
 
 
@@ -53,13 +53,13 @@ def _of(path: Path) -> Iterator[Text]:
         nodes |= set(_remedies(tree))
     for node in sorted(nodes, key=lambda it: it.lineno):
         pattern = _pattern(node)
-        # Nothing but what others wrote: their own texts are found where they stand.
+        # Patterns without words repeat texts of other places, which are found there.
         if re.search(r"\w\w", pattern.replace(_ANYTHING, "")):
             yield Text(f"{path.relative_to(ROOT).as_posix()}:{node.lineno}", pattern)
 
 
 def _told(tree: ast.AST) -> Iterator[ast.expr]:
-    """What is given to a mistake, or to a function whose answer is raised."""
+    """Yield the arguments of mistakes, and of functions whose result is raised."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _name(node.func) in TELLING:
             yield from node.args
@@ -87,7 +87,7 @@ def _name(node: ast.expr) -> str:
 
 
 def _pattern(node: ast.expr) -> str:
-    """The literal parts of an expression, and anything between them."""
+    """Return the literal parts of an expression, with wildcards between them."""
     match node:
         case ast.Constant(value=str(text)):
             return re.escape(text)

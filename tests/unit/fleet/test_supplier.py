@@ -1,4 +1,4 @@
-"""Who asks the store, when, and what it does while there is no answer."""
+"""When the supplier calls the store, and what it does without an answer."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Lines = Sequence[MutableMapping[str, Any]]
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    """What is logged."""
+    """Return the captured log lines."""
     structlog.reset_defaults()
     with capture_logs() as captured:
         yield captured
 
 
 class Store:
-    """Gives all that is asked for, `slow` seconds later, unless it `fails`."""
+    """Grants every request after `slow` seconds, unless `fails` holds an error text."""
 
     def __init__(self) -> None:
         self.calls: list[list[UnitRequest]] = []
@@ -51,10 +51,10 @@ class Store:
         return self.processes
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        raise AssertionError("it is not the supplier's to run")
+        raise AssertionError("the supplier must not run the store")
 
     async def close(self) -> None:
-        raise AssertionError("it is not the supplier's to close")
+        raise AssertionError("the supplier must not close the store")
 
     async def _answers(self) -> None:
         await trio.sleep(self.slow)
@@ -88,7 +88,7 @@ def scene() -> Scene:
     return Scene()
 
 
-async def test_what_is_wanted_together_is_asked_in_one_call(
+async def test_simultaneous_requests_share_one_call(
     scene: Scene, autojump_clock: MockClock
 ) -> None:
     async with scene.runs():
@@ -100,7 +100,7 @@ async def test_what_is_wanted_together_is_asked_in_one_call(
         assert scene.supplier.figures.asked == 2
 
 
-async def test_many_limits_are_asked_for_in_several_calls(
+async def test_many_limits_are_split_over_several_calls(
     scene: Scene, autojump_clock: MockClock
 ) -> None:
     async with scene.runs():
@@ -110,9 +110,7 @@ async def test_many_limits_are_asked_for_in_several_calls(
         assert all(meter.available(trio.current_time()) >= 1 for meter in meters)
 
 
-async def test_nothing_is_asked_while_nobody_wants_anything(
-    scene: Scene, autojump_clock: MockClock
-) -> None:
+async def test_idle_processes_send_only_heartbeats(scene: Scene, autojump_clock: MockClock) -> None:
     async with scene.runs():
         await trio.sleep(10)
         assert scene.store.calls == []
@@ -120,9 +118,7 @@ async def test_nothing_is_asked_while_nobody_wants_anything(
         assert scene.supply.processes == 3
 
 
-async def test_what_is_idle_is_given_back_without_anybody_asking(
-    scene: Scene, autojump_clock: MockClock
-) -> None:
+async def test_unused_units_are_given_back(scene: Scene, autojump_clock: MockClock) -> None:
     async with scene.runs():
         meter = scene.meter("a")
         await trio.sleep(2)
@@ -130,7 +126,7 @@ async def test_what_is_idle_is_given_back_without_anybody_asking(
         assert meter.available(trio.current_time()) == 0
 
 
-async def test_a_store_that_does_not_answer_in_time_is_lost_and_all_are_told(
+async def test_a_timeout_loses_the_store_and_notifies_all_owners(
     scene: Scene, lines: Lines, autojump_clock: MockClock
 ) -> None:
     async with scene.runs():
@@ -145,7 +141,7 @@ async def test_a_store_that_does_not_answer_in_time_is_lost_and_all_are_told(
         ]
 
 
-async def test_a_lost_store_is_tried_until_it_is_back(
+async def test_a_lost_store_is_retried_until_it_answers(
     scene: Scene, lines: Lines, autojump_clock: MockClock
 ) -> None:
     async with scene.runs():
@@ -164,7 +160,7 @@ async def test_a_lost_store_is_tried_until_it_is_back(
         assert lines[0]["reason"] == "connection refused"
 
 
-async def test_a_limit_without_an_answer_leaves_the_store_to_others(
+async def test_one_failing_limit_does_not_lose_the_store(
     scene: Scene, lines: Lines, autojump_clock: MockClock
 ) -> None:
     scene.store.spoilt.add("spoilt")
@@ -191,7 +187,7 @@ async def test_a_limit_without_an_answer_leaves_the_store_to_others(
         ]
 
 
-async def test_a_store_that_is_back_is_shared_by_all_from_the_same_time_on(
+async def test_a_store_is_shared_again_when_all_processes_are_back(
     scene: Scene, autojump_clock: MockClock
 ) -> None:
     async with scene.runs():
@@ -206,7 +202,7 @@ async def test_a_store_that_is_back_is_shared_by_all_from_the_same_time_on(
         assert not scene.supply.lost
 
 
-async def test_one_that_does_not_come_back_is_not_waited_for(
+async def test_a_process_that_stays_away_is_not_waited_for_forever(
     scene: Scene, autojump_clock: MockClock
 ) -> None:
     async with scene.runs():
@@ -219,7 +215,7 @@ async def test_one_that_does_not_come_back_is_not_waited_for(
         assert scene.supply.processes == 2
 
 
-async def test_a_store_that_is_not_there_at_the_start_is_lost_at_once(
+async def test_a_store_that_is_down_at_the_start_is_lost_at_once(
     scene: Scene, autojump_clock: MockClock
 ) -> None:
     scene.store.fails = "connection refused"
@@ -228,7 +224,7 @@ async def test_a_store_that_is_not_there_at_the_start_is_lost_at_once(
         assert scene.supplier.figures.failures == 1
 
 
-async def test_calls_are_apart_however_much_is_wanted(
+async def test_calls_keep_their_distance_under_load(
     scene: Scene, autojump_clock: MockClock
 ) -> None:
     async with scene.runs():

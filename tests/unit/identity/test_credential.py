@@ -23,7 +23,7 @@ def current(file: TokenFile) -> bytes:
     return credential.data
 
 
-def test_no_credential_is_what_clients_without_one_send() -> None:
+def test_no_credential_has_the_method_none() -> None:
     nobody: OwnCredential = NoCredential()
     assert nobody.current() == Credential("none", b"")
 
@@ -39,7 +39,7 @@ def test_a_changed_file_is_read_again(path: Path) -> None:
     assert current(file) == b"second, longer"
 
 
-def test_a_change_of_the_same_size_is_seen(path: Path) -> None:
+def test_a_change_of_the_same_size_is_noticed(path: Path) -> None:
     file = TokenFile(path)
     path.write_bytes(b"later\n")
     os.utime(path, ns=(0, 0))
@@ -52,8 +52,8 @@ def test_an_unchanged_file_is_not_read_again(path: Path, monkeypatch: pytest.Mon
     assert current(file) == b"first"
 
 
-def test_a_swapped_symbolic_link_is_seen(tmp_path: Path) -> None:
-    """As Kubernetes updates a mounted secret: token -> ..data/token, ..data -> a new folder."""
+def test_a_swapped_symbolic_link_is_noticed(tmp_path: Path) -> None:
+    """Kubernetes updates a mounted secret so: token -> ..data/token, ..data -> a new folder."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "token").write_text(name)
@@ -67,7 +67,7 @@ def test_a_swapped_symbolic_link_is_seen(tmp_path: Path) -> None:
     assert current(file) == b"two"
 
 
-def test_a_file_that_is_gone_leaves_the_last_token(path: Path) -> None:
+def test_the_last_token_stays_when_the_file_is_gone(path: Path) -> None:
     file = TokenFile(path)
     path.unlink()
     assert current(file) == b"first"
@@ -85,7 +85,9 @@ def test_a_file_that_is_gone_leaves_the_last_token(path: Path) -> None:
         (b"x" * 20_000, f"is larger than {LARGEST_TOKEN} bytes"),
     ],
 )
-def test_a_file_without_a_token_leaves_the_last_one(path: Path, content: bytes, error: str) -> None:
+def test_the_last_token_stays_when_the_file_has_none(
+    path: Path, content: bytes, error: str
+) -> None:
     file = TokenFile(path)
     path.write_bytes(content)
     assert current(file) == current(file) == b"first"

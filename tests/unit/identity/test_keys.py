@@ -36,7 +36,7 @@ def test_a_secret_is_raw_bytes(path: Path) -> None:
     assert secret_key(path).raw_value == secret
 
 
-def test_a_secret_may_be_written_as_pulsar_does_in_its_settings(path: Path) -> None:
+def test_a_secret_may_be_base64_as_in_pulsar_s_settings(path: Path) -> None:
     secret = os.urandom(32)
     path.write_bytes(b"data:;base64," + base64.b64encode(secret) + b"\n")
     assert secret_key(path).raw_value == secret
@@ -53,13 +53,13 @@ def test_a_public_key_is_der_or_pem(path: Path, form: Encoding) -> None:
 
 
 @pytest.mark.parametrize("curve", [ec.SECP256R1(), ec.SECP384R1(), ec.SECP521R1()])
-def test_the_three_curves_of_tokens_are_taken(path: Path, curve: ec.EllipticCurve) -> None:
+def test_the_three_curves_for_tokens_are_accepted(path: Path, curve: ec.EllipticCurve) -> None:
     path.write_bytes(encoded(ec.generate_private_key(curve), Encoding.DER))
     assert isinstance(public_key(path), ECKey)
 
 
 def _reasons_alone(value: bytes | str) -> str:
-    """Name a test by its reason: keys are other bytes in each process."""
+    """Name a test by its reason: keys are different bytes in each process."""
     return value if isinstance(value, str) else "file"
 
 

@@ -1,4 +1,4 @@
-"""Rules, and what passes them from process to process."""
+"""Sample rules, and their pickled form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from io import BytesIO
 from typing import Any
 
 from gateway.policy.rules import Rule
-from gateway.reload import passing
+from gateway.reload import reader
 
 
 def rule(id: str, rate: str = "100/s", **others: Any) -> Rule:
@@ -15,7 +15,7 @@ def rule(id: str, rate: str = "100/s", **others: Any) -> Rule:
 
 
 def written(*rules: Rule) -> bytes:
-    """As the reader writes them."""
+    """Return rules as the reader writes them."""
     to = BytesIO()
-    passing.write(rules, to)
+    reader.write(rules, to)
     return to.getvalue()

@@ -1,4 +1,4 @@
-"""Other rules are put in force while producers are open."""
+"""New rules are put in force while producers are open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.unit.reload.samples import rule
 
 
 class Plane:
-    """As much of a reactor as a shaper sees. What is granted, the account has."""
+    """The part of a reactor that a shaper uses."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -33,7 +33,7 @@ class Plane:
 
 
 class House:
-    """A shaper, and producers that send frames of one message."""
+    """A shaper with producers that send frames of one message."""
 
     def __init__(self, *rules: Rule) -> None:
         self.plane = Plane()
@@ -54,7 +54,7 @@ class House:
         return account
 
     def sends(self, account: Account) -> bool:
-        """Answer whether one frame passed at once; if not, it is not kept."""
+        """Send a frame. Return true if it passed at once; otherwise it is dropped."""
         if account.held and not self.shaper.wants(account):
             return False
         account.messages += 1
@@ -62,7 +62,7 @@ class House:
         return True
 
     def floods(self, account: Account) -> int:
-        """Answer how many passed until it was held."""
+        """Send frames until the account is held. Return how many passed."""
         return next(number for number in range(10_000) if not self.sends(account))
 
     def adopts(self, *rules: Rule) -> None:
@@ -70,7 +70,7 @@ class House:
             pass
 
     def runs(self, seconds: float) -> None:
-        """The plane's timers do what is due."""
+        """Run the plane's due timers."""
         end = self.plane.now + seconds
         while (head := self.plane.deadlines.head) is not None and head <= end:
             self.plane.now = max(self.plane.now, head)
@@ -78,7 +78,7 @@ class House:
         self.plane.now = end
 
 
-def test_an_open_producer_has_its_new_limit_at_once() -> None:
+def test_an_open_producer_gets_its_new_limit_at_once() -> None:
     house = House()
     account = house.opens()
     assert house.sends(account)
@@ -87,7 +87,7 @@ def test_an_open_producer_has_its_new_limit_at_once() -> None:
     assert house.floods(account) == 2  # a tenth of a second, and one
 
 
-def test_a_lease_of_before_does_not_last() -> None:
+def test_a_lease_of_the_old_rules_ends() -> None:
     house = House(rule("all", "1000000/s"))
     account = house.opens()
     assert house.sends(account)
@@ -97,7 +97,7 @@ def test_a_lease_of_before_does_not_last() -> None:
     assert house.floods(account) <= 2
 
 
-def test_a_producer_that_opens_meanwhile_has_the_new_rules() -> None:
+def test_a_producer_opened_meanwhile_gets_the_new_rules() -> None:
     house = House()
     accounts = [house.opens() for _ in range(3)]
     steps = house.shaper.adopt(RuleSet.compile([rule("all", "10/s")]))
@@ -108,7 +108,7 @@ def test_a_producer_that_opens_meanwhile_has_the_new_rules() -> None:
     assert all(it.held for it in accounts)
 
 
-def test_a_producer_that_closes_meanwhile_is_left_out() -> None:
+def test_a_producer_closed_meanwhile_is_left_out() -> None:
     house = House()
     accounts = [house.opens() for _ in range(2)]
     steps = house.shaper.adopt(RuleSet.compile([rule("all", "10/s")]))
@@ -118,7 +118,7 @@ def test_a_producer_that_closes_meanwhile_is_left_out() -> None:
     assert [it.held for it in accounts] == [True, False]
 
 
-def test_what_is_owed_to_a_rule_that_stays_is_owed_on() -> None:
+def test_debt_to_an_unchanged_rule_remains() -> None:
     house = House(rule("stays", "10/s"))
     account = house.opens()
     assert house.sends(account)
@@ -131,7 +131,7 @@ def test_what_is_owed_to_a_rule_that_stays_is_owed_on() -> None:
     assert not account.held
 
 
-def test_who_waits_for_a_rule_that_goes_is_free() -> None:
+def test_removing_a_rule_releases_its_waiters() -> None:
     house = House(rule("goes", "1/h"))
     account = house.opens()
     house.floods(account)
@@ -141,7 +141,7 @@ def test_who_waits_for_a_rule_that_goes_is_free() -> None:
     assert account.messages_ceiling == account.bytes_ceiling == ENDLESS
 
 
-def test_who_waits_for_a_rule_that_becomes_faster_goes_on_sooner() -> None:
+def test_raising_a_rate_shortens_the_wait() -> None:
     house = House(rule("all", "1/h"))
     account = house.opens()
     house.floods(account)
@@ -150,7 +150,7 @@ def test_who_waits_for_a_rule_that_becomes_faster_goes_on_sooner() -> None:
     assert not account.held
 
 
-def test_limits_that_nobody_is_under_any_more_are_forgotten() -> None:
+def test_unused_limits_are_forgotten() -> None:
     house = House(rule("goes", "10/s", per="tenant"))
     accounts = [house.opens(f"t-{number}") for number in range(10)]
     assert all(house.sends(it) for it in accounts)
@@ -178,10 +178,10 @@ ACTIONS = st.one_of(
 
 @examples(300)
 @given(st.lists(ACTIONS, max_size=60))
-def test_a_reload_gives_nobody_more_than_a_rule_that_stays_allows(
+def test_a_reload_never_exceeds_an_unchanged_rule(
     actions: list[tuple[str, Any, int]],
 ) -> None:
-    """In the middle of one reload, too, and when producers close and open."""
+    """Also in the middle of a reload, and when producers close and open."""
     house = House(STAYS)
     accounts = [house.opens(f"t-{number}") for number in range(6)]
     began, passed = house.plane.now, 0

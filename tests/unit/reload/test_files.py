@@ -1,4 +1,4 @@
-"""A file that is another one has another sign."""
+"""Signs of files change when the files do."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ def seen(*paths: Path) -> frozenset[Sign]:
     return frozenset(signs(paths))
 
 
-def test_what_nobody_touched_has_the_same_signs(tmp_path: Path) -> None:
+def test_untouched_files_keep_their_signs(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("a")
     assert seen(tmp_path) == seen(tmp_path)
     assert len(seen(tmp_path)) == 1
 
 
-def test_a_file_that_is_written_again_shows(tmp_path: Path) -> None:
+def test_rewriting_a_file_changes_its_sign(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text("a")
     before = seen(file)
@@ -26,8 +26,8 @@ def test_a_file_that_is_written_again_shows(tmp_path: Path) -> None:
     assert seen(file) != before
 
 
-def test_a_file_in_the_place_of_another_shows(tmp_path: Path) -> None:
-    """Of the same size."""
+def test_replacing_a_file_changes_its_sign(tmp_path: Path) -> None:
+    """Both files have the same size."""
     file, other = tmp_path / "a.yaml", tmp_path / "new"
     for path in (file, other):
         path.write_text("a")
@@ -36,8 +36,8 @@ def test_a_file_in_the_place_of_another_shows(tmp_path: Path) -> None:
     assert seen(file) != before
 
 
-def test_a_file_whose_rights_are_others_shows(tmp_path: Path) -> None:
-    """It could not be read, and now it can."""
+def test_changing_permissions_changes_the_sign(tmp_path: Path) -> None:
+    """A file that was not readable may now be."""
     file = tmp_path / "a.yaml"
     file.touch(mode=0o000)
     before = seen(file)
@@ -47,7 +47,7 @@ def test_a_file_whose_rights_are_others_shows(tmp_path: Path) -> None:
 
 
 def later(file: Path, before: frozenset[Sign]) -> None:
-    """The clock of files has gone on since."""
+    """Wait until the file system's clock has advanced."""
     probe = file.with_name("probe")
     while True:
         probe.touch()
@@ -55,7 +55,7 @@ def later(file: Path, before: frozenset[Sign]) -> None:
             return
 
 
-def test_one_file_more_or_less_in_a_folder_shows(tmp_path: Path) -> None:
+def test_adding_or_removing_a_file_changes_the_signs(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("a")
     before = seen(tmp_path)
     (tmp_path / "b.yml").write_text("b")
@@ -64,14 +64,14 @@ def test_one_file_more_or_less_in_a_folder_shows(tmp_path: Path) -> None:
     assert seen(tmp_path) == before
 
 
-def test_what_is_no_file_of_rules_does_not_show(tmp_path: Path) -> None:
+def test_other_files_do_not_change_the_signs(tmp_path: Path) -> None:
     before = seen(tmp_path)
     (tmp_path / "a.yaml.swp").write_text("a")
     assert seen(tmp_path) == before
 
 
-def test_a_link_far_above_that_leads_elsewhere_shows(tmp_path: Path) -> None:
-    """So Kubernetes brings a ConfigMap."""
+def test_swapping_a_link_above_changes_the_signs(tmp_path: Path) -> None:
+    """Kubernetes updates a ConfigMap this way."""
     for name in ("old", "new"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.yaml").write_text("a")
@@ -85,7 +85,7 @@ def test_a_link_far_above_that_leads_elsewhere_shows(tmp_path: Path) -> None:
     assert seen(rules) != before
 
 
-def test_a_file_that_goes_shows_and_one_that_is_back_too(tmp_path: Path) -> None:
+def test_deleting_and_restoring_a_file_changes_its_sign(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text("a")
     before = seen(file)

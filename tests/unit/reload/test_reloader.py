@@ -1,4 +1,4 @@
-"""When rules are read again, and what becomes of what was read."""
+"""When rules are reloaded, and what happens with the result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gateway.policy.rules import Rule
 from gateway.reload import reloader
 from gateway.reload.files import Sign
 from gateway.reload.reading import Refused
-from gateway.reload.reloader import Reloader, sliced
+from gateway.reload.reloader import Reloader, run_in_slices
 from gateway.telemetry.figures import ReloadFigures
 from tests.unit.reload.samples import rule, written
 
@@ -33,14 +33,14 @@ Lines = Sequence[MutableMapping[str, Any]]
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    """What is logged."""
+    """Return the captured log lines."""
     structlog.reset_defaults()
     with capture_logs() as captured:
         yield captured
 
 
 class Scene:
-    """A reloader whose reader says what the test wants."""
+    """A reloader whose reader returns what the test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.says: bytes | Refused = written(OLD, SAME)
@@ -57,7 +57,7 @@ class Scene:
         monkeypatch.setattr(reloader, "signs", lambda _: SIGNS[:1])
 
     def shows(self, monkeypatch: pytest.MonkeyPatch, *signs: Sign) -> None:
-        """The signs of the files, at one look after the other; the last ones stay."""
+        """Set the signs that successive looks see; the last one stays."""
         began = trio.current_time()
 
         def seen(_: object) -> list[Sign]:
@@ -84,7 +84,7 @@ class Scene:
             nursery.cancel_scope.cancel()
 
     async def reloads(self, *rules: Rule) -> None:
-        """Once, to the end."""
+        """Run one reload to its end."""
         self.says = written(*rules)
         async with self.runs():
             self.reloader.ask()
@@ -96,10 +96,10 @@ def scene(monkeypatch: pytest.MonkeyPatch, lines: Lines) -> Scene:
     return Scene(monkeypatch)
 
 
-# -- what becomes of it ------------------------------------------------------------------------
+# -- results -----------------------------------------------------------------------------------
 
 
-async def test_what_was_read_is_put_in_force_and_told(scene: Scene, lines: Lines) -> None:
+async def test_new_rules_are_put_in_force_and_logged(scene: Scene, lines: Lines) -> None:
     await scene.reloads(SAME, rule("new"), rule("newer"))
     (found,) = scene.adopted
     assert [found.rule(it) for it in ("old", "same", "new")] == [None, SAME, rule("new")]
@@ -111,23 +111,21 @@ async def test_what_was_read_is_put_in_force_and_told(scene: Scene, lines: Lines
     assert scene.figures.loaded_at > 0
 
 
-async def test_each_reload_is_compared_to_the_one_before(scene: Scene, lines: Lines) -> None:
+async def test_each_reload_is_compared_with_the_previous_one(scene: Scene, lines: Lines) -> None:
     await scene.reloads(OLD, rule("same", "5/s"))
     await scene.reloads(OLD, rule("same", "5/s"), rule("new"))
     told = [(it["added"], it["removed"], it["changed"]) for it in lines]
     assert told == [(0, 0, 1), (1, 0, 0)]
 
 
-async def test_rules_that_are_the_same_stay_in_force(scene: Scene, lines: Lines) -> None:
+async def test_unchanged_rules_stay_in_force(scene: Scene, lines: Lines) -> None:
     await scene.reloads(SAME, OLD)
     assert scene.adopted == []
     assert (scene.figures.generation, scene.figures.loaded) == (1, 1)
     assert [it["event"] for it in lines] == ["rules_loaded"]
 
 
-async def test_a_refusal_changes_nothing_and_tells_every_mistake(
-    scene: Scene, lines: Lines
-) -> None:
+async def test_a_refusal_changes_nothing_and_logs_every_mistake(scene: Scene, lines: Lines) -> None:
     scene.says = Refused(("a.yaml:1: one", "a.yaml:2: another"))
     async with scene.runs():
         scene.reloader.ask()
@@ -139,7 +137,7 @@ async def test_a_refusal_changes_nothing_and_tells_every_mistake(
     assert line["mistakes"] == ("a.yaml:1: one", "a.yaml:2: another")
 
 
-async def test_a_bug_is_told_and_the_next_reload_is_served(scene: Scene, lines: Lines) -> None:
+async def test_a_bug_is_logged_and_the_next_reload_works(scene: Scene, lines: Lines) -> None:
     scene.says = written(OLD, rule("new"))[:-1]
     async with scene.runs():
         scene.reloader.ask()
@@ -152,7 +150,7 @@ async def test_a_bug_is_told_and_the_next_reload_is_served(scene: Scene, lines: 
     assert (scene.figures.loaded, scene.figures.refused) == (1, 1)
 
 
-async def test_the_rules_before_are_let_go_of(scene: Scene) -> None:
+async def test_the_previous_rules_are_released(scene: Scene) -> None:
     await scene.reloads(SAME)
     assert len(scene.before) == 0
     assert len(scene.adopted[0]) == 1
@@ -161,8 +159,8 @@ async def test_the_rules_before_are_let_go_of(scene: Scene) -> None:
 # -- when ----------------------------------------------------------------------------------------
 
 
-async def test_one_reload_comes_after_the_other(scene: Scene) -> None:
-    """However often it was asked for meanwhile."""
+async def test_reloads_do_not_overlap(scene: Scene) -> None:
+    """Several requests during a reload cause one more."""
     scene.may_read = trio.Event()
     async with scene.runs():
         scene.reloader.ask()
@@ -176,15 +174,15 @@ async def test_one_reload_comes_after_the_other(scene: Scene) -> None:
     assert scene.reads == 2
 
 
-async def test_a_signal_asks_for_a_reload(scene: Scene) -> None:
+async def test_sighup_requests_a_reload(scene: Scene) -> None:
     async with scene.runs():
         os.kill(os.getpid(), signal.SIGHUP)
         await scene.was_asked.wait()
     assert scene.reads == 1
 
 
-async def test_a_signal_in_the_last_moment_is_nobodys(scene: Scene) -> None:
-    """It would be delivered anew, and end the process."""
+async def test_a_signal_at_the_last_moment_is_discarded(scene: Scene) -> None:
+    """The signal would be delivered again, and end the process."""
     taken: list[int] = []
     before = signal.signal(signal.SIGHUP, lambda *_: taken.append(1))
     try:
@@ -198,29 +196,29 @@ async def test_a_signal_in_the_last_moment_is_nobodys(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("looks", "reads"),
     [
-        pytest.param([0, 0, 0, 0], 0, id="nobody touches them"),
-        pytest.param([1, 1, 1, 1], 1, id="they are others"),
-        pytest.param([0, 1, 2, 2], 1, id="somebody was still writing"),
-        pytest.param([1, 0, 0, 0], 0, id="they are as they were"),
-        pytest.param([1, 2, 1, 2], 0, id="somebody goes on writing"),
-        pytest.param([1, 1, 2, 2], 2, id="they are others twice"),
+        pytest.param([0, 0, 0, 0], 0, id="unchanged"),
+        pytest.param([1, 1, 1, 1], 1, id="changed"),
+        pytest.param([0, 1, 2, 2], 1, id="still being written"),
+        pytest.param([1, 0, 0, 0], 0, id="changed back"),
+        pytest.param([1, 2, 1, 2], 0, id="written all the time"),
+        pytest.param([1, 1, 2, 2], 2, id="changed twice"),
     ],
 )
-async def test_files_that_are_others_are_read(
+async def test_changed_files_are_read(
     scene: Scene,
     monkeypatch: pytest.MonkeyPatch,
     autojump_clock: trio.testing.MockClock,
     looks: list[int],
     reads: int,
 ) -> None:
-    """Once two looks saw the same."""
+    """They are read once two looks saw the same."""
     scene.shows(monkeypatch, *(SIGNS[it] for it in looks))
     async with scene.runs():
         await trio.sleep((len(looks) + 0.5) * reloader.LOOK)
     assert scene.reads == reads
 
 
-async def test_what_a_signal_had_read_is_not_read_again(
+async def test_files_that_a_signal_reloaded_are_not_read_again(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     scene.shows(monkeypatch, SIGNS[1])
@@ -231,7 +229,7 @@ async def test_what_a_signal_had_read_is_not_read_again(
 
 
 @pytest.mark.parametrize(("passes", "reads"), [(True, 3), (False, 1)])
-async def test_what_is_not_the_files_fault_is_tried_again(
+async def test_a_temporary_failure_is_retried(
     scene: Scene, autojump_clock: trio.testing.MockClock, passes: bool, reads: int
 ) -> None:
     scene.says = Refused(("why",), passes)
@@ -247,10 +245,10 @@ async def test_what_is_not_the_files_fault_is_tried_again(
 
 
 @pytest.mark.parametrize("step", [0.0001, 0.0005, 0.01])
-async def test_others_have_their_turn_after_each_slice(
+async def test_other_tasks_run_after_each_slice(
     monkeypatch: pytest.MonkeyPatch, step: float
 ) -> None:
-    """Of steps that take so many seconds; two may follow each other, as trio chooses."""
+    """`step`: seconds of one step. Two slices may follow each other, as trio chooses."""
     now = 0.0
     turns = [now]
 
@@ -268,7 +266,7 @@ async def test_others_have_their_turn_after_each_slice(
     monkeypatch.setattr("gateway.reload.reloader.time.monotonic", lambda: now)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(another)
-        assert await sliced(work()) == list(range(100))
+        assert await run_in_slices(work()) == list(range(100))
         turns.append(now)
         nursery.cancel_scope.cancel()
     assert max(late - early for early, late in pairwise(turns)) <= 2 * (reloader.SLICE + step)

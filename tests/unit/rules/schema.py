@@ -1,4 +1,4 @@
-"""As much of JSON Schema as the schema of rules uses; a word that is not known here is an error."""
+"""The subset of JSON Schema that the rules' schema uses; any other keyword is an error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 Schema = Mapping[str, Any]
 
 TELLING = {"$schema", "$defs", "title", "description", "default", "examples"}
-"""Words that tell, and allow everything."""
+"""Keywords that only describe, and restrict nothing."""
 
 KINDS: Mapping[str, type | tuple[type, ...]] = {
     "object": dict,
@@ -23,7 +23,7 @@ KINDS: Mapping[str, type | tuple[type, ...]] = {
 
 
 def allows(whole: Schema, schema: Schema, value: Any) -> bool:
-    """Whether a schema, a part of a whole one, allows a value."""
+    """Return true if a schema, part of a whole one, allows a value."""
     checks: Mapping[str, Callable[[Any], bool]] = {
         "$ref": lambda way: allows(whole, whole["$defs"][way.rpartition("/")[2]], value),
         "anyOf": lambda options: any(allows(whole, it, value) for it in options),

@@ -1,4 +1,4 @@
-"""`gateway rules`, as people and scripts use it: texts and exit statuses."""
+"""The output and exit statuses of `gateway rules`."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[str]]:
-    """The status, and the lines that were printed."""
+    """Return the exit status and the printed lines."""
     status = main(["rules", *arguments])
     out, err = capsys.readouterr()
     assert err == ""
     return status, out.splitlines()
 
 
-def test_check_takes_the_folder_of_rules(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reads_the_default_folder(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "check") == (0, ["rules/all.yaml: ok (6 rules)"])
 
 
-def test_check_takes_files_and_folders(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reads_files_and_folders(capsys: pytest.CaptureFixture[str]) -> None:
     expected = ["new.yaml: ok (3 rules)", "rules/all.yaml: ok (6 rules)"]
     assert said(capsys, "check", "new.yaml", "rules") == (0, expected)
 
@@ -74,12 +74,12 @@ def test_check_of_wrong_rules_fails(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [
-        "new.yaml:3: rules[0].id: is also the id of rules[2] in old.yaml; another",
-        "new.yaml:8: rules[1].id: is also the id of rules[0] in old.yaml; another",
+        "new.yaml:3: rules[0].id: is also the id of rules[2] in old.yaml; choose another",
+        "new.yaml:8: rules[1].id: is also the id of rules[0] in old.yaml; choose another",
     ]
 
 
-def test_diff_shows_what_differs_by_id(capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_shows_differences_by_id(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "diff", "old.yaml", "new.yaml") == (
         1,
         [
@@ -95,11 +95,11 @@ def test_diff_shows_what_differs_by_id(capsys: pytest.CaptureFixture[str]) -> No
     )
 
 
-def test_diff_of_the_same_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_of_equal_rules_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "diff", "old.yaml", "old.yaml") == (0, [])
 
 
-def test_explain_shows_what_holds_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_shows_the_limits_that_apply_and_why(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["--action", "produce", "--topic", "acme/web/orders-partition-2", "--principal", "app"]
     topic = "topic persistent://acme/web/orders, principal app"
     assert said(capsys, "explain", *asked) == (
@@ -116,7 +116,7 @@ def test_explain_shows_what_holds_and_why(capsys: pytest.CaptureFixture[str]) ->
     )
 
 
-def test_explain_shows_the_others_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_all_shows_the_rules_that_do_not_apply(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["--action", "connect", "--client", "10.1.2.3", "--listener", "edge", "--all"]
     status, lines = said(capsys, "explain", *asked)
     assert status == 0
@@ -129,17 +129,17 @@ def test_explain_shows_the_others_too(capsys: pytest.CaptureFixture[str]) -> Non
     assert len(lines[3:]) == 5
 
 
-def test_explain_of_what_nothing_limits_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_says_when_nothing_applies(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, "explain", "--action", "lookup", "--topic", "orders", "rules") == (
         0,
         ["nothing limits lookup here"],
     )
 
 
-def test_what_is_not_known_does_not_match(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_fields_do_not_match(capsys: pytest.CaptureFixture[str]) -> None:
     _, lines = said(capsys, "explain", "--action", "connect", "--all")
     assert "    connects: its network is 10.0.0.0/8" in lines
 
 
-def test_all_actions_can_be_asked_for() -> None:
+def test_every_action_is_an_option() -> None:
     assert set(ACTIONS) == set(DIMENSIONS)

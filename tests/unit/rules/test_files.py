@@ -1,4 +1,4 @@
-"""Files of rules: which are read, and what is told of those that are wrong."""
+"""Which files of rules are read, and the mistakes that are reported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def write(folder: Path) -> Path:
-    """A folder with two files, and some things that are none."""
+    """Write a folder with two files of rules and other entries."""
     (folder / "below").mkdir(parents=True)
     (folder / "folder.yaml").mkdir()
     (folder / "b.yml").write_text(text("b1", "b2"))
@@ -48,12 +48,12 @@ def test_all_files_of_a_folder_are_one_set() -> None:
 
 
 @pytest.mark.usefixtures("write")
-def test_a_file_that_is_named_twice_is_read_once() -> None:
+def test_a_file_named_twice_is_read_once() -> None:
     files = load([Path("rules"), Path("rules/a.yaml"), Path("rules/below")])
     assert [it.id for it in rules_of(files)] == ["a1", "b1", "b2", "c1"]
 
 
-def test_mistakes_of_all_files_are_told_at_once(write: Path) -> None:
+def test_mistakes_of_all_files_are_reported_at_once(write: Path) -> None:
     (write / "a.yaml").write_text(text("a1", limit="{lookups: 1}"))
     (write / "b.yml").write_text("version: 1\nrules: ]")
     (write / "c.yaml").write_text(text("b c"))
@@ -67,19 +67,19 @@ def test_mistakes_of_all_files_are_told_at_once(write: Path) -> None:
     ]
 
 
-def test_an_id_stands_once_in_all_files(write: Path) -> None:
+def test_an_id_may_occur_once_in_all_files(write: Path) -> None:
     (write / "b.yml").write_text(text("b1", "a1"))
     assert mistakes(write) == [
-        "rules/b.yml:4: rules[1].id: is also the id of rules[0] in rules/a.yaml; another"
+        "rules/b.yml:4: rules[1].id: is also the id of rules[0] in rules/a.yaml; choose another"
     ]
 
 
-def test_an_id_twice_is_told_beside_other_mistakes(write: Path) -> None:
+def test_a_repeated_id_is_reported_beside_other_mistakes(write: Path) -> None:
     (write / "b.yml").write_text(text("b1", "a1", limit="{}"))
     assert len(mistakes(write)) == 3
 
 
-def test_environment_variables_stand_in_values(write: Path) -> None:
+def test_environment_variables_are_replaced(write: Path) -> None:
     path = write / "a.yaml"
     path.write_text(text("a", limit="{lookups: '${RATE}'}"))
     (file,) = load([path], {"RATE": "7/s"})
@@ -89,10 +89,10 @@ def test_environment_variables_stand_in_values(write: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "rules").iterdir()), ids=lambda path: path.name)
-def test_an_example_is_right(path: Path) -> None:
+def test_each_example_is_valid(path: Path) -> None:
     assert load([path], {})[0].rules
 
 
-def test_the_examples_are_one_set() -> None:
+def test_the_examples_form_one_set() -> None:
     ids = [it.id for it in rules_of(load([ROOT / "rules"], {}))]
     assert len(ids) >= 8

@@ -1,4 +1,4 @@
-"""The schema for editors allows what the gateway takes."""
+"""The schema for editors allows what the gateway accepts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA = RulesDocument.model_json_schema()
 
 
 def texts() -> Iterator[Any]:
-    """All examples of whole files: those of the folder, and those of the page."""
+    """Return all whole files of rules: those of the folder and of the page."""
     for path in sorted((ROOT / "rules").iterdir()):
         yield pytest.param(path.read_text(), id=path.name)
     page = (ROOT / "docs" / "rules.md").read_text()
@@ -34,7 +34,7 @@ def texts() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("text", list(texts()))
-def test_an_example_is_taken_and_allowed(text: str) -> None:
+def test_each_example_is_accepted_and_allowed(text: str) -> None:
     data = yaml.safe_load(text)
     assert build(data)[1] == ()
     assert allows(SCHEMA, SCHEMA, data)
@@ -69,7 +69,7 @@ def of(**parts: Any) -> dict[str, Any]:
         of(color="red"),
     ],
 )
-def test_what_is_not_taken_is_not_allowed(data: object) -> None:
+def test_what_is_rejected_is_not_allowed(data: object) -> None:
     assert build(data)[1]
     assert not allows(SCHEMA, SCHEMA, data)
 
@@ -87,7 +87,7 @@ def test_what_is_not_taken_is_not_allowed(data: object) -> None:
         yaml.safe_load(limits.rules()),
     ],
 )
-def test_what_is_taken_is_allowed(data: object) -> None:
+def test_what_is_accepted_is_allowed(data: object) -> None:
     assert build(data)[1] == ()
     assert allows(SCHEMA, SCHEMA, data)
 
@@ -97,20 +97,20 @@ RATES = st.from_regex(r"[0-9]{0,3}\.?[0-9]{1,2}[KkMi]{0,2}[Bb]? ?/ ?[smhd]?", fu
 
 @examples(500)
 @given(RATES, st.sampled_from(["messages", "bytes"]))
-def test_a_rate_is_allowed_where_it_is_taken(rate: str, key: str) -> None:
+def test_a_rate_is_allowed_where_it_is_accepted(rate: str, key: str) -> None:
     data = of(limit={"publish": {key: rate}})
     taken = not any("is not a rate" in mistake.text for mistake in build(data)[1])
     assert allows(SCHEMA, SCHEMA, data) == taken
 
 
-def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules", "schema"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed.pop("$schema").startswith("https://json-schema.org/")
     assert printed == json.loads(json.dumps(SCHEMA))
 
 
-def test_every_key_says_what_it_is() -> None:
+def test_every_key_has_a_description() -> None:
     known = [SCHEMA, *SCHEMA["$defs"].values()]
     silent = [
         name

@@ -42,7 +42,7 @@ def test_a_port_in_use_is_named(option: str, taken: str) -> None:
     [
         ("127.0.0.1:99999", "is not an address with a port"),
         ("", "has no host"),
-        ("a b:1", "has a host that cannot be"),
+        ("a b:1", "has an invalid host"),
         (",".join([ANYWHERE] * 17), "16 are the most"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Other processes of ours."""
+"""Command lines of child processes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from gateway.system.interpreter import command
 
 
-def test_a_module_is_run_by_our_own_interpreter_with_its_arguments() -> None:
+def test_a_module_runs_in_the_same_interpreter_with_its_arguments() -> None:
     found = command("a.module", "--first", "second")
     assert (found[0], found[-4:]) == (sys.executable, ["-m", "a.module", "--first", "second"])
 
 
-def test_modules_are_not_sought_in_a_folder_that_is_not_ours(
+def test_modules_are_not_imported_from_a_foreign_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""How many CPUs and descriptors a process may use."""
+"""The number of CPUs and descriptors that a process may use."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from gateway.system.machine import cpus, descriptors, processes, quota
         ("nonsense", None),
     ],
 )
-def test_a_quota_is_cpus_or_all_there_are(text: str, allowed: float | None) -> None:
+def test_a_quota_is_a_number_of_cpus_or_none(text: str, allowed: float | None) -> None:
     assert quota(text) == allowed
 
 
 class Machine:
-    """So many CPUs by affinity, and control groups that allow a part of them."""
+    """A machine with CPUs by affinity, and control groups that allow a part of them."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.membership = folder / "cgroup"
@@ -55,16 +55,16 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(tmp_path, monkeypatch)
 
 
-def test_without_control_groups_affinity_counts(machine: Machine) -> None:
+def test_affinity_counts_without_control_groups(machine: Machine) -> None:
     assert machine.available() == 8
 
 
-def test_as_many_processes_as_cpus_where_that_is_left_to_the_machine() -> None:
+def test_auto_means_one_process_per_cpu() -> None:
     assert processes(3) == 3
     assert processes("auto") == min(MOST_WORKERS, cpus())
 
 
-def test_more_processes_than_may_be_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_does_not_exceed_the_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(1000)))
     assert processes("auto") <= MOST_WORKERS
 
@@ -72,33 +72,35 @@ def test_more_processes_than_may_be_are_none(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("quota", "number"), [("300000 100000", 3), ("390000 100000", 3), ("50000 100000", 1)]
 )
-def test_a_quota_is_rounded_down_to_one_at_least(machine: Machine, quota: str, number: int) -> None:
+def test_a_quota_is_rounded_down_but_is_at_least_one(
+    machine: Machine, quota: str, number: int
+) -> None:
     machine.membership.write_text("1:cpu:/old\n0::/pod/container\n")
     machine.allows("pod/container", quota)
     assert machine.available() == number
 
 
-def test_a_group_above_ours_bounds_us_too(machine: Machine) -> None:
+def test_an_outer_group_limits_the_process_too(machine: Machine) -> None:
     machine.membership.write_text("0::/pod/container\n")
     machine.allows("pod/container", "max 100000")
     machine.allows("pod", "200000 100000")
     assert machine.available() == 2
 
 
-def test_in_a_container_our_group_is_the_root(machine: Machine) -> None:
+def test_the_root_group_counts_in_a_container(machine: Machine) -> None:
     machine.membership.write_text("0::/\n")
     machine.allows("", "400000 100000")
     assert machine.available() == 4
 
 
-def test_a_quota_above_the_affinity_is_none(machine: Machine) -> None:
+def test_a_quota_above_the_affinity_has_no_effect(machine: Machine) -> None:
     machine.membership.write_text("0::/\n")
     machine.allows("", "1600000 100000")
     assert machine.available() == 8
 
 
 @pytest.mark.parametrize(("soft", "there"), [(1024, 1024), (resource.RLIM_INFINITY, None)])
-def test_descriptors_are_those_that_the_process_may_have(
+def test_the_descriptors_are_the_soft_limit(
     monkeypatch: pytest.MonkeyPatch, soft: int, there: int | None
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _what: (soft, resource.RLIM_INFINITY))
@@ -114,7 +116,7 @@ def test_descriptors_are_those_that_the_process_may_have(
         pytest.param(1024, 10_000, LEAST_ADMIN_CONNECTIONS, id="nothing-left"),
     ],
 )
-def test_the_admin_listener_takes_what_clients_leave(
+def test_the_admin_listener_gets_the_descriptors_left_by_clients(
     monkeypatch: pytest.MonkeyPatch, there: int | None, clients: int, allowed: int
 ) -> None:
     monkeypatch.setattr("gateway.system.machine.descriptors", lambda: there)

@@ -56,7 +56,7 @@ def samples(found: Families, name: str) -> dict[tuple[str, str | None], float]:
 NAME = "persistent://t/n/x"
 
 
-def test_each_number_stands_in_its_family() -> None:
+def test_each_number_is_in_its_family() -> None:
     found = families(main=Book(figures_of(NAME, totals(1, 2, 3, 4, 5), totals(6, 7, 8, 9, 10))))
     for column, name in enumerate(("messages", "bytes", "frames", "receipts"), 1):
         assert samples(found, f"gateway_topic_{name}") == {
@@ -67,7 +67,7 @@ def test_each_number_stands_in_its_family() -> None:
     assert samples(found, "gateway_topic_consumers") == {(NAME, None): 10}
 
 
-def test_checksum_failures_have_a_family_where_checksums_are_verified() -> None:
+def test_checksum_failures_have_a_family_if_checksums_are_verified() -> None:
     book = Book(figures_of(NAME, totals(1)._replace(damaged=3)))
     text = b"".join(TopicExposition({"main": book}, verified=True).chunks()).decode()
     (found,) = (
@@ -106,7 +106,7 @@ def test_labels_name_cluster_and_parts() -> None:
 
 
 def parts_of(labels: str) -> dict[str, str]:
-    """Labels, each with its value."""
+    """Return labels with their values."""
     return dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', labels))
 
 
@@ -133,12 +133,12 @@ def test_names_have_the_parts_that_pulsar_sees(
     assert parts_of(labels_of("main", topic)) == expected
 
 
-def test_what_a_book_folded_has_no_parts() -> None:
+def test_folded_topics_have_no_parts() -> None:
     expected = {"cluster": "main", "tenant": "", "namespace": "", "topic": "__other__"}
     assert parts_of(labels_of("main", OTHER)) == expected
 
 
-def test_a_name_without_end_is_cut() -> None:
+def test_a_long_name_is_cut() -> None:
     topic = named("persistent://" + "/".join(["x" * 9999] * 3))
     assert topic is not None
     parts = parts_of(labels_of("main", topic))
@@ -156,7 +156,7 @@ def test_no_name_fails(name: str) -> None:
     ]
 
 
-def test_a_direction_that_nobody_used_is_left_out() -> None:
+def test_an_unused_direction_is_left_out() -> None:
     found = families(
         main=Book(figures_of(NAME, totals(count=1)), figures_of("persistent://t/n/idle"))
     )
@@ -164,7 +164,7 @@ def test_a_direction_that_nobody_used_is_left_out() -> None:
     assert samples(found, "gateway_topic_consumers") == {}
 
 
-def test_clusters_are_told_apart() -> None:
+def test_clusters_are_distinguished() -> None:
     found = families(east=Book(figures_of(NAME, totals(1))), west=Book(figures_of(NAME, totals(2))))
     values = {it.labels["cluster"]: it.value for it in found["gateway_topic_messages"].samples}
     assert values == {"east": 1, "west": 2}
@@ -184,7 +184,7 @@ def test_two_spellings_of_a_topic_are_one_series() -> None:
     }
 
 
-def test_what_a_book_folded_has_a_row_without_tenant() -> None:
+def test_folded_topics_have_a_row_without_tenant() -> None:
     found = families(main=Book(TopicFigures(OTHER, totals(3), NOTHING)))
     (sample,) = found["gateway_topic_messages"].samples
     assert (sample.labels["topic"], sample.labels["tenant"]) == ("__other__", "")
@@ -209,7 +209,7 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
     assert sample.labels["topic"].endswith("?")
 
 
-def test_ten_thousand_topics_come_in_slices_and_all_of_them() -> None:
+def test_ten_thousand_topics_are_written_in_slices() -> None:
     book = Book(
         *(figures_of(f"persistent://t/n/{n}", totals(n + 1), totals(n + 1)) for n in range(10_000))
     )
@@ -221,8 +221,8 @@ def test_ten_thousand_topics_come_in_slices_and_all_of_them() -> None:
     assert len(set(lines)) == len(lines)
 
 
-def test_a_topic_of_many_accounts_comes_in_slices() -> None:
-    """Summing up 200,000 producers of one topic took 16 ms in a row."""
+def test_a_topic_with_many_accounts_is_written_in_slices() -> None:
+    """Adding up 200,000 producers of one topic took 16 ms without a break."""
     book = AccountBook()
     for _ in range(20_000):
         book.open(Action.PRODUCE, subject_of(NAME))
@@ -279,8 +279,8 @@ def test_a_real_book_is_exposed() -> None:
 
 
 @pytest.mark.parametrize("beyond", [2**63, 2**64, 2**64 + 1])
-def test_numbers_beyond_64_bits_are_told(beyond: int) -> None:
-    """Two spellings of one topic are added up."""
+def test_numbers_beyond_64_bits_are_written(beyond: int) -> None:
+    """Two spellings of one topic are added up too."""
     topics_of_one = (
         figures_of("a", totals(1)),
         figures_of("b", totals(7, beyond, 3), totals(0, 0, beyond)),
@@ -298,7 +298,7 @@ def test_numbers_beyond_64_bits_are_told(beyond: int) -> None:
 
 
 def told(text: str, family: str, topic: str, direction: str) -> int:
-    """One sample, to the last digit."""
+    """Return one sample with all its digits."""
     (value,) = (
         line.rpartition(" ")[2]
         for line in text.splitlines()

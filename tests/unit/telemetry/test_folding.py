@@ -1,4 +1,4 @@
-"""Floods of lines, folded."""
+"""Folding floods of log lines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def passed(folding: Folding, method: str = "warning", **event: object) -> EventD
 
 
 def count(folding: Folding, method: str, number: int, **event: object) -> int:
-    """How many of so many pass."""
+    """Return the number of lines that pass."""
     return sum(passed(folding, method, **event) is not None for _ in range(number))
 
 
@@ -55,13 +55,13 @@ def test_warnings_that_differ_pass(folding: Folding) -> None:
     assert passed(folding, "error", event="e", reason="a")
 
 
-def test_whose_connection_it_was_makes_no_difference(folding: Folding) -> None:
+def test_fields_of_one_occurrence_make_no_difference(folding: Folding) -> None:
     assert passed(folding, event="e", connection=1, client="a")
     assert not passed(folding, event="e", connection=2, client="b")
 
 
-def test_information_passes_until_its_burst_is_used_up(folding: Folding, clock: Clock) -> None:
-    """One of its kind, and five of its event."""
+def test_info_lines_pass_until_the_burst_is_used_up(folding: Folding, clock: Clock) -> None:
+    """One line passes by its kind, five by its event."""
     assert count(folding, "info", 100, event="e") == 1 + 5
     clock.now += INTERVAL + 0.1
     again = passed(folding, "info", event="e")
@@ -77,7 +77,7 @@ def test_a_flood_of_one_kind_hides_no_other(folding: Folding) -> None:
     assert passed(folding, "warning", event="e", reason="client_closed")
 
 
-def test_what_is_told_and_what_passes_is_all_there_was(folding: Folding, clock: Clock) -> None:
+def test_passed_and_repeated_lines_add_up(folding: Folding, clock: Clock) -> None:
     lines = told = 0
     for number in range(3000):
         clock.now += 0.05
@@ -98,7 +98,7 @@ def test_what_is_told_and_what_passes_is_all_there_was(folding: Folding, clock: 
 
 
 @pytest.mark.parametrize(("method", "most"), [("warning", KINDS + 1), ("info", KINDS + 1 + 5)])
-def test_who_invents_values_is_folded_too(
+def test_invented_values_are_folded_too(
     folding: Folding, clock: Clock, method: str, most: int
 ) -> None:
     for _ in range(3):
@@ -111,7 +111,7 @@ def test_who_invents_values_is_folded_too(
         clock.now += INTERVAL + 0.1
 
 
-def test_a_value_of_any_shape_makes_a_kind(folding: Folding) -> None:
+def test_a_kind_may_have_values_of_any_type(folding: Folding) -> None:
     assert passed(folding, event="e", addresses=["a"])
     assert passed(folding, event="e", addresses=["b"])
     assert not passed(folding, event="e", addresses=["a"])

@@ -1,4 +1,4 @@
-"""Lines for people and machines."""
+"""Log lines for people and machines."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_json_is_one_object_per_line() -> None:
     assert second["text"] == "two\nlines"
 
 
-def test_what_holds_for_a_process_stands_in_all_its_lines() -> None:
+def test_fields_of_the_process_are_in_all_lines() -> None:
     stream = io.StringIO()
     log.configure(log.Style("json", always={"worker": 3}), stream)
     structlog.get_logger().info("one")
@@ -72,7 +72,7 @@ def test_lines_below_the_level_are_not_written() -> None:
         ("console", io.StringIO, False),
     ],
 )
-def test_auto_is_for_people_on_a_terminal_alone(
+def test_auto_is_console_on_a_terminal_only(
     style: str, stream: type[io.StringIO], is_json: bool
 ) -> None:
     out, written = logger(style, stream=stream())
@@ -110,7 +110,7 @@ class Broken(io.StringIO):
 
 
 @pytest.mark.parametrize("make", [Broken, io.StringIO])
-def test_a_log_that_cannot_be_written_stops_nobody(make: type[io.StringIO]) -> None:
+def test_a_failing_stream_is_ignored(make: type[io.StringIO]) -> None:
     stream = make()
     out, _ = logger(stream=stream)
     stream.close()
@@ -118,7 +118,7 @@ def test_a_log_that_cannot_be_written_stops_nobody(make: type[io.StringIO]) -> N
 
 
 @pytest.mark.parametrize("style", ["json", "console"])
-def test_a_traceback_obeys_nobody_either(style: str) -> None:
+def test_control_characters_in_a_traceback_are_escaped(style: str) -> None:
     out, stream = logger(style)
     try:
         fail("\x1b[2J")
@@ -135,7 +135,7 @@ LONG = "x" * 5_000_000
 
 @pytest.mark.parametrize("value", [LONG, [LONG], (1, LONG), {"a": LONG}], ids=type)
 @pytest.mark.parametrize("style", ["json", "console"])
-def test_a_text_that_is_too_long_is_cut_and_its_length_told(style: str, value: object) -> None:
+def test_a_long_text_is_cut_and_its_length_appended(style: str, value: object) -> None:
     out, stream = logger(style)
     out.info("opened", topic=value)
     assert len(stream.getvalue()) < log.LONGEST + 300
@@ -151,7 +151,7 @@ def fail(text: str) -> NoReturn:
     raise ValueError(text)
 
 
-def test_an_error_may_say_what_a_client_said_but_not_all_of_it() -> None:
+def test_an_error_that_quotes_a_client_is_cut() -> None:
     out, stream = logger()
     try:
         fail(LONG)
@@ -161,7 +161,7 @@ def test_an_error_may_say_what_a_client_said_but_not_all_of_it() -> None:
     assert len(stream.getvalue()) < 16 * log.LONGEST + 500
 
 
-def test_folding_is_part_of_the_set_up() -> None:
+def test_folding_is_set_up() -> None:
     out, stream = logger()
     for _ in range(3):
         out.warning("again", listener="clients")
@@ -172,8 +172,8 @@ def test_folding_is_part_of_the_set_up() -> None:
 
 
 @pytest.mark.parametrize("style", ["json", "console"])
-def test_what_was_dropped_is_told_in_the_same_style(style: str) -> None:
-    """The pipe has room for some hundred lines, and is read only afterwards."""
+def test_dropped_lines_are_reported_in_the_same_style(style: str) -> None:
+    """The pipe holds some hundred lines, and is read only afterwards."""
     reading, writing = os.pipe()
     with open(writing, "w") as stream, open(reading) as reader:  # noqa: PTH123
         chosen = log.Style(style, burst=100_000)

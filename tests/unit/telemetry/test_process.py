@@ -1,4 +1,4 @@
-"""All metrics but those per topic."""
+"""All metrics except those per topic."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def values(family: Metric, *labels: str) -> dict[tuple[str, ...], float]:
     return {tuple(it.labels[label] for label in labels): it.value for it in family.samples}
 
 
-def test_connections_are_told_by_listener_and_state() -> None:
+def test_connections_are_exposed_by_listener_and_state() -> None:
     figures = ListenerFigures(accepted=10, accept_failures=2, opening=1, open=3, stopped=True)
     found = families(ProcessMetrics(sources(listeners={"clients": figures})))
     assert values(found["gateway_connections"], "listener", "state") == {
@@ -92,7 +92,7 @@ def test_every_lookup_outcome_is_there_from_the_start() -> None:
     assert values(found["gateway_lookup_redirects"], "cluster") == {("main",): 4}
 
 
-def test_brokers_plane_and_build_are_told() -> None:
+def test_brokers_plane_and_build_are_exposed() -> None:
     found = families(ProcessMetrics(sources()))
     assert values(found["gateway_broker_healthy"], "cluster", "broker") == {("main", "b:6650"): 1}
     failures = values(found["gateway_broker_failures"], "cluster", "cause")
@@ -108,7 +108,7 @@ def test_brokers_plane_and_build_are_told() -> None:
     assert values(found["gateway_build_info"], "version", "python") == {("1.2.3", python): 1}
 
 
-def test_rules_are_told_by_what_they_limit() -> None:
+def test_rules_are_exposed_by_dimension() -> None:
     found = families(ProcessMetrics(sources()))
     tenants = ("tenants", "publish.messages", "enforce")
     trial = ("trial", "publish.bytes", "shadow")
@@ -122,7 +122,7 @@ def test_rules_are_told_by_what_they_limit() -> None:
     assert values(found["gateway_rule_shadow_held"], "rule", "limit") == {trial[:2]: 7000}
 
 
-def test_reloads_of_rules_are_told_where_there_are_rules() -> None:
+def test_reloads_are_exposed_if_there_are_rules() -> None:
     figures = ReloadFigures(loaded_at=1234.5, generation=3, loaded=2, refused=7)
     found = families(ProcessMetrics(sources(reloads=figures)))
     assert values(found["gateway_rules_reloads"], "outcome") == {("loaded",): 2, ("refused",): 7}
@@ -131,7 +131,7 @@ def test_reloads_of_rules_are_told_where_there_are_rules() -> None:
     assert not [name for name in families(ProcessMetrics(sources())) if "rules" in name]
 
 
-def test_the_store_is_told_of_where_there_is_one() -> None:
+def test_the_store_is_exposed_if_there_is_one() -> None:
     figures = StoreFigures(calls=40, failures=2, asked=90, refused=1, processes=4, lost=True)
     found = families(ProcessMetrics(sources(store=figures)))
     told = {name: found[f"gateway_store_{name}"].samples[0].value for name in STORE}
@@ -148,12 +148,12 @@ def test_counters_end_in_total_and_have_no_creation_times() -> None:
     assert "# TYPE gateway_reactor_turns_total counter" in text
 
 
-def test_the_process_itself_is_told() -> None:
+def test_the_process_itself_is_exposed() -> None:
     found = families(ProcessMetrics(sources()))
     assert values(found["process_open_fds"])[()] > 0
     assert values(found["process_resident_memory_bytes"])[()] > 0
 
 
-def test_two_of_them_do_not_clash() -> None:
+def test_two_registries_do_not_clash() -> None:
     assert ProcessMetrics(sources()).render()
     assert ProcessMetrics(sources()).render()

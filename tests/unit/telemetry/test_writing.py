@@ -1,4 +1,4 @@
-"""Lines that a thread writes. The streams are played, or pipes."""
+"""Lines written by a thread, to fake streams and pipes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import threading
 
 import pytest
 
-from gateway.telemetry.writing import Queue, written_to
+from gateway.telemetry.writing import Queue, writer_to
 
 PATIENCE = 10.0
 """Seconds until a thread that does not do what it should fails its test."""
 
 
 class Stream:
-    """Writes only when it is told to. `begun`: a write has; `written`: all that was."""
+    """A stream that writes only on command. `begun`: a write started; `written`: all data."""
 
     def __init__(self) -> None:
         self.written = b""
@@ -30,7 +30,7 @@ class Stream:
         self.written += data
 
     def let(self, writes: int = 1_000_000) -> None:
-        """So many more."""
+        """Allow a number of further writes."""
         self._may.release(writes)
 
     @property
@@ -39,7 +39,7 @@ class Stream:
 
 
 def queue_of(stream: Stream, lines: int = 1000, size: int = 1_000_000) -> Queue:
-    """A queue whose thread is in its first write, of one line."""
+    """Return a queue whose thread is writing its first line."""
     queue = Queue(stream.write, lambda number: f"dropped {number}", lines=lines, size=size)
     queue.msg("first")
     assert stream.begun.acquire(timeout=PATIENCE)
@@ -57,7 +57,7 @@ def test_lines_are_written_in_order() -> None:
     assert queue.figures.dropped == 0
 
 
-def test_beyond_its_lines_they_are_dropped_and_counted() -> None:
+def test_lines_above_the_number_are_dropped_and_counted() -> None:
     stream = Stream()
     queue = queue_of(stream, lines=10)
     for number in range(100):
@@ -68,7 +68,7 @@ def test_beyond_its_lines_they_are_dropped_and_counted() -> None:
     assert stream.lines == ["first", *map(str, range(10)), "dropped 90"]
 
 
-def test_beyond_its_bytes_they_are_dropped_and_counted() -> None:
+def test_lines_above_the_size_are_dropped_and_counted() -> None:
     stream = Stream()
     queue = queue_of(stream, size=1006)
     for _ in range(100):
@@ -79,7 +79,7 @@ def test_beyond_its_bytes_they_are_dropped_and_counted() -> None:
     assert stream.lines == ["first", *["x" * 99] * 10, "dropped 90"]
 
 
-def test_when_half_is_written_lines_are_taken_again_and_the_dropped_ones_told_before() -> None:
+def test_dropped_lines_are_reported_before_lines_are_taken_again() -> None:
     stream = Stream()
     queue = queue_of(stream, lines=4)
     for _ in range(6):
@@ -107,7 +107,7 @@ def test_an_empty_queue_takes_a_line_of_any_length() -> None:
     assert stream.lines == ["x" * 1000]
 
 
-def test_lines_are_written_whole_and_no_more_at_once_than_a_pipe_takes_in_one_piece() -> None:
+def test_whole_lines_are_written_up_to_the_atomic_size_of_a_pipe() -> None:
     sizes: list[int] = []
     stream = Stream()
     queue = queue_of(stream)
@@ -127,7 +127,7 @@ def test_lines_are_written_whole_and_no_more_at_once_than_a_pipe_takes_in_one_pi
     assert max(sizes) <= 4096
 
 
-def test_a_stream_that_fails_stops_nobody() -> None:
+def test_a_failing_stream_is_ignored() -> None:
     def write(_data: bytes) -> None:
         raise BrokenPipeError
 
@@ -153,7 +153,7 @@ def test_the_thread_ends_while_there_is_nothing_to_write(monkeypatch: pytest.Mon
     assert stream.lines == ["first", *map(str, range(5))]
 
 
-def test_where_no_thread_can_be_started_the_next_line_tries_again(
+def test_the_next_line_retries_if_no_thread_can_be_started(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def no_more(thread: threading.Thread) -> None:
@@ -171,7 +171,7 @@ def test_where_no_thread_can_be_started_the_next_line_tries_again(
     assert stream.lines == ["0", "1", "dropped 4"]
 
 
-def test_the_end_does_not_wait_for_a_stream_that_is_stuck() -> None:
+def test_closing_does_not_wait_for_a_blocked_stream() -> None:
     stream = Stream()
     queue = queue_of(stream)
     queue.close(0)
@@ -189,18 +189,18 @@ def test_half_of_a_surrogate_pair_is_written_as_an_escape() -> None:
     assert stream.lines == ["a\\ud800b"]
 
 
-def test_a_stream_without_a_descriptor_is_written_to_too() -> None:
+def test_a_stream_without_a_descriptor_works_too() -> None:
     stream = io.StringIO()
-    written_to(stream)(b"line\n")
+    writer_to(stream)(b"line\n")
     assert stream.getvalue() == "line\n"
 
 
-def test_somebody_else_may_have_made_the_pipe_non_blocking() -> None:
+def test_a_non_blocking_pipe_works_too() -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     data = b"x" * 300_000
     with open(writing, "wb", buffering=0) as stream, open(reading, "rb") as reader:  # noqa: PTH123
-        write = written_to(stream)  # type: ignore[arg-type]
+        write = writer_to(stream)  # type: ignore[arg-type]
         thread = threading.Thread(target=write, args=[data])
         thread.start()
         assert reader.read(len(data)) == data
@@ -218,8 +218,8 @@ raise SystemExit(7)
 """
 
 
-def test_a_process_ends_by_itself_though_nobody_reads_its_log() -> None:
-    """The thread is in the middle of a write by then."""
+def test_a_process_can_end_while_nobody_reads_its_log() -> None:
+    """The thread is blocked in a write by then."""
     process = subprocess.Popen([sys.executable, "-c", ENDING], stderr=subprocess.PIPE)
     try:
         assert process.wait(60) == 7

@@ -1,4 +1,4 @@
-"""`python -m tests.unit.workers.acting PART DESCRIPTOR`: plays a worker."""
+"""`python -m tests.unit.workers.acting PART DESCRIPTOR`: plays the part of a worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.workers.channel import Channel
 
 
 async def act(part: str, end: socket.socket) -> None:
-    """Play one, to its end."""
+    """Play one part until the process ends."""
     channel = Channel(
         trio.SocketStream(trio.socket.from_stdlib_socket(end)), {"who": lambda _: [os.getpid()]}
     )

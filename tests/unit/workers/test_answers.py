@@ -1,4 +1,4 @@
-"""What the parent answers for all workers."""
+"""The parent's readiness and metrics for all workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.workers.crew import Crew
 
 
 class FakeCrew:
-    """Workers that answer what the test says; `told` by subject and number."""
+    """Workers whose answers the test sets in `told`, by subject and number."""
 
     def __init__(self) -> None:
         self.told: dict[str, dict[int, list[Any]]] = {"unready": {}, "metrics": {}}
@@ -27,7 +27,7 @@ class FakeCrew:
 
 
 class Asked:
-    """Answers, and what stands behind them."""
+    """`Answers` with a fake crew."""
 
     def __init__(self) -> None:
         self.crew = FakeCrew()
@@ -64,14 +64,14 @@ def asked() -> Asked:
         pytest.param({1: [["a", "b"]], 2: [["b"]]}, 503, ["a", "b"], id="none is, and why"),
     ],
 )
-async def test_it_is_ready_as_long_as_one_worker_is(
+async def test_the_gateway_is_ready_as_long_as_one_worker_is(
     asked: Asked, told: dict[int, Any], status: int, lines: list[str]
 ) -> None:
     asked.crew.told["unready"] = told
     assert await asked.readiness() == (status, "".join(f"{it}\n" for it in lines))
 
 
-async def test_it_is_not_ready_while_it_drains(asked: Asked) -> None:
+async def test_the_gateway_is_not_ready_while_it_drains(asked: Asked) -> None:
     asked.crew.told["unready"] = {1: [[]], 2: [[]]}
     asked.draining = True
     assert await asked.readiness() == (503, "draining\n")
@@ -81,7 +81,7 @@ def figures(count: int, open: int) -> list[str]:
     return [f"# TYPE sent_total counter\nsent_total {count}\n", f"# TYPE open gauge\nopen {open}\n"]
 
 
-async def test_metrics_are_those_of_all_and_the_parent_s_own(asked: Asked) -> None:
+async def test_metrics_include_all_workers_and_the_parent(asked: Asked) -> None:
     asked.crew.told["metrics"] = {1: figures(10, 1), 2: figures(20, 2)}
     found = await asked.samples()
     assert (found["sent_total"], found["open"]) == (30, 3)
@@ -89,7 +89,7 @@ async def test_metrics_are_those_of_all_and_the_parent_s_own(asked: Asked) -> No
     assert found["process_open_fds"] > 0
 
 
-async def test_one_that_does_not_answer_counts_as_it_did(asked: Asked) -> None:
+async def test_a_silent_worker_counts_with_its_last_metrics(asked: Asked) -> None:
     asked.crew.told["metrics"] = {1: figures(10, 1), 2: figures(20, 2)}
     await asked.samples()
     asked.crew.told["metrics"] = {2: figures(21, 2)}
@@ -108,7 +108,7 @@ async def test_counters_do_not_fall_when_a_worker_ends(asked: Asked) -> None:
     assert (await asked.samples())["sent_total"] == 32
 
 
-async def test_two_that_scrape_at_once_count_nothing_twice(asked: Asked) -> None:
+async def test_simultaneous_scrapes_count_nothing_twice(asked: Asked) -> None:
     asked.crew.told["metrics"] = {1: figures(10, 1), 2: figures(20, 2)}
     await asked.samples()
     asked.crew.lives = {1: 1, 2: 0}

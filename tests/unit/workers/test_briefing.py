@@ -1,4 +1,4 @@
-"""What a worker is told first."""
+"""The first message to a worker."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.assembly import names
 from gateway.config.load import build, load
 from gateway.config.model import Configuration
 from gateway.wire.address import Address
-from gateway.workers.briefing import Briefing, read, written
+from gateway.workers.briefing import Briefing, decode, encode
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALLEST = {
@@ -30,24 +30,24 @@ def configuration() -> Configuration:
     return found
 
 
-def test_it_arrives_as_it_was_given() -> None:
+def test_a_briefing_is_decoded_as_it_was_encoded() -> None:
     briefing = Briefing(3, configuration(), True, {"clients": [7, 8]}, {"main": os.urandom(32)})
-    assert read(written(briefing)) == briefing
+    assert decode(encode(briefing)) == briefing
 
 
 @pytest.mark.parametrize("use", ["sidecar", "edge", "shaper"])
-def test_any_configuration_passes(use: str, tmp_path: Path) -> None:
+def test_every_configuration_can_be_encoded(use: str, tmp_path: Path) -> None:
     from gateway.config.init import write
 
     path = tmp_path / "gateway.yaml"
     write(use, path)
     loaded = load(path, {})
     assert yaml.safe_load(path.read_text())["version"] == loaded.version
-    passed = read(written(Briefing(1, loaded, False, {}, {}))).configuration
+    passed = decode(encode(Briefing(1, loaded, False, {}, {}))).configuration
     assert passed == loaded
 
 
-def test_the_descriptors_become_sockets_that_no_child_inherits() -> None:
+def test_descriptors_become_sockets_that_no_child_inherits() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         inherited = os.dup(listening.fileno())
         os.set_inheritable(inherited, True)
@@ -58,7 +58,7 @@ def test_the_descriptors_become_sockets_that_no_child_inherits() -> None:
             assert (taken.get_inheritable(), taken.getblocking()) == (False, False)
 
 
-def test_all_who_have_the_secret_open_what_one_has_sealed() -> None:
+def test_workers_with_one_secret_open_each_others_names() -> None:
     cluster = configuration().clusters["main"]
     broker, secret = Address("127.0.0.1", 16650), os.urandom(32)
     one, other = names("main", cluster, secret), names("main", cluster, secret)

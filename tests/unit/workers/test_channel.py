@@ -1,4 +1,4 @@
-"""What parent and worker say to each other, over a real pair of sockets."""
+"""Questions and answers between parent and worker, over a real socket pair."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from structlog.testing import capture_logs
 
 from gateway.errors import InternalError
 from gateway.workers import channel
-from gateway.workers.channel import AnswerError, Channel, Handler, decoded, encoded
+from gateway.workers.channel import AnswerError, Channel, Handler, decode, encode
 
 NOBODY: Mapping[str, Handler] = {}
 
 
 @dataclass
 class Pair:
-    """Both ends, which run."""
+    """Both ends of a running channel."""
 
     one: Channel
     other: Channel
@@ -59,27 +59,27 @@ def fail(value: Any) -> Iterator[Any]:
 # -- messages --------------------------------------------------------------------------------
 
 
-def test_messages_come_out_however_they_were_cut() -> None:
+def test_messages_are_decoded_wherever_the_stream_is_cut() -> None:
     messages: list[Mapping[str, Any]] = [{"number": 1}, {"text": "é" * 300}, {}]
-    whole = b"".join(map(encoded, messages))
+    whole = b"".join(map(encode, messages))
     for size in (1, 3, 7, len(whole)):
         received, found = bytearray(), list[Mapping[str, Any]]()
         for at in range(0, len(whole), size):
             received += whole[at : at + size]
-            found += decoded(received)
+            found += decode(received)
         assert found == messages
         assert not received
 
 
-def test_a_message_beyond_bounds_is_neither_sent_nor_taken(
+def test_a_message_that_is_too_large_is_neither_sent_nor_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    large = encoded({"text": "x" * 1000})
+    large = encode({"text": "x" * 1000})
     monkeypatch.setattr(channel, "LARGEST", 100)
     with pytest.raises(InternalError, match="at most 100"):
-        encoded({"text": "x" * 1000})
+        encode({"text": "x" * 1000})
     with pytest.raises(InternalError, match="at most 100"):
-        list(decoded(bytearray(large[:10])))
+        list(decode(bytearray(large[:10])))
 
 
 # -- questions -------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ async def test_both_ends_ask_and_answer() -> None:
             assert [await end.ask("echo", it) for it in values] == [[it] for it in values]
 
 
-async def test_questions_at_the_same_time_have_each_their_answer() -> None:
+async def test_simultaneous_questions_get_their_own_answers() -> None:
     answers: dict[int, list[Any]] = {}
 
     async def ask(number: int) -> None:
@@ -106,7 +106,7 @@ async def test_questions_at_the_same_time_have_each_their_answer() -> None:
 
 
 async def test_a_short_question_does_not_wait_for_a_long_answer() -> None:
-    """The long one has no end."""
+    """The long answer is endless."""
 
     def endless(_: object) -> Iterator[str]:
         while True:
@@ -117,7 +117,7 @@ async def test_a_short_question_does_not_wait_for_a_long_answer() -> None:
         assert await ends.one.ask("echo", 1) == [1]
 
 
-async def test_a_question_that_was_given_up_disturbs_no_other() -> None:
+async def test_a_cancelled_question_does_not_disturb_others() -> None:
     async with pair(other={"parts": parts}) as ends:
         with trio.move_on_after(0):
             await ends.one.ask("parts", 5)
@@ -129,7 +129,7 @@ async def test_a_question_that_was_given_up_disturbs_no_other() -> None:
 
 
 @pytest.mark.parametrize("subject", ["fail", "unknown"])
-async def test_a_failure_is_of_one_question_and_logged(subject: str) -> None:
+async def test_a_failure_fails_one_question_and_is_logged(subject: str) -> None:
     async with pair(other={"fail": fail, "echo": echo}) as ends:
         with (
             capture_logs() as lines,
@@ -140,7 +140,7 @@ async def test_a_failure_is_of_one_question_and_logged(subject: str) -> None:
         assert await ends.one.ask("echo", 1) == [1]
 
 
-async def test_a_question_that_is_too_large_is_an_error_of_its_own() -> None:
+async def test_a_question_that_is_too_large_fails_alone() -> None:
     async with pair(other={"echo": echo}) as ends:
         with pytest.raises(InternalError, match="at most"):
             await ends.one.ask("echo", "x" * channel.LARGEST)
@@ -148,14 +148,14 @@ async def test_a_question_that_is_too_large_is_an_error_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("bad", [b"bytes are no JSON", "x" * channel.LARGEST])
-async def test_an_answer_that_cannot_be_sent_is_an_error_of_its_question(bad: object) -> None:
+async def test_an_answer_that_cannot_be_sent_fails_its_question(bad: object) -> None:
     async with pair(other={"bad": lambda _: [bad], "echo": echo}) as ends:
         with capture_logs(), pytest.raises(AnswerError):
             await ends.one.ask("bad")
         assert await ends.one.ask("echo", 1) == [1]
 
 
-async def test_of_a_failure_not_more_is_told_than_fits() -> None:
+async def test_the_text_of_a_failure_is_cut() -> None:
     def fails(_: Any) -> NoReturn:
         raise KeyError("x" * channel.LARGEST)
 
@@ -168,7 +168,7 @@ async def test_of_a_failure_not_more_is_told_than_fits() -> None:
 # -- ends ------------------------------------------------------------------------------------
 
 
-async def test_who_waits_for_an_answer_is_told_that_the_other_is_gone() -> None:
+async def test_a_waiting_question_fails_when_the_other_side_ends() -> None:
     ours, theirs = socket.socketpair()
     waiting = Channel(trio.SocketStream(trio.socket.from_stdlib_socket(ours)), NOBODY)
 
@@ -183,7 +183,7 @@ async def test_who_waits_for_an_answer_is_told_that_the_other_is_gone() -> None:
             await waiting.ask("anything")
 
 
-async def test_nobody_is_asked_after_the_end() -> None:
+async def test_questions_fail_after_the_end() -> None:
     async with pair() as ends:
         ends.sockets[1].shutdown(socket.SHUT_RDWR)
         await trio.testing.wait_all_tasks_blocked()

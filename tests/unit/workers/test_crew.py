@@ -1,4 +1,4 @@
-"""Workers are started, asked, told to stop, and started again; here they are small programs."""
+"""Starting, asking, stopping and restarting workers, which are small programs here."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import pytest
@@ -16,7 +17,7 @@ import trio
 from structlog.testing import capture_logs
 
 from gateway.errors import ConfigurationError
-from gateway.workers.crew import Crew, Start
+from gateway.workers.crew import FIRST, LASTING, LONGEST, BackOff, Crew, Start
 
 PATIENCE = 30.0
 ACTING = [sys.executable, "-m", "tests.unit.workers.acting"]
@@ -26,7 +27,7 @@ Lines = list[MutableMapping[str, Any]]
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    """What is logged."""
+    """Return the captured log lines."""
     with capture_logs() as found:
         yield found
 
@@ -41,7 +42,7 @@ def program(text: str) -> Sequence[str]:
 
 @asynccontextmanager
 async def running(crew: Crew) -> AsyncIterator[Crew]:
-    """At the end nothing is left of it."""
+    """Run a crew, and end all its processes afterwards."""
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(crew.run)
@@ -60,7 +61,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 async def pids(crew: Crew, size: int) -> dict[int, int]:
-    """The processes that answer, by number, as soon as these are so many."""
+    """Return the process ids by worker number once `size` workers answer."""
     while len(found := await crew.ask("who", PATIENCE)) < size:  # noqa: ASYNC110
         await trio.sleep(0.01)
     return {number: pid for number, (pid,) in found.items()}
@@ -71,7 +72,7 @@ def ends(lines: Lines) -> list[dict[str, Any]]:
     return [{k: v for k, v in it.items() if k not in ("event", "log_level")} for it in described]
 
 
-async def test_all_places_are_taken_and_asked(lines: Lines) -> None:
+async def test_all_slots_are_filled_and_asked(lines: Lines) -> None:
     async with running(crew_of(3, *ACTING, "ready")) as crew:
         found = await pids(crew, 3)
         assert set(found) == {1, 2, 3}
@@ -83,7 +84,7 @@ async def test_all_places_are_taken_and_asked(lines: Lines) -> None:
     assert crew.restarts == 0
 
 
-async def test_one_that_is_killed_has_a_follower_and_the_others_go_on(lines: Lines) -> None:
+async def test_a_killed_worker_is_replaced_and_the_others_continue(lines: Lines) -> None:
     async with running(crew_of(2, *ACTING, "ready")) as crew:
         before = await pids(crew, 2)
         assert crew.lives == {1: 0, 2: 0}
@@ -96,20 +97,20 @@ async def test_one_that_is_killed_has_a_follower_and_the_others_go_on(lines: Lin
     assert ends(lines) == [{"worker": 1, "signal": "SIGKILL"}]
 
 
-async def test_one_that_cannot_stay_is_started_again_and_again(lines: Lines) -> None:
+async def test_a_worker_that_keeps_ending_is_restarted(lines: Lines) -> None:
     async with running(crew_of(1, *program("raise SystemExit(3)"))) as crew:
         await until(lambda: crew.restarts == 2)
     assert ends(lines)[:2] == [{"worker": 1, "status": 3}] * 2
 
 
-async def test_one_that_cannot_be_started_is_tried_again(lines: Lines) -> None:
+async def test_a_failed_start_is_retried(lines: Lines) -> None:
     async with running(crew_of(1, "no/such/program")) as crew:
         await until(lambda: crew.restarts == 2)
     reason = "cannot be started: no such file or directory"
     assert ends(lines)[0] == {"worker": 1, "status": None, "reason": reason}
 
 
-async def test_without_a_descriptor_it_is_tried_again(
+async def test_a_start_without_descriptors_is_retried(
     lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> NoReturn:
@@ -131,13 +132,13 @@ async def test_without_a_descriptor_it_is_tried_again(
         pytest.param(program("raise SystemExit(2)"), "ended with status 2", id="not told"),
     ],
 )
-async def test_a_mistake_at_the_first_start_ends_all(command: list[str], said: str) -> None:
+async def test_a_mistake_at_the_first_start_ends_all_workers(command: list[str], said: str) -> None:
     with trio.fail_after(PATIENCE), pytest.raises(ConfigurationError, match=said):
         await crew_of(2, *command).run()
 
 
-async def test_nobody_follows_after_the_stop(lines: Lines) -> None:
-    """Who waits to be started again waits no more."""
+async def test_no_worker_is_restarted_after_the_stop(lines: Lines) -> None:
+    """A delayed restart is given up."""
     async with running(crew_of(2, *program("raise SystemExit(3)"))) as crew:
         await until(lambda: crew.restarts >= 4)
         crew.stop()
@@ -146,7 +147,7 @@ async def test_nobody_follows_after_the_stop(lines: Lines) -> None:
     assert crew.restarts == restarts
 
 
-async def test_one_that_does_not_answer_is_left_out_and_told(lines: Lines) -> None:
+async def test_a_silent_worker_is_left_out_and_logged(lines: Lines) -> None:
     async with running(crew_of(2, *ACTING, "stopped")) as crew:
         found = await pids(crew, 2)
         os.kill(found[2], signal.SIGUSR1)
@@ -158,8 +159,8 @@ async def test_one_that_does_not_answer_is_left_out_and_told(lines: Lines) -> No
     assert {(it["worker"], it["subject"]) for it in silent} == {(2, "who")}
 
 
-async def test_a_signal_for_those_that_listen_spares_the_others(lines: Lines) -> None:
-    """It would end one that has not said yet what to do about it."""
+async def test_a_signal_for_listening_workers_spares_the_others(lines: Lines) -> None:
+    """The signal would end a worker that does not handle it yet."""
     text = "import time; time.sleep(1000)"
     async with running(crew_of(1, *program(text))) as crew:
         await until(lambda: crew.running)
@@ -167,3 +168,18 @@ async def test_a_signal_for_those_that_listen_spares_the_others(lines: Lines) ->
         crew.signal(signal.SIGUSR1)
         await until(lambda: ends(lines))
     assert ends(lines)[0] == {"worker": 1, "signal": "SIGUSR1"}
+
+
+def test_delays_grow_while_a_worker_keeps_ending() -> None:
+    back_off = BackOff()
+    waits = [back_off.after(lived=1.0) for _ in range(10)]
+    assert waits[0] == FIRST
+    assert all(later == min(LONGEST, 2 * wait) for wait, later in pairwise(waits))
+    assert waits[-1] == LONGEST
+
+
+def test_a_long_life_resets_the_delay() -> None:
+    back_off = BackOff()
+    for _ in range(10):
+        back_off.after(lived=1.0)
+    assert [back_off.after(lived=LASTING), back_off.after(lived=0.0)] == [FIRST, 2 * FIRST]

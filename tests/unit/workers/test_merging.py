@@ -1,4 +1,4 @@
-"""Metrics of several processes as those of one."""
+"""Merging the metrics of workers, and keeping the counters of those that ended."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.telemetry.crew import CrewMetrics
 from gateway.telemetry.exposition import TopicExposition
 from gateway.telemetry.figures import OTHER, CrewFigures, LogFigures, TopicFigures, Totals
-from gateway.workers.merging import OTHERWISE, merged
+from gateway.telemetry.process import CrewMetrics
+from gateway.workers import merging
+from gateway.workers.merging import OTHERWISE, Life, MetricsHistory, merge
 from tests.support.subjects import topic_of
 
 HEAD = "# HELP {0} What it is.\n# TYPE {0} {1}\n"
@@ -23,71 +24,73 @@ def family(name: str, kind: str, *samples: str) -> str:
     return HEAD.format(name, kind) + "".join(f"{name}{it}\n" for it in samples)
 
 
-def merge(*texts: str, counters: bool = False) -> str:
-    return b"".join(merged([[it] for it in texts], counters=counters)).decode()
+def merge_whole(*texts: str, counters: bool = False) -> str:
+    return b"".join(merge([[it] for it in texts], counters=counters)).decode()
 
 
 def test_samples_of_one_name_and_labels_are_added() -> None:
     one = family("a_total", "counter", '{x="1"} 2', '{x="2"} 3')
     other = family("a_total", "counter", '{x="2"} 4', '{x="3"} 5')
     whole = family("a_total", "counter", '{x="1"} 2', '{x="2"} 7', '{x="3"} 5')
-    assert merge(one, other) == whole
+    assert merge_whole(one, other) == whole
 
 
-def test_one_alone_stays_as_it_is() -> None:
+def test_a_single_exposition_is_unchanged() -> None:
     text = family("a", "gauge", " 2") + family("b_total", "counter", '{c="d e"} 1.5')
-    assert merge(text) == text
+    assert merge_whole(text) == text
 
 
-def test_families_stand_together_whoever_has_them() -> None:
+def test_samples_of_one_family_stand_together() -> None:
     one = family("a", "gauge", " 1") + family("b", "gauge", " 1")
     other = family("b", "gauge", " 1") + family("c", "gauge", " 1")
     whole = family("a", "gauge", " 1") + family("b", "gauge", " 2") + family("c", "gauge", " 1")
-    assert merge(one, other) == whole
+    assert merge_whole(one, other) == whole
 
 
 def test_large_counters_are_exact() -> None:
     large = 2**64 + 1
-    assert f" {3 * large}\n" in merge(*[family("a_total", "counter", f" {large}")] * 3)
+    assert f" {3 * large}\n" in merge_whole(*[family("a_total", "counter", f" {large}")] * 3)
 
 
 @pytest.mark.parametrize("name", sorted(OTHERWISE))
-def test_what_is_not_added_is_the_least_or_the_most(name: str) -> None:
+def test_exceptions_take_the_least_or_the_most(name: str) -> None:
     most = name == "process_open_fds"
-    found = merge(*(family(name, "gauge", f' {{a="b"}} {it}') for it in ("2.0", "1.0", "3.0")))
+    found = merge_whole(
+        *(family(name, "gauge", f' {{a="b"}} {it}') for it in ("2.0", "1.0", "3.0"))
+    )
     assert found.splitlines()[-1].endswith(" 3.0" if most else " 1.0")
 
 
-def test_what_is_not_added_exists() -> None:
-    """In `tests/unit/test_docs.py` all metrics are held to the page; here the table is, to it."""
+def test_the_exceptions_name_existing_metrics() -> None:
+    """`tests/unit/test_docs.py` compares all metrics with the page; this compares the table."""
     from tests.unit.test_docs import _exposition
 
     assert set(OTHERWISE) <= set(_kinds(_exposition()))
 
 
-def test_of_those_that_ended_only_counters_count() -> None:
+def test_only_counters_are_merged_on_request() -> None:
     text = family("a", "gauge", " 1") + family("b_total", "counter", " 2")
-    assert merge(text, text, counters=True) == family("b_total", "counter", " 4")
+    assert merge_whole(text, text, counters=True) == family("b_total", "counter", " 4")
 
 
 @given(st.integers(1, 40), st.integers(0, 3))
 def test_a_text_may_be_cut_anywhere(size: int, empty: int) -> None:
     text = family("a", "gauge", '{b="c"} 1', '{b="d"} 2.5') + family("e_total", "counter", " 7")
     parts = [text[at : at + size] for at in range(0, len(text), size)]
-    found = b"".join(merged([["", *parts, *[""] * empty], parts])).decode()
-    assert found == merge(text, text)
+    found = b"".join(merge([["", *parts, *[""] * empty], parts])).decode()
+    assert found == merge_whole(text, text)
 
 
-def test_others_run_after_each_part() -> None:
-    """A step without output is one too."""
+def test_other_tasks_run_after_each_part() -> None:
+    """Steps without output let other tasks run too."""
     text = family("a", "gauge", *(f'{{b="{it}"}} 1' for it in range(100)))
     parts = [text[at : at + 100] for at in range(0, len(text), 100)]
-    steps = merged([parts])
+    steps = merge([parts])
     assert [next(steps) for _ in parts] == [b""] * len(parts)
 
 
 class Book:
-    """Topics with one number everywhere."""
+    """Topics whose figures are all the same number."""
 
     def __init__(self, topics: dict[str, int]) -> None:
         self._topics = topics
@@ -105,9 +108,9 @@ NAMES = st.sampled_from(
 
 
 @given(st.lists(st.dictionaries(NAMES, st.integers(1, 9)), min_size=1, max_size=4))
-def test_what_is_written_for_topics_is_merged_as_it_is_meant(books: list[dict[str, int]]) -> None:
+def test_expositions_of_topics_are_merged(books: list[dict[str, int]]) -> None:
     expositions = [TopicExposition({"main": Book(it)}) for it in books]
-    text = b"".join(merged([b"".join(it.chunks()).decode()] for it in expositions)).decode()
+    text = b"".join(merge([b"".join(it.chunks()).decode()] for it in expositions)).decode()
     totals: dict[str, int] = {}
     for book in books:
         for name, number in book.items():
@@ -117,12 +120,72 @@ def test_what_is_written_for_topics_is_merged_as_it_is_meant(books: list[dict[st
     assert {it.labels["topic"]: it.value for it in messages.samples} == totals
 
 
-def test_a_parent_tells_how_many_there_are() -> None:
+def test_the_parent_exposes_the_number_of_workers() -> None:
     text = CrewMetrics(lambda: CrewFigures(3, 7), LogFigures(2)).render().decode()
     samples = {it.name: it.value for family in _families(text) for it in family.samples}
     assert (samples["gateway_workers"], samples["gateway_worker_restarts_total"]) == (3, 7)
     assert samples["gateway_log_lines_dropped_total"] == 2
     assert samples["process_resident_memory_bytes"] > 0
+
+
+# -- processes that ended --------------------------------------------------------------------
+
+FIRST, SECOND, AGAIN = Life(1, 0), Life(2, 0), Life(1, 1)
+
+
+def figures(count: int, open: int) -> list[str]:
+    return [f"# TYPE sent_total counter\nsent_total {count}\n# TYPE open gauge\nopen {open}\n"]
+
+
+def total(found: MetricsHistory) -> dict[str, float]:
+    lines = b"".join(merge(found.expositions())).decode().splitlines()
+    samples = (line.split(" ") for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, value in samples}
+
+
+def retire(found: MetricsHistory, *living: Life) -> None:
+    for _ in found.retire(frozenset(living)):
+        pass
+
+
+@pytest.fixture
+def told() -> MetricsHistory:
+    """Return the metrics of two processes."""
+    found = MetricsHistory()
+    found.record({FIRST: figures(10, 1), SECOND: figures(20, 2)})
+    return found
+
+
+def test_all_living_processes_count(told: MetricsHistory) -> None:
+    retire(told, FIRST, SECOND)
+    assert total(told) == {"sent_total": 30, "open": 3}
+
+
+def test_new_metrics_replace_the_old_ones(told: MetricsHistory) -> None:
+    told.record({FIRST: figures(11, 0)})
+    assert total(told) == {"sent_total": 31, "open": 2}
+
+
+def test_counters_of_an_ended_process_stay_and_its_gauges_go(told: MetricsHistory) -> None:
+    retire(told, SECOND, AGAIN)
+    assert total(told) == {"sent_total": 30, "open": 2}
+    told.record({AGAIN: figures(1, 1)})
+    assert total(told) == {"sent_total": 31, "open": 3}
+    retire(told, SECOND)
+    retire(told, SECOND)
+    assert total(told) == {"sent_total": 31, "open": 2}
+
+
+def test_an_interrupted_retirement_starts_again(told: MetricsHistory) -> None:
+    next(told.retire(frozenset({SECOND})))
+    retire(told, SECOND)
+    assert total(told) == {"sent_total": 30, "open": 2}
+
+
+def test_the_history_is_bounded(told: MetricsHistory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merging, "LARGEST", 10)
+    retire(told, SECOND)
+    assert total(told) == {"sent_total": 20, "open": 2}
 
 
 def _families(text: str) -> list[Metric]:

@@ -1,4 +1,4 @@
-"""What the parent answers its workers."""
+"""The parent's answers to its workers, and how it stops them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def asked(parent: Parent, worker: int, subject: str, value: Any = None) -> Any:
     return answer
 
 
-def test_each_worker_is_told_who_it_is_and_all_have_one_secret(parent: Parent) -> None:
-    first, second = (briefing.read(asked(parent, it, "briefing")) for it in (1, 2))
+def test_each_worker_gets_its_number_and_the_common_secret(parent: Parent) -> None:
+    first, second = (briefing.decode(asked(parent, it, "briefing")) for it in (1, 2))
     assert (first.worker, second.worker) == (1, 2)
     assert first.trace
     assert first.configuration == second.configuration
@@ -43,13 +43,13 @@ def test_each_worker_is_told_who_it_is_and_all_have_one_secret(parent: Parent) -
 
 
 def test_workers_share_one_book_of_reservations(parent: Parent) -> None:
-    """As many units a second as the rate says, whoever asks for them."""
+    """The rate bounds the units per second of all workers together."""
     ask = list(UnitRequest("limit", 1.0, 1.0, 1.0))
     delays = [asked(parent, it, "reserve", [ask])[0].delay for it in (1, 2, 1, 2)]
     assert delays == [0, 1, 2, 3]
 
 
-def test_a_limit_that_fails_leaves_others_alone(parent: Parent) -> None:
+def test_a_failing_limit_does_not_fail_others(parent: Parent) -> None:
     good, bad = list(UnitRequest("good", 1.0, 1.0, 1.0)), list(UnitRequest("bad", 0.0, 1.0, 1.0))
     with capture_logs() as lines:
         answers = asked(parent, 1, "reserve", [good, bad, good])
@@ -58,7 +58,7 @@ def test_a_limit_that_fails_leaves_others_alone(parent: Parent) -> None:
     assert [it["event"] for it in lines] == ["reservation_failed"]
 
 
-def test_a_beat_is_answered_by_how_many_run(parent: Parent) -> None:
+def test_a_heartbeat_returns_the_number_of_running_workers(parent: Parent) -> None:
     parent._crew = Crew(2, Start([], [], parent._handlers))
     assert asked(parent, 1, "beat") == 0
 

@@ -1,4 +1,4 @@
-"""What went wrong with the store, in words for a log, without secrets."""
+"""Describes the store's errors in words for a log, without secrets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from coredis.exceptions import (
 )
 
 _LONGEST = 200
-"""Characters of a text that the store wrote itself."""
+"""Characters that are logged of a text from the store."""
 
 _KNOWN: tuple[tuple[type[BaseException], str], ...] = (
     (AuthenticationRequiredError, "wants a password"),
@@ -40,8 +40,8 @@ _KNOWN: tuple[tuple[type[BaseException], str], ...] = (
 )
 
 
-def told(error: BaseException) -> str:
-    """The cause of an error, as what is said of the store: "refuses connections"."""
+def describe(error: BaseException) -> str:
+    """Return the cause of an error as a phrase about the store: "refuses connections"."""
     causes = list(_causes(error))
     for kind, text in _KNOWN:
         if any(isinstance(cause, kind) for cause in causes):
@@ -52,22 +52,24 @@ def told(error: BaseException) -> str:
     return str(error).partition("\n")[0][:_LONGEST] or type(error).__name__
 
 
-def is_lost(error: BaseException) -> bool:
-    """Whether a connection ended; not that the store said something."""
+def is_disconnection(error: BaseException) -> bool:
+    """Return true if the connection ended, rather than the store replying with an error."""
     ended = isinstance(error, exceptions.ConnectionError | OSError)
     return ended and not isinstance(error, BusyLoadingError | TimeoutError)
 
 
-def is_of_one_limit(error: BaseException) -> bool:
-    """Whether a script failed with the keys of its limit: what fails with all keys, the next beat
-    finds."""
+def concerns_one_limit(error: BaseException) -> bool:
+    """Return true if a script failed on the keys of its own limit.
+
+    The next heartbeat finds an error that concerns all limits.
+    """
     return isinstance(error, WrongTypeError) or (
         type(error) is ResponseError and "user_script" in str(error)
     )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, what led to it, and so on; of groups all of it."""
+    """Yield the error, the members of a group, and what caused each of them."""
     yield error
     for inner in getattr(error, "exceptions", ()):
         yield from _causes(inner)

@@ -1,4 +1,4 @@
-"""Rules come as they were sent."""
+"""Rules are read from a pipe as they were written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pickle import UnpicklingError
 
 import pytest
 
-from gateway.reload import passing
+from gateway.reload import reader
 from tests.unit.reload.samples import rule, written
 
 RULES = (
@@ -17,21 +17,21 @@ RULES = (
 )
 
 
-def test_rules_come_as_they_were_sent() -> None:
-    assert tuple(passing.parse(written(*RULES))) == RULES
+def test_rules_are_parsed_as_they_were_written() -> None:
+    assert tuple(reader.parse(written(*RULES))) == RULES
 
 
-def test_no_rules_are_none() -> None:
-    assert list(passing.parse(written())) == []
+def test_an_empty_set_is_parsed() -> None:
+    assert list(reader.parse(written())) == []
 
 
-def test_what_rules_have_in_common_passes_once() -> None:
+def test_common_parts_of_rules_are_written_once() -> None:
     many = [rule(f"r-{number}", match={"tenant": "t" * 100}) for number in range(100)]
     assert len(written(*many)) < 100 * len(written(many[0])) / 3
 
 
 @pytest.mark.parametrize("missing", [1, 100])
-def test_rules_that_are_missing_are_noticed(missing: int) -> None:
-    found = passing.parse(written(*RULES)[:-missing])
+def test_missing_rules_are_an_error(missing: int) -> None:
+    found = reader.parse(written(*RULES)[:-missing])
     with pytest.raises((EOFError, UnpicklingError)):
         list(found)

@@ -1,0 +1,129 @@
+"""Rules, their differences, and the limits that apply, as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gateway.policy.matching import AppliedLimit, Explanation
+from gateway.policy.rates import Burst
+from gateway.policy.rules import DIMENSIONS, Dimension, Rule
+
+_INDENT = "    "
+
+_STEPS = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
+
+# -- differences -------------------------------------------------------------------------------
+
+
+def differences(old: Iterable[Rule], new: Iterable[Rule]) -> list[str]:
+    """Return one line for each added (`+`), removed (`-`) or changed (`~`) rule, sorted by id.
+
+    Indented lines tell what changed.
+    """
+    before = {rule.id: rule for rule in old}
+    after = {rule.id: rule for rule in new}
+    return [
+        line
+        for id in sorted(before.keys() | after.keys())
+        for line in _difference(id, before.get(id), after.get(id))
+    ]
+
+
+def _difference(id: str, old: Rule | None, new: Rule | None) -> Iterator[str]:
+    if old is None or new is None:
+        yield f"{'+' if old is None else '-'} {id}"
+    elif old != new:
+        yield f"~ {id}"
+        before, after = dict(_settings(old)), dict(_settings(new))
+        for setting in dict.fromkeys([*before, *after]):
+            was, is_now = before.get(setting, "none"), after.get(setting, "none")
+            if was != is_now:
+                yield f"{_INDENT}{setting}: {was} -> {is_now}"
+
+
+def _settings(rule: Rule) -> Iterator[tuple[str, str]]:
+    """Yield the path and the value of each setting of a rule, defaults included."""
+    for field, matched in rule.match:
+        yield f"match.{field}", ", ".join(map(str, matched)) or "any"
+    for dimension, value in rule.limit.values():
+        yield f"limit.{dimension}", _limit(dimension, value)
+    yield "per", ", ".join(rule.per) or "all together"
+    yield "burst", _burst(rule.burst)
+    yield "override", "true" if rule.override else "false"
+    for field in ("partitions", "mode", "action", "on_overflow", "on_store_failure"):
+        yield field, getattr(rule, field)
+
+
+# -- explanations ------------------------------------------------------------------------------
+
+
+def explanation(found: Explanation, action: str, *, everything: bool) -> Iterator[str]:
+    """Yield the limits that apply to an action, and why.
+
+    `everything`: also the rules that do not apply.
+    """
+    if not found.applied:
+        yield f"nothing limits {action} here"
+    for dimension in DIMENSIONS[action]:
+        limits = [it for it in found.applied if it.dimension is dimension]
+        replaced = [it for it in found.replaced if it.limit.dimension is dimension]
+        if limits or replaced:
+            yield dimension
+        for limit in sorted(limits, key=lambda it: it.rate):
+            yield f"{_INDENT}{_applied(limit)}{_note(limit, limits)}"
+        for limit, by in replaced:
+            yield f"{_INDENT}{_applied(limit)}: replaced by {by.id}"
+    if everything and found.silent:
+        yield "rules that do not apply"
+        yield from (f"{_INDENT}{rule.id}: {why}" for rule, why in found.silent)
+
+
+def _applied(limit: AppliedLimit) -> str:
+    value = _limit(limit.dimension, limit.rate)
+    burst = f", burst {_amount(limit.dimension, limit.burst)}" if limit.burst else ""
+    return f"{value}{burst}: rule {limit.rule.id}, {_sharing(limit)}"
+
+
+def _sharing(limit: AppliedLimit) -> str:
+    if not limit.key:
+        return "one for all that match"
+    parts = zip(limit.rule.per, limit.key, strict=True)
+    return "for " + ", ".join(f"{field} {value or 'unknown'}" for field, value in parts)
+
+
+def _note(limit: AppliedLimit, limits: list[AppliedLimit]) -> str:
+    if limit.mode == "shadow":
+        return ": shadow, counts only"
+    enforced = [it for it in limits if it.mode == "enforce"]
+    strictest = len(enforced) > 1 and limit.rate == min(it.rate for it in enforced)
+    return ": the strictest" if strictest else ""
+
+
+# -- values ------------------------------------------------------------------------------------
+
+
+def _limit(dimension: Dimension, value: float) -> str:
+    """Return `100/s`, `10MB/s`, or a plain number."""
+    return _number(value) if dimension.is_number else _amount(dimension, value) + "/s"
+
+
+def _amount(dimension: Dimension, value: float) -> str:
+    return _size(value) if dimension.is_in_bytes else _number(value)
+
+
+def _size(value: float) -> str:
+    for unit, suffix in _STEPS:
+        if value >= unit:
+            return _number(value / unit) + suffix
+    return _number(value) + "B"
+
+
+def _number(value: float) -> str:
+    """Return six significant digits, or a whole number in full."""
+    return str(int(value)) if value == int(value) else f"{value:.6g}"
+
+
+def _burst(burst: Burst | None) -> str:
+    if burst is None:
+        return "the usual"
+    return f"{burst.seconds:g}s" if burst.amount is None else _number(burst.amount)
