@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from gateway.front.conversation import Conversation
     from gateway.front.leg import Leg
     from gateway.wire.address import Address
-    from gateway.wire.contract import Denial, EndReason
+    from gateway.wire.contract import Denial, Dialled, EndReason
 
 
 class Owner(Protocol):
     """The server that accepted a connection."""
 
-    async def connect(self, target: Address | None) -> Leg | Denial: ...
+    async def reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial: ...
 
     def ended(self, connection: Connection, reason: EndReason, detail: str) -> None: ...
 

@@ -13,13 +13,7 @@ from gateway.front.conversation import Conversation
 from gateway.front.side import AT_ONCE, QueuedJob, SideConnections
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
-from gateway.wire.contract import Denial, EndReason, Job, Refusal
-
-PATIENCE = 10.0
-"""Seconds for one job. Clients give a lookup 30 s, and all delays of one sequence share them."""
-
-_FAILED = Denial(Refusal.NOT_READY, "the topic's broker was not found")
-_TOO_SLOW = Denial(Refusal.TIMEOUT, "the topic's broker was not found in time")
+from gateway.wire.contract import AfterJob, Denial, EndReason, Job
 
 
 class Jobs:
@@ -28,13 +22,13 @@ class Jobs:
     nursery: trio.Nursery
     reactor: Reactor
 
-    def start(self, pair: Pair, job: Job, token: int) -> None:
+    def start(self, pair: Pair, job: Job, then: AfterJob) -> None:
         """See `Hooks`. A client may ask for thousands: they wait in a queue, not in a task each."""
         connection = _connection(pair)
         if connection.side is None:
-            connection.side = SideConnections(connection.server.connect)
+            connection.side = SideConnections(connection.server.reach)
         side = connection.side
-        side.waiting.append(QueuedJob(job, token, trio.current_time() + PATIENCE))
+        side.waiting.append(QueuedJob(job, then, trio.current_time() + job.patience))
         if side.busy < AT_ONCE:
             side.busy += 1
             self.nursery.start_soon(self._work, pair, side)
@@ -52,11 +46,11 @@ class Jobs:
     async def _work(self, pair: Pair, side: SideConnections) -> None:
         """Do one job after the other, until none waits."""
         while side.waiting:
-            job, token, deadline = side.waiting.popleft()
-            result: bytes | Denial = _TOO_SLOW
+            job, then, deadline = side.waiting.popleft()
+            result: bytes | Denial = job.late
             with trio.CancelScope(deadline=deadline):
                 result = await self._converse(pair, side, job, deadline)
-            self.reactor.resume(pair, token, result)
+            self.reactor.resume(pair, then, result)
             await trio.lowlevel.checkpoint()  # a refused job may not have waited for anything
         side.busy -= 1
         self._sweep_later(side)
@@ -83,14 +77,14 @@ class Jobs:
         usable = False
         try:
             if pair.over:
-                return _FAILED
+                return job.failed
             result = await conversation.run(job.converse())
             usable = isinstance(result, bytes)
         except PeerError:
-            return _FAILED
+            return job.failed
         except Exception as error:
             self.crashed(pair, error)
-            return _FAILED
+            return job.failed
         else:
             return result
         finally:

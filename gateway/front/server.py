@@ -215,7 +215,7 @@ class Server:
         trace = self._tracing.of(origin)
         deadline = trio.current_time() + self.settings.handshake
         watch = None if trace is None else opening_watch(self.entry, trace)
-        conversation = Conversation(deadline, self._reach, leg, watch)
+        conversation = Conversation(deadline, self.reach, leg, watch)
         try:
             outcome = await conversation.run(self.entry.open(origin))
             if isinstance(outcome, Opened):
@@ -238,7 +238,8 @@ class Server:
         if conversation.silent is not None:
             self._dialler.unanswered(conversation.silent.stream)
 
-    async def _reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
+    async def reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
+        """Connect to a broker, any healthy one where `target` is None."""
         self._readiness.dialling += 1
         try:
             dialled = await self._dialler.dial(target)
@@ -248,11 +249,6 @@ class Server:
             return dialled
         stream, address = dialled
         return self.leg(stream, address.host), Dialled(address)
-
-    async def connect(self, target: Address | None) -> Leg | Denial:
-        """A new connection to a broker, for a chased lookup."""
-        reached = await self._reach(target)
-        return reached if isinstance(reached, Denial) else reached[0]
 
     def leg(self, stream: Stream, host: str) -> Leg:
         """Return the leg of a conversation on a connected stream."""

@@ -7,14 +7,14 @@ little while, because lookups come in bursts, and bounded in number.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import trio
 
+from gateway.front.conversation import Reach
 from gateway.front.leg import Leg
 from gateway.wire.address import Address
-from gateway.wire.contract import Denial, Dialled, Job, Refusal
+from gateway.wire.contract import AfterJob, Denial, Dialled, Job, Refusal
 
 AT_ONCE = 8
 """Lookups of one pair that are chased at a time. A client that starts has dozens of lookups; each
@@ -30,14 +30,12 @@ answer."""
 
 _OVER = Denial(Refusal.CLOSED, "the client is gone")
 
-Connect = Callable[[Address | None], Awaitable[Leg | Denial]]
-
 
 class QueuedJob(NamedTuple):
     """A job that nobody has begun. `deadline`: of trio's clock."""
 
     job: Job
-    token: int
+    then: AfterJob
     deadline: float
 
 
@@ -47,8 +45,8 @@ class SideConnections:
     `waiting`: in order. `busy`: how many are at it; each has one connection at the most.
     """
 
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+    def __init__(self, dial: Reach) -> None:
+        self._dial = dial
         self._idle: list[tuple[Address, float, Leg]] = []  # in the order of their return
         self._taken: dict[Leg, Address] = {}
         self._dialled = 0  # right now
@@ -62,21 +60,20 @@ class SideConnections:
         assert target is not None
         if self._closed:
             return _OVER
-        leg = self._pooled(target)
-        if leg is None:
-            connected = await self._connected(target)
-            if isinstance(connected, Denial):
-                return connected
-            self._taken[connected] = target
-            return connected, Dialled(target)
-        self._taken[leg] = target
-        return leg, Dialled(target, fresh=False)
+        pooled = self._pooled(target)
+        if pooled is not None:
+            self._taken[pooled] = target
+            return pooled, Dialled(target, fresh=False)
+        dialled = await self._dial_anew(target)
+        if not isinstance(dialled, Denial):
+            self._taken[dialled[0]] = target
+        return dialled
 
-    async def _connected(self, target: Address) -> Leg | Denial:
+    async def _dial_anew(self, target: Address) -> tuple[Leg, Dialled] | Denial:
         self._dialled += 1
         self._close_beyond(MOST)
         try:
-            return await self._connect(target)
+            return await self._dial(target)
         finally:
             self._dialled -= 1
 

@@ -14,6 +14,7 @@ from gateway.plane.state import PlaneSettings, PlaneState
 from gateway.plane.waiting import WaitingFrames
 from gateway.wire.contract import (
     Account,
+    AfterJob,
     Attend,
     Await,
     Denial,
@@ -26,6 +27,7 @@ from gateway.wire.contract import (
     EndReason,
     Forward,
     Hold,
+    Holding,
     Inject,
     Job,
     Later,
@@ -123,19 +125,26 @@ class Pair:
         reactor.decisions += 1
         return reactor.decisions >= DECISIONS_AT_ONCE or reactor.clock() > reactor.until
 
-    def resume(self, token: int, result: bytes | Denial, now: float) -> None:
-        """Go on with a job's result; nothing happens if the pair is over meanwhile."""
+    def resume(self, then: AfterJob, result: bytes | Denial, now: float) -> None:
+        """Go on with a job's result, unless the pair is over meanwhile. A broker is at fault where
+        that raises `PeerError`."""
         if self.over:
             return
-        effects = self.session.resume(token, result, now)
+        try:
+            effects = then(result, now)
+        except PeerError as error:
+            self.violated(Direction.TO_CLIENT, error)
+            return
         self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
-    def _due(self, token: int, now: float) -> None:
-        """It is as late as the session asked for. What waited is a frame of the client."""
+    def _go_on(self, then: Callable[[float], Effects], now: float) -> None:
+        """Go on now that it is as late as the session asked for."""
         try:
-            self.resume(token, b"", now)
+            effects = then(now)
         except PeerError as error:
             self.violated(Direction.TO_BROKER, error)
+            return
+        self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
     def _carry_out(self, effects: Effects, pump: Pump, frame: bytes, now: float) -> None:
         for effect in effects:
@@ -168,10 +177,10 @@ class Pair:
                 self._discard(account)
             case Pause(direction, until):
                 self._pause(self.pumps[direction], until)
-            case Start(job, token):
-                self._reactor.hooks.start(self, job, token)
-            case Later(token, until):
-                self.later(until, partial(self._due, token))
+            case Start(job, then):
+                self._reactor.hooks.start(self, job, then)
+            case Later(until, go_on):
+                self.later(until, partial(self._go_on, go_on))
             case End(reason, farewell, detail):
                 self.end(reason, farewell, detail)
             case _:
@@ -183,6 +192,16 @@ class Pair:
         """Whole frames wait for this account's allowance."""
         self._wait().put(account, frames, now)
 
+    @property
+    def _holding(self) -> Holding:
+        holding = self.session.holding
+        assert holding is not None, "a session without holding has no frames that wait"
+        return holding
+
+    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Holding`."""
+        return self._holding.following(account, chunk, start, end)
+
     def holds(self, account: Account, *, on: bool) -> None:
         """Whether this account's next grant is for this pair."""
         if on:
@@ -192,7 +211,7 @@ class Pair:
 
     def _wait(self) -> WaitingFrames:
         if self._waiting is None:
-            self._waiting = WaitingFrames(self, self._reactor)
+            self._waiting = WaitingFrames(self, self._reactor, self._holding.given_up)
         return self._waiting
 
     def _discard(self, account: Account) -> None:
@@ -224,7 +243,7 @@ class Pair:
         waiting = self._waiting
         if waiting is not None and waiting.is_refusing:
             waiting.answer(now)
-        effects = self.session.delivered(now)
+        effects = self._holding.delivered(now)
         if effects is None:
             self.attends = waiting is not None and waiting.is_refusing
         elif not self.over:
@@ -232,7 +251,7 @@ class Pair:
 
     def reset(self, account: Account, now: float) -> bool:
         """One step of having the client open a producer again; whether there are more."""
-        effects = self.session.reset(account)
+        effects = self._holding.reset(account)
         if effects is None:
             return False
         self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
@@ -277,6 +296,11 @@ class Pair:
         self._empty_since = min(self._empty_since, now)
         if now >= min(self.touched + QUIET, self._empty_since + EMPTY):
             self.end(EndReason.DRAINED)
+
+    def revoke(self, account: Account, denial: Denial, now: float) -> None:
+        """End what an account was admitted to."""
+        effects = self.session.revoke(account, denial, now)
+        self._carry_out(effects, self.pumps[Direction.TO_CLIENT], b"", now)
 
     # -- watching ----------------------------------------------------------------------------
 
@@ -380,7 +404,7 @@ class Pair:
 class Hooks(Protocol):
     """Whom the plane tells; called within a turn, so what takes time is only begun there."""
 
-    def start(self, pair: Pair, job: Job, token: int) -> None:
+    def start(self, pair: Pair, job: Job, then: AfterJob) -> None:
         """Have a job done and hand its result to `Reactor.resume`."""
 
     def ended(self, pair: Pair, reason: EndReason, detail: str) -> None:

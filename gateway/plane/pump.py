@@ -78,6 +78,9 @@ class PumpHost(Protocol):
     def hold(self, account: Account, frames: bytes, now: float) -> None:
         """Have whole frames wait for this account's allowance."""
 
+    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
+        """Up to where frames follow that wait as this account's stop frame does."""
+
     def attend(self, now: float) -> None:
         """Ask what else may go."""
 
@@ -344,7 +347,7 @@ class Pump:
     def _hold_on(self, account: Account, at: int, end: int, now: float) -> int:
         """Behind a frame that waits there are often more of its producer."""
         memory = self._memory
-        behind = self.scanner.following(account, memory.buffer, at, end)
+        behind = self.pair.following(account, memory.buffer, at, end)
         if behind > at:
             self.pair.hold(account, bytes(memory.view[at:behind]), now)
         return behind

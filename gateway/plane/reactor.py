@@ -23,7 +23,7 @@ import math
 import select
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import trio
@@ -35,7 +35,7 @@ from gateway.plane.pair import Hooks, Pair, PairOwner
 from gateway.plane.pump import Pump
 from gateway.plane.state import PlaneSettings
 from gateway.plane.stream import IN, OUT, Stream, has_records
-from gateway.wire.contract import Account, Denial, Direction, EndReason, Peer, Session
+from gateway.wire.contract import Account, AfterJob, Denial, EndReason, Peer, Session
 
 EVENTS_AT_ONCE = 256
 """Events taken from the kernel by one call: enough to make it cheap, few enough to be fresh."""
@@ -107,12 +107,33 @@ class Reactor(PairOwner):
             return RecordLane(stream, peer, self._epoll, self.memory, self._read_again)
         return Lane(stream, peer, self._epoll, self.memory)
 
-    def resume(self, pair: Pair, token: int, result: bytes | Denial) -> None:
+    def resume(
+        self,
+        pair: Pair,
+        then: AfterJob,
+        result: bytes | Denial,
+    ) -> None:
         """Hand a job's result to the pair that asked for it; dropped if that is over."""
         try:
-            pair.resume(token, result, self.clock())
-        except PeerError as error:
-            pair.violated(Direction.TO_CLIENT, error)  # a job's result is a broker's word
+            pair.resume(then, result, self.clock())
+        except Exception as error:
+            self.crash(pair, error)
+
+    def revoke(self, denials: Mapping[Account, Denial]) -> None:
+        """End what these accounts were admitted to, wherever they are open. Raises nothing."""
+        by_connection: dict[int | None, list[Account]] = {}
+        for account in denials:
+            by_connection.setdefault(account.subject.connection, []).append(account)
+        now = self.clock()
+        for pair in tuple(self.pairs):
+            for account in by_connection.get(pair.session.caller.connection, ()):
+                self._revoke(pair, account, denials[account], now)
+
+    def _revoke(self, pair: Pair, account: Account, denial: Denial, now: float) -> None:
+        if pair.over:
+            return
+        try:
+            pair.revoke(account, denial, now)
         except Exception as error:
             self.crash(pair, error)
 

@@ -1,13 +1,13 @@
 """One pair's frames that wait for allowance: grants let them pass, in their order.
 
 A producer whose frames waited for too long is *reset*: its client opens it again and sends again
-what has no receipt. Clients give a SEND 30 s and would otherwise give up what we still keep; those
-ghosts would then eat the allowance of what they send later.
+what has no receipt. Clients would otherwise give up frames that are still kept here
+(`Holding.given_up`), and these ghosts would use the allowance of what they send later.
 
-Python counts these 30 s anew when it sends again, and loses nothing so. Go and Java count them
-from the first time: 30 s after what waits had come first they give it up, and mostly all that came
-since. So what comes again keeps its age, and there is another reset shortly after that, which
-leaves their ghosts behind.
+Some clients count that time anew when they send again, and lose nothing. Others count from the
+first time: they then give up the oldest frame, and mostly all that came since. So a frame that
+comes again keeps its age, and the producer is reset once more shortly after that time, which leaves
+the ghosts behind.
 """
 
 from __future__ import annotations
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from gateway.plane.deadlines import Cancellable
     from gateway.plane.pump import Pump
     from gateway.plane.state import PlaneState
-
-GIVEN_UP = 30.05
-"""Seconds after which Go and Java have given up a SEND, by their defaults: 30, and what timers are
-late. Later, and what they gave up would use the limit meanwhile: of half a second their own rate is
-3 % lower. Who has not given up yet sends it once more."""
 
 COMING = 5.0
 """Seconds in which a client sends again what was thrown away: it does so at once, or never."""
@@ -71,7 +66,7 @@ class WaitingHost(Protocol):
 
 
 class WaitingFrames:
-    """Made for a pair when its first frame waits."""
+    """Made for a pair when its first frame waits. `given_up`: see `Holding`."""
 
     __slots__ = (
         "_ages",
@@ -81,14 +76,16 @@ class WaitingFrames:
         "_earlier",
         "_expecting",
         "_frames",
+        "_given_up",
         "_pair",
         "_plane",
         "_refused",
         "_unlooked",
     )
 
-    def __init__(self, pair: WaitingHost, plane: PlaneState) -> None:
+    def __init__(self, pair: WaitingHost, plane: PlaneState, given_up: float) -> None:
         self._pair = pair
+        self._given_up = given_up
         self._plane = plane
         self._frames = HeldFrames(plane.memory)
         self._ages: dict[Account, Ages] = {}
@@ -266,7 +263,7 @@ class WaitingFrames:
             return None
         first = self._ages[account].first if account in self._ages else None
         comes_again = first is not None and first < since
-        given_up = first + GIVEN_UP if first is not None and comes_again else math.inf
+        given_up = first + self._given_up if first is not None and comes_again else math.inf
         return min((since + self._plane.settings.held_for, False), (given_up, True))
 
     def _watch(self, account: Account) -> None:

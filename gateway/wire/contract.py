@@ -16,13 +16,13 @@ All numbers are bytes and seconds; time is an argument (`now`, of a monotonic cl
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import NamedTuple, Protocol
 
 from gateway.errors import PeerError
 from gateway.wire.address import Address
-from gateway.wire.subject import NOBODY, Subject
+from gateway.wire.subject import NOBODY, Caller, Subject
 
 
 class Direction(IntEnum):
@@ -279,41 +279,6 @@ class Inject:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """The stop frame waits in the queue of its account. `frame`: what waits in place of it."""
-
-    account: Account
-    frame: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """The client is told this, when all that this account sent before has its receipts."""
-
-    account: Account
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Await:
-    """A grant to this account is of use: `Session.delivered` is asked when it comes."""
-
-    account: Account
-
-
-@dataclass(frozen=True, slots=True)
-class Attend:
-    """`Session.delivered` is asked after whatever goes to the client, until it answers None."""
-
-
-@dataclass(frozen=True, slots=True)
-class Discard:
-    """What waits in the queue of this account is thrown away, and it awaits nothing."""
-
-    account: Account
-
-
-@dataclass(frozen=True, slots=True)
 class Pause:
     """A direction is not read until a time (of the monotonic clock)."""
 
@@ -323,21 +288,25 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Have a job done; its result comes back by `Session.resume`."""
+    """Have a job done, and call `then(result, now)` with its result.
+
+    `then` returns effects, and raises `PeerError` where the broker that the job asked is at fault.
+    """
 
     job: Job
-    token: int
+    then: AfterJob = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Ask the session again at a time (of the monotonic clock): by `Session.resume`, with nothing.
+    """Call `then(now)` at a time of the monotonic clock. The session bounds what it keeps until
+    then.
 
-    What the session keeps until then it bounds by itself.
+    `then` returns effects, and raises `PeerError` where the client is at fault.
     """
 
-    token: int
     until: float
+    then: Callable[[float], Effects] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +316,44 @@ class End:
     reason: EndReason
     farewell: bytes = b""
     detail: str = ""
+
+
+# -- effects of holding ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Keep the stop frame in the queue of its account. `frame`: keep this one in its place."""
+
+    account: Account
+    frame: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Send this to the client once all that the account sent before has its receipts."""
+
+    account: Account
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Call `Holding.delivered` when this account next gets allowance."""
+
+    account: Account
+
+
+@dataclass(frozen=True, slots=True)
+class Attend:
+    """Call `Holding.delivered` after each delivery to the client, until it returns None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Throw away the queue of this account, and await nothing for it."""
+
+    account: Account
 
 
 Effect = (
@@ -365,6 +372,9 @@ Effect = (
     | End
 )
 Effects = tuple[Effect, ...]
+
+AfterJob = Callable[[bytes | Denial, float], Effects]
+"""Goes on with a job's result, at a time; see `Start`."""
 
 FORWARD: Effects = (Forward(),)
 DROP: Effects = (Drop(),)
@@ -470,7 +480,20 @@ class Entry(Protocol):
 
 
 class Job(Protocol):
-    """Work that must wait for somebody: a conversation whose outcome is bytes for the session."""
+    """Work that must wait for a peer: a conversation whose outcome is bytes for the session.
+
+    `patience`: seconds that it may take. `failed`, `late`: its outcome where it comes to none, and
+    where it takes longer.
+    """
+
+    @property
+    def patience(self) -> float: ...
+
+    @property
+    def failed(self) -> Denial: ...
+
+    @property
+    def late(self) -> Denial: ...
 
     def converse(self) -> Generator[Step, StepResult, bytes | Denial]: ...
 
@@ -502,9 +525,34 @@ class Scanner(Protocol):
         """
         ...
 
+
+class Holding(Protocol):
+    """The part of a session whose frames wait for allowance: of protocols in which a peer can be
+    let wait. All others answer a frame beyond its limit, or pause the connection.
+
+    `given_up`: seconds after which clients have given up a frame that waits; `math.inf` where they
+    never do.
+    """
+
+    @property
+    def given_up(self) -> float: ...
+
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """Up to where whole frames follow that would wait as the stop frame of this held account
-        does, as far as that is cheap to see; `start` where it is not.
+        """Return the offset up to which whole frames follow that wait as the stop frame of this
+        held account does, as far as that is cheap to see; `start` where it is not.
+        """
+        ...
+
+    def delivered(self, now: float) -> Effects | None:
+        """Return what may be asked for now that something went to the client or an account got
+        allowance, and what the client must be sent less of. None: no account waits to ask, and
+        none may get too much.
+        """
+        ...
+
+    def reset(self, account: Account) -> Effects | None:
+        """Have the client open the producer of this account again, one step for each call; None:
+        there are no more steps. The client sends again what is held of it, which is discarded.
         """
         ...
 
@@ -512,9 +560,13 @@ class Scanner(Protocol):
 class Session(Protocol):
     """What is known of one pair, shared by its two scanners.
 
-    `collected_bound`: the largest stop frame that may be held in memory, in bytes.
-    `expires_at`: wall-clock seconds from which on nothing proves who the client is; None: never.
+    `caller`: who the client is. `collected_bound`: the largest stop frame that may be held in
+    memory, in bytes. `expires_at`: wall-clock seconds from which on nothing proves who the client
+    is; None: never. `holding`: None where no frame waits for allowance.
     """
+
+    @property
+    def caller(self) -> Caller: ...
 
     @property
     def scanners(self) -> tuple[Scanner, Scanner]: ...
@@ -525,38 +577,27 @@ class Session(Protocol):
     @property
     def expires_at(self) -> float | None: ...
 
+    @property
+    def holding(self) -> Holding | None: ...
+
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
         """Decide one whole stop frame. Raises `PeerError` where it is not of the protocol."""
         ...
 
-    def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
-        """Go on with the result of a job that a `Start` asked for; or now that it is later, as a
-        `Later` asked for. Raises `PeerError` as `decide` does: of a job's result a broker is at
-        fault, of what waited until now the client."""
-        ...
-
-    def delivered(self, now: float) -> Effects | None:
-        """Something went to the client, or allowance came: what else may be asked for now, or must
-        the client be sent less? None: nobody waits to ask, or may get too much.
-        """
-        ...
-
-    def reset(self, account: Account) -> Effects | None:
-        """Have a client open the producer of this account again: one more step, to be called until
-        it answers None. What is held of it is discarded; the client sends it again.
+    def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
+        """End what this account was admitted to, and nothing else of the pair: the client may not
+        do it any more. A denial of the same is what the client hears when it asks again.
         """
         ...
 
     def leave(self, now: float) -> Effects | None:
-        """The gateway stops: one more step of moving the client elsewhere, to be called until
-        it answers None, which says that nothing is left here.
-        """
+        """Take one step of moving the client to another gateway; None: nothing is left here."""
         ...
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
-        """The protocol's own words for an end that the plane decided; empty where it has none."""
+        """Return the protocol's own words for an end that the plane decided; empty: it has none."""
         ...
 
     def close(self) -> bool:
-        """The pair is over: give some accounts back. Call it again while it returns True."""
+        """Give back some accounts of a pair that is over. Call it again while it returns True."""
         ...

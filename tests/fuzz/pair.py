@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import count
 
 from gateway.errors import PeerError
 from gateway.wire.contract import (
     Account,
     Action,
+    AfterJob,
     Attend,
     Await,
     Denial,
@@ -20,6 +22,7 @@ from gateway.wire.contract import (
     EndReason,
     Forward,
     Hold,
+    Holding,
     Inject,
     Later,
     Pause,
@@ -67,7 +70,8 @@ def _shows_nothing(passed: bytes) -> None:
 
 
 class Pair:
-    """`asked`: whole frames that the broker got and may answer. `jobs`: chases, by token.
+    """`asked`: whole frames that the broker got and may answer. `jobs`: chases by number, each with
+    what comes after it.
 
     `traced`: the session is spoken to by way of one that tells what it decides.
     """
@@ -81,7 +85,8 @@ class Pair:
         self._carry = dict.fromkeys(Direction, b"")
         self._held: dict[Account, deque[bytes]] = {}
         self.asked: deque[BaseCommand] = deque(maxlen=16)
-        self.jobs: dict[int, Chase] = {}
+        self.jobs: dict[int, tuple[Chase, AfterJob]] = {}
+        self._numbers = count()
         self._later: list[Later] = []
         self.over = False
         self.now = 0.0
@@ -118,9 +123,14 @@ class Pair:
         self._carry[direction] = bytes(waiting[cleared:])
         return len(waiting)
 
+    @property
+    def _holding(self) -> Holding:
+        assert self._front.holding is not None
+        return self._front.holding
+
     def _attend(self) -> None:
         if not self.over:
-            self._carry_out(self._front.delivered(self.now) or (), Direction.TO_BROKER, b"")
+            self._carry_out(self._holding.delivered(self.now) or (), Direction.TO_BROKER, b"")
 
     def grant(self, account: Account, messages: int, size: int) -> None:
         """What waits goes first, each frame scanned like any other."""
@@ -142,10 +152,10 @@ class Pair:
             self._decide(Direction.TO_BROKER, frame)
         scanner.owed = owed
 
-    def resume(self, token: int, result: bytes | Denial) -> None:
+    def resume(self, number: int, result: bytes | Denial) -> None:
         """A chase is over."""
-        del self.jobs[token]
-        self._carry_out(self._front.resume(token, result, self.now), Direction.TO_CLIENT, b"")
+        _, then = self.jobs.pop(number)
+        self._carry_out(then(result, self.now), Direction.TO_CLIENT, b"")
         self.check()
 
     def wait(self, seconds: float) -> None:
@@ -155,12 +165,12 @@ class Pair:
         self._later = [later for later in self._later if later.until > self.now]
         for later in due:
             if not self.over:
-                self._ask_again(later.token)
+                self._ask_again(later)
         self.check()
 
-    def _ask_again(self, token: int) -> None:
+    def _ask_again(self, later: Later) -> None:
         try:
-            effects = self._front.resume(token, b"", self.now)
+            effects = later.then(self.now)
         except PeerError as violation:
             self._violated(Direction.TO_BROKER, violation)
             return
@@ -209,10 +219,9 @@ class Pair:
             case Discard(account):
                 self._held.pop(account, None)
                 account.queued = 0
-            case Start(job, token):
+            case Start(job, then):
                 assert isinstance(job, Chase)
-                assert token not in self.jobs
-                self.jobs[token] = job
+                self.jobs[next(self._numbers)] = job, then
             case Later():
                 assert effect.until >= self.now
                 self._later.append(effect)
@@ -305,8 +314,7 @@ class Pair:
         assert (len(delays), delays._kept) == (len(kept), sum(map(len, kept)))
         assert len(kept) <= bounds.delayed
         assert len(kept) <= 1 or delays._kept <= max(bounds.delayed_bytes, len(kept[0]))
-        assert delays._wakes.keys() <= {later.token for later in self._later}
-        assert set(delays._wakes.values()) == delays._queues.keys()
+        assert len(delays._queues) <= len(self._later)
 
     def _check_scanners(self) -> None:
         """What is counted belongs to somebody, and what passes to somebody who is open."""

@@ -159,7 +159,7 @@ class Gateway(Direct):
         later = min(self._later, key=lambda it: it.until)
         self._later.remove(later)
         self.now = max(self.now, later.until)
-        for effect in self.session.resume(later.token, b"", self.now):
+        for effect in later.then(self.now):
             self._carry_out(effect, Direction.TO_BROKER, b"")
 
     def _pass(self, way: Direction, frame: bytes) -> None:

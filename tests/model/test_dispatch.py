@@ -111,7 +111,7 @@ class Consumer:
         now = self._limits.now
         for later in [it for it in self._later if it.until <= now]:
             self._later.remove(later)
-            self._carry_out(self._trickles.later(later.token, now))
+            self._carry_out(later.then(now))
         self._dispatch()
         while self._written and now >= self._reads_from:
             self._read(now)

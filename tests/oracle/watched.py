@@ -20,6 +20,7 @@ from gateway.plane.state import PlaneSettings
 from gateway.wire.contract import (
     Account,
     Action,
+    AfterJob,
     Credential,
     Denial,
     Direction,
@@ -162,12 +163,12 @@ class _Plane(Reactor):
 
 @dataclass
 class _Hooks:
-    jobs: list[int] = field(default_factory=list)
+    jobs: list[AfterJob] = field(default_factory=list)
     ends: list[tuple[EndReason, str]] = field(default_factory=list)
     crashes: list[Exception] = field(default_factory=list)
 
-    def start(self, pair: Pair, job: Job, token: int) -> None:
-        self.jobs.append(token)
+    def start(self, pair: Pair, job: Job, then: AfterJob) -> None:
+        self.jobs.append(then)
 
     def ended(self, pair: Pair, reason: EndReason, detail: str) -> None:
         self.ends.append((reason, detail))
@@ -239,8 +240,8 @@ class Watched:
     def finish_jobs(self) -> None:
         """Chases fail."""
         jobs, self._house.hooks.jobs = self._house.hooks.jobs, []
-        for token in jobs:
-            self._house.plane.resume(self.pair, token, _GONE)
+        for then in jobs:
+            self._house.plane.resume(self.pair, then, _GONE)
 
     def end(self) -> None:
         self.pair.end(EndReason.DRAINED)

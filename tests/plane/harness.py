@@ -22,17 +22,19 @@ from gateway.wire.contract import (
     DROP,
     FORWARD,
     Account,
+    AfterJob,
     Denial,
     Direction,
     Effects,
     EndReason,
     Hold,
     Job,
+    Refusal,
     Step,
     StepResult,
 )
 
-from .protocol import FakeSession, counted, passing, stop
+from .protocol import FakeSession, Numbered, counted, passing, stop
 
 KIB = 1024
 BUFFER = 64 * KIB
@@ -69,13 +71,13 @@ class End(NamedTuple):
 class Recorder:
     """The hooks of the plane: remembers what it was told."""
 
-    started: list[tuple[Pair, Job, int]] = field(default_factory=list)
+    started: list[tuple[Pair, Job, AfterJob]] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
     crashes: list[tuple[Pair, Exception]] = field(default_factory=list)
 
-    def start(self, pair: Pair, job: Job, token: int) -> None:
+    def start(self, pair: Pair, job: Job, then: AfterJob) -> None:
         """See `Hooks`."""
-        self.started.append((pair, job, token))
+        self.started.append((pair, job, then))
 
     def ended(self, pair: Pair, reason: EndReason, detail: str) -> None:
         """See `Hooks`."""
@@ -294,9 +296,9 @@ class Plane:
         self.reactor._epoll.close()
 
 
-def resume(opened: Opened, plane: Plane, token: int, result: bytes | Denial = b"") -> None:
+def resume(opened: Opened, plane: Plane, number: int, result: bytes | Denial = b"") -> None:
     """A job is done."""
-    plane.reactor.resume(opened.pair, token, result)
+    plane.reactor.resume(opened.pair, Numbered(opened.session, number), result)
     plane.turn()
 
 
@@ -308,6 +310,10 @@ OURS = passing(b"ours")
 
 class FakeJob:
     """Nobody converses here."""
+
+    patience = 10.0
+    failed = Denial(Refusal.NOT_READY, "it failed")
+    late = Denial(Refusal.TIMEOUT, "it took too long")
 
     def converse(self) -> Generator[Step, StepResult, bytes | Denial]:
         """See `Job`."""

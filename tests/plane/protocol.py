@@ -6,6 +6,7 @@ A frame is its whole length (4 bytes, big-endian), its kind (1 byte) and its bod
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from struct import Struct
 
 from gateway.errors import PeerError
@@ -17,7 +18,11 @@ from gateway.wire.contract import (
     Direction,
     Effects,
     EndReason,
+    Job,
+    Later,
+    Start,
 )
+from gateway.wire.subject import Caller
 from tests.support.subjects import subject_of
 
 HEAD = Struct(">IB")
@@ -86,7 +91,7 @@ class FakeScanner:
         return end
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Scanner`."""
+        """See `contract.Holding`."""
         ids = {id for id, it in self._accounts.items() if it is account}
         pos = start
         while end - pos > HEAD.size:
@@ -115,6 +120,21 @@ Resetting = Callable[[Account], Effects | None]
 Resumption = Callable[[int, bytes | Denial], Effects]
 
 
+GIVEN_UP = 30.05
+"""Seconds; see `contract.Holding`."""
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """What comes after a job, or at a time: its number is told to `FakeSession.resumption`."""
+
+    session: FakeSession
+    number: int
+
+    def __call__(self, result: bytes | Denial, now: float, /) -> Effects:
+        return self.session.resume(self.number, result, now)
+
+
 class FakeSession:
     """Decides as a test says: `answer` and `resumption` are the test's own functions."""
 
@@ -122,6 +142,8 @@ class FakeSession:
         self.accounts: dict[int, Account] = {}
         self.scanners = FakeScanner(self.accounts), FakeScanner({})
         self.collected_bound = bound
+        self.caller = Caller(connection=1)
+        self.given_up = GIVEN_UP
         self.expires_at: float | None = None
         self.answer: Answer = lambda direction, frame: FORWARD
         self.resumption: Resumption = lambda token, result: ()
@@ -131,6 +153,8 @@ class FakeSession:
         self.words: dict[EndReason, bytes] = {}
         self.decided: list[tuple[Direction, bytes]] = []
         self.resumed: list[tuple[int, bytes | Denial]] = []
+        self.revoked: list[tuple[Account, Denial]] = []
+        self.revocation: Callable[[Account], Effects] = lambda account: ()
         self.closed = 0
 
     def account(self, id: int) -> Account:
@@ -143,18 +167,40 @@ class FakeSession:
         self.decided.append((direction, frame))
         return self.answer(direction, frame)
 
-    def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
+    def resume(self, number: int, result: bytes | Denial, now: float) -> Effects:
+        """Go on as a test says."""
+        self.resumed.append((number, result))
+        return self.resumption(number, result)
+
+    def start(self, job: Job, number: int) -> Start:
+        """Return the effect that starts a job, after which `resumption` is asked."""
+        return Start(job, Numbered(self, number))
+
+    def later(self, number: int, until: float) -> Later:
+        """Return the effect by which `resumption` is asked at a time."""
+        return Later(until, lambda now: self.resume(number, b"", now))
+
+    @property
+    def holding(self) -> FakeSession:
         """See `contract.Session`."""
-        self.resumed.append((token, result))
-        return self.resumption(token, result)
+        return self
+
+    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Holding`."""
+        return self.scanners[0].following(account, chunk, start, end)
 
     def delivered(self, now: float) -> Effects | None:
-        """See `contract.Session`."""
+        """See `contract.Holding`."""
         return self.delivery()
 
     def reset(self, account: Account) -> Effects | None:
-        """See `contract.Session`."""
+        """See `contract.Holding`."""
         return self.resetting(account)
+
+    def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
+        """See `contract.Session`."""
+        self.revoked.append((account, denial))
+        return self.revocation(account)
 
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""

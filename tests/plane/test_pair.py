@@ -19,11 +19,10 @@ from gateway.wire.contract import (
     Pause,
     Refusal,
     Replace,
-    Start,
 )
 
 from .harness import BUFFER, OURS, FakeJob, Opened, Plane, Transmission, answers, both, resume
-from .protocol import frames, passing, stop
+from .protocol import Numbered, frames, passing, stop
 
 TO_BROKER, TO_CLIENT = Direction
 
@@ -266,11 +265,11 @@ def test_a_job_has_its_result_while_bytes_pass(
 ) -> None:
     speaker, hearer = pair.far(direction)
     job: Job = FakeJob()
-    answers(pair, (b"x", (Drop(), Start(job, 7))))
+    answers(pair, (b"x", (Drop(), pair.session.start(job, 7))))
     pair.session.resumption = lambda token, result: (Inject(direction, OURS),)
     speaker.say(passing(b"1") + stop(b"x") + passing(b"2")[:3])
     plane.turn()
-    assert plane.hooks.started == [(pair.pair, job, 7)]
+    assert plane.hooks.started == [(pair.pair, job, Numbered(pair.session, 7))]
     resume(pair, plane, 7, b"result")
     speaker.say(passing(b"2")[3:])
     plane.turn()
@@ -303,7 +302,7 @@ def test_a_paused_direction_keeps_one_chunk_at_most(plane: Plane, pair: Opened) 
 
 
 def test_what_comes_behind_a_job_passes(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), Start(FakeJob(), 7))))
+    answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
     pair.session.resumption = lambda token, result: (Inject(TO_CLIENT, OURS),)
     pair.client.say(stop(b"x") + passing(b"behind"))
     plane.turn()
@@ -313,7 +312,7 @@ def test_what_comes_behind_a_job_passes(plane: Plane, pair: Opened) -> None:
 
 
 def test_a_denial_is_a_result(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), Start(FakeJob(), 7))))
+    answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
     pair.client.say(stop(b"x"))
     plane.turn()
     denial = Denial(Refusal.TIMEOUT, "too slow")
@@ -324,7 +323,7 @@ def test_a_denial_is_a_result(plane: Plane, pair: Opened) -> None:
 def test_a_result_that_is_not_of_the_protocol_is_the_brokers_fault(
     plane: Plane, pair: Opened
 ) -> None:
-    answers(pair, (b"x", (Drop(), Start(FakeJob(), 7))))
+    answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
 
     def violation(token: int, result: bytes | Denial) -> Effects:
         raise PeerError("not of the protocol")
@@ -340,7 +339,7 @@ def test_a_result_that_is_not_of_the_protocol_is_the_brokers_fault(
 
 
 def test_a_result_for_a_pair_that_is_over_is_dropped(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), Start(FakeJob(), 7))))
+    answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
     pair.client.say(stop(b"x") + passing(b"behind"))
     plane.turn()
     pair.broker.close()
@@ -350,7 +349,7 @@ def test_a_result_for_a_pair_that_is_over_is_dropped(plane: Plane, pair: Opened)
 
 
 def test_a_result_may_end_the_pair(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), Start(FakeJob(), 7))))
+    answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
     pair.session.resumption = lambda token, result: (End(EndReason.AUTHENTICATION_FAILED, OURS),)
     pair.client.say(stop(b"x") + passing(b"behind"))
     plane.turn()

@@ -15,7 +15,6 @@ from gateway.wire.contract import (
     Inject,
     Job,
     Pause,
-    Start,
 )
 
 from .harness import KIB, OURS, FakeJob, Opened, Plane, Transmission, answers, both, held, resume
@@ -41,7 +40,7 @@ def test_an_end_delivers_what_came_before_it(plane: Plane, pair: Opened) -> None
 
 def test_nothing_is_done_after_an_end(plane: Plane, pair: Opened) -> None:
     job: Job = FakeJob()
-    after = (Forward(), Inject(TO_CLIENT, OURS), Start(job, 1))
+    after = (Forward(), Inject(TO_CLIENT, OURS), pair.session.start(job, 1))
     answers(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND), *after)))
     pair.client.say(stop(b"x") + stop(b"y"))
     plane.turn()
@@ -214,7 +213,7 @@ def test_a_bug_in_what_was_carried(plane: Plane, pair: Opened) -> None:
 
 
 def test_a_bug_in_a_resumption(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), Start(FakeJob(), 1))))
+    answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 1))))
     pair.session.resumption = crash
     pair.client.say(stop(b"x") + passing(b"behind"))
     plane.turn()

@@ -11,7 +11,6 @@ from gateway.wire.contract import (
     End,
     EndReason,
     Inject,
-    Later,
 )
 
 from .harness import OURS, Opened, Plane
@@ -21,14 +20,14 @@ TO_BROKER = Direction.TO_BROKER
 
 
 def delays(plane: Plane, pair: Opened, seconds: float = 2.0) -> None:
-    """Stop frames wait; `x` for token 1, any other for 2, which comes a second later."""
+    """Stop frames wait; `x` for number 1, any other for 2, which comes a second later."""
 
     def answer(direction: Direction, frame: bytes) -> Effects:
-        token = 1 if frame == stop(b"x") else 2
-        return (Drop(), Later(token, plane.clock() + seconds + token - 1))
+        number = 1 if frame == stop(b"x") else 2
+        return (Drop(), pair.session.later(number, plane.clock() + seconds + number - 1))
 
     pair.session.answer = answer
-    pair.session.resumption = lambda token, result: (Inject(TO_BROKER, stop(b"%d" % token)),)
+    pair.session.resumption = lambda number, result: (Inject(TO_BROKER, stop(b"%d" % number)),)
 
 
 def test_the_session_is_asked_again_at_its_time_and_the_others_pass(
@@ -71,9 +70,9 @@ def test_what_is_due_within_a_frame_goes_behind_it(plane: Plane, pair: Opened) -
 def test_the_answer_may_be_another_time(plane: Plane, pair: Opened) -> None:
     delays(plane, pair)
 
-    def again(token: int, result: bytes | Denial) -> Effects:
-        if token == 1:
-            return (Later(7, plane.clock() + 1),)
+    def again(number: int, result: bytes | Denial) -> Effects:
+        if number == 1:
+            return (pair.session.later(7, plane.clock() + 1),)
         return (Inject(TO_BROKER, OURS),)
 
     pair.session.resumption = again
@@ -98,7 +97,7 @@ def test_nobody_is_asked_when_the_pair_is_over(plane: Plane, pair: Opened) -> No
 
 def test_the_pair_may_end_then(plane: Plane, pair: Opened) -> None:
     delays(plane, pair)
-    pair.session.resumption = lambda token, result: (End(EndReason.CLIENT_VIOLATION, OURS),)
+    pair.session.resumption = lambda number, result: (End(EndReason.CLIENT_VIOLATION, OURS),)
     pair.client.say(stop(b"x") + stop(b"y"))
     plane.turn()
     plane.after(2.1)
@@ -110,7 +109,7 @@ def test_the_pair_may_end_then(plane: Plane, pair: Opened) -> None:
 def test_what_the_protocol_does_not_allow_may_be_found_then(plane: Plane, pair: Opened) -> None:
     delays(plane, pair)
 
-    def violation(token: int, result: bytes | Denial) -> Effects:
+    def violation(number: int, result: bytes | Denial) -> Effects:
         raise PeerError("not of the protocol")
 
     pair.session.resumption = violation

@@ -24,13 +24,12 @@ from gateway.wire.contract import (
     Inject,
     Pause,
     Replace,
-    Start,
 )
 from tests.support.examples import examples
 from tests.support.tls import tls_sockets
 
 from .harness import KIB, FakeJob, Opened, Plane, unix_sockets
-from .protocol import HEAD, STOP, FakeSession, counted, frames, passing, stop
+from .protocol import HEAD, STOP, FakeSession, Numbered, counted, frames, passing, stop
 
 TO_BROKER, TO_CLIENT = Direction
 
@@ -89,7 +88,7 @@ class Model(FakeSession):
             case 0x62:  # ASKS
                 token = next(self._tokens)
                 self.asked[token] = direction, frame
-                return Drop(), Start(FakeJob(), token)
+                return Drop(), self.start(FakeJob(), token)
             case other:
                 way = direction if other == PAUSES else direction.opposite
                 return Forward(), Pause(way, self._plane.clock() + 2)
@@ -167,7 +166,7 @@ class Run:
     def resume(self) -> None:
         """Give all results that are waited for."""
         for token in tuple(self.session.asked):
-            self.plane.reactor.resume(self.pair.pair, token, b"")
+            self.plane.reactor.resume(self.pair.pair, Numbered(self.session, token), b"")
 
     def grant(self, id: int, messages: int) -> None:
         """Let some messages go."""

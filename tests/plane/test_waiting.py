@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from gateway.plane.deadlines import FEW
 from gateway.plane.state import PlaneSettings
-from gateway.plane.waiting import GIVEN_UP
 from gateway.wire.contract import Account, Action, Direction, Discard, Effects, EndReason, Inject
 from tests.support.subjects import subject_of
 
 from .harness import BUFFER, OURS, Opened, Plane, held
-from .protocol import counted, crash, frames, passing
+from .protocol import GIVEN_UP, counted, crash, frames, passing
 
 BOUND = 64 * 1024
 TOO_OLD = 20.0

@@ -10,6 +10,7 @@ from gateway.wire.address import Address
 from gateway.wire.contract import (
     Account,
     Action,
+    AfterJob,
     Credential,
     Denial,
     Dial,
@@ -24,6 +25,7 @@ from gateway.wire.contract import (
     Forward,
     Hold,
     Inject,
+    Later,
     Opened,
     Peer,
     Principal,
@@ -64,6 +66,11 @@ def listener(services: FakeServices, mode: Mode = PASS_THROUGH, **settings: Any)
         first_request=lambda: FIRST_OWN,
         **settings,
     )
+
+
+def at(until: float) -> Later:
+    """The effect by which a session is asked again at a time; what comes then is not compared."""
+    return Later(until, lambda now: ())
 
 
 @dataclass(frozen=True)
@@ -120,14 +127,14 @@ class Outcome:
         assert end.reason is reason
         return read(end.farewell)
 
-    def started(self) -> tuple[Chase, int]:
-        """A chase and its token; the answer that led to it is withheld."""
+    def started(self) -> tuple[Chase, AfterJob]:
+        """A chase, and what comes after it; the answer that led to it is withheld."""
         assert self.effects is not None
         drop, start = self.effects
         assert drop == Drop()
         assert isinstance(start, Start)
         assert isinstance(start.job, Chase)
-        return start.job, start.token
+        return start.job, start.then
 
     @property
     def words(self) -> str:
@@ -154,6 +161,7 @@ class Play:
         **settings: Any,
     ) -> None:
         self.services = FakeServices()
+        self.laters: list[Later] = []  # what the session asked for
         self.listener = listener(self.services, mode, **settings)
         hello = read(connect(client_version=version)).connect
         self.hello = Client(
@@ -192,9 +200,13 @@ class Play:
 
     def _seen(self, effects: Effects, said: bytes = b"") -> Effects:
         """The same effects with the client's request ids."""
+        self._note(effects)
         if not self.translates:
             return effects
         return tuple(from_session(self.session, effect, said) for effect in effects)
+
+    def _note(self, effects: Effects) -> None:
+        self.laters += [effect for effect in effects if isinstance(effect, Later)]
 
     def release(self) -> None:
         """The latest account may go on, and what waited for that has passed."""
@@ -209,9 +221,21 @@ class Play:
         """The gateway stops, and this is its next step."""
         return self._stepped(self.session.leave(now))
 
-    def resume(self, token: int, result: bytes | Denial) -> Outcome:
+    def resume(self, then: AfterJob, result: bytes | Denial) -> Outcome:
         """A job has this result."""
-        return self._stepped(self.session.resume(token, result, now=0.0))
+        return self._stepped(then(result, 0.0))
+
+    def delivered(self) -> Effects | None:
+        """Something went to the client."""
+        effects = self.session.delivered(0.0)
+        self._note(effects or ())
+        return effects
+
+    def goes_on(self, number: int, now: float) -> Effects:
+        """It is later: the effects of this `Later` of the session, counted from 0."""
+        effects = self.laters[number].then(now)
+        self._note(effects)
+        return effects
 
     def _stepped(self, effects: Effects | None) -> Outcome:
         return Outcome(None if effects is None else self._seen(effects))

@@ -141,7 +141,7 @@ def waiting(play: Play, behind: bytes) -> int:
     chunk = bytearray(SINGLE + behind)
     assert scanner.scan(chunk, 0, len(chunk)) == 0
     assert scanner.stop == len(SINGLE)
-    return scanner.following(account, chunk, len(SINGLE), len(chunk)) - len(SINGLE)
+    return play.session.following(account, chunk, len(SINGLE), len(chunk)) - len(SINGLE)
 
 
 @pytest.mark.parametrize("passed", [1, FIRST - 1])
@@ -172,7 +172,7 @@ def test_what_waits_is_kept_unread_where_nothing_is_compared() -> None:
     account.messages_ceiling, account.bytes_ceiling = ENDLESS, 0
     chunk = bytearray(SINGLE * 4)
     assert scanner.scan(chunk, 0, len(chunk)) == 0
-    assert scanner.following(account, chunk, len(SINGLE), len(chunk)) == len(chunk)
+    assert play.session.following(account, chunk, len(SINGLE), len(chunk)) == len(chunk)
 
 
 def test_what_waited_unread_is_compared_by_samples_when_it_is_released() -> None:

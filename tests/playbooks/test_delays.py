@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from gateway.wire.contract import (
     Direction,
     Discard,
     Drop,
+    Effects,
     EndReason,
     Forward,
     Hold,
@@ -65,6 +67,9 @@ def no_partitions(request: int, code: ServerError.ValueType, text: str) -> bytes
     return frame(Kind.PARTITIONED_METADATA_RESPONSE, **fields)
 
 
+AtTime = Callable[[float], Effects]
+
+
 class Paced(Play):
     """A pair under rules of how often; all that is paced waits for two seconds at first."""
 
@@ -73,26 +78,26 @@ class Paced(Play):
         self.services.paced = set(paced) or set(Action)
         self.services.delay = 2.0
 
-    def later(self, said: Outcome, until: float = 2.0) -> int:
-        """It is kept, and asked for at that time by this token."""
+    def later(self, said: Outcome, until: float = 2.0) -> AtTime:
+        """It is kept, and asked for at that time by this."""
         assert said.effects is not None
         drop, later = said.effects
         assert drop == Drop()
         assert isinstance(later, Later)
         assert later.until == until
-        return later.token
+        return later.then
 
-    def still(self, token: int, now: float, until: float) -> int:
+    def still(self, then: AtTime, now: float, until: float) -> AtTime:
         """It is asked for again at that time."""
-        effects = self.due(token, now).effects
+        effects = self.due(then, now).effects
         assert effects is not None
         (later,) = effects
         assert isinstance(later, Later)
         assert later.until == until
-        return later.token
+        return later.then
 
-    def due(self, token: int, now: float = 2.0) -> Outcome:
-        return self._stepped(self.session.resume(token, b"", now))
+    def due(self, then: AtTime, now: float = 2.0) -> Outcome:
+        return self._stepped(then(now))
 
 
 @pytest.fixture
@@ -112,10 +117,10 @@ def to_client(data: bytes) -> Inject:
 
 
 def test_a_producer_that_waits_is_unknown_until_its_time_comes(play: Paced) -> None:
-    token = play.later(play.client(producer(1, request=5)))
+    then = play.later(play.client(producer(1, request=5)))
     assert play.state(Action.PRODUCE) is None
     assert play.services.admitted == []
-    play.due(token).gives(to_broker(producer(1, request=5)))
+    play.due(then).gives(to_broker(producer(1, request=5)))
     assert play.state(Action.PRODUCE) is State.OPENING
     play.broker(producer_success(5)).forwards()
     play.client(send(1)).passes()
@@ -152,20 +157,20 @@ def test_only_what_rules_speak_of_waits(paced: Action) -> None:
 
 
 def test_a_close_waits_behind_what_it_closes(play: Paced) -> None:
-    token = play.later(play.client(producer(1, request=5)))
+    then = play.later(play.client(producer(1, request=5)))
     play.client(close_producer(1, request=6)).drops()
     both = (to_broker(producer(1, request=5)), to_broker(close_producer(1, request=6)))
-    play.due(token).gives(*both)
+    play.due(then).gives(*both)
     assert play.state(Action.PRODUCE) is State.CLOSING
     play.broker(success(6)).gives(Forward(), play.over)
 
 
 def test_all_that_ends_a_consumer_waits_behind_its_opening(play: Paced) -> None:
-    token = play.later(play.client(subscribe(1, request=5)))
+    then = play.later(play.client(subscribe(1, request=5)))
     said = [unsubscribe(1, request=6), close_consumer(1, request=7)]
     for each in said:
         play.client(each).drops()
-    play.due(token).gives(*map(to_broker, [subscribe(1, request=5), *said]))
+    play.due(then).gives(*map(to_broker, [subscribe(1, request=5), *said]))
 
 
 def test_others_do_not_wait_behind_it(play: Paced) -> None:
@@ -180,11 +185,11 @@ def test_others_do_not_wait_behind_it(play: Paced) -> None:
 
 
 def test_what_is_opened_twice_keeps_its_order(play: Paced) -> None:
-    token = play.later(play.client(producer(1, request=5)))
+    then = play.later(play.client(producer(1, request=5)))
     play.services.delay = 1.0
     play.client(producer(1, request=6)).drops()
     both = (to_broker(producer(1, request=5)), to_broker(producer(1, request=6)))
-    assert play.due(token).effects == both
+    assert play.due(then).effects == both
 
 
 def test_the_next_of_the_same_id_is_asked_for_in_its_turn(play: Paced) -> None:
@@ -196,8 +201,8 @@ def test_the_next_of_the_same_id_is_asked_for_in_its_turn(play: Paced) -> None:
     went, later = effects
     assert went == to_broker(producer(1, request=5))
     assert isinstance(later, Later)
-    assert (later.until, later.token != first) == (3.0, True)
-    assert to_broker(producer(1, request=6)) in (play.due(later.token, 3.0).effects or ())
+    assert later.until == 3.0
+    assert to_broker(producer(1, request=6)) in (play.due(later.then, 3.0).effects or ())
 
 
 def test_one_that_is_opened_in_place_goes_on_until_its_time_comes(play: Paced) -> None:
@@ -207,16 +212,16 @@ def test_one_that_is_opened_in_place_goes_on_until_its_time_comes(play: Paced) -
     play.broker(producer_success(5)).forwards()
     before = play.account
     play.services.delay = 2.0
-    token = play.later(play.client(producer(1, request=6)))
+    then = play.later(play.client(producer(1, request=6)))
     play.client(send(1)).passes()
-    play.due(token).gives(Discard(before), to_broker(producer(1, request=6)))
+    play.due(then).gives(Discard(before), to_broker(producer(1, request=6)))
     assert play.services.released == [before]
     play.client(send(1)).drops()
 
 
 def test_one_that_is_not_admitted_when_its_time_comes_is_told(play: Paced) -> None:
-    token = play.later(play.client(producer(1, request=5, topic="forbidden")))
-    play.due(token).gives(
+    then = play.later(play.client(producer(1, request=5, topic="forbidden")))
+    play.due(then).gives(
         Drop(), to_client(error(5, ServerError.AuthorizationError, FORBIDDEN.text))
     )
     assert play.state(Action.PRODUCE) is None
@@ -242,16 +247,16 @@ def test_what_would_wait_too_long_is_refused_and_leaves_nothing(
 
 
 def test_a_lookup_that_waited_is_answered_like_any_other(play: Paced) -> None:
-    token = play.later(play.client(lookup(3)))
-    play.due(token).gives(to_broker(lookup(3)))
+    then = play.later(play.client(lookup(3)))
+    play.due(then).gives(to_broker(lookup(3)))
     answered = play.broker(connect_to(URL_1, 3)).replaced().lookupTopicResponse
     assert answered.brokerServiceUrl == SEALED_1
 
 
 def test_partitions_count_as_lookups(play: Paced) -> None:
-    token = play.later(play.client(partitions(3)))
+    then = play.later(play.client(partitions(3)))
     assert [asked.action for asked in play.services.counted] == [Action.LOOKUP]
-    play.due(token).gives(to_broker(partitions(3)))
+    play.due(then).gives(to_broker(partitions(3)))
     play.services.delay = 0.0
     play.client(partitions(4)).forwards()
 
@@ -296,10 +301,10 @@ def test_rules_that_come_later_hold_for_open_pairs() -> None:
 
 
 def test_what_waits_when_rules_go_still_keeps_its_order(play: Paced) -> None:
-    token = play.later(play.client(producer(1, request=5)))
+    then = play.later(play.client(producer(1, request=5)))
     play.services.paced = set()
     play.client(close_producer(1, request=6)).drops()
-    assert play.due(token).words == "inject + inject"
+    assert play.due(then).words == "inject + inject"
 
 
 # -- bounds ------------------------------------------------------------------------------------
@@ -309,7 +314,7 @@ MANY = "too many requests wait on this connection"
 
 def test_as_many_wait_as_may() -> None:
     play = Paced(bounds=Bounds(delayed=2))
-    token = play.later(play.client(producer(1, request=1)))
+    then = play.later(play.client(producer(1, request=1)))
     play.later(play.client(lookup(2)))
     play.client(producer(3, request=3)).refuses(error(3, ServerError.ServiceNotReady, MANY))
     play.client(lookup(4)).refuses(failed(4, ServerError.MetadataError, MANY))
@@ -317,16 +322,16 @@ def test_as_many_wait_as_may() -> None:
     play.services.delay = 0.0
     play.client(producer(6, request=6)).forwards()
     play.services.delay = 2.0
-    play.due(token).happens()
+    play.due(then).happens()
     play.later(play.client(producer(3, request=7)))
 
 
 def test_as_many_bytes_wait_as_may() -> None:
     large = producer(1, request=1, producer_name="p" * 500)
     play = Paced(bounds=Bounds(delayed_bytes=300))
-    token = play.later(play.client(large))
+    then = play.later(play.client(large))
     play.client(producer(2, request=2)).refuses(error(2, ServerError.ServiceNotReady, MANY))
-    play.due(token).gives(to_broker(large))
+    play.due(then).gives(to_broker(large))
     play.later(play.client(producer(2, request=3)))
 
 
@@ -343,28 +348,28 @@ def unknown(play: Paced) -> Paced:
 
 
 def test_it_is_asked_again_until_it_may_go_on(unknown: Paced) -> None:
-    token = unknown.later(unknown.client(producer(1, request=5)), until=0.5)
-    token = unknown.still(token, now=0.5, until=1.0)
+    then = unknown.later(unknown.client(producer(1, request=5)), until=0.5)
+    then = unknown.still(then, now=0.5, until=1.0)
     unknown.services.delay = 0.0
-    unknown.due(token, now=1.0).gives(to_broker(producer(1, request=5)))
+    unknown.due(then, now=1.0).gives(to_broker(producer(1, request=5)))
     assert unknown.services.again == [None, SOON, SOON]
     assert len({(asked.action, asked.name) for asked in unknown.services.counted}) == 1
 
 
 def test_when_it_is_known_it_waits_for_that_time_alone(unknown: Paced) -> None:
-    token = unknown.later(unknown.client(lookup(5)), until=0.5)
+    then = unknown.later(unknown.client(lookup(5)), until=0.5)
     unknown.services.delay = 2.0
-    token = unknown.still(token, now=0.5, until=2.5)
-    unknown.due(token, now=2.5).gives(to_broker(lookup(5)))
+    then = unknown.still(then, now=0.5, until=2.5)
+    unknown.due(then, now=2.5).gives(to_broker(lookup(5)))
     assert len(unknown.services.counted) == 2
 
 
 def test_what_is_refused_in_the_end_is_told_so(unknown: Paced) -> None:
-    token = unknown.later(unknown.client(producer(1, request=5)), until=0.5)
+    then = unknown.later(unknown.client(producer(1, request=5)), until=0.5)
     unknown.client(close_producer(1, request=6)).drops()
     unknown.services.delay = TOO_OFTEN
     told = error(5, ServerError.ServiceNotReady, TOO_OFTEN.text)
-    said = unknown.due(token, now=0.5)
+    said = unknown.due(then, now=0.5)
     assert said.effects is not None
     assert to_client(told) in said.effects
     assert unknown.services.admitted == []
@@ -372,11 +377,11 @@ def test_what_is_refused_in_the_end_is_told_so(unknown: Paced) -> None:
 
 
 def test_nothing_overtakes_what_it_follows(unknown: Paced) -> None:
-    token = unknown.later(unknown.client(producer(1, request=5)), until=0.5)
+    then = unknown.later(unknown.client(producer(1, request=5)), until=0.5)
     unknown.client(close_producer(1, request=6)).drops()
-    token = unknown.still(token, now=0.5, until=1.0)
+    then = unknown.still(then, now=0.5, until=1.0)
     unknown.services.delay = 0.0
-    words = unknown.due(token, now=1.0).words
+    words = unknown.due(then, now=1.0).words
     assert words == "inject + inject"
 
 
@@ -384,17 +389,17 @@ def test_nothing_overtakes_what_it_follows(unknown: Paced) -> None:
 
 
 def test_a_client_that_goes_leaves_nothing(play: Paced) -> None:
-    token = play.later(play.client(producer(1, request=5)))
+    then = play.later(play.client(producer(1, request=5)))
     play.session.close()
     assert not play.session._delays
-    play.due(token).gives()
+    play.due(then).gives()
     assert play.services.live == []
 
 
 def test_what_waits_when_the_gateway_stops_is_opened_and_moved(play: Paced) -> None:
-    token = play.later(play.client(producer(1, request=5)))
+    then = play.later(play.client(producer(1, request=5)))
     play.leave().gives()
-    play.due(token).gives(to_broker(producer(1, request=5)))
+    play.due(then).gives(to_broker(producer(1, request=5)))
     play.leave().gives()
     play.broker(producer_success(5)).forwards()
     assert play.leave().words == "discard + inject"
@@ -402,9 +407,9 @@ def test_what_waits_when_the_gateway_stops_is_opened_and_moved(play: Paced) -> N
 
 
 def test_a_lookup_that_waits_when_the_gateway_stops_is_answered(play: Paced) -> None:
-    token = play.later(play.client(lookup(6)))
+    then = play.later(play.client(lookup(6)))
     play.leave().gives()
-    play.due(token).gives(to_broker(lookup(6)))
+    play.due(then).gives(to_broker(lookup(6)))
     play.broker(connect_to(URL_1, 6)).happens()
     assert play.leave().effects is None
 
@@ -471,7 +476,7 @@ def test_a_close_that_is_held_after_its_wait_is_kept(play: Paced) -> None:
     account.hold()
     play.client(send(1)).holds(account)
     play.services.delay = 2.0
-    token = play.later(play.client(producer(1, request=6, topic="persistent://public/default/u")))
+    then = play.later(play.client(producer(1, request=6, topic="persistent://public/default/u")))
     close = close_producer(1, request=7)
     play.client(close).drops()
-    assert Hold(account, close) in (play.due(token).effects or ())
+    assert Hold(account, close) in (play.due(then).effects or ())

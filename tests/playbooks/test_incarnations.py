@@ -22,7 +22,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.wire.contract import Action, Effects, Forward, Inject, Later, Replace
-from gateway.wire.pulsar.closing import FIRST_TOKEN
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import bytes_kept
 from gateway.wire.pulsar.incarnations import UNANSWERED
@@ -125,7 +124,8 @@ class Chaos:
         self.play.session.delivered(0.0)
 
     def is_later(self, id: int, number: int) -> None:
-        self.play.session.resume(FIRST_TOKEN + number, b"", now=number)
+        if number < len(self.play.laters):
+            self.play.goes_on(number, number)
 
     def consumer_is_closed(self, id: int, number: int) -> None:
         assert self.play.broker(close_consumer(id)).words.startswith("forward")
@@ -315,7 +315,7 @@ class Honest:
         """No receipt has come meanwhile."""
         if self.later:
             later = self.later.popleft()
-            self._goes_on(self.play.session.resume(later.token, b"", later.until + 10))
+            self._goes_on(later.then(later.until + 10))
 
     def _goes_on(self, effects: Effects) -> None:
         for each in _carried(Outcome(effects), b""):

@@ -16,7 +16,7 @@ from gateway.wire.contract import (
     Later,
     Replace,
 )
-from gateway.wire.pulsar.closing import FIRST, FIRST_TOKEN, IGNORANCE, QUIET
+from gateway.wire.pulsar.closing import FIRST, IGNORANCE, QUIET
 from gateway.wire.pulsar.ids import Handle, State
 
 from .frames import (
@@ -30,7 +30,7 @@ from .frames import (
     send_error,
     success,
 )
-from .script import Play
+from .script import Play, at
 from .services import OTHER_CLUSTER, SEALED_2, URL_2
 
 CLOSE = close_producer(1)
@@ -44,7 +44,7 @@ def play() -> Play:
     play.broker(producer_success(1)).forwards()
     for _ in range(3):
         play.client(send(1)).passes()
-    later = Later(FIRST_TOKEN, FIRST)
+    later = at(FIRST)
     play.broker(CLOSE).gives(Drop(), Discard(play.account), later, Attend())
     return play
 
@@ -54,8 +54,8 @@ def told(play: Play, frame: bytes = CLOSE) -> Effects:
     return (Inject(Direction.TO_CLIENT, frame), Discard(play.account))
 
 
-def later(play: Play, token: int, now: float) -> Effects:
-    return play.session.resume(FIRST_TOKEN + token, b"", now)
+def later(play: Play, number: int, now: float) -> Effects:
+    return play.goes_on(number, now)
 
 
 def test_without_receipts_to_come_the_client_is_told_at_once() -> None:
@@ -109,7 +109,7 @@ def test_a_migration_comes_behind_the_close(play: Play) -> None:
 
 def test_the_client_is_told_when_no_receipt_came_for_a_while(play: Play) -> None:
     play.broker(receipt(1)).passes()
-    assert later(play, 0, FIRST) == (Later(FIRST_TOKEN + 1, FIRST + QUIET),)
+    assert later(play, 0, FIRST) == (at(FIRST + QUIET),)
     assert later(play, 1, FIRST + QUIET) == told(play)
     assert later(play, 0, 3 * QUIET) == later(play, 1, 3 * QUIET) == ()
 
@@ -121,7 +121,7 @@ def test_the_client_is_told_in_the_end_though_receipts_keep_coming() -> None:
     for _ in range(1000):
         play.client(send(1)).passes()
     play.broker(CLOSE).happens()
-    effects: Effects = (Later(FIRST_TOKEN, FIRST),)
+    effects: Effects = (at(FIRST),)
     looks = 0
     while isinstance(effects[0], Later):
         assert effects[0].until <= IGNORANCE
@@ -200,8 +200,8 @@ def test_many_closed_producers_cost_no_more_each_than_few(monkeypatch: pytest.Mo
         for id in range(producers):
             play.broker(receipt(id)).passes()
             play.session.delivered(0.0)
-        for token in range(producers):
-            later(play, token, FIRST)
+        for number in range(producers):
+            later(play, number, FIRST)
         assert play.services.live == []
         return looked / producers
 

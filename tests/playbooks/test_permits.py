@@ -28,16 +28,14 @@ from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.trickle import (
     AT_ONCE,
     MOST_PERMITS,
-    NEXT_TOKEN,
     QUIET,
-    QUIET_TOKEN,
     Trickle,
     flow,
 )
 from tests.support.subjects import subject_of
 
 from .frames import close_consumer, error, frame, message, read, subscribe, success, unsubscribe
-from .script import Outcome, Play
+from .script import Outcome, Play, at
 
 
 @pytest.fixture
@@ -448,17 +446,17 @@ def silent(play: Play) -> Play:
     asks(play, 1000).happens()
     gets(play)
     play.account.grant(11)
-    effects = play.session.delivered(0.0)
+    effects = play.delivered()
     assert effects == (
         Inject(Direction.TO_BROKER, flow(1, 10)),
-        Later(QUIET_TOKEN, QUIET),
+        at(QUIET),
     )
     return play
 
 
 def passed_when_asked(play: Play, now: float) -> list[int]:
     """The permits that go on when the session is asked again, as it wished."""
-    effects = play.session.resume(QUIET_TOKEN, b"", now)
+    effects = play.goes_on(-1, now)
     return [passed for effect in effects if (passed := _permits(effect))]
 
 
@@ -472,8 +470,8 @@ def test_when_nothing_comes_permits_go_twice_as_many_each_time(play: Play) -> No
 def test_nobody_is_looked_for_when_there_is_nothing_more_to_try(play: Play) -> None:
     silent(play)
     for n in range(1, 10):
-        play.session.resume(QUIET_TOKEN, b"", n * QUIET)
-    assert play.session.resume(QUIET_TOKEN, b"", 100.0) == ()
+        play.goes_on(-1, n * QUIET)
+    assert play.goes_on(-1, 100.0) == ()
 
 
 def test_whoever_gets_messages_is_not_doubted(play: Play) -> None:
@@ -495,7 +493,7 @@ def test_whoever_never_got_anything_is_not_doubted(play: Play) -> None:
     asks(play, 1000).happens()
     play.account.grant(100)
     assert delivered(play, 1000.0) == []
-    assert passed_when_asked(play, 2000.0) == []
+    assert play.laters == []
 
 
 def test_who_asks_for_more_than_it_has_room_for_got_more_than_was_counted(play: Play) -> None:
@@ -693,7 +691,7 @@ def test_many_consumers_are_looked_at_some_at_a_time() -> None:
         injected = [effect.data for effect in effects if isinstance(effect, Inject)]
         assert len(injected) <= AT_ONCE
         asked.update(injected)
-        later = [it for it in effects if isinstance(it, Later) and it.token == NEXT_TOKEN]
-        effects = play.session.resume(later[0].token, b"", 0.0) if later else ()
+        later = [it for it in effects if isinstance(it, Later) and not it.until]
+        effects = later[0].then(0.0) if later else ()
     assert rounds == 4
     assert len(asked) == many

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Action, Denial, Direction, EndReason, Peer, Receive, Refusal
+from gateway.wire.contract import (
+    Action,
+    Denial,
+    Direction,
+    EndReason,
+    Later,
+    Peer,
+    Receive,
+    Refusal,
+    Start,
+)
 from gateway.wire.pulsar.entry import PulsarEntry
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.trace import LONGEST, describe
@@ -90,8 +100,20 @@ class Traced:
     def decide(self, direction: Direction, data: bytes) -> str:
         if direction is Direction.TO_CLIENT:
             data = to_session(self.play.session, data)
-        self.session.decide(direction, data, 0.0)
+        self.effects = self.session.decide(direction, data, 0.0)
         return self.told[-1][3]
+
+    def started(self, result: bytes | Denial) -> None:
+        """The job that was started last has this result."""
+        start = self.effects[-1]
+        assert isinstance(start, Start)
+        start.then(result, 0.0)
+
+    def later(self, now: float) -> None:
+        """It is as late as the session asked for last."""
+        later = self.effects[-1]
+        assert isinstance(later, Later)
+        later.then(now)
 
 
 def test_decisions_are_told() -> None:
@@ -100,7 +122,7 @@ def test_decisions_are_told() -> None:
     assert traced.decide(Direction.TO_CLIENT, producer_success(1)) == "replace"
     assert traced.decide(Direction.TO_BROKER, lookup(2)) == "forward"
     assert traced.decide(Direction.TO_CLIENT, redirect_to(URL_2, 2)) == "drop + start"
-    traced.session.resume(0, connect_to(URL_2, 2), 0.0)
+    traced.started(connect_to(URL_2, 2))
     assert traced.told[-1][3] == "resume: inject"
 
 
@@ -108,7 +130,7 @@ def test_a_job_that_failed_is_told() -> None:
     traced = Traced()
     traced.decide(Direction.TO_BROKER, lookup(2))
     traced.decide(Direction.TO_CLIENT, redirect_to(URL_2, 2))
-    traced.session.resume(0, Denial(Refusal.TIMEOUT, "slow"), 0.0)
+    traced.started(Denial(Refusal.TIMEOUT, "slow"))
     assert traced.told[-1][1:] == ("slow", 0, "resume: inject")
 
 
@@ -116,7 +138,7 @@ def test_what_waited_for_its_time_is_told() -> None:
     traced = Traced()
     traced.play.services.paced, traced.play.services.delay = {Action.PRODUCE}, 1.0
     assert traced.decide(Direction.TO_BROKER, producer(1)) == "drop + later"
-    traced.session.resume(-1, b"", 1.0)
+    traced.later(1.0)
     assert traced.told[-1][1:] == ("its time has come", 0, "resume: inject")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gateway.errors import PeerError
 from gateway.wire.address import Address
@@ -38,6 +39,10 @@ HOPS = 20
 """Redirects followed for one lookup, as Java's client does; real clusters need one or two."""
 
 NOT_FOUND = Denial(Refusal.NOT_READY, "the topic's broker was not found")
+TOO_SLOW = Denial(Refusal.TIMEOUT, "the topic's broker was not found in time")
+
+PATIENCE = 10.0
+"""Seconds for one lookup. Clients give it 30 s, and all delays of one sequence share them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,9 @@ class Chase:
     request_id: int
     lookup: bytes
     hop: Hop
+    patience: ClassVar[float] = PATIENCE
+    failed: ClassVar[Denial] = NOT_FOUND
+    late: ClassVar[Denial] = TOO_SLOW
 
     def converse(self) -> Generator[Step, StepResult, bytes | Denial]:
         """Hop from broker to broker."""

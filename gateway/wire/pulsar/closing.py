@@ -32,11 +32,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from itertools import count, islice
+from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 from gateway.wire.address import Address
-from gateway.wire.contract import Action, Later
+from gateway.wire.contract import Action, Effects, Later
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.addresses import Veil
 from gateway.wire.pulsar.commands import NO_REQUEST, encode
@@ -58,14 +59,11 @@ LOOKS = 64
 the client, so looking at all of thousands would cost more than the chunk; whom it does not come to,
 the next `look` finds."""
 
-FIRST_TOKEN = 1 << 62
-"""Of ours; those of chases begin at 0."""
-
 
 class _Closed(NamedTuple):
-    """`token`: of the next look at it. `unanswered`: frames without a receipt, at the last one."""
+    """`told`: the close, as the client may see it. `unanswered`: frames without a receipt when it
+    was looked at last. `until`: when the client is told anyway."""
 
-    token: int
     told: bytes
     unanswered: int
     until: float
@@ -74,41 +72,37 @@ class _Closed(NamedTuple):
 class LateReceipts:
     """The closed producers of one pair. Made when it is needed: idle pairs are many.
 
-    No method's cost grows with the number of closed producers.
+    `tell` returns the effects by which the client of a closed producer hears of it. No method's
+    cost grows with the number of closed producers.
     """
 
-    __slots__ = ("_closed", "_handles", "_tokens")
+    __slots__ = ("_closed", "_tell")
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[Handle], Effects]) -> None:
         self._closed: OrderedDict[Handle, _Closed] = OrderedDict()
-        self._handles: dict[int, Handle] = {}  # by token
-        self._tokens = count(FIRST_TOKEN)
+        self._tell = tell
 
     def __bool__(self) -> bool:
         return bool(self._closed)
 
     def begin(self, handle: Handle, told: bytes, now: float) -> Later:
-        """Its receipts are awaited from now on. `told`: the close, as its client may see it."""
+        """Await the receipts of a producer. `told`: the close, as its client may see it."""
         return self._look_later(handle, told, now + FIRST, now + IGNORANCE)
 
     def _look_later(self, handle: Handle, told: bytes, when: float, until: float) -> Later:
-        token = next(self._tokens)
-        self._handles[token] = handle
-        self._closed[handle] = _Closed(token, told, handle.unanswered, until)
-        return Later(token, min(when, until))
+        closed = self._closed[handle] = _Closed(told, handle.unanswered, until)
+        return Later(min(when, until), partial(self._look, handle, closed))
 
-    def look(self, token: int, now: float) -> Later | Handle | None:
-        """It is later: look again later, or tell this one's client; None: it is over meanwhile."""
-        handle = self._handles.pop(token, None)
-        if handle is None:
-            return None
-        closed = self._closed[handle]
+    def _look(self, handle: Handle, closed: _Closed, now: float) -> Effects:
+        """Tell the client, unless receipts have come and more may come."""
+        if self._closed.get(handle) is not closed:
+            return ()  # it is over meanwhile
         if 0 < handle.unanswered < closed.unanswered and now < closed.until:
-            return self._look_later(handle, closed.told, now + QUIET, closed.until)
-        return handle
+            return (self._look_later(handle, closed.told, now + QUIET, closed.until),)
+        return self._tell(handle)
 
     def complete(self) -> list[Handle]:
-        """Those whose receipts are all here, among the next few."""
+        """Return those whose receipts are all here, among the next few."""
         found = []
         for handle in tuple(islice(self._closed, LOOKS)):
             if handle.unanswered:
@@ -118,12 +112,9 @@ class LateReceipts:
         return found
 
     def over(self, handle: Handle) -> bytes:
-        """Nothing is awaited for it any more. Answers what its client is to be told."""
+        """Await nothing for a producer any more; return what its client is to be told."""
         closed = self._closed.pop(handle, None)
-        if closed is None:
-            return b""
-        self._handles.pop(closed.token, None)
-        return closed.told
+        return b"" if closed is None else closed.told
 
 
 PATIENCE = 2.0
@@ -136,7 +127,7 @@ class Leaving:
     broker another gateway chose. `draw` gives the ids of our requests.
     """
 
-    __slots__ = ("_broker", "_draw", "_since", "_veil", "_waiting")
+    __slots__ = ("_broker", "_draw", "_revoked", "_since", "_veil", "_waiting")
 
     def __init__(self, veil: Veil, broker: Address | None, draw: Callable[[], int]) -> None:
         self._veil = veil
@@ -144,6 +135,7 @@ class Leaving:
         self._draw = draw
         self._waiting: dict[int, Handle] = {}  # by our request
         self._since: dict[Handle, float] = {}
+        self._revoked: set[Handle] = set()
 
     def begin(self, handle: Handle, now: float) -> None:
         """The first step of a handle is taken."""
@@ -153,8 +145,10 @@ class Leaving:
         """Whether its step takes too long."""
         return now >= self._since.get(handle, now) + PATIENCE
 
-    def close(self, handle: Handle, now: float) -> bytes:
-        """The frame that closes it at the broker."""
+    def close(self, handle: Handle, now: float, *, revoked: bool = False) -> bytes:
+        """Return the frame that closes it at the broker. `revoked`: its client stays here."""
+        if revoked:
+            self._revoked.add(handle)
         request = self._draw()
         self._waiting[request] = handle
         self._since[handle] = now
@@ -171,6 +165,7 @@ class Leaving:
     def over(self, handle: Handle) -> None:
         """It is gone, this way or another."""
         self._since.pop(handle, None)
+        self._revoked.discard(handle)
 
     def told(self, handle: Handle) -> bytes:
         """The frame that tells its client where to go on.
@@ -178,7 +173,8 @@ class Leaving:
         A broker without an alias is left out: then the client looks up again.
         """
         command = closing(handle, NO_REQUEST)
-        alias = None if self._broker is None else self._veil.alias_url(self._broker)
+        elsewhere = None if handle in self._revoked else self._broker
+        alias = None if elsewhere is None else self._veil.alias_url(elsewhere)
         if isinstance(alias, str):
             of_producer = handle.action is Action.PRODUCE
             close = command.close_producer if of_producer else command.close_consumer

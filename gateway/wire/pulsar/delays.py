@@ -11,8 +11,8 @@ Who is refused is told so that it asks again on the same connection, if it can b
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from gateway.wire.contract import (
@@ -67,16 +67,20 @@ class _Waiting(NamedTuple):
 
 
 class Delays:
-    """All of one pair. Tokens are below zero: those of chases are not."""
+    """All of one pair. `decide` decides a frame whose time has come, as if it came only then."""
 
-    __slots__ = ("_client", "_kept", "_listener", "_number", "_queues", "_tokens", "_wakes")
+    __slots__ = ("_client", "_decide", "_kept", "_listener", "_number", "_queues")
 
-    def __init__(self, listener: ListenerContext, client: Client) -> None:
+    def __init__(
+        self,
+        listener: ListenerContext,
+        client: Client,
+        decide: Callable[[bytes, float], Iterable[Effect]],
+    ) -> None:
         self._listener = listener
         self._client = client
-        self._queues: dict[Party, deque[_Waiting]] = {}
-        self._wakes: dict[int, Party] = {}  # whose first frame is due, by token
-        self._tokens = count(-1, -1)
+        self._decide = decide
+        self._queues: dict[Party, deque[_Waiting]] = {}  # a look is due at the first of each
         self._number = 0
         self._kept = 0  # bytes of frames
 
@@ -130,23 +134,20 @@ class Delays:
         return DROP if len(queue) > 1 else (Drop(), self._later(party, waiting.until))
 
     def _later(self, party: Party, until: float) -> Later:
-        token = next(self._tokens)
-        self._wakes[token] = party
-        return Later(token, until)
+        return Later(until, partial(self._due, party))
 
-    def due(self, token: int, now: float) -> tuple[list[bytes], Effects]:
-        """The frames whose time has come; what refuses others, and who is to be asked for next."""
-        party = self._wakes.pop(token, None)
-        if party is None:
-            return [], ()
-        queue = self._queues[party]
+    def _due(self, party: Party, now: float) -> Effects:
+        """Decide the frames whose time has come, refuse others, and ask for the next look."""
+        queue = self._queues.get(party)
+        if queue is None:
+            return ()  # the pair is over
+        effects: list[Effect] = []
         frames: list[bytes] = []
-        refused: list[Effect] = []
         while queue and queue[0].until <= now:
             frame, _, again = queue.popleft()
             answer = 0.0 if again is None else self._asked_again(frame, again)
             if isinstance(answer, Denial):
-                refused += self._told(frame, answer)
+                effects += self._told(frame, answer)
             elif answer:
                 queue.appendleft(_waiting(frame, answer, now))
                 break
@@ -156,9 +157,11 @@ class Delays:
             self._kept -= len(frame)
             self._client.allotment.give_back(ENTRY + len(frame))
         if queue:
-            return frames, (*refused, self._later(party, queue[0].until))
-        del self._queues[party]
-        return frames, tuple(refused)
+            effects.append(self._later(party, queue[0].until))
+        else:
+            del self._queues[party]
+        decided = [effect for frame in frames for effect in self._decide(frame, now)]
+        return (*decided, *effects)
 
     def _asked_again(self, frame: bytes, again: Again) -> float | Again | Denial:
         command = decode(frame, self._listener.bounds.fields)
@@ -174,7 +177,6 @@ class Delays:
     def clear(self) -> None:
         """Nothing of it is decided any more: the pair is over, and so is its allotment."""
         self._queues.clear()
-        self._wakes.clear()
         self._number = self._kept = 0
 
 

@@ -8,6 +8,7 @@ and answers with effects.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Protocol
 
@@ -26,11 +27,12 @@ from gateway.wire.contract import (
     Effects,
     Hold,
     Inject,
+    Later,
     Refuse,
     Replace,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandTopicMigrated
-from gateway.wire.pulsar.closing import LateReceipts, Leaving, closing
+from gateway.wire.pulsar.closing import PATIENCE, LateReceipts, Leaving, closing
 from gateway.wire.pulsar.commands import (
     BROKERS_OWN,
     BUSY,
@@ -59,6 +61,10 @@ CLOSED_AT_ONCE = 256
 
 LEFT_AT_ONCE = 256
 """Incarnations that take a step of leaving at a time."""
+
+REVOKED_AGAIN = 0.1
+"""Seconds until a revoked producer or consumer is looked at again that is still being opened: the
+broker's answer takes milliseconds."""
 
 UNANSWERED = 16
 """Of one producer or consumer without an answer: each is kept until that comes. A client asks again
@@ -315,7 +321,7 @@ class Incarnations:
     def _await_receipts(self, handle: Handle, told: bytes, now: float) -> Effects:
         """Its client is told later; see `closing`."""
         if self._late is None:
-            self._late = LateReceipts()
+            self._late = LateReceipts(self._tell)
         discard: Effects = (Discard(handle.account), *self._close_held(handle))
         self._stop(handle, State.CLOSED)
         return (Drop(), *discard, self._late.begin(handle, told, now), Attend())
@@ -328,13 +334,6 @@ class Incarnations:
     def _tell_first(self, handle: Handle | None) -> Effects:
         """What the broker says of a producer now comes behind its close, if that still waits."""
         return self._tell(handle) if handle is not None and handle.state is State.CLOSED else ()
-
-    def later(self, token: int, now: float) -> Effects:
-        """See `contract.Session.resume`: have receipts come meanwhile?"""
-        found = None if self._late is None else self._late.look(token, now)
-        if isinstance(found, Handle):
-            return self._tell(found)
-        return () if found is None else (found,)
 
     def consumer_closed(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         handle = self.handles.consumers.get(command.close_consumer.consumer_id)
@@ -442,10 +441,6 @@ class Incarnations:
         told = tuple(it for handle in self._late.complete() for it in self._tell(handle))
         return (*told, *(more or ()))
 
-    def permits_later(self, token: int, now: float) -> Effects:
-        """See `contract.Session.resume`: look at those who wait for permits."""
-        return () if self._trickles is None else self._trickles.later(token, now)
-
     # -- the end of one ----------------------------------------------------------------------
 
     def _abandoned(self, handle: Handle, unanswered: Iterable[int] = ()) -> Effects:
@@ -552,7 +547,34 @@ class Incarnations:
     @property
     def have_left(self) -> bool:
         """Whether the gateway stops, and nobody is here any more."""
-        return self._leaving is not None and self.handles.are_left
+        return self._to_leave is not None and self.handles.are_left
+
+    # -- revoking ----------------------------------------------------------------------------
+
+    def revoke(self, account: Account, now: float) -> Effects:
+        """See `contract.Session`: close a producer or consumer at the broker, and then at the
+        client. One that is being opened is closed when it is open."""
+        handle = self.handles.of(account)
+        if handle is None or handle.state in _ENDING:
+            return ()
+        if handle.state not in _SETTLED:
+            return (Later(now + REVOKED_AGAIN, partial(self.revoke, account)),)
+        if handle.close:
+            return self._give_way(handle)
+        leaving = self._leaving = self._leaving or self._begin_leaving()
+        self._stop(handle, State.MOVING)
+        close = leaving.close(handle, now, revoked=True)
+        told = Later(now + PATIENCE, partial(self._revoked_late, handle))
+        return (Discard(account), Inject(Direction.TO_BROKER, close), told)
+
+    def _revoked_late(self, handle: Handle, now: float) -> Effects:
+        """Tell the client without the broker's answer, which takes too long."""
+        if self._leaving is None or self.handles.of(handle.account) is not handle:
+            return ()
+        if handle.state is not State.MOVING:
+            return ()
+        told = Inject(Direction.TO_CLIENT, self._leaving.told(handle))
+        return (told, *self._abandoned(handle))
 
     def _begin_leaving(self) -> Leaving:
         listener = self._listener
@@ -624,3 +646,4 @@ _PENDING = frozenset({State.OPENING, State.REOPENING, State.RENEWING, State.QUEU
 _GIVEN_UP = frozenset({State.UNSUBSCRIBING, State.CLOSING})
 _RESETTABLE = frozenset({State.OPEN, State.RESETTING})
 _SETTLED = frozenset({State.QUEUED, *_RESETTABLE})
+_ENDING = frozenset({*_GIVEN_UP, State.CLOSED, State.ABANDONED, State.LEAVING, State.MOVING})

@@ -6,6 +6,7 @@ A client never sees a Redirect, and never a broker's address: *Connect* names an
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from gateway.errors import PeerError
@@ -49,16 +50,16 @@ _Table = dict[int, _Lookup]
 class Lookups:
     """Each method answers with effects, as `contract.Session.decide` does."""
 
-    __slots__ = ("_asked", "_chased", "_client", "_kept", "_listener", "_token")
+    __slots__ = ("_asked", "_chased", "_client", "_kept", "_listener", "_number")
 
     def __init__(self, listener: ListenerContext, client: Client) -> None:
         self._listener = listener
         self._client = client
         # Made when they are needed: idle pairs are many.
         self._asked: dict[int, _Lookup] | None = None  # by request id
-        self._chased: dict[int, _Lookup] | None = None  # by token
+        self._chased: dict[int, _Lookup] | None = None  # by number of the chase
         self._kept = 0  # bytes of frames
-        self._token = 0  # of the next chase
+        self._number = 0  # of the next chase
 
     def __len__(self) -> int:
         return len(self._asked or ()) + len(self._chased or ())
@@ -99,20 +100,20 @@ class Lookups:
 
     def _chase(self, lookup: _Lookup, hop: Hop) -> Effects:
         self._listener.services.redirected()
-        token = self._token
-        self._token += 1
-        self._chased = self._remember(self._chased, token, lookup)
+        number = self._number
+        self._number += 1
+        self._chased = self._remember(self._chased, number, lookup)
         chase = Chase(self._listener, self._client, lookup.request_id, lookup.frame, hop)
-        return (Drop(), Start(chase, token))
+        return (Drop(), Start(chase, partial(self._chase_over, number)))
 
     def failed(self, request_id: int) -> None:
         """An ERROR in place of a LOOKUP_RESPONSE, if it is one."""
         if self._forget(self._asked, request_id) is not None:
             self._listener.services.looked_up(LookupOutcome.FAILED)
 
-    def resume(self, token: int, result: bytes | Denial) -> Effects:
-        """A chase has its outcome."""
-        lookup = self._forget(self._chased, token)
+    def _chase_over(self, number: int, result: bytes | Denial, now: float) -> Effects:
+        """Tell the client the outcome of a chase."""
+        lookup = self._forget(self._chased, number)
         if lookup is None:
             return ()
         if isinstance(result, Denial):

@@ -24,6 +24,9 @@ class ProducerScanner(Scanner, Protocol):
     def close_producer(self, producer_id: int) -> None:
         """From now on SENDs of this producer are stop frames."""
 
+    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Holding`."""
+
     def is_damaged(self, frame: bytes) -> bool:
         """Return whether the checksum of a whole SEND is wrong, where it is verified."""
 

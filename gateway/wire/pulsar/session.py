@@ -7,6 +7,8 @@ consumers have a room of their own, `incarnations`, and lookups another one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gateway.errors import PeerError
 from gateway.wire.address import Address
 from gateway.wire.contract import (
@@ -23,6 +25,7 @@ from gateway.wire.contract import (
     EndReason,
     Forward,
     Hold,
+    Holding,
     Inject,
     Refusal,
     Refuse,
@@ -31,7 +34,6 @@ from gateway.wire.contract import (
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar import refusing, renewal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.closing import FIRST_TOKEN
 from gateway.wire.pulsar.commands import (
     NO_REQUEST,
     as_read,
@@ -50,7 +52,12 @@ from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.metadata import metadata_of
 from gateway.wire.pulsar.naming import improper, unnamed
 from gateway.wire.pulsar.scanning import scanners
-from gateway.wire.pulsar.trickle import NEXT_TOKEN, QUIET_TOKEN
+from gateway.wire.subject import Caller
+
+GIVEN_UP = 30.05
+"""Seconds after which Go and Java have given up a SEND, by their defaults: 30, and what timers are
+late. Later, frames that they gave up would use the limit: of half a second their own rate is 3 %
+lower. A client that has not given up yet sends its frames once more."""
 
 FRAME_PADDING = 64 * 1024
 """What a frame has beside the message that a broker's `max_message_size` bounds, in bytes."""
@@ -103,6 +110,11 @@ class PulsarSession:
         return listener.commands.actions(
             direction, unknown_pass=listener.unknown_pass, limited=listener.limited
         )
+
+    @property
+    def caller(self) -> Caller:
+        """See `contract.Session`."""
+        return self._client.subject.caller
 
     @property
     def expires_at(self) -> float | None:
@@ -187,29 +199,42 @@ class PulsarSession:
 
     def _delayed(self, command: BaseCommand, frame: bytes, now: float) -> Effects | None:
         if self._delays is None:
-            self._delays = Delays(self._listener, self._client)
+            self._delays = Delays(self._listener, self._client, self._decide_late)
         return self._delays.ask(kind_of(frame), command, frame, now)
 
-    def _due(self, delays: Delays, token: int, now: float) -> Effects:
-        """Frames that waited are decided as if they came now; none of them is at a border."""
-        frames, next_one = delays.due(token, now)
-        most_fields = self._listener.bounds.fields
-        decided: list[Effect] = []
-        for frame in frames:
-            command = decode(frame, most_fields)
-            effects = self._decide(Direction.TO_BROKER, command, frame, now)
-            decided += [_injected(effect, frame) for effect in effects]
-        return (*decided, *next_one)
+    def _decide_late(self, frame: bytes, now: float) -> Iterable[Effect]:
+        """Decide a frame that waited, as if it came now; it is at no border."""
+        command = decode(frame, self._listener.bounds.fields)
+        effects = self._decide(Direction.TO_BROKER, command, frame, now)
+        return (_injected(effect, frame) for effect in effects)
 
     # -- limits, and the end of the gateway --------------------------------------------------
 
-    def delivered(self, now: float) -> Effects | None:
+    @property
+    def holding(self) -> Holding:
         """See `contract.Session`."""
+        return self
+
+    @property
+    def given_up(self) -> float:
+        """See `contract.Holding`."""
+        return GIVEN_UP
+
+    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Holding`."""
+        return self.scanners[0].following(account, chunk, start, end)
+
+    def delivered(self, now: float) -> Effects | None:
+        """See `contract.Holding`."""
         return self.incarnations.delivered(now)
 
     def reset(self, account: Account) -> Effects | None:
-        """See `contract.Session`."""
+        """See `contract.Holding`."""
         return self.incarnations.reset(account)
+
+    def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
+        """See `contract.Session`. A close has no text: the client asks again, and is told then."""
+        return self.incarnations.revoke(account, now)
 
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""
@@ -224,16 +249,6 @@ class PulsarSession:
 
     def lookup_response(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         return self._lookups.answered(command)
-
-    def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
-        """See `contract.Session`: a chased lookup has its answer, or it is later."""
-        if token < 0:
-            return () if self._delays is None else self._due(self._delays, token, now)
-        if token in (NEXT_TOKEN, QUIET_TOKEN):
-            return self.incarnations.permits_later(token, now)
-        if token >= FIRST_TOKEN:
-            return self.incarnations.later(token, now)
-        return self._lookups.resume(token, result)
 
     # -- transactions ------------------------------------------------------------------------
 

@@ -6,21 +6,30 @@ walked a second time.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from google.protobuf.message import DecodeError
 
 from gateway.errors import PeerError
 from gateway.wire.contract import (
     Account,
+    AfterJob,
     Denial,
     Direction,
+    Effect,
     Effects,
     EndReason,
+    Holding,
+    Later,
     Scanner,
     Session,
+    Start,
     Trace,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import HEAD, HEADER, kind_name
+from gateway.wire.subject import Caller
 
 LONGEST = 600
 """Characters of one described frame: schemas and topic lists are cut."""
@@ -98,22 +107,24 @@ class TracedScanner:
             pos += total + 4
         return cleared
 
-    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Scanner`. Each frame is decided by itself, and told."""
-        return start
-
 
 class TracedSession:
     """A session whose decisions are told."""
 
     def __init__(self, inner: Session, trace: Trace) -> None:
         self._inner = inner
+        self._holding = inner.holding
         self._trace = trace
         to_broker, to_client = inner.scanners
         self._scanners = (
             TracedScanner(to_broker, Direction.TO_BROKER, trace),
             TracedScanner(to_client, Direction.TO_CLIENT, trace),
         )
+
+    @property
+    def caller(self) -> Caller:
+        """See `contract.Session`."""
+        return self._inner.caller
 
     @property
     def scanners(self) -> tuple[Scanner, Scanner]:
@@ -138,27 +149,62 @@ class TracedSession:
             self._trace(direction, describe(frame), len(frame), "violation")
             raise
         self._trace(direction, describe(frame), len(frame), decision(effects))
-        return effects
+        return self._told_later(effects)
 
-    def resume(self, token: int, result: bytes | Denial, now: float) -> Effects:
-        """See `contract.Session`."""
-        effects = self._inner.resume(token, result, now)
-        told = _outcome(result)
+    def _told_later(self, effects: Effects) -> Effects:
+        """The same effects, which tell what is decided when they go on."""
+        return tuple(map(self._telling, effects))
+
+    def _telling(self, effect: Effect) -> Effect:
+        if isinstance(effect, Start):
+            return replace(effect, then=partial(self._go_on, effect.then))
+        if isinstance(effect, Later):
+            then = effect.then
+            return replace(effect, then=lambda now: self._go_on(lambda _, at: then(at), b"", now))
+        return effect
+
+    def _go_on(self, then: AfterJob, result: bytes | Denial, now: float) -> Effects:
+        effects = then(result, now)
         size = 0 if isinstance(result, Denial) else len(result)
-        self._trace(Direction.TO_CLIENT, told, size, f"resume: {decision(effects)}")
-        return effects
+        told = f"resume: {decision(effects)}"
+        self._trace(Direction.TO_CLIENT, _outcome(result), size, told)
+        return self._told_later(effects)
+
+    @property
+    def holding(self) -> Holding | None:
+        """See `contract.Session`."""
+        return None if self._holding is None else self
+
+    @property
+    def given_up(self) -> float:
+        """See `contract.Holding`."""
+        assert self._holding is not None
+        return self._holding.given_up
+
+    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Holding`. Each frame is decided by itself, and told."""
+        return start
 
     def delivered(self, now: float) -> Effects | None:
-        """See `contract.Session`."""
-        return self._inner.delivered(now)
+        """See `contract.Holding`."""
+        assert self._holding is not None
+        effects = self._holding.delivered(now)
+        return None if effects is None else self._told_later(effects)
 
     def reset(self, account: Account) -> Effects | None:
+        """See `contract.Holding`."""
+        assert self._holding is not None
+        effects = self._holding.reset(account)
+        return None if effects is None else self._told_later(effects)
+
+    def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
         """See `contract.Session`."""
-        return self._inner.reset(account)
+        return self._told_later(self._inner.revoke(account, denial, now))
 
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""
-        return self._inner.leave(now)
+        effects = self._inner.leave(now)
+        return None if effects is None else self._told_later(effects)
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
         """See `contract.Session`."""

@@ -59,7 +59,6 @@ from gateway.wire.contract import (
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.brake import Brake, is_far_beyond
-from gateway.wire.pulsar.closing import FIRST_TOKEN
 from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.counts import MOST
 from gateway.wire.pulsar.ids import Handle, State
@@ -78,12 +77,6 @@ takes 1 to 2 µs, and a connection may have 20,000. The next ones follow at once
 QUIET = 5.0
 """Seconds without a message after which it is doubted that the broker has permits. A broker that
 has messages sends them within milliseconds, from its disks within a second or two."""
-
-NEXT_TOKEN = FIRST_TOKEN - 1
-"""Of the `Later` by which the session goes on looking at consumers."""
-
-QUIET_TOKEN = FIRST_TOKEN - 2
-"""Of the `Later` by which it looks for consumers to which nothing comes."""
 
 
 class Trickle:
@@ -273,13 +266,15 @@ class Trickles:
         self._left = len(self._hungry)
         return (*stopped, *self._look(now))
 
-    def later(self, token: int, now: float) -> Effects:
-        """Look at the consumers that `delivered` has left, or at those to which nothing comes."""
-        if token == NEXT_TOKEN:
-            self._is_going_on = False
-        else:
-            self._is_timed = False
-            self._left = len(self._hungry)
+    def _go_on(self, now: float) -> Effects:
+        """Look at the consumers that `delivered` has left."""
+        self._is_going_on = False
+        return self._look(now)
+
+    def _look_for_quiet(self, now: float) -> Effects:
+        """Look at all consumers that want permits: to some of them nothing comes."""
+        self._is_timed = False
+        self._left = len(self._hungry)
         return self._look(now)
 
     def _look(self, now: float) -> Effects:
@@ -295,7 +290,7 @@ class Trickles:
             effects += more
         if self._left and not self._is_going_on:
             self._is_going_on = True
-            effects.append(Later(NEXT_TOKEN, 0.0))
+            effects.append(Later(0.0, self._go_on))
         return tuple(effects)
 
     def forget(self, account: Account) -> None:
@@ -320,7 +315,7 @@ class Trickles:
         if self._is_timed or not trickle.can_doubt:
             return going, ()
         self._is_timed = True
-        return going, (Later(QUIET_TOKEN, now + QUIET),)
+        return going, (Later(now + QUIET, self._look_for_quiet),)
 
     def _waits(self, trickle: Trickle) -> bool:
         """Whether nothing may go on before there is allowance. The first permit needs none, while

@@ -52,8 +52,8 @@ def play(source: Source, pair: Pair) -> int:
             break
         said += _HAPPENINGS[source.below(len(_HAPPENINGS))](source, pair)
     if pair.jobs and not pair.over:
-        for token in tuple(pair.jobs):
-            pair.resume(token, LATE)
+        for number in tuple(pair.jobs):
+            pair.resume(number, LATE)
     pair.close()
     return said
 
@@ -169,7 +169,7 @@ def _chase(source: Source, pair: Pair) -> int:
 
 
 def _chased(source: Source, pair: Pair, token: int) -> tuple[bytes | Denial, int]:
-    steps, heard = pair.jobs[token].converse(), 0
+    steps, heard = pair.jobs[token][0].converse(), 0
     result: StepResult = None
     for _ in range(MOST_STEPS):
         try:
@@ -180,7 +180,7 @@ def _chased(source: Source, pair: Pair, token: int) -> tuple[bytes | Denial, int
             return LATE, heard
         if isinstance(step, Receive):
             heard += 1
-            result = _heard(source, pair.jobs[token].request_id)
+            result = _heard(source, pair.jobs[token][0].request_id)
         elif isinstance(step, Dial):
             result = LATE if source.odd(8) else Dialled(BROKER_2, fresh=not source.odd(3))
         else:

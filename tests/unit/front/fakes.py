@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
+from typing import ClassVar
 
 import trio
 
@@ -348,3 +349,6 @@ class FakeJob:
     """See `contract.Job`."""
 
     converse: Callable[[], Conversation]
+    patience: ClassVar[float] = 10.0
+    failed: ClassVar[Denial] = Denial(Refusal.NOT_READY, "it failed")
+    late: ClassVar[Denial] = Denial(Refusal.TIMEOUT, "it took too long")

@@ -14,7 +14,7 @@ import trio.testing
 from gateway.errors import PeerError
 from gateway.front.connection import Connection
 from gateway.front.conversation import Conversation
-from gateway.front.jobs import PATIENCE, Jobs
+from gateway.front.jobs import Jobs
 from gateway.front.leg import Leg
 from gateway.front.side import AT_ONCE, KEPT, MOST
 from gateway.plane.pair import Pair
@@ -33,7 +33,7 @@ from gateway.wire.contract import (
     StepResult,
     Transmit,
 )
-from tests.plane.protocol import FakeSession, crash
+from tests.plane.protocol import FakeSession, Numbered, crash
 
 from .fakes import NO_BROKER, FakeJob, Talker, frame_length, hello, until, welcome
 
@@ -55,15 +55,16 @@ class FakeServer:
         """See `Server`."""
         self.silent += conversation.silent is not None
 
-    async def connect(self, target: Address | None) -> Leg | Denial:
+    async def reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
         """See `Server`."""
         await trio.lowlevel.checkpoint()
         if self.denial is not None:
             return self.denial
+        assert target is not None
         near, far = socket.socketpair()
         near.setblocking(False)
         self.brokers.append(Talker(far))
-        return Leg(near, frame_length, 1000)
+        return Leg(near, frame_length, 1000), Dialled(target)
 
     def ended(self, connection: Connection, reason: EndReason, detail: str) -> None:
         """See `Server`."""
@@ -89,7 +90,7 @@ class World:
     def start(self, *conversations: Callable[[], Steps]) -> None:
         """Jobs with the numbers from 0 on."""
         for token, converse in enumerate(conversations):
-            self.jobs.start(self.pair, FakeJob(converse), token)
+            self.jobs.start(self.pair, FakeJob(converse), Numbered(self.session, token))
 
     async def results(self, number: int = 1) -> dict[int, bytes | Denial]:
         """So many of them, by token."""
@@ -164,7 +165,7 @@ async def test_a_denial_reaches_the_session() -> None:
 async def test_a_connection_serves_one_job_after_the_other() -> None:
     async with a_world() as world:
         for token in range(3):
-            world.jobs.start(world.pair, FakeJob(ask), token)
+            world.jobs.start(world.pair, FakeJob(ask), Numbered(world.session, token))
             await world.answers(0, welcome(b"%d" % token))
             await world.results(token + 1)
         assert await world.results() == {n: welcome(b"%d" % n) for n in range(3)}
@@ -177,7 +178,7 @@ async def test_a_connection_that_the_broker_closed_is_not_used() -> None:
         await world.answers(0, welcome())
         await world.results(1)
         world.server.brokers[0].close()
-        world.jobs.start(world.pair, FakeJob(ask), 1)
+        world.jobs.start(world.pair, FakeJob(ask), Numbered(world.session, 1))
         await world.answers(1, welcome(b"again"))
         assert (await world.results(2))[1] == welcome(b"again")
 
@@ -187,7 +188,7 @@ def refused(text: str) -> Denial:
     return Denial(Refusal.NOT_READY, text)
 
 
-NOT_FOUND = refused("the topic's broker was not found")
+FAILED = FakeJob.failed
 
 
 async def test_a_broker_that_does_not_keep_to_its_protocol_is_an_answer() -> None:
@@ -197,7 +198,7 @@ async def test_a_broker_that_does_not_keep_to_its_protocol_is_an_answer() -> Non
 
     async with a_world() as world:
         world.start(converse)
-        assert await world.results() == {0: NOT_FOUND}
+        assert await world.results() == {0: FAILED}
         assert world.server.crashes == []
         assert world.open_connections == 0
         assert not world.pair.over
@@ -211,10 +212,10 @@ async def test_a_bug_in_a_job_is_told_and_is_an_answer() -> None:
     async with a_world() as world:
         world.start(converse)
         await world.results(1)
-        world.jobs.start(world.pair, FakeJob(ask), 1)
+        world.jobs.start(world.pair, FakeJob(ask), Numbered(world.session, 1))
         await world.answers(1, welcome())
         results = await world.results(2)
-        assert results == {0: NOT_FOUND, 1: welcome()}
+        assert results == {0: FAILED, 1: welcome()}
         assert [type(error) for error in world.server.crashes] == [RuntimeError]
         assert world.open_connections == 1
 
@@ -228,7 +229,7 @@ async def test_a_broker_that_says_nothing_is_an_answer_in_time(
         result = (await world.results())[0]
         assert isinstance(result, Denial)
         assert result.refusal is Refusal.TIMEOUT
-        assert trio.current_time() - began >= PATIENCE
+        assert trio.current_time() - began >= FakeJob.patience
         assert world.server.silent == 1
         assert world.open_connections == 0
 
@@ -290,7 +291,7 @@ async def test_those_who_wait_have_no_longer_than_the_others(
         world.start(*[ask] * (3 * AT_ONCE))
         results = await world.results(3 * AT_ONCE)
         assert all(isinstance(result, Denial) for result in results.values())
-        assert trio.current_time() - began < 2 * PATIENCE
+        assert trio.current_time() - began < 2 * FakeJob.patience
 
 
 async def test_nothing_is_done_for_a_pair_that_is_over() -> None:

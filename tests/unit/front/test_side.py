@@ -28,15 +28,16 @@ class World:
         self.denial: Denial | None = None
         self.side = SideConnections(self.connect)
 
-    async def connect(self, target: Address | None) -> Leg | Denial:
-        """See `Connect`."""
+    async def connect(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
+        """See `Reach`."""
         self.connected.append(target)
         if self.denial is not None:
             return self.denial
         near, far = socket.socketpair()
         near.setblocking(False)
         self.brokers.append(Talker(far))
-        return Leg(near, frame_length, 1000)
+        assert target is not None
+        return Leg(near, frame_length, 1000), Dialled(target)
 
     async def reach(self, target: Address = ONE) -> tuple[Leg, bool]:
         """A leg, and whether nothing was said on it yet."""
