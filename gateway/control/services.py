@@ -15,8 +15,9 @@ from gateway.brokers.names import Names
 from gateway.identity.credential import OwnCredential
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import ClusterFigures
+from gateway.wire.account import Account, Action
 from gateway.wire.address import Address
-from gateway.wire.contract import Account, Action, Credential, Denial, Principal, Refusal
+from gateway.wire.contract import Credential, Denial, Principal, Refusal
 from gateway.wire.services import Again, LookupOutcome
 from gateway.wire.subject import Caller, Subject
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from gateway.policy.matching import RuleSet
     from gateway.policy.supply import Supply
     from gateway.telemetry.figures import RuleFigures
-    from gateway.wire.contract import Account, Action, Denial
+    from gateway.wire.account import Account, Action
+    from gateway.wire.contract import Denial
     from gateway.wire.services import Again
     from gateway.wire.subject import Subject
 

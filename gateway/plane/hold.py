@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.wire.contract import Account
+from gateway.wire.account import Account
 
 if TYPE_CHECKING:
     from gateway.plane.memory import Memory

@@ -12,8 +12,8 @@ from gateway.plane.deadlines import Cancellable
 from gateway.plane.pump import Pump
 from gateway.plane.state import PlaneSettings, PlaneState
 from gateway.plane.waiting import WaitingFrames
+from gateway.wire.account import Account
 from gateway.wire.contract import (
-    Account,
     AfterJob,
     Attend,
     Await,

@@ -36,7 +36,8 @@ from gateway.wire.contract import Direction, EndReason
 if TYPE_CHECKING:
     from gateway.plane.lane import Lane
     from gateway.plane.state import PlaneState
-    from gateway.wire.contract import Account, Scanner, Session
+    from gateway.wire.account import Account
+    from gateway.wire.contract import Scanner, Session
 
 BREATH = 0.05
 """Seconds that a pump does not read while the plane's memory is full: a few round trips, in which

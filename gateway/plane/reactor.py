@@ -35,7 +35,8 @@ from gateway.plane.pair import Hooks, Pair, PairOwner
 from gateway.plane.pump import Pump
 from gateway.plane.state import PlaneSettings
 from gateway.plane.stream import IN, OUT, Stream, has_records
-from gateway.wire.contract import Account, AfterJob, Denial, EndReason, Peer, Session
+from gateway.wire.account import Account
+from gateway.wire.contract import AfterJob, Denial, EndReason, Peer, Session
 
 EVENTS_AT_ONCE = 256
 """Events taken from the kernel by one call: enough to make it cheap, few enough to be fresh."""

@@ -19,7 +19,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.plane.hold import Ages, HeldFrames, Marks
-from gateway.wire.contract import Account, Direction
+from gateway.wire.account import Account
+from gateway.wire.contract import Direction
 
 if TYPE_CHECKING:
     from collections.abc import Callable

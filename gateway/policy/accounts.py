@@ -21,7 +21,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from gateway.telemetry.figures import OTHER, TopicFigures, Totals
-from gateway.wire.contract import Account, Action
+from gateway.wire.account import Account, Action
 from gateway.wire.subject import Subject, TopicName
 
 if TYPE_CHECKING:

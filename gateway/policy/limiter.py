@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
     from gateway.policy.supply import Metered
-    from gateway.wire.contract import Account
+    from gateway.wire.account import Account
 
     Identity = tuple[Hashable, Unit, bool]
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.debts import NONE, Debt
 from gateway.policy.gcra import ONE
-from gateway.wire.contract import ENDLESS, Account, Action
+from gateway.wire.account import ENDLESS, Account, Action
 
 if TYPE_CHECKING:
     from collections import OrderedDict

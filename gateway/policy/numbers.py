@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from gateway.policy.matching import AppliedLimit
     from gateway.telemetry.figures import RuleFigures
-    from gateway.wire.contract import Account
+    from gateway.wire.account import Account
 
 
 class Numbers:

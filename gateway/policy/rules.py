@@ -16,7 +16,7 @@ from gateway.config.model import Part as ConfigurationPart
 from gateway.policy import rates
 from gateway.policy.rates import Burst
 from gateway.protocols import PLUGINS
-from gateway.wire.contract import Action
+from gateway.wire.account import Action
 
 
 class Dimension(StrEnum):

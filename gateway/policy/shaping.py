@@ -12,7 +12,8 @@ from gateway.policy.limits import Applied, Unit
 from gateway.policy.numbers import Numbers
 from gateway.policy.rules import ACTION_OF, Dimension
 from gateway.telemetry.figures import RuleFigures
-from gateway.wire.contract import Action, Denial, Patience, Refusal
+from gateway.wire.account import Action, Patience
+from gateway.wire.contract import Denial, Refusal
 from gateway.wire.services import Again
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from gateway.policy.limits import Limit
     from gateway.policy.matching import AppliedLimit, RuleSet
     from gateway.policy.supply import Metered, Supply
-    from gateway.wire.contract import Account
+    from gateway.wire.account import Account
     from gateway.wire.subject import Subject
 
 METERED = {

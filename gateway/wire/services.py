@@ -6,8 +6,9 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from gateway.wire.account import Account, Action
 from gateway.wire.address import Address
-from gateway.wire.contract import Account, Action, Credential, Denial, Principal
+from gateway.wire.contract import Credential, Denial, Principal
 from gateway.wire.subject import Caller, Subject
 
 

@@ -12,7 +12,8 @@ from itertools import cycle
 from typing import NamedTuple
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Account, Scanner
+from gateway.wire.account import Account
+from gateway.wire.contract import Scanner
 
 # -- what a protocol hands in ------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.contract import ENDLESS, Account
+from gateway.wire.account import ENDLESS, Account
 from tests.support.examples import examples
 
 from .battery import (

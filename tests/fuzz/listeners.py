@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.wire.contract import Action, Credential, Denial, Principal, Refusal
+from gateway.wire.account import Action
+from gateway.wire.contract import Credential, Denial, Principal, Refusal
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar.context import Bounds, Client, ListenerContext
 from gateway.wire.subject import Subject

@@ -6,9 +6,8 @@ from collections import deque
 from itertools import count
 
 from gateway.errors import PeerError
+from gateway.wire.account import Account, Action
 from gateway.wire.contract import (
-    Account,
-    Action,
     AfterJob,
     Attend,
     Await,

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from gateway.errors import PeerError
 from gateway.plane.hold import HeldFrames
 from gateway.plane.memory import Memory
+from gateway.wire.account import Account, Action
 from gateway.wire.contract import (
-    Account,
-    Action,
     Attend,
     Await,
     Credential,

@@ -16,7 +16,8 @@ import pytest
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Rule
 from gateway.policy.shaping import Shaping
-from gateway.wire.contract import Account, Action, Effects, Forward, Inject, Later, Pause, Replace
+from gateway.wire.account import Account, Action
+from gateway.wire.contract import Effects, Forward, Inject, Later, Pause, Replace
 from gateway.wire.pulsar.brake import FAR_BYTES, FAR_MESSAGES
 from gateway.wire.pulsar.trickle import Trickles
 from tests.playbooks.frames import read

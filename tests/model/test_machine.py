@@ -23,7 +23,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gateway.wire.contract import ENDLESS, Account, Denial, Refusal
+from gateway.wire.account import ENDLESS, Account
+from gateway.wire.contract import Denial, Refusal
 from tests.playbooks.services import OTHER_CLUSTER, URL_2
 
 from .broker import Connection, Connections, Topic

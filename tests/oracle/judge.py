@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
-from gateway.wire.contract import ENDLESS, Action, Direction
+from gateway.wire.account import ENDLESS, Action
+from gateway.wire.contract import Direction
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar import counts
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from gateway.plane.pair import DECISIONS_AT_ONCE
-from gateway.wire.contract import Action, Credential, Direction, Principal
+from gateway.wire.account import Action
+from gateway.wire.contract import Credential, Direction, Principal
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand

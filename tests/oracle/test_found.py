@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from gateway.wire.contract import Action, Direction
+from gateway.wire.account import Action
+from gateway.wire.contract import Direction
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar.frames import Kind
 from tests.playbooks.frames import (

@@ -17,9 +17,8 @@ from gateway.plane.lane import Lane
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 from gateway.plane.state import PlaneSettings
+from gateway.wire.account import Account, Action
 from gateway.wire.contract import (
-    Account,
-    Action,
     AfterJob,
     Credential,
     Denial,

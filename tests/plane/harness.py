@@ -18,10 +18,10 @@ from gateway.plane.lane import Lane
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 from gateway.plane.state import PlaneSettings
+from gateway.wire.account import Account
 from gateway.wire.contract import (
     DROP,
     FORWARD,
-    Account,
     AfterJob,
     Denial,
     Direction,

@@ -10,18 +10,8 @@ from dataclasses import dataclass
 from struct import Struct
 
 from gateway.errors import PeerError
-from gateway.wire.contract import (
-    FORWARD,
-    Account,
-    Action,
-    Denial,
-    Direction,
-    Effects,
-    EndReason,
-    Job,
-    Later,
-    Start,
-)
+from gateway.wire.account import Account, Action
+from gateway.wire.contract import FORWARD, Denial, Direction, Effects, EndReason, Job, Later, Start
 from gateway.wire.subject import Caller
 from tests.support.subjects import subject_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.plane.hold import LEAST, Ages, HeldFrames
 from gateway.plane.memory import Memory
-from gateway.wire.contract import Account, Action
+from gateway.wire.account import Account, Action
 from tests.support.subjects import subject_of
 
 BOUND = 2 * LEAST

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.wire.contract import (
-    ENDLESS,
-    Direction,
-    Discard,
-    Forward,
-    Pause,
-    Replace,
-)
+from gateway.wire.account import ENDLESS
+from gateway.wire.contract import Direction, Discard, Forward, Pause, Replace
 
 from .harness import OURS, Opened, Plane, answers, held
 from .protocol import counted, frames, passing, stop

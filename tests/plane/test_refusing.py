@@ -7,17 +7,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from gateway.plane.waiting import ANSWERS_AT_ONCE, ANSWERS_STEP
-from gateway.wire.contract import (
-    DROP,
-    FORWARD,
-    Account,
-    Direction,
-    Drop,
-    Effects,
-    Hold,
-    Patience,
-    Refuse,
-)
+from gateway.wire.account import Account, Patience
+from gateway.wire.contract import DROP, FORWARD, Direction, Drop, Effects, Hold, Refuse
 
 from .harness import Opened, Plane
 from .protocol import counted, frames, passing

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gateway.plane.deadlines import FEW
 from gateway.plane.state import PlaneSettings
-from gateway.wire.contract import Account, Action, Direction, Discard, Effects, EndReason, Inject
+from gateway.wire.account import Account, Action
+from gateway.wire.contract import Direction, Discard, Effects, EndReason, Inject
 from tests.support.subjects import subject_of
 
 from .harness import BUFFER, OURS, Opened, Plane, held

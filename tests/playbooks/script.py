@@ -6,10 +6,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Self
 
+from gateway.wire.account import Account, Action
 from gateway.wire.address import Address
 from gateway.wire.contract import (
-    Account,
-    Action,
     AfterJob,
     Credential,
     Denial,

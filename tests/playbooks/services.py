@@ -6,17 +6,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import NamedTuple
 
+from gateway.wire.account import ENDLESS, Account, Action
 from gateway.wire.address import Address
-from gateway.wire.contract import (
-    ENDLESS,
-    Account,
-    Action,
-    Credential,
-    Denial,
-    Origin,
-    Principal,
-    Refusal,
-)
+from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal
 from gateway.wire.services import Again, LookupOutcome
 from gateway.wire.subject import Caller, Subject
 from tests.support.subjects import CONNECTION, HOST

@@ -8,7 +8,8 @@ import pytest
 from google.protobuf.message import Message
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Account, Action, Direction, EndReason, ViolationError
+from gateway.wire.account import Account, Action
+from gateway.wire.contract import Direction, EndReason, ViolationError
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.addresses import MOST_ADDRESSES, MOST_BROKERS

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.wire.contract import Action, Drop, Forward
+from gateway.wire.account import Action
+from gateway.wire.contract import Drop, Forward
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.commands import IN_USE
 from gateway.wire.pulsar.frames import Kind

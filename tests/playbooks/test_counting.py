@@ -6,15 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.wire.contract import (
-    ENDLESS,
-    FORWARD,
-    Account,
-    Action,
-    Direction,
-    EndReason,
-    ViolationError,
-)
+from gateway.wire.account import ENDLESS, Account, Action
+from gateway.wire.contract import FORWARD, Direction, EndReason, ViolationError
 from gateway.wire.pulsar import counts
 from gateway.wire.pulsar.counts import DISTANCE, FIRST, MOST, SUSPECTS, CountChecks, Suspects
 from tests.support import frames

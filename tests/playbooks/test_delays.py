@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from gateway.wire.account import Action
 from gateway.wire.contract import (
-    Action,
     Denial,
     Direction,
     Discard,

@@ -21,7 +21,8 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.wire.contract import Action, Effects, Forward, Inject, Later, Replace
+from gateway.wire.account import Action
+from gateway.wire.contract import Effects, Forward, Inject, Later, Replace
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.ids import bytes_kept
 from gateway.wire.pulsar.incarnations import UNANSWERED

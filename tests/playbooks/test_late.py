@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.wire.account import Action
 from gateway.wire.contract import (
-    Action,
     Attend,
     Direction,
     Discard,

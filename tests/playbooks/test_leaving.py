@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.wire.contract import Action, Direction, Discard, Drop, Effect, Forward, Inject
+from gateway.wire.account import Action
+from gateway.wire.contract import Direction, Discard, Drop, Effect, Forward, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.closing import PATIENCE
 from gateway.wire.pulsar.frames import Kind

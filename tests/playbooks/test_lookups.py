@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.wire.contract import (
-    Action,
-    Denial,
-    Direction,
-    Drop,
-    Inject,
-    Refusal,
-)
+from gateway.wire.account import Action
+from gateway.wire.contract import Denial, Direction, Drop, Inject, Refusal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.chase import NOT_FOUND
 from gateway.wire.pulsar.context import Bounds

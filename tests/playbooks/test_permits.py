@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.wire.account import Account, Action
 from gateway.wire.contract import (
-    Account,
-    Action,
     Attend,
     Await,
     Direction,

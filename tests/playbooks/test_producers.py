@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Action, Direction, Drop, Forward, Hold, Inject
+from gateway.wire.account import Action
+from gateway.wire.contract import Direction, Drop, Forward, Hold, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.commands import BUSY, IN_USE
 from gateway.wire.pulsar.ids import State

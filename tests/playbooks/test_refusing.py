@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from gateway.wire.contract import Action, Drop, Hold, Patience, Refuse
+from gateway.wire.account import Action, Patience
+from gateway.wire.contract import Drop, Hold, Refuse
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.frames import Kind
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.wire.contract import Action, Direction, Effects, Inject, Replace
+from gateway.wire.account import Action
+from gateway.wire.contract import Direction, Effects, Inject, Replace
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.context import draw_first_request
 from gateway.wire.pulsar.frames import Kind

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.wire.contract import Action, Direction, Discard, Inject
+from gateway.wire.account import Action
+from gateway.wire.contract import Direction, Discard, Inject
 from gateway.wire.pulsar.ids import State
 
 from .frames import (

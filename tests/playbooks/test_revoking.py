@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.wire.contract import (
-    Account,
-    Action,
-    Denial,
-    Discard,
-    Drop,
-    Effects,
-    Inject,
-    Later,
-    Refusal,
-)
+from gateway.wire.account import Account, Action
+from gateway.wire.contract import Denial, Discard, Drop, Effects, Inject, Later, Refusal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.closing import PATIENCE
 from gateway.wire.pulsar.ids import State

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from gateway.wire.contract import Action, Direction
+from gateway.wire.account import Action
+from gateway.wire.contract import Direction
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandConnect
 from gateway.wire.pulsar.chase import HOPS

@@ -5,17 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import PeerError
-from gateway.wire.contract import (
-    Action,
-    Denial,
-    Direction,
-    EndReason,
-    Later,
-    Peer,
-    Receive,
-    Refusal,
-    Start,
-)
+from gateway.wire.account import Action
+from gateway.wire.contract import Denial, Direction, EndReason, Later, Peer, Receive, Refusal, Start
 from gateway.wire.pulsar.entry import PulsarEntry
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.trace import LONGEST, describe

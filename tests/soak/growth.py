@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gateway.wire.contract import Account, Action, Direction
+from gateway.wire.account import Account, Action
+from gateway.wire.contract import Direction
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.session import PulsarSession
 from tests.playbooks import frames

@@ -36,7 +36,8 @@ from gateway.telemetry.figures import (
     StoreFigures,
 )
 from gateway.telemetry.process import CrewMetrics, ProcessMetrics, Sources
-from gateway.wire.contract import Action, EndReason
+from gateway.wire.account import Action
+from gateway.wire.contract import EndReason
 from tests.support.certificates import self_signed
 from tests.support.subjects import subject_of
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from gateway.wire.contract import Await, Direction, Effects, Pause
 
 if TYPE_CHECKING:
-    from gateway.wire.contract import Account
+    from gateway.wire.account import Account
     from gateway.wire.services import Services
 
 FAR_BYTES = 6 * 1024 * 1024

@@ -23,7 +23,7 @@ from struct import Struct
 
 from crc32c import crc32c
 
-from gateway.wire.contract import Account
+from gateway.wire.account import Account
 from gateway.wire.pulsar.frames import BROKER_ENTRY_MAGIC, CHECKSUM_MAGIC, HEAD, Kind
 from gateway.wire.pulsar.scan import LARGEST_COMMAND, ToBrokerScanner, ToClientScanner, id_of
 

@@ -36,8 +36,9 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
+from gateway.wire.account import Action
 from gateway.wire.address import Address
-from gateway.wire.contract import Action, Effects, Later
+from gateway.wire.contract import Effects, Later
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.addresses import Veil
 from gateway.wire.pulsar.commands import NO_REQUEST, encode

@@ -9,8 +9,8 @@ from __future__ import annotations
 from google.protobuf.message import DecodeError
 
 from gateway.errors import PeerError
+from gateway.wire.account import Action
 from gateway.wire.contract import (
-    Action,
     Credential,
     Denial,
     Direction,

@@ -35,7 +35,8 @@ from typing import NoReturn
 from google.protobuf.message import DecodeError
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Account, EndReason, ViolationError
+from gateway.wire.account import Account
+from gateway.wire.contract import EndReason, ViolationError
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar.fields import MOST_FIELDS, check_metadata
 from gateway.wire.pulsar.metadata import entry_metadata_size

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import NamedTuple
 
+from gateway.wire.account import Action
 from gateway.wire.contract import (
     DROP,
-    Action,
     Denial,
     Direction,
     Drop,

@@ -28,8 +28,8 @@ from collections.abc import Iterable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
+from gateway.wire.account import Account, Action
 from gateway.wire.budget import Allotment
-from gateway.wire.contract import Account, Action
 from gateway.wire.pulsar.idtable import IdTable
 from gateway.wire.subject import Subject
 

@@ -13,12 +13,11 @@ from itertools import islice
 from typing import Protocol
 
 from gateway.errors import PeerError
+from gateway.wire.account import Account, Action
 from gateway.wire.address import Address
 from gateway.wire.contract import (
     DROP,
     FORWARD,
-    Account,
-    Action,
     Attend,
     Denial,
     Direction,

@@ -10,9 +10,9 @@ from functools import partial
 from typing import NamedTuple
 
 from gateway.errors import PeerError
+from gateway.wire.account import Action
 from gateway.wire.contract import (
     FORWARD,
-    Action,
     Denial,
     Direction,
     Drop,

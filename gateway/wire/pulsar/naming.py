@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.wire.contract import Action, Denial, Direction, Drop, Effects, Inject, Refusal
+from gateway.wire.account import Action
+from gateway.wire.contract import Denial, Direction, Drop, Effects, Inject, Refusal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import (
     lookup_failed,

@@ -11,9 +11,9 @@ from collections.abc import Generator
 from typing import Any
 
 from gateway.errors import PeerError
+from gateway.wire.account import Action
 from gateway.wire.address import Address
 from gateway.wire.contract import (
-    Action,
     Credential,
     Denial,
     Dial,

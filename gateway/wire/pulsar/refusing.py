@@ -7,7 +7,7 @@ and Python closes the connection, so theirs are held and reset.
 
 from __future__ import annotations
 
-from gateway.wire.contract import Account
+from gateway.wire.account import Account
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
 from gateway.wire.pulsar.commands import encode
 

@@ -42,7 +42,8 @@ from struct import Struct
 from typing import Any, NamedTuple, NoReturn
 
 from gateway.errors import PeerError
-from gateway.wire.contract import ENDLESS, Account, Action, EndReason, ViolationError
+from gateway.wire.account import ENDLESS, Account, Action
+from gateway.wire.contract import EndReason, ViolationError
 from gateway.wire.pulsar.counts import SUSPICIOUS, CountChecks
 from gateway.wire.pulsar.frames import (
     CHECKSUM_MAGIC,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gateway.wire.contract import Account, Scanner
+from gateway.wire.account import Account
+from gateway.wire.contract import Scanner
 from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 

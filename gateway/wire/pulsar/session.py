@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gateway.errors import PeerError
+from gateway.wire.account import ENDLESS, Account, Action
 from gateway.wire.address import Address
 from gateway.wire.contract import (
     DROP,
-    ENDLESS,
     FORWARD,
-    Account,
-    Action,
     Denial,
     Direction,
     Drop,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gateway.wire.pulsar.brake import FAR_BYTES
 
 if TYPE_CHECKING:
-    from gateway.wire.contract import Account
+    from gateway.wire.account import Account
 
 RECENT = 100
 """Messages: those before them count half as much or less. A consumer of small messages forgets a

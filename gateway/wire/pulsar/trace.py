@@ -12,8 +12,8 @@ from functools import partial
 from google.protobuf.message import DecodeError
 
 from gateway.errors import PeerError
+from gateway.wire.account import Account
 from gateway.wire.contract import (
-    Account,
     AfterJob,
     Denial,
     Direction,

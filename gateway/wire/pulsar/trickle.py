@@ -41,11 +41,10 @@ from collections import OrderedDict
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from gateway.wire.account import ENDLESS, Account
 from gateway.wire.contract import (
     DROP,
-    ENDLESS,
     FORWARD,
-    Account,
     Attend,
     Await,
     Direction,

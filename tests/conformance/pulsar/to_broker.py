@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.wire.contract import Account, Action, Direction
+from gateway.wire.account import Account, Action
+from gateway.wire.contract import Direction
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.scan import ToBrokerScanner
 from tests.conformance.battery import Frame, Lie, Subject

@@ -13,8 +13,9 @@ from gateway.control.services import ClusterParts, ListenerServices
 from gateway.identity.credential import NoCredential
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import ClusterFigures
+from gateway.wire.account import Account, Action
 from gateway.wire.address import Address
-from gateway.wire.contract import Account, Action, Denial, Refusal
+from gateway.wire.contract import Denial, Refusal
 from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
 from gateway.wire.services import Again
 from gateway.wire.subject import Caller, Subject

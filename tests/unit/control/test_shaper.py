@@ -8,7 +8,7 @@ from gateway.control.shaper import OBSERVED, Shaper
 from gateway.plane.reactor import Reactor
 from gateway.policy.limiter import OBSERVED_AT_ONCE
 from gateway.policy.matching import RuleSet
-from gateway.wire.contract import Account, Action
+from gateway.wire.account import Account, Action
 from tests.plane.harness import Plane
 from tests.support.subjects import subject_of
 from tests.unit.policy.test_shaping import limit, rules

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.demo.figures import Rates, Snapshot, TopicFigures, rates, read, total, whole
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.exposition import TopicExposition
-from gateway.wire.contract import Action
+from gateway.wire.account import Action
 from tests.support.subjects import subject_of
 
 ORDERS, ROWS = "persistent://shop/orders/placed", "persistent://noisy/import/rows"

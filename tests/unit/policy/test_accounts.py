@@ -11,7 +11,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from gateway.policy.accounts import ACCOUNTS_AT_ONCE, AccountBook
 from gateway.telemetry.figures import OTHER, TopicFigures, Totals
-from gateway.wire.contract import Account, Action
+from gateway.wire.account import Account, Action
 from gateway.wire.subject import NOBODY, TopicName
 from tests.support.subjects import subject_of, topic_of
 

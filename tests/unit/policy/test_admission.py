@@ -7,7 +7,8 @@ from typing import Any
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Rule
 from gateway.policy.shaping import Shaping
-from gateway.wire.contract import Account, Action, Denial, Refusal
+from gateway.wire.account import Account, Action
+from gateway.wire.contract import Denial, Refusal
 from gateway.wire.services import Again
 from gateway.wire.subject import Subject
 from tests.support.subjects import subject_of

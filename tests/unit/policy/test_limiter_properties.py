@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.policy.limits import Applied
-from gateway.wire.contract import Account
+from gateway.wire.account import Account
 from tests.unit.policy.world import Frame, Producer, World, messages, size
 
 ONE = Frame(1, 100)

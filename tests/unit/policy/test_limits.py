@@ -11,7 +11,7 @@ from gateway.policy.gcra import MOST_DEBT
 from gateway.policy.keys import FORGOTTEN_AT_ONCE
 from gateway.policy.limiter import OBSERVED_AT_ONCE, Limiter
 from gateway.policy.limits import FEW_STALE, LEASE_SECONDS, MOST_AHEAD, Applied, Member, Unit
-from gateway.wire.contract import ENDLESS, Account, Action
+from gateway.wire.account import ENDLESS, Account, Action
 from tests.support.subjects import subject_of
 from tests.unit.policy.world import Frame, World, jain, messages, size
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import DIMENSIONS, Dimension, Rule
-from gateway.wire.contract import Action
+from gateway.wire.account import Action
 from gateway.wire.subject import Caller, Subject, TopicName
 from tests.support.examples import examples
 from tests.support.subjects import subject_of

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gateway.policy.matching import AppliedLimit
 from gateway.policy.numbers import Numbers
 from gateway.policy.rules import Dimension, LimitValues, Rule
-from gateway.wire.contract import Account, Action
+from gateway.wire.account import Account, Action
 from tests.support.subjects import subject_of
 
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from gateway.policy.rules import ACTION_OF, DIMENSIONS, Dimension, Rule
-from gateway.wire.contract import Action
+from gateway.wire.account import Action
 
 
 def rule(limit: object = None, **parts: Any) -> Rule:

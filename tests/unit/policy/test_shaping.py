@@ -8,7 +8,7 @@ from gateway.policy.limiter import Limiter
 from gateway.policy.matching import RuleSet
 from gateway.policy.shaping import Shaping
 from gateway.rules.files import build
-from gateway.wire.contract import ENDLESS, Account, Action
+from gateway.wire.account import ENDLESS, Account, Action
 from gateway.wire.subject import Subject
 from tests.support.subjects import subject_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.limiter import Limiter
 from gateway.policy.limits import Applied, Limit, Unit
-from gateway.wire.contract import Account, Action
+from gateway.wire.account import Account, Action
 from tests.support.subjects import subject_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from gateway.plane.deadlines import Deadlines
 from gateway.policy.keys import Key
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Dimension, Rule
-from gateway.wire.contract import ENDLESS, Account, Action
+from gateway.wire.account import ENDLESS, Account, Action
 from tests.support.examples import examples
 from tests.support.subjects import subject_of
 from tests.unit.reload.samples import rule

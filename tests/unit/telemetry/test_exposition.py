@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.exposition import LONGEST_LABEL, TopicExposition, labels_of
 from gateway.telemetry.figures import OTHER, TopicBook, TopicFigures, Totals
-from gateway.wire.contract import Action
+from gateway.wire.account import Action
 from gateway.wire.pulsar.topics import named
 from gateway.wire.subject import TopicName
 from tests.support.subjects import subject_of, topic_of

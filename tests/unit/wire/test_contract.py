@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.wire.contract import ENDLESS, Account, Action
+from gateway.wire.account import ENDLESS, Account, Action
 from tests.support.subjects import subject_of
 
 

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from gateway.wire.contract import Account, Action, Direction, Drop, Refuse
+from gateway.wire.account import Account, Action
+from gateway.wire.contract import Direction, Drop, Refuse
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
 from gateway.wire.pulsar.checksums import (
     WAITED_FOR,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.contract import Account, Action
+from gateway.wire.account import Account, Action
 from gateway.wire.pulsar.metadata import EntryWalk, MetadataWalk, count_messages
 from tests.support.examples import examples
 from tests.support.frames import (

@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Account, Action, Direction
+from gateway.wire.account import Account, Action
+from gateway.wire.contract import Direction
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from tests.support.commands import ACTIONS

@@ -13,7 +13,8 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.contract import Account, Action, Direction
+from gateway.wire.account import Account, Action
+from gateway.wire.contract import Direction
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
