@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.brokers.learned import LearnedHosts
@@ -134,7 +134,7 @@ class ListenerServices:
 
     def complete(self, caller: Caller) -> Caller:
         """See `wire.services.Services`."""
-        return replace(caller, listener=self._name, cluster=self._cluster.name)
+        return caller._replace(listener=self._name, cluster=self._cluster.name)
 
     def wait(
         self, action: Action, subject: Subject, again: Again | None = None

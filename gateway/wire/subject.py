@@ -7,7 +7,6 @@ metrics take their labels from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -29,8 +28,7 @@ class TopicName(NamedTuple):
         return self.partition or self.whole
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """The client at the other end of one connection. None stands for what is not known.
 
     `listener`, `cluster`: names from the configuration, which `Services.complete` adds.
@@ -48,8 +46,7 @@ class Caller:
     library: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(NamedTuple):
     """A client, and what it uses.
 
     `topic`: None for the client alone. `subscription`: of a consumer. All subjects of a connection

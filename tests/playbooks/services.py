@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import NamedTuple
 
 from gateway.wire.account import ENDLESS, Account, Action
@@ -89,7 +88,7 @@ class FakeServices:
 
     def complete(self, caller: Caller) -> Caller:
         self.completed.append(caller)
-        return replace(caller, listener="clients", cluster="main")
+        return caller._replace(listener="clients", cluster="main")
 
     def wait(
         self, action: Action, subject: Subject, again: Again | None = None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gateway.brokers.learned import LearnedHosts
@@ -206,7 +204,7 @@ def test_rules_are_told_what_was_open_before() -> None:
 
 def test_a_caller_gets_listener_and_cluster() -> None:
     caller = Caller(protocol="pulsar", connection=7, principal="alice")
-    expected = replace(caller, listener="clients", cluster="main")
+    expected = caller._replace(listener="clients", cluster="main")
     assert Setting().services.complete(caller) == expected
 
 
