@@ -179,7 +179,7 @@ def _demo_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--brokers",
         metavar="URL",
-        help="a real cluster instead of the sandbox: pulsar://host:port,...",
+        help="a real cluster instead of the sandbox, by the URLs of its brokers",
     )
     parser.add_argument(
         "--picture", type=Path, metavar="FILE.svg", help="draw the last table to a file"

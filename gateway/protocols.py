@@ -15,6 +15,12 @@ SCHEMES = {name: scheme for plugin in PLUGINS.values() for name, scheme in plugi
 """The schemes of all URLs that name brokers."""
 
 
+def example(address: str) -> str:
+    """Return a URL of the default protocol, for texts that show what would be right."""
+    plain = next(name for name, scheme in PLUGINS[DEFAULT].schemes.items() if not scheme.tls)
+    return f"{plain}://{address}"
+
+
 def plugin_of(url: str) -> Plugin | None:
     """Return the plugin to whose brokers a URL leads, by its scheme."""
     scheme = url.partition("://")[0].lower()

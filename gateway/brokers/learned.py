@@ -8,7 +8,7 @@ loop of ours list every spelling in it that could be a host, and sets say which 
 Mostly none is, and that is all. Otherwise one pattern, the same for all hosts, finds what has the
 shape of an address. The shapes, all of them seen in brokers' texts:
 
-    pulsar://host:6650   http://host:8080   host:6650   host.example   10.0.0.1   [fd00::1]:6650
+    scheme://host:6650   http://host:8080   host:6650   host.example   10.0.0.1   [fd00::1]:6650
     host/10.0.0.1:6650   /10.0.0.1:6650   host/<unresolved>:6650   (Java's InetSocketAddress)
 
 Topics are matched first, whole, and stay as they are. Hosts are compared without regard to the case

@@ -221,7 +221,7 @@ class Template(Part):
         str, PlainValidator(units.host_template), Field(examples=["broker-{n}.example"])
     ]
     broker: Annotated[
-        str, PlainValidator(units.broker_template), Field(examples=["pulsar-{n}.internal:6650"])
+        str, PlainValidator(units.broker_template), Field(examples=["broker-{n}.internal:6650"])
     ]
 
 
@@ -239,9 +239,9 @@ class Migration(Part):
         tuple[Broker, ...],
         BeforeValidator(units.brokers),
         AfterValidator(_some),
-        Field(examples=["pulsar://blue.internal:6650"]),
+        Field(examples=[protocols.example("blue.internal")]),
     ]
-    gateway: Annotated[Broker, Field(examples=["pulsar://blue-gateway.example:6650"])]
+    gateway: Annotated[Broker, Field(examples=[protocols.example("blue-gateway.example")])]
 
 
 class Cluster(Part):
@@ -252,7 +252,7 @@ class Cluster(Part):
         BeforeValidator(units.brokers),
         AfterValidator(_some),
         AfterValidator(_different),
-        Field(examples=["pulsar://127.0.0.1:16650"]),
+        Field(examples=[protocols.example("127.0.0.1:16650")]),
     ]
     # Names that `gateways` advertise are handed back to them, and never dialled.
     brokers_are: Literal["brokers", "gateways"] = "brokers"
@@ -290,7 +290,7 @@ class Deadlines(Part):
     # For data that a peer does not read. Clients and brokers give each other 60 s to answer.
     stalled: Annotated[float, _within(units.seconds, "1s", "1h")] = 60.0
     # For a frame that must be held whole, from its first byte. Brokers close a connection that
-    # answers no PING for 30 to 60 s, and an answer behind a slower frame would come as late.
+    # answers no ping for 30 to 60 s, and an answer behind a slower frame would come as late.
     frame: Annotated[float, _within(units.seconds, "1s", "10m")] = 60.0
     # For a frame queued for a producer above its limit. Clients time out after 30 s and resend.
     held: Annotated[float, _within(units.seconds, "1s", "10m")] = 20.0
@@ -330,9 +330,9 @@ class ResourceLimits(Part):
     collected: Annotated[int, _within(units.size, "64KiB", "16GiB")] | None = None
     # The same before connections are open, for frames above 4 KiB. None: a sixteenth.
     handshakes: Annotated[int, _within(units.size, "1KiB", "16GiB")] | None = None
-    # State that sessions keep for as long as a client wants: its CONNECT, producers and consumers
-    # with their names, unanswered lookups, delayed frames. A producer takes 1.3 KB: the half that
-    # one address may have is enough for 200,000. None: twice as much as `buffered`.
+    # State that sessions keep for as long as a client wants: its first frame, producers and
+    # consumers with their names, unanswered lookups, delayed frames. A producer takes 1.3 KB: the
+    # half that one address may have is enough for 200,000. None: twice as much as `buffered`.
     remembered: Annotated[int, _within(units.size, "64KiB", "64GiB")] | None = None
     # All bytes that wait for slow peers, decisions or allowance. Reading stops above it.
     buffered: Annotated[int, _within(units.size, "1MiB", "64GiB")] = 256 * MIB
@@ -455,7 +455,7 @@ class Configuration(Part):
     clusters: Annotated[
         Mapping[Name, Cluster],
         AfterValidator(_some),
-        Field(examples=["{main: {brokers: pulsar://127.0.0.1:16650}}"]),
+        Field(examples=[f"{{main: {{brokers: {protocols.example('127.0.0.1:16650')}}}}}"]),
     ]
     admin: Admin | None = None
     # Processes. More of them need memory and a parent; in Kubernetes, scale the number of pods.

@@ -75,7 +75,9 @@ class Leg:
         while True:
             length = self._frame_length(self.received)
             if length > self._bound:
-                return Denial(Refusal.TOO_MANY, f"a frame of {length} bytes before CONNECTED")
+                return Denial(
+                    Refusal.TOO_MANY, f"a frame of {length} bytes before the connection is open"
+                )
             if length and len(self.received) >= length:
                 return self._take(length)
             if length > UNCLAIMED and not await self._has_room(length, deadline):

@@ -3,8 +3,8 @@
 Theory of operation
 ===================
 Trio wakes every task whose socket is ready before it looks at any socket again. Thousands of
-clients that say CONNECT at once would so have all their frames decided, verified and dialled for
-before the reactor gets its next turn, and nobody else's PING would be answered for seconds.
+clients that connect at once would so have all their frames decided, verified and dialled for
+before the reactor gets its next turn, and no ping of anybody else would be answered for seconds.
 
 So conversations do not wait in trio's epoll, but in one of our own, and one task awaits that. It
 wakes at most `AT_ONCE` tasks, and trio looks at all other sockets before it goes on. The kernel

@@ -41,7 +41,8 @@ from gateway.wire.contract import (
 )
 
 ACCEPTS_AT_ONCE = 16
-"""Accepted in a row before others run. Each may have said CONNECT, and takes 0.3 ms then."""
+"""Accepted in a row before others run. Each may have sent its first frame, and takes 0.3 ms
+then."""
 
 SHARED_PAUSE = 0.001
 """Seconds without accepting after each connection, where processes share a listener. Who runs would

@@ -25,7 +25,7 @@ from gateway.wire.contract import Denial, Refusal
 
 LARGEST_TOKEN = 16_384
 """Bytes. Tokens with many claims have about 2,000; HTTP servers refuse more than 8,000 or 16,000.
-Verifying takes linear time, so this also bounds the cost of a stranger's CONNECT."""
+Verifying takes linear time, so this also bounds the cost of a stranger's first frame."""
 
 LONGEST_NAME = 2048
 """Characters of a principal. SPIFFE IDs have at most so many, other names fewer. A principal is

@@ -24,14 +24,14 @@ class PlaneSettings:
     `stalled`: how long a peer may take for what could not be sent at once, one chunk at the most.
     Most clients, and brokers, give the other side 60 s to say a word.
     `frame`: how long a stop frame may take to become whole. Brokers give a client 30 to 60 s for a
-    frame, as they close a connection that answers no PING: a slower one does not pass directly.
+    frame, as they close a connection that answers no ping: a slower one does not pass directly.
     `memory`: bound on the bytes that wait for peers and allowance, see `Memory`.
     `collected`, `opening`: the shares of memory of frames that are not all here, of open
     connections and of those that are being opened. They are not part of `memory`; None: a quarter
     and an eighth as much.
     `held`: of these, what may wait for allowance; None: a quarter. Far less than all, so that who
     is above a limit stops nobody else; enough for a client's thousand messages of 32 KB.
-    `held_for`: how long they may. Clients give a SEND 30 s.
+    `held_for`: how long they may. Clients wait 30 s for a receipt.
     `linger`: how long a peer may take for its last bytes when a pair ends.
     """
 

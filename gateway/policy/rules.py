@@ -276,6 +276,15 @@ class Rule(Part):
         return self
 
     @model_validator(mode="after")
+    def _suits_its_protocols(self) -> Self:
+        for plugin in (PLUGINS[name] for name in self.match.protocol if name in PLUGINS):
+            for dimension, _ in self.limit.values():
+                if ACTION_OF[dimension] not in plugin.actions:
+                    text = f"limits {dimension} of {plugin.name}, which has no such thing"
+                    raise ValueError(f"{text}; leave one of them out")
+        return self
+
+    @model_validator(mode="after")
     def _names_topics(self) -> Self:
         if self.partitions == "together" and any(map(_names_partition, self.match.topic)):
             text = "names a partition of a topic, and here all are one"

@@ -60,7 +60,7 @@ class EndReason(StrEnum):
     CREDENTIAL_EXPIRED = "credential_expired"  # the one that the gateway verified
     TARGET_REFUSED = "target_refused"  # not a name of ours, or not on the allow-list
     NO_BROKER = "no_broker"  # none reachable
-    BROKER_REFUSED = "broker_refused"  # the broker answered our CONNECT with an error
+    BROKER_REFUSED = "broker_refused"  # the broker answered our greeting with an error
     TOO_MANY_CONNECTIONS = "too_many_connections"
     TOO_MANY_CONNECTS = "too_many_connects"  # a rule allows no more of them now
     UNKNOWN_COMMAND = "unknown_command"  # under `unknown: mask`

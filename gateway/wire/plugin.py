@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gateway.wire.account import Action
 from gateway.wire.address import Schemes
 from gateway.wire.budget import Budget
 from gateway.wire.contract import Entry
@@ -78,7 +79,8 @@ class Plugin:
 
     `name`: as `protocol` of a listener has it. `schemes`: of URLs that name its brokers.
     `topic_schemes`: texts like `scheme://...` that name topics, and never a host.
-    `read_topic`: returns the parts of a topic's name, None where it is not one.
+    `read_topic`: returns the parts of a topic's name, None where it is not one. `actions`: what
+    its clients do, and rules may limit.
     `enter`: makes the entry of one listener; it loads what the protocol needs.
     """
 
@@ -86,4 +88,5 @@ class Plugin:
     schemes: Schemes
     topic_schemes: tuple[str, ...]
     read_topic: Callable[[str], TopicName | None]
+    actions: frozenset[Action]
     enter: Callable[[EntrySettings], Entry]

@@ -39,7 +39,7 @@ from .services import BROKER_1, EXPIRED, NAME_1, ORIGIN, OWN, FakeServices
 VERIFYING = [VERIFY, FORWARD_TOO]
 CLOSED = Denial(Refusal.CLOSED, "the connection was closed")
 SLOW = Denial(Refusal.TIMEOUT, "the handshake took too long")
-LARGE = Denial(Refusal.TOO_MANY, "a frame of 99999 bytes before CONNECTED")
+LARGE = Denial(Refusal.TOO_MANY, "a frame of 99999 bytes before the connection is open")
 NOT_ANSWERED = "the broker did not answer"
 
 

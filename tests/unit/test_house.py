@@ -59,6 +59,24 @@ def test_import_contracts_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert " 0 broken" in said
 
 
+OF_A_PROTOCOL = ("wire/pulsar/", "protocols.py", "sandbox/", "demo/", "lab/", "doctor/")
+"""Where the words of a protocol belong: its folder, the registry, the lab and the doctor."""
+
+PROTOCOL_WORDS = re.compile(
+    r"pulsar(\+ssl)?://|-partition-|\b[Pp]ermits?\b"
+    r"|\b(CONNECTED|SEND|PRODUCER|SUBSCRIBE|FLOW|MESSAGE|PING|PONG|CLOSE_(PRODUCER|CONSUMER))\b"
+)
+
+
+@pytest.mark.parametrize("path", _modules(), ids=_named)
+def test_words_of_a_protocol_stay_in_its_folder(path: Path) -> None:
+    if path.relative_to(GATEWAY).as_posix().startswith(OF_A_PROTOCOL):
+        return
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = [(number, it) for number, it in enumerate(lines, 1) if PROTOCOL_WORDS.search(it)]
+    assert found == []
+
+
 def test_what_rules_and_workers_need_is_imported_where_there_are_some() -> None:
     """Memory and time of a gateway without any."""
     command = [sys.executable, "-c", "import sys, gateway.app; print(*sys.modules)"]

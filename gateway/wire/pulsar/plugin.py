@@ -6,6 +6,7 @@ entry.
 
 from __future__ import annotations
 
+from gateway.wire.account import Action
 from gateway.wire.contract import Entry
 from gateway.wire.plugin import EntrySettings, Plugin
 from gateway.wire.pulsar.topics import named
@@ -25,5 +26,6 @@ PLUGIN = Plugin(
     schemes=SCHEMES,
     topic_schemes=("persistent", "non-persistent", "topic", "segment"),
     read_topic=named,
+    actions=frozenset(Action),
     enter=_enter,
 )
