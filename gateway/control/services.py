@@ -81,6 +81,14 @@ def _unheard(event: str, **values: object) -> None:
     """A log that nobody reads."""
 
 
+def _always(account: Account) -> bool:
+    return True
+
+
+def _never(account: Account) -> bool:
+    return False
+
+
 class ListenerServices:
     """See `wire.services.Services`. `verifiers`: by authentication method; none for pass-through.
 
@@ -104,6 +112,9 @@ class ListenerServices:
         self._wall_clock = wall_clock
         self._name = name
         self._limits = limits
+        # Asked for frames that wait: bound once, so that each call is one call less.
+        self.wants = _always if limits is None else limits.wants
+        self.is_in_debt = _never if limits is None else limits.is_in_debt
         self._generation = 0
 
     def leave(self, generation: int) -> None:
@@ -153,14 +164,6 @@ class ListenerServices:
             return account
         self._cluster.accounts.close(account)
         return denial
-
-    def wants(self, account: Account) -> bool:
-        """See `wire.services.Services`."""
-        return self._limits is None or self._limits.wants(account)
-
-    def is_in_debt(self, account: Account) -> bool:
-        """See `wire.services.Services`."""
-        return self._limits is not None and self._limits.is_in_debt(account)
 
     def release(self, account: Account) -> None:
         """See `wire.services.Services`."""

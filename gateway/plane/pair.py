@@ -202,13 +202,6 @@ class Pair:
         """See `contract.Holding`."""
         return self._holding.following(account, chunk, start, end)
 
-    def holds(self, account: Account, *, on: bool) -> None:
-        """Whether this account's next grant is for this pair."""
-        if on:
-            self._reactor.holding[account] = self
-        else:
-            self._reactor.holding.pop(account, None)
-
     def _wait(self) -> WaitingFrames:
         if self._waiting is None:
             self._waiting = WaitingFrames(self, self._reactor, self._holding.given_up)
@@ -217,26 +210,6 @@ class Pair:
     def _discard(self, account: Account) -> None:
         if self._waiting is not None:
             self._waiting.discard(account)
-
-    def grant(self, account: Account, messages: int, size: int, now: float) -> None:
-        """Raise an account's allowance; what it has in the queue goes first, at a frame border."""
-        waiting = self._waiting
-        if waiting is None:
-            account.grant(messages, size)
-            return
-
-        generation = account.generation
-
-        def grant() -> None:
-            if account.generation == generation:  # else other rules give it another one
-                waiting.grant(account, messages, size, now)
-
-        try:
-            self.pumps[Direction.TO_BROKER].at_border(grant)
-        except PeerError as error:
-            self.violated(Direction.TO_BROKER, error)
-        except Exception as error:
-            self.crash(error)
 
     def attend(self, now: float) -> None:
         """Something went to the client, or allowance came: ask what else may go."""
@@ -415,7 +388,7 @@ class Hooks(Protocol):
 
 
 class PairOwner(PlaneState, ABC):
-    """The reactor as its pairs see it. `holding`: in which pair an account has frames that wait."""
+    """The reactor as its pairs see it."""
 
     def __init__(
         self,
@@ -426,7 +399,6 @@ class PairOwner(PlaneState, ABC):
     ) -> None:
         super().__init__(settings, clock, rearm)
         self.hooks = hooks
-        self.holding: dict[Account, Pair] = {}
 
     @abstractmethod
     def part(self, pair: Pair, reason: EndReason, farewell: bytes, detail: str) -> None:

@@ -140,11 +140,11 @@ class Reactor(PairOwner):
 
     def grant(self, account: Account, messages: int, size: int) -> None:
         """Raise an account's allowance, and let pass what waited for it. Raises nothing."""
-        pair = self.holding.get(account)
-        if pair is None:
+        waiting = self.granted.get(account)
+        if waiting is None:
             account.grant(messages, size)
         else:
-            pair.grant(account, messages, size, self.clock())
+            waiting.grant(account, messages, size, self.clock())
 
     def leave(self, pair: Pair) -> None:
         """The gateway stops: take one more step of moving this pair's client elsewhere."""

@@ -6,9 +6,11 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from gateway.plane.deadlines import Deadlines
 from gateway.plane.memory import Memory
+from gateway.wire.account import Account
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +51,19 @@ class PlaneSettings:
     linger: float = 1.0
 
 
+class Grantee(Protocol):
+    """The frames of one pair that wait."""
+
+    def grant(self, account: Account, messages: int, size: int, now: float) -> None:
+        """Raise an account's allowance; what it has in the queue goes first. Raises nothing."""
+
+
 class PlaneState:
     """The part of a reactor that pairs, pumps and lanes use. `rearm`: the next deadline is another.
 
     `decisions`: stop frames that were decided in a row, in this turn or by this deadline.
     `until`: when this turn is over. `resets`: of producers whose frames waited for too long.
+    `granted`: whom the next grant to an account is for, where frames of it wait.
     """
 
     def __init__(
@@ -69,3 +79,4 @@ class PlaneState:
         self.decisions = 0
         self.until = math.inf
         self.resets = 0
+        self.granted: dict[Account, Grantee] = {}

@@ -18,6 +18,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
+from gateway.errors import PeerError
 from gateway.plane.hold import Ages, HeldFrames, Marks
 from gateway.wire.account import Account
 from gateway.wire.contract import Direction
@@ -62,8 +63,11 @@ class WaitingHost(Protocol):
     def later(self, when: float, callback: Callable[[float], None]) -> Cancellable:
         """Call back at a time, unless the pair is over by then."""
 
-    def holds(self, account: Account, *, on: bool) -> None:
-        """Whether this account's next grant is for this pair."""
+    def violated(self, direction: Direction, error: PeerError) -> None:
+        """A peer sent what its protocol does not allow."""
+
+    def crash(self, error: Exception) -> None:
+        """A bug of ours ends the pair."""
 
 
 class WaitingFrames:
@@ -110,7 +114,7 @@ class WaitingFrames:
 
     def put(self, account: Account, frames: bytes, now: float) -> None:
         """Have whole frames wait."""
-        self._pair.holds(account, on=True)
+        self._plane.granted[account] = self
         before = account.queued
         self._frames.put(account, frames, now)
         self._age(account, account.queued - before, now)
@@ -118,7 +122,7 @@ class WaitingFrames:
 
     def refuse(self, account: Account, told: bytes, now: float) -> None:
         """Tell the client so, when its turn has come."""
-        self._pair.holds(account, on=True)
+        self._plane.granted[account] = self
         self._frames.refuse(account, told, now)
         self._refused.setdefault(account, None)
 
@@ -156,7 +160,7 @@ class WaitingFrames:
 
     def expect(self, account: Account) -> None:
         """Its next grant is told to the session."""
-        self._pair.holds(account, on=True)
+        self._plane.granted[account] = self
         self._expecting.add(account)
 
     def discard(self, account: Account) -> None:
@@ -165,7 +169,7 @@ class WaitingFrames:
         self._refused.pop(account, None)
         self._ages.pop(account, None)
         self._expecting.discard(account)
-        self._pair.holds(account, on=False)
+        self._plane.granted.pop(account, None)
         self._look_no_more(account)
 
     def _look_no_more(self, account: Account) -> None:
@@ -177,12 +181,28 @@ class WaitingFrames:
     def clear(self) -> None:
         """The pair is over."""
         for account in (*self._frames.clear(), *self._expecting):
-            self._pair.holds(account, on=False)
+            self._plane.granted.pop(account, None)
         for account in tuple(self._aging):
             self._look_no_more(account)
 
     def grant(self, account: Account, messages: int, size: int, now: float) -> None:
-        """Let pass what may; to be called at a frame border towards the broker."""
+        """See `Grantee`. Frames enter at the next frame border towards the broker; other rules may
+        be in force by then, which grant something else.
+        """
+        generation = account.generation
+
+        def at_border() -> None:
+            if account.generation == generation:
+                self._granted(account, messages, size, now)
+
+        try:
+            self._pair.pumps[Direction.TO_BROKER].at_border(at_border)
+        except PeerError as error:
+            self._pair.violated(Direction.TO_BROKER, error)
+        except Exception as error:
+            self._pair.crash(error)
+
+    def _granted(self, account: Account, messages: int, size: int, now: float) -> None:
         kept = self._refused.get(account)
         if kept is not None:
             self._refused[account] = (kept[0] + messages, kept[1] + size)
@@ -199,7 +219,7 @@ class WaitingFrames:
         if self._frames.is_spent(account):
             self._begin_reset(account, now)
         elif account not in self._frames:
-            self._pair.holds(account, on=False)
+            self._plane.granted.pop(account, None)
             if account in self._expecting:
                 self._expecting.discard(account)
                 self._pair.attend(now)

@@ -33,9 +33,9 @@ from gateway.wire.contract import (
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.chase import Chase
-from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.incarnations import UNANSWERED
 from gateway.wire.pulsar.session import PulsarSession
+from gateway.wire.pulsar.states import State
 from gateway.wire.pulsar.trace import LONGEST, TracedSession
 from tests.fuzz.reading import shown, walk, whole
 from tests.playbooks.services import FakeServices

@@ -72,7 +72,7 @@ def test_it_is_asked_when_what_it_awaits_is_granted(plane: Plane, pair: Opened) 
     assert pair.broker.hear() == OURS
     plane.reactor.grant(account, 5, 1000)
     assert asked.asked == 1
-    assert not plane.reactor.holding
+    assert not plane.reactor.granted
 
 
 def test_whoever_is_gone_awaits_nothing(plane: Plane, pair: Opened) -> None:
@@ -84,7 +84,7 @@ def test_whoever_is_gone_awaits_nothing(plane: Plane, pair: Opened) -> None:
     asked = Hungry(pair, times=1)
     plane.reactor.grant(account, 5, 1000)
     assert asked.asked == 0
-    assert not plane.reactor.holding
+    assert not plane.reactor.granted
 
 
 def test_a_pair_that_ends_awaits_nothing(plane: Plane, pair: Opened) -> None:
@@ -92,7 +92,7 @@ def test_a_pair_that_ends_awaits_nothing(plane: Plane, pair: Opened) -> None:
     attended(plane, pair, Await(account))
     pair.client.close()
     plane.turn()
-    assert not plane.reactor.holding
+    assert not plane.reactor.granted
     plane.reactor.grant(account, 5, 1000)
 
 

@@ -227,7 +227,7 @@ def test_a_bug_when_a_granted_frame_is_decided(plane: Plane, pair: Opened) -> No
     plane.turn()
     pair.session.answer = crash
     del pair.session.accounts[1]
-    pair.pair.grant(account, 9, 1000, plane.clock())
+    plane.reactor.grant(account, 9, 1000)
     assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
     assert len(plane.hooks.crashes) == 1
 

@@ -32,8 +32,8 @@ def test_frames_that_follow_wait_without_being_decided(plane: Plane, pair: Opene
     pair.client.say(counted(2, b"other")[7:] + counted(1, b"last"))
     plane.turn()
     assert pair.broker.hear() == counted(2, b"other")
-    pair.pair.grant(account, 60, 1 << 20, plane.clock())
-    pair.pair.grant(account, 60, 1 << 20, plane.clock())
+    plane.reactor.grant(account, 60, 1 << 20)
+    plane.reactor.grant(account, 60, 1 << 20)
     assert frames(pair.broker.hear())[1:] == [*many, counted(1, b"last")]
 
 
@@ -41,12 +41,12 @@ def test_a_grant_lets_as_many_go_as_it_says(plane: Plane, pair: Opened) -> None:
     (account,) = held(pair, 1)
     pair.client.say(b"".join(counted(1, b"%d" % n) for n in range(5)))
     plane.turn()
-    pair.pair.grant(account, 2, 1000, plane.clock())
+    plane.reactor.grant(account, 2, 1000)
     assert pair.broker.hear() == counted(1, b"0") + counted(1, b"1")
     assert account.messages == 2
     pair.client.say(counted(1, b"5"))
     plane.turn()
-    pair.pair.grant(account, 100, 1000, plane.clock())
+    plane.reactor.grant(account, 100, 1000)
     pair.client.say(counted(1, b"6"))
     plane.turn()
     assert frames(pair.broker.hear()) == [counted(1, b"%d" % n) for n in range(7)]
@@ -56,7 +56,7 @@ def test_a_grant_lets_as_many_go_as_it_says(plane: Plane, pair: Opened) -> None:
 
 def test_a_grant_without_held_frames_is_an_allowance(plane: Plane, pair: Opened) -> None:
     (account,) = held(pair, 1)
-    pair.pair.grant(account, 1, 1000, plane.clock())
+    plane.reactor.grant(account, 1, 1000)
     pair.client.say(counted(1, b"0") + counted(1, b"1"))
     plane.turn()
     assert pair.broker.hear() == counted(1, b"0")
@@ -67,14 +67,14 @@ def test_a_grant_waits_for_a_border(plane: Plane, pair: Opened) -> None:
     long = passing(b"l" * 50)
     pair.client.say(counted(1, b"0") + counted(1, b"1") + long[:20])
     plane.turn()
-    pair.pair.grant(account, 1, 1000, plane.clock())
+    plane.reactor.grant(account, 1, 1000)
     assert pair.broker.hear() == long[:20]
     behind = b"".join(passing(b"%d" % n) for n in range(20)) + counted(1, b"2")
     pair.client.say(long[20:] + behind + passing(b"cut")[:3])
     plane.turn()
     pair.client.say(passing(b"cut")[3:])
     plane.turn()
-    pair.pair.grant(account, 100, 1000, plane.clock())
+    plane.reactor.grant(account, 100, 1000)
     expected = [
         long,
         counted(1, b"0"),
@@ -92,13 +92,13 @@ def test_a_grant_of_rules_that_are_no_more_is_void(plane: Plane, pair: Opened) -
     long = passing(b"l" * 50)
     pair.client.say(counted(1, b"0") + long[:20])
     plane.turn()
-    pair.pair.grant(account, ENDLESS, ENDLESS, plane.clock())
+    plane.reactor.grant(account, ENDLESS, ENDLESS)
     account.generation += 1
     pair.client.say(long[20:])
     plane.turn()
     assert pair.broker.hear() == long
     assert account.held
-    pair.pair.grant(account, 1, 1000, plane.clock())
+    plane.reactor.grant(account, 1, 1000)
     assert pair.broker.hear() == long + counted(1, b"0")
 
 
@@ -106,7 +106,7 @@ def test_a_grant_goes_before_a_carried_header(plane: Plane, pair: Opened) -> Non
     (account,) = held(pair, 1)
     pair.client.say(counted(1, b"0") + passing(b"next")[:3])
     plane.turn()
-    pair.pair.grant(account, 9, 1000, plane.clock())
+    plane.reactor.grant(account, 9, 1000)
     pair.client.say(passing(b"next")[3:])
     plane.turn()
     assert pair.broker.hear() == counted(1, b"0") + passing(b"next")
@@ -116,7 +116,7 @@ def test_a_grant_goes_before_a_collected_frame(plane: Plane, pair: Opened) -> No
     (account,) = held(pair, 1)
     pair.client.say(counted(1, b"0") + stop(b"collected" * 9)[:30])
     plane.turn()
-    pair.pair.grant(account, 9, 1000, plane.clock())
+    plane.reactor.grant(account, 9, 1000)
     pair.client.say(stop(b"collected" * 9)[30:])
     plane.turn()
     assert pair.broker.hear() == counted(1, b"0") + stop(b"collected" * 9)
@@ -133,7 +133,7 @@ def test_a_grant_does_not_wait_for_a_pause(plane: Plane, pair: Opened) -> None:
     )
     pair.client.say(counted(1, b"0") + stop(b"p") + counted(1, b"1") + passing(b"2")[:2])
     plane.turn()
-    pair.pair.grant(account, 9, 1000, plane.clock())
+    plane.reactor.grant(account, 9, 1000)
     assert pair.broker.hear() == stop(b"p") + counted(1, b"0")
     pair.client.say(passing(b"2")[2:])
     plane.after(5)
@@ -146,7 +146,7 @@ def test_a_granted_frame_that_the_scanner_halts_at_is_decided(plane: Plane, pair
     plane.turn()
     pair.session.answer = lambda direction, frame: (Replace(OURS),)
     del pair.session.accounts[1]
-    pair.pair.grant(account, 9, 1000, plane.clock())
+    plane.reactor.grant(account, 9, 1000)
     assert pair.broker.hear() == OURS
 
 
@@ -156,7 +156,7 @@ def test_a_grant_after_the_end_is_nothing(plane: Plane, pair: Opened) -> None:
     plane.turn()
     pair.client.close()
     plane.turn()
-    pair.pair.grant(account, 9, 1000, plane.clock())
+    plane.reactor.grant(account, 9, 1000)
     assert pair.broker.hear() == b""
     assert plane.memory.used == 0
 
@@ -173,7 +173,7 @@ def test_discarded_frames_go_nowhere(plane: Plane, pair: Opened) -> None:
     plane.turn()
     assert plane.memory.used == len(counted(2, b"1"))
     for account in (first, second):
-        pair.pair.grant(account, 9, 1000, plane.clock())
+        plane.reactor.grant(account, 9, 1000)
     assert pair.broker.hear() == stop(b"close") + counted(2, b"1")
 
 

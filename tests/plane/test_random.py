@@ -171,7 +171,7 @@ class Run:
     def grant(self, id: int, messages: int) -> None:
         """Let some messages go."""
         account = self.session.accounts[id]
-        self.pair.pair.grant(account, messages, 1 << 40, self.plane.clock())
+        self.plane.reactor.grant(account, messages, 1 << 40)
 
     def act(self, action: tuple[str, int, int]) -> None:
         """One of the things that happen."""

@@ -80,7 +80,7 @@ def test_a_refusal_comes_behind_the_receipts_of_what_was_sent_before(
     acknowledges(plane, pair, refusing.account, 1)
     assert answers(pair) == [refused(b"2"), refused(b"3")]
     assert plane.memory.used == refusing.account.queued == 0
-    assert not plane.reactor.holding
+    assert not plane.reactor.granted
 
 
 def test_nothing_overtakes_a_refusal_though_there_is_allowance(
@@ -97,7 +97,7 @@ def test_nothing_overtakes_a_refusal_though_there_is_allowance(
     assert answers(pair) == [refused(b"2")]
     assert frames(pair.broker.hear()) == [one(0), one(1), one(3)]
     assert refusing.account.messages_ceiling - refusing.account.messages == 3
-    assert not plane.reactor.holding
+    assert not plane.reactor.granted
 
 
 def test_another_refusal_takes_nothing_of_what_is_kept_back(
@@ -148,7 +148,7 @@ def test_a_pair_that_ends_refuses_nobody(plane: Plane, pair: Opened, refusing: R
     pair.client.close()
     plane.turn()
     assert plane.memory.used == 0
-    assert not plane.reactor.holding
+    assert not plane.reactor.granted
 
 
 # -- many of them ----------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def test_a_frame_that_waits_for_too_long_has_its_producer_reset(plane: Plane, pa
     plane.after(2)
     assert pair.client.hear() == OURS
     assert plane.memory.used == account.queued == 0
-    assert not plane.reactor.holding
+    assert not plane.reactor.granted
 
 
 def test_a_reset_goes_on_until_the_session_says_that_it_is_over(plane: Plane, pair: Opened) -> None:
@@ -146,7 +146,7 @@ def test_behind_a_full_queue_nothing_passes_until_the_producer_is_reset() -> Non
     assert resets.began == 1
     assert frames(pair.broker.hear()) == full[:kept]
     assert pair.client.hear() == OURS
-    assert not plane.reactor.holding
+    assert not plane.reactor.granted
     plane.close()
 
 
@@ -186,7 +186,7 @@ def test_a_grant_finds_the_pair_in_which_frames_wait(plane: Plane, pair: Opened)
     plane.turn()
     plane.reactor.grant(account, 5, 1000)
     assert pair.broker.hear() == counted(1, b"0")
-    assert not plane.reactor.holding
+    assert not plane.reactor.granted
     plane.reactor.grant(free, 5, 1000)
     assert free.messages_ceiling == 5
 
@@ -197,7 +197,7 @@ def test_a_pair_that_ends_holds_nothing(plane: Plane, pair: Opened) -> None:
     plane.turn()
     pair.client.close()
     plane.turn()
-    assert not plane.reactor.holding
+    assert not plane.reactor.granted
     assert account.queued == 0
     plane.after(TOO_OLD + 1)
 

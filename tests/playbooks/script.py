@@ -41,9 +41,9 @@ from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.chase import Chase
 from gateway.wire.pulsar.context import Bounds, Client, ListenerContext
-from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import PulsarSession
+from gateway.wire.pulsar.states import State
 from gateway.wire.pulsar.table import COMMANDS
 from gateway.wire.subject import Subject
 from tests.support.requests import FIRST_OWN, from_session, to_session

@@ -9,7 +9,7 @@ from gateway.wire.contract import Drop, Forward
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.commands import IN_USE
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.states import State
 
 from .frames import (
     TOPIC,

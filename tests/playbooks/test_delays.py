@@ -27,7 +27,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
 )
 from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.states import State
 from gateway.wire.services import Again, LookupOutcome
 
 from .frames import (

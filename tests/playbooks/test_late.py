@@ -17,7 +17,8 @@ from gateway.wire.contract import (
     Replace,
 )
 from gateway.wire.pulsar.closing import FIRST, IGNORANCE, QUIET
-from gateway.wire.pulsar.ids import Handle, State
+from gateway.wire.pulsar.ids import Handle
+from gateway.wire.pulsar.states import State
 
 from .frames import (
     close_producer,

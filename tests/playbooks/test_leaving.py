@@ -9,7 +9,7 @@ from gateway.wire.contract import Direction, Discard, Drop, Effect, Forward, Inj
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.closing import PATIENCE
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.states import State
 
 from .frames import (
     NO_REQUEST,

@@ -23,7 +23,7 @@ from gateway.wire.pulsar.brake import FAR_BYTES, FAR_MESSAGES, LONGEST, SHORTEST
 from gateway.wire.pulsar.commands import IN_USE
 from gateway.wire.pulsar.counts import MOST
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.states import State
 from gateway.wire.pulsar.trickle import (
     AT_ONCE,
     MOST_PERMITS,

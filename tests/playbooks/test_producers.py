@@ -9,8 +9,8 @@ from gateway.wire.account import Action
 from gateway.wire.contract import Direction, Drop, Forward, Hold, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.commands import BUSY, IN_USE
-from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.incarnations import UNANSWERED
+from gateway.wire.pulsar.states import State
 
 from .frames import (
     TOPIC,

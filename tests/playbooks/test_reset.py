@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.wire.account import Action
 from gateway.wire.contract import Direction, Discard, Inject
-from gateway.wire.pulsar.ids import State
+from gateway.wire.pulsar.states import State
 
 from .frames import (
     NO_REQUEST,

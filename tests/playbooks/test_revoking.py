@@ -8,8 +8,8 @@ from gateway.wire.account import Account, Action
 from gateway.wire.contract import Denial, Discard, Drop, Effects, Inject, Later, Refusal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.closing import PATIENCE
-from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.incarnations import REVOKED_AGAIN
+from gateway.wire.pulsar.states import State
 
 from .frames import (
     close_consumer,

@@ -16,9 +16,9 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandConnect
 from gateway.wire.pulsar.chase import HOPS
 from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
-from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.incarnations import UNANSWERED
 from gateway.wire.pulsar.session import FRAME_PADDING
+from gateway.wire.pulsar.states import State
 from tests.support.commands import COUNTED, LIMITS, STOPS
 
 from .frames import (

@@ -1,24 +1,6 @@
 """The producers and consumers of one pair, and their states.
 
-An *incarnation* is one (id, request that opened it). Its states:
-
-- *opening*: PRODUCER or SUBSCRIBE was forwarded.
-- *reopening*: the same, in place of an incarnation that the broker had not closed yet. So the next
-  close by the broker may be meant for that one, and does not end this one.
-- *renewing*: SUBSCRIBE was forwarded for a consumer that is open. The broker goes on with it
-  whether it says yes or no, so the account stays.
-- *queued*: a producer waits for exclusive access (PRODUCER_SUCCESS with `producer_ready` false).
-- *open*.
-- *unsubscribing*, *closing*: the client's UNSUBSCRIBE or CLOSE was forwarded.
-- *closed*: the broker closed it, and its client, which is not told yet, still gets receipts.
-- *abandoned*: its client knows that it is gone, and the broker may still have it. A producer has
-  no account any more, for its SENDs are dropped; what a consumer is sent still counts.
-- *resetting*: the client is to open it again, for the gateway's sake; its receipts are awaited.
-- *leaving*: the gateway stops; a producer's receipts are awaited.
-- *moving*: the gateway has closed it at the broker, and awaits the answer.
-
-An id that is in no state is not here: never opened, refused, or closed by either side. What leads
-from state to state stands in docs/protocols/pulsar.md.
+See `states` for what an incarnation is, and for its states.
 """
 
 from __future__ import annotations
@@ -31,22 +13,8 @@ from typing import NamedTuple
 from gateway.wire.account import Account, Action
 from gateway.wire.budget import Allotment
 from gateway.wire.pulsar.idtable import IdTable
+from gateway.wire.pulsar.states import NEXT, Event, State
 from gateway.wire.subject import Subject
-
-
-class State(Enum):
-    OPENING = auto()
-    REOPENING = auto()
-    RENEWING = auto()
-    QUEUED = auto()
-    OPEN = auto()
-    UNSUBSCRIBING = auto()
-    CLOSING = auto()
-    CLOSED = auto()
-    ABANDONED = auto()
-    RESETTING = auto()
-    LEAVING = auto()
-    MOVING = auto()
 
 
 class Asked(Enum):
@@ -107,6 +75,14 @@ class Handle:
         self.confirmed = False
         self.released = False
         self.close = b""
+
+    def follow(self, event: Event) -> bool:
+        """Go to the state that follows an event. False: nothing follows it in this state."""
+        following = NEXT[event].get(self.state)
+        if following is None:
+            return False
+        self.state = following
+        return True
 
     @property
     def names(self) -> int:

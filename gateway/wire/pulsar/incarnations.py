@@ -47,9 +47,18 @@ from gateway.wire.pulsar.commands import (
 )
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.ids import Asked, Handle, Handles, State, bytes_kept
+from gateway.wire.pulsar.ids import Asked, Handle, Handles, bytes_kept
 from gateway.wire.pulsar.refusing import is_refused, refusal
 from gateway.wire.pulsar.scanning import Scanners
+from gateway.wire.pulsar.states import (
+    ENDING,
+    PENDING,
+    REPLACING,
+    RESETTABLE,
+    SETTLED,
+    Event,
+    State,
+)
 from gateway.wire.pulsar.topics import is_brokers_own
 from gateway.wire.pulsar.trickle import MOST_PERMITS, Trickles
 from gateway.wire.subject import Subject
@@ -128,7 +137,7 @@ class Incarnations:
         before = self.handles.table(action).get(id)
         if before is not None and _is_taken(before, subject):
             return (Drop(), Inject(Direction.TO_CLIENT, error(request.request_id, IN_USE)))
-        if before is not None and before.state in _PENDING:
+        if before is not None and before.state in PENDING:
             return self._ask_again(before, command, request)
         if before is not None and before.state is State.OPEN and action is Action.CONSUME:
             return self._renew(before, command, request)
@@ -167,7 +176,7 @@ class Incarnations:
         """The client subscribes a consumer again that is open. Whatever the broker answers, it
         goes on with what it has, so the account and the permits stay; new ones wait for the answer.
         """
-        handle.state = State.RENEWING
+        handle.follow(Event.SUBSCRIBED_AGAIN)
         handle.confirmed = False
         if self._trickles is not None:
             self._trickles.park(handle.account)
@@ -191,8 +200,8 @@ class Incarnations:
             return self._unawaited(command, answer) or FORWARD
         answer.request_id = awaited.request_id
         awaited.handle.confirmed = True
-        state = State.OPEN if answer.producer_ready else State.QUEUED
-        self._opened(awaited.handle, Action.PRODUCE, state)
+        event = Event.OPENED if answer.producer_ready else Event.QUEUED
+        self._opened(awaited.handle, Action.PRODUCE, event)
         return (Replace(encode(command)),)
 
     def success(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
@@ -209,7 +218,7 @@ class Incarnations:
             return (told, *self._gone(handle))
         if awaited.asked is Asked.UNSUBSCRIBE:
             return (told, *self._ended(handle))
-        self._opened(handle, Action.CONSUME, State.OPEN)
+        self._opened(handle, Action.CONSUME, Event.OPENED)
         return (told, *self._confirmed(handle, now))
 
     def _unawaited(self, command: BaseCommand, answer: Request) -> Effects | None:
@@ -229,12 +238,11 @@ class Incarnations:
         handle.confirmed = True
         return () if self._trickles is None else self._trickles.confirm(handle.account, now)
 
-    def _opened(self, handle: Handle, action: Action, state: State) -> None:
+    def _opened(self, handle: Handle, action: Action, event: Event) -> None:
         """By the answer that suits its action, unless the client gave up meanwhile."""
-        if handle.action is not action or handle.state not in _PENDING:
+        if handle.action is not action or not handle.follow(event):
             return
-        handle.state = state
-        if state is State.OPEN and action is Action.PRODUCE:
+        if event is Event.OPENED and action is Action.PRODUCE:
             self._to_broker.open_producer(handle.id, handle.account)
             self._to_client.open_producer(handle.id, handle.account)
 
@@ -253,7 +261,7 @@ class Incarnations:
         if awaited.asked is Asked.OPEN and self._is_asked_again(awaited.handle):
             return hidden
         if awaited.handle.state is State.RENEWING:
-            self._opened(awaited.handle, awaited.handle.action, State.OPEN)
+            self._opened(awaited.handle, awaited.handle.action, Event.OPENED)
             return (*hidden, *self._confirmed(awaited.handle, now))
         if awaited.handle.state is State.REOPENING:
             return (*hidden, *self._abandoned(awaited.handle))
@@ -263,7 +271,7 @@ class Incarnations:
             return (*hidden, *self._gone(awaited.handle))
         if awaited.handle.state is State.UNSUBSCRIBING:
             # The broker keeps what it does not unsubscribe, and may not have opened it yet.
-            awaited.handle.state = State.OPEN if awaited.handle.confirmed else State.OPENING
+            awaited.handle.follow(Event.KEPT if awaited.handle.confirmed else Event.KEPT_UNOPENED)
         return hidden
 
     def _is_asked_again(self, handle: Handle) -> bool:
@@ -297,15 +305,14 @@ class Incarnations:
         if handle.action is Action.PRODUCE:
             self._to_broker.close_producer(handle.id)
             handle.close = b""
-        handle.state = State.CLOSING
+        handle.follow(Event.CLOSED)
         return (self._asked(handle, Asked.CLOSE, command, request),)
 
     def unsubscribe(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         request = command.unsubscribe
         handle = self.handles.consumers.get(request.consumer_id)
-        if handle is None or handle.state in _GIVEN_UP:
+        if handle is None or not handle.follow(Event.UNSUBSCRIBED):
             return (self._passes(command, request),)
-        handle.state = State.UNSUBSCRIBING
         return (self._asked(handle, Asked.UNSUBSCRIBE, command, request),)
 
     # -- closing, by the broker --------------------------------------------------------------
@@ -322,7 +329,7 @@ class Incarnations:
         if self._late is None:
             self._late = LateReceipts(self._tell)
         discard: Effects = (Discard(handle.account), *self._close_held(handle))
-        self._stop(handle, State.CLOSED)
+        self._stop(handle, Event.CLOSED_EARLY)
         return (Drop(), *discard, self._late.begin(handle, told, now), Attend())
 
     def _tell(self, handle: Handle) -> Effects:
@@ -352,21 +359,21 @@ class Incarnations:
     def _opens_yet(self, handle: Handle) -> bool:
         """Whether the broker has closed the one before, and opens this one by a request that it
         has not answered."""
-        if handle.state in (State.REOPENING, State.RENEWING):
+        if handle.state in REPLACING:
             return True
         asked = len(self.handles.openings(handle))
-        return asked > 1 if handle.state in _PENDING else handle.state is State.OPEN and asked > 0
+        return asked > 1 if handle.state in PENDING else handle.state is State.OPEN and asked > 0
 
     def _opens_anew(self, handle: Handle) -> Effects:
         handle.confirmed = False
         if self._trickles is not None:
             self._trickles.forget(handle.account)
-        if handle.state in _PENDING:
-            handle.state = State.OPENING
+        if handle.state in PENDING:
+            handle.follow(Event.ONE_BEFORE_CLOSED)
             return ()
         if handle.close:
             return self._give_way(handle)
-        self._stop(handle, State.OPENING)
+        self._stop(handle, Event.ONE_BEFORE_CLOSED)
         return (Discard(handle.account),)
 
     def migrated(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
@@ -385,13 +392,13 @@ class Incarnations:
         This may be all that answers PRODUCER or SUBSCRIBE: then our no does, or it would wait.
         """
         handle = self._migrating(command)
-        if handle is None or handle.state not in _PENDING or not handle.requests:
+        if handle is None or handle.state not in PENDING or not handle.requests:
             return DROP
         asked = self.handles.client_ids(handle)
         noes = (Inject(Direction.TO_CLIENT, error(it, MIGRATED)) for it in asked)
         told: Effects = (Drop(), *noes)
         # Meant for the incarnation before, if there is one: then the broker opens this one yet.
-        has_one_before = handle.state in (State.REOPENING, State.RENEWING)
+        has_one_before = handle.state in REPLACING
         return (*told, *self._abandoned(handle, handle.requests if has_one_before else ()))
 
     # -- SENDs and their answers -------------------------------------------------------------
@@ -448,7 +455,7 @@ class Incarnations:
         That close is not meant for the incarnation that the client opens next. `unanswered`: the
         requests that may open it yet. A consumer keeps its account: what it has asked for may come.
         """
-        handle.state = State.ABANDONED
+        handle.follow(Event.ABANDONED)
         self.handles.keep(handle, unanswered)
         if handle.action is Action.PRODUCE:
             return self._settled(handle)
@@ -518,12 +525,12 @@ class Incarnations:
         handle = self.handles.of(account)
         if handle is None or handle.action is not Action.PRODUCE:
             return None
-        if handle.state not in _RESETTABLE:
+        if handle.state not in RESETTABLE:
             return None
         if handle.close:
             return self._give_way(handle)
         discard: Effects = (Discard(account),) if handle.state is State.OPEN else ()
-        self._stop(handle, State.RESETTING)
+        self._stop(handle, Event.RESET)
         if handle.unanswered:
             return discard
         told = encode(closing(handle, NO_REQUEST))
@@ -554,14 +561,14 @@ class Incarnations:
         """See `contract.Session`: close a producer or consumer at the broker, and then at the
         client. One that is being opened is closed when it is open."""
         handle = self.handles.of(account)
-        if handle is None or handle.state in _ENDING:
+        if handle is None or handle.state in ENDING:
             return ()
-        if handle.state not in _SETTLED:
+        if handle.state not in SETTLED:
             return (Later(now + REVOKED_AGAIN, partial(self.revoke, account)),)
         if handle.close:
             return self._give_way(handle)
         leaving = self._leaving = self._leaving or self._begin_leaving()
-        self._stop(handle, State.MOVING)
+        self._stop(handle, Event.MOVED)
         close = leaving.close(handle, now, revoked=True)
         told = Later(now + PATIENCE, partial(self._revoked_late, handle))
         return (Discard(account), Inject(Direction.TO_BROKER, close), told)
@@ -587,22 +594,22 @@ class Incarnations:
         if handle.close:
             return self._give_way(handle)
         discard: Effects = ()
-        if handle.state in _SETTLED:
+        if handle.state in SETTLED:
             leaving.begin(handle, now)
-            self._stop(handle, State.LEAVING)
+            self._stop(handle, Event.LEFT)
             discard = (Discard(handle.account),)
         late = leaving.is_late(handle, now)
         if handle.state is State.LEAVING and (late or not handle.unanswered):
-            handle.state = State.MOVING
+            handle.follow(Event.MOVED)
             return (*discard, Inject(Direction.TO_BROKER, leaving.close(handle, now)))
         if handle.state is State.MOVING and late:
             told = Inject(Direction.TO_CLIENT, leaving.told(handle))
             return (told, *self._abandoned(handle))
         return discard
 
-    def _stop(self, handle: Handle, state: State) -> None:
+    def _stop(self, handle: Handle, event: Event) -> None:
         """Nothing more is sent for it. A consumer's acknowledgements are: each saves a repeat."""
-        handle.state = state
+        handle.follow(event)
         if handle.action is Action.PRODUCE:
             self._to_broker.close_producer(handle.id)
 
@@ -625,7 +632,7 @@ class Incarnations:
         now = self.handles.table(handle.action).get(handle.id)
         if now is not handle:
             if now is not None and now.state is State.REOPENING:
-                now.state = State.OPENING  # the one before is closed: the next close is of this one
+                now.follow(Event.ONE_BEFORE_CLOSED)  # the next close is of this one
             return DROP
         if handle.state is not State.MOVING:
             return DROP
@@ -639,10 +646,3 @@ def _is_taken(before: Handle, subject: Subject) -> bool:
     if before.state is State.UNSUBSCRIBING:
         return True
     return before.state is not State.CLOSED and not before.is_for(subject)
-
-
-_PENDING = frozenset({State.OPENING, State.REOPENING, State.RENEWING, State.QUEUED})
-_GIVEN_UP = frozenset({State.UNSUBSCRIBING, State.CLOSING})
-_RESETTABLE = frozenset({State.OPEN, State.RESETTING})
-_SETTLED = frozenset({State.QUEUED, *_RESETTABLE})
-_ENDING = frozenset({*_GIVEN_UP, State.CLOSED, State.ABANDONED, State.LEAVING, State.MOVING})

@@ -44,12 +44,12 @@ from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.delays import Delays
 from gateway.wire.pulsar.frames import HEAD, KNOWN, Kind, kind_name
-from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.incarnations import Incarnations
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.metadata import metadata_of
 from gateway.wire.pulsar.naming import improper, unnamed
 from gateway.wire.pulsar.scanning import scanners
+from gateway.wire.pulsar.states import State
 from gateway.wire.subject import Caller
 
 GIVEN_UP = 30.05

@@ -60,8 +60,9 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.brake import Brake, is_far_beyond
 from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.counts import MOST
-from gateway.wire.pulsar.ids import Handle, State
+from gateway.wire.pulsar.ids import Handle
 from gateway.wire.pulsar.sizes import Sizes
+from gateway.wire.pulsar.states import REPLACING
 
 if TYPE_CHECKING:
     from gateway.wire.services import Services
@@ -228,7 +229,7 @@ class Trickles:
     def ask_early(self, handle: Handle, permits: int) -> Effects:
         """The client's FLOW before SUCCESS."""
         account = handle.account
-        if handle.state in (State.REOPENING, State.RENEWING):
+        if handle.state in REPLACING:
             self._wanting(handle.id, account, permits).parked = True
             return DROP
         return FORWARD if account.is_endless and account not in self._all else DROP
