@@ -81,6 +81,9 @@ matrix: $(INSTALLED) ## clients' scenes in all configurations beside a direct co
 	@$(BIN)/python -m tests.matrix $(if $(ONLY),--only direct --only $(ONLY)) \
 		$(if $(SCENES),--scenes "$(SCENES)") $(if $(REPEAT),--repeat $(REPEAT))
 
+diagram: $(INSTALLED) ## the packages and their imports, drawn into docs/architecture.md
+	@$(BIN)/python -m tests.docs.diagram
+
 proto: $(INSTALLED) ## generated modules, after a change in proto/
 	@$(BIN)/python proto/regenerate.py
 

@@ -1,4 +1,4 @@
-"""Furnishes rooms: their parts, made of what the configuration says.
+"""Makes the parts of each package from the configuration.
 
 Here is what a part is made of; who gets it is the affair of `app`.
 """

@@ -1,0 +1,1 @@
+"""Limits: the rules that set them, the accounts under them, and who waits for how long."""

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from importlinter.cli import lint_imports
 
+from tests.docs import diagram
+
 ROOT = Path(__file__).resolve().parents[2]
 GATEWAY = ROOT / "gateway"
 
@@ -137,11 +139,11 @@ def _tracked() -> list[str]:
     return [name for name in listed.stdout.split("\0") if name]
 
 
-def test_the_page_draws_the_house_as_it_is_built() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    house = re.search(r"^gateway/\n(.*?)^proto/", page, re.MULTILINE | re.DOTALL)
-    assert house
-    drawn = re.findall(r"^  (\w+(?:/|\.py))", house[1], re.MULTILINE)
-    built = [f"{path.parent.name}/" for path in GATEWAY.glob("*/__init__.py")]
-    built += [path.name for path in GATEWAY.glob("*.py") if path.name != "__init__.py"]
-    assert sorted(drawn) == sorted(built)
+def test_the_page_draws_the_packages_as_they_are() -> None:
+    page = diagram.PAGE.read_text(encoding="utf-8")
+    assert page == diagram.rewritten(page), "run `make diagram`"
+
+
+def test_each_package_says_what_it_does() -> None:
+    packages = [package for layer in diagram.layers() for package in layer]
+    assert all(map(diagram.purpose, packages))
