@@ -81,11 +81,11 @@ def _unheard(event: str, **values: object) -> None:
     """A log that nobody reads."""
 
 
-def _always(account: Account) -> bool:
+def _always(_account: Account) -> bool:
     return True
 
 
-def _never(account: Account) -> bool:
+def _never(_account: Account) -> bool:
     return False
 
 
