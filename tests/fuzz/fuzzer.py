@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,9 +12,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from .corpora import found, pack, unpack
 from .guided import TALLY
 from .report import Row
-from .targets import CORPUS, LONGEST_INPUT
+from .targets import LONGEST_INPUT
 
 CHECKOUT = Path(__file__).parents[2]
 BUILD = CHECKOUT / "build" / "fuzz"
@@ -44,13 +44,13 @@ def run(target: str, *options: str, seconds: float, build: Path = BUILD) -> Row:
         (folder / part).mkdir(parents=True, exist_ok=True)
     known = set((folder / "findings").iterdir())
     own = f"-artifact_prefix={folder / 'findings'}/"
-    corpora = [str(folder / "corpus"), str(CORPUS / target)]
+    corpora = [str(folder / "corpus"), str(unpack(target, folder / "kept"))]
     began = time.monotonic()
     log, code = _libfuzzer(target, folder, [*BOUNDS, own, *options, *corpora], seconds + GRACE)
-    found = [str(file) for file in sorted((folder / "findings").iterdir()) if file not in known]
-    if code and not found:
-        found = [f"exit status {code}: {log[-2000:]}"]
-    return _row(target, folder, log, time.monotonic() - began, tuple(found))
+    new = [str(file) for file in sorted((folder / "findings").iterdir()) if file not in known]
+    if code and not new:
+        new = [f"exit status {code}: {log[-2000:]}"]
+    return _row(target, folder, log, time.monotonic() - began, tuple(new))
 
 
 def _libfuzzer(
@@ -85,16 +85,15 @@ def _row(target: str, folder: Path, log: str, seconds: float, found: tuple[str, 
 
 
 def keep(target: str, build: Path = BUILD) -> int:
-    """Keep, of both corpora, the smallest inputs that cover as much; answers how many."""
-    kept = CORPUS / target
-    with tempfile.TemporaryDirectory(prefix="broker-gateway-fuzz-") as fresh:
-        corpora = [fresh, str(kept), str(build / target / "corpus")]
+    """Keep, of both corpora, the smallest inputs that cover as much; return how many there are."""
+    with tempfile.TemporaryDirectory(prefix="broker-gateway-fuzz-") as folder:
+        fresh, kept = Path(folder) / "fresh", unpack(target, Path(folder) / "kept")
+        fresh.mkdir()
+        corpora = [str(fresh), str(kept), str(build / target / "corpus")]
         log, code = _libfuzzer(target, build / target, ["-merge=1", *BOUNDS, *corpora], 900)
-        if code or not any(Path(fresh).iterdir()):
+        if code or not any(fresh.iterdir()):
             raise RuntimeError(f"the corpus of {target} was not merged:\n{log[-2000:]}")
-        for file in kept.iterdir():
-            if "-" not in file.name:  # libFuzzer's name; the others somebody has put there
-                file.unlink()
-        for file in Path(fresh).iterdir():
-            shutil.copy(file, kept / file.name)
-    return len(list(kept.iterdir()))
+        loose = set(found(target).values())
+        inputs = {file.name: file.read_bytes() for file in fresh.iterdir()}
+        pack(target, {name: data for name, data in inputs.items() if data not in loose})
+    return len(inputs)

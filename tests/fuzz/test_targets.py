@@ -14,17 +14,14 @@ from gateway.wire.pulsar.frames import Kind
 from tests.playbooks.script import Play
 from tests.support.examples import examples
 
+from .corpora import CORPUS, inputs, pack
 from .grammar import frame_of
 from .pair import Pair
 from .source import Source
-from .targets import CORPUS, LONGEST_INPUT, TARGETS
+from .targets import LONGEST_INPUT, TARGETS
 
 BOUND = 300_000
 """Bytes of all that is kept: `python -m tests.fuzz --keep` keeps what covers something new."""
-
-
-def inputs(target: str) -> list[Path]:
-    return sorted((CORPUS / target).iterdir())
 
 
 every_target = pytest.mark.parametrize("target", TARGETS)
@@ -32,15 +29,24 @@ every_target = pytest.mark.parametrize("target", TARGETS)
 
 @every_target
 def test_what_was_found_once_holds(target: str) -> None:
-    frames = [TARGETS[target](file.read_bytes()) for file in inputs(target)]
+    frames = [TARGETS[target](data) for data in inputs(target).values()]
     assert sum(frames) > 0
 
 
 def test_what_is_kept_is_small_and_of_some_target() -> None:
-    sizes = [file.stat().st_size for target in TARGETS for file in inputs(target)]
+    sizes = [len(data) for target in TARGETS for data in inputs(target).values()]
     assert max(sizes) <= LONGEST_INPUT
     assert sum(sizes) < BOUND
-    assert {folder.name for folder in CORPUS.iterdir()} == set(TARGETS)
+    assert {file.stem for file in CORPUS.iterdir()} == set(TARGETS)
+
+
+def test_an_archive_is_the_same_for_the_same_inputs(tmp_path: Path) -> None:
+    packed = {"b": b"2", "a": b"1"}
+    pack("scanner", packed, tmp_path)
+    once = (tmp_path / "scanner.zip").read_bytes()
+    pack("scanner", dict(sorted(packed.items())), tmp_path)
+    assert (tmp_path / "scanner.zip").read_bytes() == once
+    assert inputs("scanner", tmp_path) == packed
 
 
 @every_target

@@ -6,7 +6,6 @@ Each fails (an assertion, or an exception that nobody allowed) where a property 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from .opening import opening
 from .parsers import parsers
@@ -22,9 +21,6 @@ TARGETS: dict[str, Target] = {
     "session": session,
     "parsers": parsers,
 }
-
-CORPUS = Path(__file__).parents[1] / "corpus"
-"""Inputs by target: seeds, what the guided runs found and kept, and what once failed."""
 
 LONGEST_INPUT = 1024
 """Bytes of one input: about a hundred frames."""
