@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 CORPUS = Path(__file__).parent / "corpus"
-"""`<target>.zip`: what guided runs found new, by libFuzzer's names. `<target>/`: what once failed or
-somebody wrote, by names with a hyphen."""
+"""`<target>.zip`: what guided runs found new, by libFuzzer's names. `<target>/`: what once failed
+or somebody wrote, by names with a hyphen."""
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
