@@ -36,7 +36,8 @@ from gateway.wire.pulsar.chase import Chase
 from gateway.wire.pulsar.ids import State
 from gateway.wire.pulsar.incarnations import UNANSWERED
 from gateway.wire.pulsar.session import PulsarSession
-from gateway.wire.pulsar.trace import LONGEST, TracedSession
+from gateway.wire.pulsar.trace import LONGEST, describe
+from gateway.wire.traced import TracedSession, Words
 from tests.fuzz.reading import shown, walk, whole
 from tests.playbooks.services import FakeServices
 from tests.support.requests import ids_of
@@ -68,6 +69,9 @@ def _shows_nothing(passed: bytes) -> None:
             assert shown(command) == [], "a broker shows where nobody looks"
 
 
+_WORDS = Words(lambda head: int.from_bytes(head[:4]) + 4, describe)
+
+
 class Pair:
     """`asked`: whole frames that the broker got and may answer. `jobs`: chases by number, each with
     what comes after it.
@@ -79,7 +83,7 @@ class Pair:
         self, session: PulsarSession, services: FakeServices, *, traced: bool = False
     ) -> None:
         self.session = session
-        self._front: Session = TracedSession(session, _told) if traced else session
+        self._front: Session = TracedSession(session, _told, _WORDS) if traced else session
         self._services = services
         self._carry = dict.fromkeys(Direction, b"")
         self._held: dict[Account, deque[bytes]] = {}

@@ -9,7 +9,8 @@ from gateway.wire.contract import Denial, Opening, Origin, Session, Trace
 from gateway.wire.pulsar.commands import NO_REQUEST, error
 from gateway.wire.pulsar.context import ListenerContext
 from gateway.wire.pulsar.opening import open_pair
-from gateway.wire.pulsar.trace import TracedSession, describe
+from gateway.wire.pulsar.trace import describe
+from gateway.wire.traced import TracedSession, Words
 
 _total = Struct(">I").unpack_from
 
@@ -41,4 +42,4 @@ class PulsarEntry:
 
     def traced(self, session: Session, trace: Trace) -> Session:
         """See `contract.Entry`."""
-        return TracedSession(session, trace)
+        return TracedSession(session, trace, Words(self.frame_length, self.describe))
