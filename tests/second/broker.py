@@ -27,7 +27,8 @@ from tests.second.memo import (
     topics_of,
 )
 
-HOST = "127.0.0.1"
+HOST = "127.0.0.90"
+"""Nobody else uses it: where a client reads it, it can only have come from here."""
 NOT_MINE = Refusal.TARGET
 
 
@@ -67,6 +68,12 @@ class Broker:
         self.stored: dict[str, list[bytes]] = defaultdict(list)
         self.gate = trio.Event()
         self.gate.set()
+        self._news = trio.Event()
+
+    async def hears(self, text: bytes) -> None:
+        """Wait until a request has come that holds this."""
+        while not any(text in request for request in self.heard):
+            await self._news.wait()
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve one connection."""
@@ -78,6 +85,8 @@ class Broker:
                 async with requests:
                     while request := await frames.next():
                         self.heard.append(request)
+                        self._news.set()
+                        self._news = trio.Event()
                         await requests.send(request)
         except* (trio.BrokenResourceError, trio.ClosedResourceError):
             await stream.aclose()

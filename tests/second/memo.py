@@ -208,7 +208,7 @@ def read_sections(chunk: bytes | bytearray, pos: int, end: int, total: int) -> l
             at += ENTRY.size
     except (error, IndexError):
         raise PeerError("sections whose head is cut") from None
-    if at != behind or not found or sum(section.size for section in found) != rest:
+    if at != behind or sum(section.size for section in found) != rest:
         raise PeerError("sections that do not add up")
     if not all(section.messages for section in found):
         raise PeerError("a section without messages")

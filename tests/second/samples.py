@@ -89,7 +89,6 @@ def _lies(kind: int) -> tuple[Lie, ...]:
     return (
         Lie("a frame without a kind", bytes(9)),
         Lie("sections without a head", frame(1, kind, b"\0")),
-        Lie("no sections", frame(1, kind, SIZE.pack(0))),
         Lie("a payload that is too long", _lie(kind, good, by=1)),
         Lie("a payload that is too short", _lie(kind, good, by=-1)),
         Lie("a head beyond its frame", frame(1, kind, SIZE.pack(90) + entry)),
@@ -117,13 +116,16 @@ def _decided(*kinds: int) -> Sample:
 _STRANGERS = Sample(
     "topics that are not open",
     (
-        *_stop(_several(Kind.PUT, "stranger"), _several(Kind.PUT, "x", "stranger")),
+        *_stop(
+            _several(Kind.PUT), _several(Kind.PUT, "stranger"), _several(Kind.PUT, "x", "stranger")
+        ),
         _counted(Kind.PUT, "a", 1, 5),
     ),
 )
 _STRAYS = Sample(
     "topics that are not open, and answers without topics",
     (
+        Frame(_several(Kind.GET | ANSWER)),
         Frame(_several(Kind.GET | ANSWER, "stranger")),
         Frame(frame(2, Kind.PUT | ANSWER)),
         _counted(Kind.GET | ANSWER, "a", 1, 5),

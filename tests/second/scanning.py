@@ -72,7 +72,8 @@ class ToBrokerScanner(_Scanner):
         found = read_sections(chunk, pos, end, total)
         if found is None:
             return None
-        if self.closed or not all(self._may_pass(section.topic) for section in found):
+        may_pass = not self.closed and all(self._may_pass(section.topic) for section in found)
+        if not may_pass or not found:
             return False
         count(found, self.accounts, total)
         self._ledger.asked()

@@ -123,7 +123,7 @@ class MemoSession:
 
     def _use(self, action: Action, topics: list[str], frame: bytes, now: float) -> Effects:
         """A PUT or GET, of which some topic is not open or has no allowance."""
-        accounts = [self._open(action, topic) for topic in topics]
+        accounts = [self._open(action, topic) for topic in topics] or [UNNAMED]
         for account in accounts:
             if isinstance(account, Denial):
                 return self._refuse(head_of(frame)[0], account, now)
