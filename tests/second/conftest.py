@@ -36,7 +36,7 @@ LARGE = 7 * 1024 * 1024
 RULES = """
 version: 1
 rules:
-  - {id: slow, match: {topic: public/default/slow}, limit: {publish: {messages: 1/h}}}
+  - {id: slow, match: {topic: public/default/slow}, limit: {publish: {messages: 1/m}}}
 """
 
 CONFIGURATION = """
@@ -71,6 +71,12 @@ class House:
         scanners = [it for pair in self.app._reactor.pairs for it in pair.session.scanners]
         accounts = [account for it in scanners for account in getattr(it, "accounts", {}).values()]
         self.app._reactor.revoke({it: denial for it in accounts if it.topic == topic})
+
+    def let_pass(self, seconds: float) -> None:
+        """Have the clock of the plane, and of the limits, say that it is later."""
+        clock = self.app._reactor.clock
+        self.app._reactor.clock = lambda: clock() + seconds
+        self.app._reactor.keep_deadlines()
 
     async def metrics(self) -> list[str]:
         """Return the lines of /metrics."""

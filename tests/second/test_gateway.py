@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from gateway.wire.contract import Refusal
 from tests.second.broker import HOST, Client, client
 from tests.second.conftest import OpenHouse
-from tests.second.memo import ANSWER, SIZE, Kind, error_of, head_of, sections
+from tests.second.memo import ANSWER, SIZE, Kind, error_of, frame, head_of, sections
 from tests.second.session import TOO_OFTEN
 
 LARGE = 7 * 1024 * 1024
@@ -43,6 +43,18 @@ async def test_all_bytes_pass_as_they_are(opened: OpenHouse) -> None:
         async with client(broker.address) as it:
             assert await _script(it, payload) == through
         assert heard == broker.heard
+
+
+async def test_the_first_put_of_a_topic_is_decided_whole_so_it_has_a_bound(
+    opened: OpenHouse,
+) -> None:
+    async with opened() as house, client(house.places[0]) as it:
+        large = frame(2, Kind.PUT, sections([("x", 1, bytes(LARGE))]))
+        await it.frames.stream.send_all(large[:100])
+        farewell = await it.frames.next()
+        assert head_of(farewell) == (0, Kind.ERROR)
+        assert error_of(farewell).refusal is Refusal.UNSUPPORTED
+        assert len(house.brokers[0].heard) == 1
 
 
 async def test_where_leads_to_the_address_of_the_gateway_that_stands_for_the_broker(
@@ -87,6 +99,17 @@ async def test_a_topic_beyond_its_limit_is_refused_in_place_and_no_other(
         assert kinds == [done, Kind.ERROR, done, Kind.ERROR, done]
         assert error_of(answers[1]) == TOO_OFTEN
         assert house.brokers[0].stored["slow"] == [b"1"]
+
+
+async def test_a_topic_that_was_refused_may_pass_later(opened: OpenHouse) -> None:
+    async with opened() as house, client(house.places[0]) as it:
+        assert await it.put(("slow", 1, b"1")) is None
+        for _ in range(3):
+            assert await it.put(("slow", 1, b"2")) == TOO_OFTEN
+        house.let_pass(61.0)
+        assert await it.put(("slow", 1, b"3")) is None
+        assert await it.put(("slow", 1, b"4")) == TOO_OFTEN
+        assert house.brokers[0].stored["slow"] == [b"1", b"3"]
 
 
 async def test_messages_are_counted_by_topic(opened: OpenHouse) -> None:
