@@ -39,6 +39,7 @@ from gateway.wire.contract import (
     Refused,
     Session,
 )
+from gateway.wire.traced import TracedSession
 
 ACCEPTS_AT_ONCE = 16
 """Accepted in a row before others run. Each may have sent its first frame, and takes 0.3 ms
@@ -220,7 +221,9 @@ class Server:
         try:
             outcome = await conversation.run(self.entry.open(origin))
             if isinstance(outcome, Opened):
-                session = self.entry.traced(outcome.session, trace) if trace else outcome.session
+                session = outcome.session
+                if trace is not None:
+                    session = TracedSession(session, trace, self.entry)
                 self._opened(connection, leg, conversation.legs[Peer.BROKER], session)
                 return None
         except Exception as error:

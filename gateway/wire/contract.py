@@ -360,11 +360,7 @@ class Entry(Protocol):
         ...
 
     def describe(self, frame: bytes) -> str:
-        """A frame in words, with secrets masked."""
-        ...
-
-    def traced(self, session: Session, trace: Trace) -> Session:
-        """The same session, telling all that passes and all that it decides."""
+        """Return a frame in words, with secrets masked; it may be cut."""
         ...
 
 

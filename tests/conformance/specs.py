@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from tests.second import samples as memo
+
 from . import pulsar
 from .battery import Spec
 
-SPECS: tuple[Spec, ...] = pulsar.SPECS
+SPECS: tuple[Spec, ...] = (*pulsar.SPECS, *memo.SPECS)

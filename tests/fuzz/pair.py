@@ -33,10 +33,12 @@ from gateway.wire.contract import (
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.chase import Chase
+from gateway.wire.pulsar.entry import PulsarEntry
 from gateway.wire.pulsar.incarnations import UNANSWERED
 from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.pulsar.states import State
-from gateway.wire.pulsar.trace import LONGEST, TracedSession
+from gateway.wire.pulsar.trace import LONGEST
+from gateway.wire.traced import TracedSession
 from tests.fuzz.reading import shown, walk, whole
 from tests.playbooks.services import FakeServices
 from tests.support.requests import ids_of
@@ -79,7 +81,9 @@ class Pair:
         self, session: PulsarSession, services: FakeServices, *, traced: bool = False
     ) -> None:
         self.session = session
-        self._front: Session = TracedSession(session, _told) if traced else session
+        self._front: Session = session
+        if traced:
+            self._front = TracedSession(session, _told, PulsarEntry(session._listener))
         self._services = services
         self._carry = dict.fromkeys(Direction, b"")
         self._held: dict[Account, deque[bytes]] = {}

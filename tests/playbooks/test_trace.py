@@ -10,6 +10,7 @@ from gateway.wire.contract import Denial, Direction, EndReason, Later, Peer, Rec
 from gateway.wire.pulsar.entry import PulsarEntry
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.trace import LONGEST, describe
+from gateway.wire.traced import TracedSession
 from tests.support.requests import to_session
 
 from .frames import (
@@ -83,7 +84,7 @@ class Traced:
         self.told: list[tuple[Direction, str, int, str]] = []
         inner = self.play.session
         entry = PulsarEntry(self.play.listener)
-        self.session = entry.traced(inner, lambda *told: self.told.append(told))
+        self.session = TracedSession(inner, lambda *told: self.told.append(told), entry)
 
     def say(self, direction: Direction, data: bytes) -> int:
         return self.session.scanners[direction].scan(bytearray(data), 0, len(data))

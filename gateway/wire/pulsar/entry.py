@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from struct import Struct
 
-from gateway.wire.contract import Denial, Opening, Origin, Session, Trace
+from gateway.wire.contract import Denial, Opening, Origin
 from gateway.wire.pulsar.commands import NO_REQUEST, error
 from gateway.wire.pulsar.context import ListenerContext
 from gateway.wire.pulsar.opening import open_pair
-from gateway.wire.pulsar.trace import TracedSession, describe
+from gateway.wire.pulsar.trace import describe
 
 _total = Struct(">I").unpack_from
 
@@ -38,7 +38,3 @@ class PulsarEntry:
     def describe(self, frame: bytes) -> str:
         """See `contract.Entry`."""
         return describe(frame)
-
-    def traced(self, session: Session, trace: Trace) -> Session:
-        """See `contract.Entry`."""
-        return TracedSession(session, trace)

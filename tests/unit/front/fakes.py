@@ -36,7 +36,6 @@ from gateway.wire.contract import (
     Session,
     Step,
     StepResult,
-    Trace,
     Transmit,
 )
 from tests.plane.protocol import HEAD, FakeSession, frame, passing
@@ -105,7 +104,6 @@ class FakeEntry:
     """See `contract.Entry`."""
 
     open: Opener = field(default_factory=greeting)
-    traces: list[Session] = field(default_factory=list)
 
     def frame_length(self, head: bytes | bytearray) -> int:
         """See `contract.Entry`."""
@@ -118,11 +116,6 @@ class FakeEntry:
     def describe(self, frame: bytes) -> str:
         """See `contract.Entry`."""
         return f"frame {chr(frame[4])}"
-
-    def traced(self, session: Session, trace: Trace) -> Session:
-        """See `contract.Entry`."""
-        self.traces.append(session)
-        return session
 
 
 class FakeDialler:

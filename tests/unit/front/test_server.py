@@ -33,6 +33,7 @@ from gateway.wire.contract import (
     Refused,
     Transmit,
 )
+from gateway.wire.traced import TracedSession
 from tests.plane.protocol import FakeSession, crash, passing, stop
 
 from .fakes import LOOPBACK, NO_BROKER, greeting, hello, serving, until, welcome
@@ -627,7 +628,9 @@ async def test_a_chosen_connection_is_traced() -> None:
     async with serving(tracing=Tracing(everything=True)) as running:
         with capture_logs() as lines:
             await running.open(b"secret")
-        assert len(running.entry.traces) == 1
+            await until(lambda: running.reactor.pairs)
+        (pair,) = running.reactor.pairs
+        assert isinstance(pair.session, TracedSession)
         traced = [line for line in lines if line["event"] == "frame"]
         assert [line["frame"] for line in traced] == ["frame h", "frame w"]
         assert "secret" not in str(lines)
@@ -637,5 +640,4 @@ async def test_others_are_not_traced() -> None:
     async with serving() as running:
         with capture_logs() as lines:
             await running.open()
-        assert running.entry.traces == []
         assert lines == []

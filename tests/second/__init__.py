@@ -1,0 +1,2 @@
+"""A second protocol, `memo`, unlike Pulsar's: requests and answers in order, several topics in one
+request, one address for each broker. It proves that the rooms of the gateway know none by name."""

@@ -1,0 +1,162 @@
+"""A gateway from a real configuration file, in front of brokers that speak `memo`."""
+
+from __future__ import annotations
+
+import gc
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+import trio
+import trio.testing
+
+from gateway import assembly, protocols
+from gateway.app import Application
+from gateway.brokers.names import Names
+from gateway.config import load, model
+from gateway.control.services import ListenerServices
+from gateway.wire.account import Account, Action
+from gateway.wire.address import Address
+from gateway.wire.contract import Denial, Refusal
+from gateway.wire.subject import Subject
+from tests.second.broker import Broker, brokers
+from tests.second.entry import PLUGIN, SCHEMES
+from tests.second.names import PortNames
+
+PATIENCE = 20.0
+"""Seconds after which a test fails rather than waits: no test depends on them."""
+
+LARGE = 7 * 1024 * 1024
+"""Bytes, more than the largest stop frame."""
+
+RULES = """
+version: 1
+rules:
+  - {id: slow, match: {topic: public/default/slow}, limit: {publish: {messages: 1/m}}}
+"""
+
+CONFIGURATION = """
+version: 1
+listeners:
+  - name: clients
+    protocol: memo
+    bind: [{binds}]
+    cluster: main
+    trace: {trace}
+clusters:
+  main: {{brokers: [{brokers}]}}
+admin: {{bind: "{admin}"}}
+rules: [rules.yaml]
+"""
+
+
+@dataclass
+class House:
+    """A gateway and its brokers. `any`: the address for any broker; `places`: one for each."""
+
+    app: Application
+    brokers: list[Broker]
+    any: Address
+    places: list[Address]
+    admin: Address
+    denied: dict[str, Denial] = field(default_factory=dict)
+
+    def revoke(self, topic: str) -> None:
+        """Nobody may use a topic any more."""
+        denial = self.denied[topic] = Denial(Refusal.UNAUTHORIZED, f"no more {topic}")
+        scanners = [it for pair in self.app._reactor.pairs for it in pair.session.scanners]
+        accounts = [account for it in scanners for account in getattr(it, "accounts", {}).values()]
+        self.app._reactor.revoke({it: denial for it in accounts if it.topic == topic})
+
+    def let_pass(self, seconds: float) -> None:
+        """Have the clock of the plane, and of the limits, say that it is later."""
+        clock = self.app._reactor.clock
+        self.app._reactor.clock = lambda: clock() + seconds
+        self.app._reactor.keep_deadlines()
+
+    async def metrics(self) -> list[str]:
+        """Return the lines of /metrics."""
+        async with await trio.open_tcp_stream(*self.admin.pair) as stream:
+            await stream.send_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            return b"".join([it async for it in stream]).decode().splitlines()
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The protocol is one of the registry, and this process is none of its own."""
+    monkeypatch.setitem(protocols.PLUGINS, PLUGIN.name, PLUGIN)
+    for name, scheme in SCHEMES.items():
+        monkeypatch.setitem(protocols.SCHEMES, name, scheme)
+    monkeypatch.setattr("gateway.app.collect_rarely", lambda: None)
+    yield
+    gc.unfreeze()
+
+
+class OpenHouse(Protocol):
+    """Opens a house; `trace`: whose connections are traced."""
+
+    def __call__(self, trace: str = "[]") -> AbstractAsyncContextManager[House]: ...
+
+
+def _free(count: int) -> list[Address]:
+    """Return addresses that nobody listens at."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    found = [Address(*it.getsockname()[:2]) for it in sockets]
+    for it in sockets:
+        it.close()
+    return found
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenHouse:
+    """What opens a house."""
+
+    @asynccontextmanager
+    async def open(trace: str = "[]") -> AsyncIterator[House]:
+        async with brokers("a", "b") as served:
+            any, admin, *places = _free(2 + len(served))
+            addresses = [broker.address for broker in served]
+            _name_by_ports(monkeypatch, dict(zip(addresses, places, strict=True)))
+            (tmp_path / "rules.yaml").write_text(RULES)
+            path = tmp_path / "gateway.yaml"
+            path.write_text(
+                CONFIGURATION.format(
+                    binds=", ".join(f'"{it}"' for it in (any, *places)),
+                    brokers=", ".join(f'"memo://{it}"' for it in addresses),
+                    admin=admin,
+                    trace=trace,
+                )
+            )
+            house = House(Application(load.load(path)), served, any, places, admin)
+            _deny(monkeypatch, house)
+            with trio.fail_after(PATIENCE):
+                async with trio.open_nursery() as nursery:
+                    await nursery.start(house.app.serve)
+                    yield house
+                    nursery.cancel_scope.cancel()
+
+    return open
+
+
+def _name_by_ports(monkeypatch: pytest.MonkeyPatch, places: dict[Address, Address]) -> None:
+    def names(name: str, cluster: model.Cluster, secret: bytes | None = None) -> Names:
+        return PortNames(places)
+
+    monkeypatch.setattr(assembly, "names", names)
+
+
+def _deny(monkeypatch: pytest.MonkeyPatch, house: House) -> None:
+    """Have policy admit nobody to topics that are denied."""
+    admit = ListenerServices.admit
+
+    def ask(
+        self: ListenerServices, action: Action, subject: Subject, *, again: bool = False
+    ) -> Account | Denial:
+        name = subject.topic.name if subject.topic else ""
+        return house.denied.get(name) or admit(self, action, subject, again=again)
+
+    monkeypatch.setattr(ListenerServices, "admit", ask)

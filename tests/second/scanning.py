@@ -1,0 +1,104 @@
+"""Scans `memo`: sections pass by spans, and are counted by topic; see `contract.Scanner`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from gateway.errors import PeerError
+from gateway.wire.account import Account, Action
+from tests.second.ledger import Ledger
+from tests.second.memo import ANSWER, HEAD, PREFIX, Kind, Section, read_sections
+
+STRAY = Account(Action.CONSUME)
+"""What a broker sends of topics that are not open any more: on nobody's bill."""
+
+
+def count(found: Iterable[Section], accounts: Mapping[bytes, Account], total: int) -> None:
+    """Count a frame of `total` bytes. The head is on the bill of the first topic."""
+    head = total - sum(section.size for section in found)
+    for section in found:
+        account = accounts.get(section.topic, STRAY)
+        account.count(section.messages)
+        account.bytes += section.size + head
+        head = 0
+
+
+class _Scanner:
+    """What both directions share. `accounts`: of open topics."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.owed = 0
+        self.stop = 0
+        self.accounts: dict[bytes, Account] = {}
+        self._ledger = ledger
+
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`."""
+        self.stop = 0
+        pos = start + self.owed
+        while pos < end:
+            if end - pos < HEAD.size:
+                break
+            length, _, kind = HEAD.unpack_from(chunk, pos)
+            total = length + PREFIX
+            if total < HEAD.size:
+                raise PeerError("a frame without a kind")
+            passes = self._passes(kind, chunk, pos, end, total)
+            if passes is None:
+                break
+            if not passes:
+                self.stop = total
+                break
+            pos += total
+        self.owed = max(0, pos - end)
+        return min(pos, end)
+
+    def _passes(self, kind: int, chunk: bytearray, pos: int, end: int, total: int) -> bool | None:
+        """Whether a frame goes on undecided, and is counted; None: its head is cut."""
+        raise NotImplementedError
+
+
+class ToBrokerScanner(_Scanner):
+    """A PUT passes while all its topics are open and have allowance; all else stops.
+
+    `closed`: nothing passes any more.
+    """
+
+    closed = False
+
+    def _passes(self, kind: int, chunk: bytearray, pos: int, end: int, total: int) -> bool | None:
+        if kind != Kind.PUT:
+            return False
+        found = read_sections(chunk, pos, end, total)
+        if found is None:
+            return None
+        may_pass = not self.closed and all(self._may_pass(section.topic) for section in found)
+        if not may_pass or not found:
+            return False
+        count(found, self.accounts, total)
+        self._ledger.asked()
+        return True
+
+    def _may_pass(self, topic: bytes) -> bool:
+        account = self.accounts.get(topic)
+        return account is not None and not account.held
+
+
+class ToClientScanner(_Scanner):
+    """Answers to PUT and GET pass, unless one of ours follows: the session puts it there."""
+
+    def _passes(self, kind: int, chunk: bytearray, pos: int, end: int, total: int) -> bool | None:
+        if kind not in (Kind.PUT | ANSWER, Kind.GET | ANSWER):
+            return False
+        found: list[Section] | None = []
+        if kind == Kind.GET | ANSWER:
+            found = read_sections(chunk, pos, end, total)
+        if found is None:
+            return None
+        if not self._ledger.owed:
+            raise PeerError("an answer that nobody asked for")
+        if self._ledger.is_before_ours:
+            return False
+        count(found, self.accounts, total)
+        self._ledger.answered()
+        return True

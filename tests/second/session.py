@@ -1,0 +1,299 @@
+"""Decides the requests of one `memo` connection; see `contract.Session`.
+
+Nothing is held: a request beyond a limit is answered by a refusal in its place, and the client is
+not heard for a moment. The accounts of topics are opened by traffic, and live as the connection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+
+from gateway.errors import PeerError
+from gateway.wire.account import Account, Action
+from gateway.wire.address import Address
+from gateway.wire.budget import Allotment
+from gateway.wire.contract import (
+    FORWARD,
+    Denial,
+    Direction,
+    Drop,
+    Effect,
+    Effects,
+    End,
+    EndReason,
+    Forward,
+    Inject,
+    Later,
+    Pause,
+    Refusal,
+    Replace,
+    Scanner,
+)
+from gateway.wire.plugin import EntrySettings, Mode
+from gateway.wire.services import Again, LookupOutcome
+from gateway.wire.subject import Caller, Subject
+from tests.second.ledger import Ledger
+from tests.second.memo import (
+    ANSWER,
+    Kind,
+    error_of,
+    frame,
+    head_of,
+    places,
+    places_of,
+    read_sections,
+    refusal,
+    topics_of,
+)
+from tests.second.scanning import ToBrokerScanner, ToClientScanner, count
+from tests.second.topics import named
+
+REFUSED = 0.02
+"""Seconds without reading after a refusal: who asks again at once is not heard at once."""
+
+TOPIC_SIZE = 512
+"""Bytes that an open topic takes."""
+
+CLOSED_AT_ONCE = 256
+"""Accounts that are given back in one step."""
+
+MOVED = Denial(Refusal.NOT_READY, "this gateway stops; connect again")
+TOO_OFTEN = Denial(Refusal.TOO_OFTEN, "a limit is reached; try again later")
+FULL = Denial(Refusal.FULL, "this connection has too many topics")
+UNNAMED = Denial(Refusal.NAME, "not the name of a topic")
+UNKNOWN = Denial(Refusal.UNSUPPORTED, "not a request that this gateway knows")
+
+_ACTIONS = (Action.PRODUCE, Action.CONSUME)
+
+
+class MemoSession:
+    """See `contract.Session`. `holding`: no frame waits for allowance."""
+
+    holding = None
+
+    def __init__(
+        self, settings: EntrySettings, subject: Subject, expires_at: float | None = None
+    ) -> None:
+        self._settings = settings
+        self._services = settings.services
+        self._subject = subject
+        self._allotment = Allotment(settings.budget, subject.host or "")
+        self._ledger = Ledger()
+        self._waiting = 0  # requests whose time has not come
+        self._to_broker = ToBrokerScanner(self._ledger)
+        self._to_client = ToClientScanner(self._ledger)
+        self.expires_at = expires_at if settings.mode is Mode.VERIFY else None
+        self.collected_bound = settings.bounds.collected
+
+    @property
+    def caller(self) -> Caller:
+        """See `contract.Session`."""
+        return self._subject.caller
+
+    @property
+    def scanners(self) -> tuple[Scanner, Scanner]:
+        """See `contract.Session`."""
+        return self._to_broker, self._to_client
+
+    def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
+        """See `contract.Session`."""
+        id, kind = head_of(frame)
+        if direction is Direction.TO_CLIENT:
+            return self._answered(kind, frame)
+        if self._to_broker.closed:
+            return self._refuse(id, MOVED)
+        match kind:
+            case Kind.PUT:
+                found = read_sections(frame, 0, len(frame), len(frame)) or []
+                topics = [section.topic.decode(errors="replace") for section in found]
+                return self._use(Action.PRODUCE, topics, frame, now)
+            case Kind.GET:
+                return self._use(Action.CONSUME, topics_of(frame), frame, now)
+            case Kind.WHERE:
+                return self._where(topics_of(frame), frame, now)
+            case Kind.HELLO:
+                raise PeerError("a second HELLO on one connection")
+        if self._settings.unknown_pass:
+            return self._refuse(id, UNKNOWN, now)
+        return (End(EndReason.UNKNOWN_COMMAND, refusal(id, UNKNOWN)),)
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def _use(self, action: Action, topics: list[str], frame: bytes, now: float) -> Effects:
+        """A PUT or GET, of which some topic is not open or has no allowance."""
+        accounts = [self._open(action, topic) for topic in topics] or [UNNAMED]
+        for account in accounts:
+            if isinstance(account, Denial):
+                return self._refuse(head_of(frame)[0], account, now)
+            if account.held and not self._services.wants(account):
+                return self._refuse(head_of(frame)[0], TOO_OFTEN, now)
+        if action is Action.PRODUCE:
+            found = read_sections(frame, 0, len(frame), len(frame)) or []
+            count(found, self._to_broker.accounts, len(frame))
+        self._ledger.asked()
+        return FORWARD
+
+    def _open(self, action: Action, topic: str) -> Account | Denial:
+        """Return the account of a topic, which its first use opens."""
+        accounts = self._accounts(action)
+        if (known := accounts.get(topic.encode())) is not None:
+            return known
+        name = named(topic)
+        if name is None:
+            return UNNAMED
+        if not self._allotment.fits(TOPIC_SIZE):
+            return FULL
+        account = self._services.admit(action, self._subject.about(name))
+        if isinstance(account, Account):
+            self._allotment.take(TOPIC_SIZE)
+            accounts[topic.encode()] = account
+        return account
+
+    def _accounts(self, action: Action) -> dict[bytes, Account]:
+        """The open accounts of an action. Each direction counts those of one."""
+        return (self._to_broker if action is Action.PRODUCE else self._to_client).accounts
+
+    def _refuse(self, id: int, denial: Denial, now: float | None = None) -> Effects:
+        """Answer a request in its place, and hear no more before a moment after `now`."""
+        at_once = self._ledger.ours(refusal(id, denial))
+        effects: list[Effect] = [Drop()]
+        if at_once:
+            effects.append(Inject(Direction.TO_CLIENT, at_once))
+        if now is not None:
+            effects.append(Pause(Direction.TO_BROKER, now + REFUSED))
+        return tuple(effects)
+
+    # -- WHERE -------------------------------------------------------------------------------
+
+    def _where(self, topics: list[str], frame: bytes, now: float) -> Effects:
+        subjects = []
+        for topic in topics:
+            name = named(topic)
+            subject = self._subject if name is None else self._subject.about(name)
+            found = UNNAMED if name is None else self._services.admit(Action.LOOKUP, subject)
+            if isinstance(found, Denial):
+                return self._not_found(frame, found, now)
+            self._services.release(found)
+            subjects.append(subject)
+        if Action.LOOKUP not in self._services.paced:
+            subjects.clear()
+        return self._in_time(subjects, frame, now, now)
+
+    def _in_time(
+        self, subjects: list[Subject], frame: bytes, until: float, now: float, *again: Again
+    ) -> Effects:
+        """Ask when each topic may be looked up; the request goes on when all may."""
+        for number, subject in enumerate(subjects):
+            answer = self._services.wait(Action.LOOKUP, subject, *again)
+            if isinstance(answer, Denial):
+                return self._not_found(frame, answer, now)
+            if isinstance(answer, Again):
+                rest = subjects[number:]
+                asked = partial(self._ask_again, rest, frame, until, answer)
+                return self._later(now + answer.seconds, asked)
+            until, again = max(until, now + answer), ()
+        if until > now:
+            return self._later(until, partial(self._go_on, frame))
+        self._ledger.asked()
+        return FORWARD
+
+    def _later(self, until: float, then: partial[Effects]) -> Effects:
+        """Nothing may overtake a request that waits, so nothing is read meanwhile. It goes on
+        before that: of two deadlines at one time the first one is kept first."""
+        self._waiting += 1
+        return (Drop(), Later(until, then), Pause(Direction.TO_BROKER, until))
+
+    def _ask_again(
+        self, subjects: list[Subject], frame: bytes, until: float, again: Again, now: float
+    ) -> Effects:
+        self._waiting -= 1
+        effects = self._in_time(subjects, frame, until, now, again)
+        return tuple(_at_no_border(effect, frame) for effect in effects)
+
+    def _go_on(self, frame: bytes, now: float) -> Effects:
+        self._waiting -= 1
+        self._ledger.asked()
+        return (Inject(Direction.TO_BROKER, frame),)
+
+    def _not_found(self, frame: bytes, denial: Denial, now: float) -> Effects:
+        self._services.looked_up(LookupOutcome.REFUSED)
+        return self._refuse(head_of(frame)[0], denial, now)
+
+    # -- answers -----------------------------------------------------------------------------
+
+    def _answered(self, kind: int, frame: bytes) -> Effects:
+        """An answer of the broker that is rewritten, or that one of ours follows."""
+        if not self._ledger.owed:
+            raise PeerError("an answer that nobody asked for")
+        effect: Effect = Forward()
+        match kind:
+            case 0x82:
+                effect = Replace(self._places(frame))
+            case 0x83:
+                pass
+            case 0x84:
+                found = read_sections(frame, 0, len(frame), len(frame)) or []
+                count(found, self._to_client.accounts, len(frame))
+            case Kind.ERROR:
+                effect = Replace(cleaned(frame, self._settings))
+            case _:
+                raise PeerError(f"an answer of kind {kind}")
+        ours = self._ledger.answered()
+        return (effect, Inject(Direction.TO_CLIENT, ours)) if ours else (effect,)
+
+    def _places(self, answer: bytes) -> bytes:
+        """Return the answer with the gateway's address of each broker."""
+        id, _ = head_of(answer)
+        found = []
+        for topic, host, port in places_of(answer):
+            place = self._services.advertise(Address(host, port))
+            if isinstance(place, Denial):
+                self._services.looked_up(LookupOutcome.REFUSED)
+                return refusal(id, Denial(Refusal.NOT_READY, place.text))
+            found.append((topic, place.host, place.port))
+        self._services.looked_up(LookupOutcome.CONNECT)
+        return frame(id, Kind.WHERE | ANSWER, places(found))
+
+    # -- ends --------------------------------------------------------------------------------
+
+    def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
+        """See `contract.Session`. The next use of the topic asks anew, and is refused in place."""
+        for action in _ACTIONS:
+            accounts = self._accounts(action)
+            for topic in [topic for topic, it in accounts.items() if it is account]:
+                self._close(accounts, topic)
+        return ()
+
+    def leave(self, now: float) -> Effects | None:
+        """See `contract.Session`. What is asked from now on is refused, what was is answered."""
+        self._to_broker.closed = True
+        return () if self._ledger.owed or self._waiting else None
+
+    def farewell(self, reason: EndReason, detail: str) -> bytes:
+        """See `contract.Session`. Answers that are owed come first, so it has id 0."""
+        told = reason in (EndReason.CLIENT_VIOLATION, EndReason.FRAME_TOO_LARGE)
+        return refusal(0, Denial(Refusal.UNSUPPORTED, detail)) if told else b""
+
+    def close(self) -> bool:
+        """See `contract.Session`."""
+        for accounts in map(self._accounts, _ACTIONS):
+            for topic in list(islice(accounts, CLOSED_AT_ONCE)):
+                self._close(accounts, topic)
+        return any(map(self._accounts, _ACTIONS))
+
+    def _close(self, accounts: dict[bytes, Account], topic: bytes) -> None:
+        self._services.release(accounts.pop(topic))
+        self._allotment.give_back(TOPIC_SIZE)
+
+
+def cleaned(error: bytes, settings: EntrySettings) -> bytes:
+    """Return a broker's ERROR without addresses in its text."""
+    denial = error_of(error)
+    text = settings.services.clean(denial.text[: settings.bounds.text])
+    return refusal(head_of(error)[0], replace(denial, text=text))
+
+
+def _at_no_border(effect: Effect, frame: bytes) -> Effect:
+    return Inject(Direction.TO_BROKER, frame) if isinstance(effect, Forward) else effect

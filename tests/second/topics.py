@@ -1,0 +1,17 @@
+"""Topics of `memo`: `tenant/namespace/topic`, or `topic` alone."""
+
+from __future__ import annotations
+
+import re
+
+from gateway.wire.subject import TopicName
+
+_PART = re.compile(r"[\w.-]+", re.ASCII)
+
+
+def named(topic: str) -> TopicName | None:
+    """Read a topic's name; None where it is not one."""
+    parts = topic.split("/") if "/" in topic else ["public", "default", topic]
+    if len(parts) != 3 or not all(map(_PART.fullmatch, parts)):
+        return None
+    return TopicName(parts[0], "/".join(parts[:2]), "/".join(parts))
