@@ -20,21 +20,21 @@ FIELDS = {
     for number, field in BaseCommand.DESCRIPTOR.fields_by_number.items()
     if field.message_type is not None
 }
-"""The field of BaseCommand that belongs to each kind, by number."""
+"""The field of BaseCommand for each kind of command, by number."""
 
 
-class Refusal(NamedTuple):
-    """Why a request is refused, as Pulsar says it."""
+class ErrorReply(NamedTuple):
+    """The error code and text with which a broker refuses a request."""
 
     error: ServerError.ValueType
     text: str
 
 
-NO_NAME = Refusal(ServerError.InvalidTopicName, "this is no name of a topic")
+INVALID_NAME = ErrorReply(ServerError.InvalidTopicName, "invalid topic name")
 
 
 def frame(kind: Kind, /, **fields: Any) -> bytes:
-    """A frame of any command without payload."""
+    """Return the frame of any command without payload."""
     body: dict[str, Any] = {FIELDS[kind].name: fields}
     return encode(BaseCommand(type=BaseCommand.Type.ValueType(kind), **body))
 
@@ -43,11 +43,11 @@ def success(request_id: int) -> bytes:
     return frame(Kind.SUCCESS, request_id=request_id)
 
 
-def error(request_id: int, refusal: Refusal) -> bytes:
+def error(request_id: int, refusal: ErrorReply) -> bytes:
     return frame(Kind.ERROR, request_id=request_id, error=refusal.error, message=refusal.text)
 
 
-def receipt(producer_id: int, sequence_id: int, highest: int, position: Position) -> bytes:
+def send_receipt(producer_id: int, sequence_id: int, highest: int, position: Position) -> bytes:
     command = BaseCommand(type=BaseCommand.SEND_RECEIPT)
     answer = command.send_receipt
     answer.producer_id = producer_id
@@ -58,26 +58,26 @@ def receipt(producer_id: int, sequence_id: int, highest: int, position: Position
 
 
 class Delivery(NamedTuple):
-    """What a MESSAGE says about an entry. `left`: a bit for each message not yet acknowledged."""
+    """The fields of a MESSAGE. `ack_set`: a bit per unacknowledged message of a batch."""
 
     consumer_id: int
     position: Position
     partition: int
     redelivered: int
-    left: int | None
+    ack_set: int | None
     epoch: int | None
 
 
 def message(delivery: Delivery, content: bytes) -> bytes:
-    """A MESSAGE; `content` (checksum, metadata, payload) goes out as it came in."""
+    """Return a MESSAGE; `content` (checksum, metadata, payload) stays as it came."""
     command = BaseCommand(type=BaseCommand.MESSAGE)
     about = command.message
     about.consumer_id = delivery.consumer_id
     about.message_id.ledgerId, about.message_id.entryId = delivery.position
     about.message_id.partition = delivery.partition
     about.redelivery_count = delivery.redelivered
-    if delivery.left is not None:
-        about.ack_set.extend(words(delivery.left))
+    if delivery.ack_set is not None:
+        about.ack_set.extend(words(delivery.ack_set))
     if delivery.epoch is not None:
         about.consumer_epoch = delivery.epoch
     body = command.SerializeToString()
@@ -88,7 +88,7 @@ def message(delivery: Delivery, content: bytes) -> bytes:
 
 
 def words(bits: int) -> list[int]:
-    """A set of bits as signed numbers of 64 bits, the lowest first; as Java's BitSet has it."""
+    """Return a bit set as signed 64-bit numbers, lowest first, like Java's BitSet."""
     found = []
     while bits:
         found.append(_signed(bits % _WRAP))
@@ -97,17 +97,17 @@ def words(bits: int) -> list[int]:
 
 
 def bits(words: Sequence[int]) -> int:
-    """The set of bits that such numbers are."""
+    """Return the bit set that such numbers encode."""
     return sum((word % _WRAP) << (_WORD * index) for index, word in enumerate(words))
 
 
 def position(id: MessageIdData) -> Position:
-    """The position that a client names; earliest is -1, -1 and latest beyond all."""
+    """Return the position that a client names; earliest is -1, -1 and latest beyond all entries."""
     return Position(_signed(id.ledgerId), _signed(id.entryId))
 
 
 def position_fields(position: Position) -> dict[str, int]:
-    """The fields of a MessageIdData."""
+    """Return the fields of a MessageIdData."""
     return {"ledgerId": position.ledger % _WRAP, "entryId": position.entry % _WRAP}
 
 

@@ -1,4 +1,4 @@
-"""All brokers together: which topics there are, who owns each, and how much all of it may take."""
+"""All brokers together: the topics, the owner of each, and the memory bound."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from gateway.sandbox.names import TopicName
+from gateway.sandbox.names import FullTopicName
 from gateway.sandbox.schemas import Schemas
 from gateway.sandbox.topic import Topic
 
@@ -21,20 +21,20 @@ MOST_TOPICS = 10_000
 """A topic costs some kilobytes, and is kept until the sandbox ends."""
 
 MEMORY = 256 * 1024 * 1024
-"""Bytes of entries that are kept: a minute of a demo's traffic, on the smallest machine."""
+"""Most bytes of entries: a minute of the demonstration's traffic, on the smallest machine."""
 
 
-class Cluster:
-    """`urls`: `pulsar://host:port` of each broker, whose number is its place in there.
+class SandboxCluster:
+    """`urls`: `pulsar://host:port` of each broker, in the order of their numbers.
 
-    `memory`: bytes of entries that are kept. What is beyond is forgotten, the oldest first
-    whatever topic it is of, acknowledged or not.
+    `memory`: most bytes of entries. Beyond it the oldest entry of all topics is evicted,
+    acknowledged or not.
     """
 
     def __init__(self, urls: Sequence[str], memory: int = MEMORY) -> None:
         self.urls = tuple(urls)
-        self.topics: dict[TopicName, Topic] = {}
-        self.partitions: dict[TopicName, int] = {}
+        self.topics: dict[FullTopicName, Topic] = {}
+        self.partitions: dict[FullTopicName, int] = {}
         self.schemas = Schemas()
         self.used = 0
         self._memory = memory
@@ -44,25 +44,25 @@ class Cluster:
 
     # -- topics ----------------------------------------------------------------------------------
 
-    def owner(self, name: TopicName) -> int:
-        """The number of the broker that has a topic, or would have it."""
+    def owner(self, name: FullTopicName) -> int:
+        """Return the number of the broker that owns a topic, or would own it."""
         topic = self.topics.get(name)
         if topic is not None:
             return topic.owner
         return (crc32(str(name.base).encode()) + max(name.partition, 0)) % len(self.urls)
 
-    def topic(self, name: TopicName) -> Topic | None:
-        """A topic, made where there is none; None where there are too many."""
+    def topic(self, name: FullTopicName) -> Topic | None:
+        """Return a topic, created if missing; None if there are too many."""
         found = self.topics.get(name)
         if found is None and len(self.topics) < MOST_TOPICS:
             found = self.topics[name] = Topic(name, self.owner(name), next(self._ledgers))
         return found
 
-    def has(self, name: TopicName) -> bool:
+    def has(self, name: FullTopicName) -> bool:
         return name in self.topics or name in self.partitions
 
-    def create(self, name: TopicName, partitions: int) -> str | None:
-        """Create a topic, with 0 as one that has no partitions. Answers why not."""
+    def create(self, name: FullTopicName, partitions: int) -> str | None:
+        """Create a topic, unpartitioned with 0 partitions. Return an error text, or None."""
         if self.has(name) and self.partitions.get(name, 0) != partitions:
             return f"{name} is there already, with {self.partitions.get(name, 0)} partitions"
         if name.partition >= 0:
@@ -76,31 +76,32 @@ class Cluster:
             self.topic(part)
         return None
 
-    def names_in(self, namespace: str) -> list[TopicName]:
-        """The topics of `tenant/namespace`, partitions one by one."""
+    def names_in(self, namespace: str) -> list[FullTopicName]:
+        """Return the topics of `tenant/namespace`, with each partition."""
         return [name for name in self.topics if name.namespace == namespace]
 
     def producer_name(self) -> str:
-        """A name for a producer that has none."""
+        """Return a new name for a producer without one."""
         return f"sandbox-{next(self._names)}"
 
     # -- entries ---------------------------------------------------------------------------------
 
     def publish(self, topic: Topic, record: Record) -> Position:
-        """Keep an entry and deliver it; forget the oldest ones where there is no room."""
+        """Keep and deliver an entry; evict the oldest ones beyond the memory bound."""
         position = topic.publish(record)
         self.used += record.cost
         self._ages.append(topic)
         while self.used > self._memory and len(self._ages) > 1:
-            self.used -= self._ages.popleft().forget_oldest()
+            self.used -= self._ages.popleft().evict_oldest()
         return position
 
     # -- moves -----------------------------------------------------------------------------------
 
-    def move(self, name: TopicName, *, assigned: bool) -> dict[TopicName, str]:
-        """Give a topic (all its partitions, each) to the next broker; answers who has it now.
+    def move(self, name: FullTopicName, *, assigned: bool) -> dict[FullTopicName, str]:
+        """Move a topic, or each of its partitions, to the next broker; return the URLs of the new
+        owners.
 
-        `assigned`: clients are told who, and need not look it up.
+        `assigned`: clients are told the new owner, and need no lookup.
         """
         found = [name.part(number) for number in range(self.partitions.get(name, 0))] or [name]
         return {part: self._move(self.topics[part], assigned=assigned) for part in found}

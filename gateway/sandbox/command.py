@@ -10,7 +10,7 @@ import trio
 
 from gateway.brokers.address import parse_address
 from gateway.errors import ConfigurationError
-from gateway.sandbox.opening import SERVER
+from gateway.sandbox.opening import SERVER_VERSION
 from gateway.sandbox.server import Sandbox, SandboxSettings, first_of, report
 from gateway.wire.contract import Address
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_BROKERS = 16
-"""One process, one core: more show nothing that two do not."""
+"""One process uses one core, so more brokers show nothing that two do not."""
 
 _ANY_PORT = ":0"
 
@@ -27,7 +27,7 @@ _ANY_PORT = ":0"
 def run(
     *, brokers: str, control: str, token_secret: Path | None, proxy_roles: Sequence[str]
 ) -> int:
-    """Serve until SIGTERM or SIGINT; answers the exit status. Raises `ConfigurationError`."""
+    """Serve until SIGTERM or SIGINT; return the exit status. Raises `ConfigurationError`."""
     settings = SandboxSettings(
         brokers=_addresses(brokers),
         control=_address(control, "--control"),
@@ -49,14 +49,14 @@ async def _serve(sandbox: Sandbox) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
             await nursery.start(sandbox.serve)
-            _say(sandbox)
+            _announce(sandbox)
             async for _ in signals:
                 nursery.cancel_scope.cancel()
 
 
-def _say(sandbox: Sandbox) -> None:
-    """Programs read the first line of standard output, so it stays as it is."""
-    report(f"{SERVER}: brokers in memory, for trying out and for tests; nothing is kept on disk")
+def _announce(sandbox: Sandbox) -> None:
+    """Announce the addresses. Programs read the first line of standard output: keep its form."""
+    report(f"{SERVER_VERSION}: brokers in memory, for trials and tests; nothing is kept on disk")
     sys.stdout.write(
         f"sandbox ready {sandbox.service_url} control {sandbox.control_url}\n"
         f"Topics to move and faults to cause: curl {sandbox.control_url}/\n"
@@ -72,7 +72,7 @@ def _addresses(text: str) -> tuple[Address, ...]:
 
 
 def _address(text: str, option: str) -> Address:
-    """`host:port`, where port 0 is any."""
+    """Read `host:port`, where port 0 is any free port."""
     host = text.removesuffix(_ANY_PORT)
     try:
         address = parse_address(host)

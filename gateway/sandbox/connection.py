@@ -1,8 +1,8 @@
-"""One connection of a client: reads frames for a session, writes what it answers.
+"""One client connection: passes received frames to a session and sends the session's frames.
 
-Two tasks. What waits to be written is bounded twice: with more than `MOST_UNSENT` bytes waiting no
-message is dispatched to it, and nothing is read from it. A client that sends requests and takes no
-answers fills its own socket, not our memory.
+A connection has two tasks. While more than `MOST_UNSENT` bytes wait to be sent, no message is
+dispatched to the client and nothing is received from it. A client that sends requests and reads no
+answers thus fills its own socket, not the sandbox's memory.
 """
 
 from __future__ import annotations
@@ -14,60 +14,70 @@ from typing import TYPE_CHECKING
 import trio
 
 from gateway.errors import PeerError
-from gateway.sandbox import faults
-from gateway.sandbox.handlers import HANDLERS
+from gateway.sandbox import consuming, faults, lookups, opening, producing
 from gateway.sandbox.opening import LARGEST_MESSAGE
-from gateway.sandbox.session import Place, Session
+from gateway.sandbox.session import BrokerContext, BrokerSession
 from gateway.wire.pulsar.frames import HEAD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from gateway.sandbox.session import Handler
+
+HANDLERS: Mapping[int, Handler] = {
+    **opening.HANDLERS,
+    **lookups.HANDLERS,
+    **producing.HANDLERS,
+    **consuming.HANDLERS,
+}
 
 MOST_UNSENT = 1024 * 1024
-"""Bytes. Enough to keep a socket busy; the largest message comes on top of it."""
+"""Bytes. Enough to keep a socket busy; the largest message may come on top."""
 
 LARGEST_FRAME = LARGEST_MESSAGE + 64 * 1024
 """Bytes: a message, its metadata and command."""
 
 CHUNK = 64 * 1024
-"""Bytes of one read, and (about) of one write: what is handled before others have their turn."""
+"""Bytes of one read, and (about) of one write, before other tasks get their turn."""
 
-GLANCE = 0.02
-"""Seconds between two looks at a fault that holds us up: it may be lifted, which no event tells."""
+POLL_SECONDS = 0.02
+"""Seconds between two checks of a fault that blocks: no event tells when it is lifted."""
 
-PATIENCE = 1.0
-"""Seconds for the last words to a client that is sent away."""
+FLUSH_SECONDS = 1.0
+"""Seconds to send the last frames to a client whose connection the broker closes."""
 
 _SIZE = 4
 
 
-class Connection:
-    """`run` serves it to its end; whoever cancels that closes it."""
+class BrokerConnection:
+    """`run` serves the connection to its end; cancelling `run` closes it."""
 
-    def __init__(self, stream: trio.SocketStream, place: Place) -> None:
+    def __init__(self, stream: trio.SocketStream, context: BrokerContext) -> None:
         self._stream = stream
-        self._faults = place.faults
-        self._session = Session(place, self._send, lambda: self._unsent > MOST_UNSENT, HANDLERS)
-        # Frames, and since when they wait.
+        self._faults = context.faults
+        self._session = BrokerSession(
+            context, self._send, lambda: self._unsent > MOST_UNSENT, HANDLERS
+        )
+        # The unsent frames, each with the time from which it waits.
         self._frames: deque[tuple[float, bytes]] = deque()
         self._unsent = 0
         self._changed = trio.lowlevel.ParkingLot()
-        self._lies = place.faults.lies
+        self._lies = context.faults.lies
 
     async def run(self) -> None:
-        """Serve until either side ends it. Raises groups of `PeerError`s and of trio's errors."""
+        """Serve until either side closes. Raises groups of `PeerError`s and of trio's errors."""
         try:
             async with self._stream, trio.open_nursery() as nursery:
                 nursery.start_soon(self._write)
                 await self._read()
-                with trio.move_on_after(PATIENCE):
+                with trio.move_on_after(FLUSH_SECONDS):
                     await self._wait_for_room(0)
                 nursery.cancel_scope.cancel()
         finally:
             self._session.close()
 
-    def say(self, frame: bytes) -> None:
-        """Send a frame out of the blue, if the client has come in."""
+    def announce(self, frame: bytes) -> None:
+        """Send an unrequested frame, if the client has completed CONNECT."""
         if self._session.is_open:
             self._send(frame)
 
@@ -77,12 +87,12 @@ class Connection:
         received = bytearray()
         while not self._session.is_ended:
             await self._wait_for_room(MOST_UNSENT)
-            await self._thaw()
+            await self._wait_while_frozen()
             chunk = await self._stream.receive_some(CHUNK)
             if not chunk:
                 return
             received += chunk
-            await self._thaw()
+            await self._wait_while_frozen()
             for frame in _take_frames(received):
                 self._session.receive(frame, time.time())
 
@@ -97,28 +107,28 @@ class Connection:
         while True:
             while not self._frames:
                 await self._changed.park()
-            while self._is_frozen() or not self._is_due():  # noqa: ASYNC110 - see GLANCE
-                await trio.sleep(GLANCE)
+            while self._is_frozen() or not self._is_due():  # noqa: ASYNC110 - see POLL_SECONDS
+                await trio.sleep(POLL_SECONDS)
             data = b"".join(self._due())
             await self._stream.send_all(data)
             self._sent(len(data))
 
     def _due(self) -> Iterator[bytes]:
-        """About a chunk of what may go out now."""
+        """Yield about one chunk of frames that may be sent now."""
         size = 0
         while self._frames and size < CHUNK and self._is_due():
             _, frame = self._frames.popleft()
             size += len(frame)
-            yield self._perhaps_lie(frame)
+            yield self._apply_lie(frame)
 
     def _is_due(self) -> bool:
         return self._frames[0][0] + self._faults.delay <= trio.current_time()
 
-    def _perhaps_lie(self, frame: bytes) -> bytes:
+    def _apply_lie(self, frame: bytes) -> bytes:
         if self._lies == self._faults.lies:
             return frame
         self._lies = self._faults.lies
-        return faults.lie(frame)
+        return faults.falsify_size(frame)
 
     def _sent(self, size: int) -> None:
         was_congested = self._session.is_congested
@@ -130,20 +140,20 @@ class Connection:
     # -- waiting ---------------------------------------------------------------------------------
 
     async def _wait_for_room(self, most: int) -> None:
-        """Until no more bytes than that are unsent."""
+        """Wait until at most `most` bytes are unsent."""
         while self._unsent > most:
             await self._changed.park()
 
-    async def _thaw(self) -> None:
-        while self._is_frozen():  # noqa: ASYNC110 - see GLANCE
-            await trio.sleep(GLANCE)
+    async def _wait_while_frozen(self) -> None:
+        while self._is_frozen():  # noqa: ASYNC110 - see POLL_SECONDS
+            await trio.sleep(POLL_SECONDS)
 
     def _is_frozen(self) -> bool:
         return time.time() < self._faults.frozen_until
 
 
 def _take_frames(received: bytearray) -> Iterator[bytes]:
-    """Whole frames from the front, which is removed. Raises `PeerError` for one too large."""
+    """Remove whole frames from the front and yield them. Raises `PeerError` for one too large."""
     start = 0
     try:
         while len(received) - start >= _SIZE:

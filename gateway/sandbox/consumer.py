@@ -1,4 +1,4 @@
-"""Producers and consumers as a topic knows them, and the connection behind each."""
+"""Producers and consumers as a topic knows them, and the connection of each."""
 
 from __future__ import annotations
 
@@ -6,52 +6,52 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from gateway.sandbox.identity import Who
+    from gateway.sandbox.identity import ClientRoles
 
 MOST_PERMITS = 1 << 31
-"""Whatever a client asks for beyond is as good as this."""
+"""Bound of a consumer's permits; clients that request more get no fewer messages."""
 
 
-class Link(Protocol):
-    """A connection, as those behind it are reached."""
+class ClientLink(Protocol):
+    """A client's connection, as its producers and consumers see it."""
 
     @property
-    def who(self) -> Who:
-        """Whom the broker takes it for."""
+    def roles(self) -> ClientRoles:
+        """Return the roles under which the broker knows the client."""
 
     @property
     def is_congested(self) -> bool:
-        """So much waits to be sent that no more messages should."""
+        """Return whether so much is unsent that no more messages should follow."""
 
     def send(self, frame: bytes) -> None:
-        """Send a frame after all those before."""
+        """Send a frame after all frames before."""
 
     def close_producer(self, producer: Producer, url: str | None) -> None:
-        """The broker closes it; `url`: of the broker that has the topic now, if that is told."""
+        """Close a producer as the broker; `url`: the topic's new broker, if the client is told."""
 
     def close_consumer(self, consumer: Consumer, url: str | None) -> None:
-        """The same for a consumer."""
+        """Close a consumer in the same way."""
 
 
 @dataclass(slots=True, eq=False)
 class Producer:
-    """`epoch`: how often its client has opened it again. `named`: by its user, not by us."""
+    """`epoch`: how often the client has reopened it. `is_user_named`: the user chose the name."""
 
-    link: Link
+    link: ClientLink
     id: int
     name: str
     epoch: int = 0
-    named: bool = True
+    is_user_named: bool = True
 
 
 @dataclass(slots=True, eq=False)
 class Consumer:
-    """`permits`: messages that it may still be sent; below zero where a batch was larger.
+    """`permits`: messages that the consumer may still be sent; below zero after a larger batch.
 
-    `epoch`: of the client's last rewind, where it counts them.
+    `epoch`: the client's last rewind, if the client counts them.
     """
 
-    link: Link
+    link: ClientLink
     id: int
     name: str
     priority: int = 0
@@ -63,5 +63,5 @@ class Consumer:
         return self.permits > 0 and not self.link.is_congested
 
     def allow(self, permits: int) -> None:
-        """A FLOW."""
+        """Add the permits of a FLOW."""
         self.permits = min(self.permits + permits, MOST_PERMITS)

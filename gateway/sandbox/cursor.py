@@ -1,8 +1,8 @@
-"""How far a subscription is: what is acknowledged, and what is to be delivered next.
+"""Progress of one subscription: which entries are acknowledged, and which is delivered next.
 
-All before `mark` is acknowledged, and so are the single offsets in a set. What was delivered and
-comes back (a negative acknowledgement, a consumer that went away) waits in a heap, and is taken
-before anything that was never delivered.
+All entries before `mark_delete` are acknowledged, and so are single offsets in a set. Entries to be
+redelivered (after a negative acknowledgement, or when a consumer leaves) wait in a heap and come
+before new entries.
 """
 
 from __future__ import annotations
@@ -13,91 +13,93 @@ from gateway.sandbox.log import Log
 
 
 class Cursor:
-    """The place of one subscription in a log; it begins at the offset `start`."""
+    """The progress of one subscription in a log, from the offset `start` on."""
 
     def __init__(self, log: Log, start: int) -> None:
         self._log = log
-        self.mark = start
+        self.mark_delete = start
         self._read = start
-        self._returned: list[int] = []
-        self._done: set[int] = set()
-        # Of batches that are acknowledged in part: a bit for each message that is not.
-        self._left: dict[int, int] = {}
+        self._redeliveries: list[int] = []
+        self._acknowledged: set[int] = set()
+        # Partly acknowledged batches: a bit per unacknowledged message.
+        self._ack_sets: dict[int, int] = {}
 
     @property
     def backlog(self) -> int:
-        """Entries that are not acknowledged."""
-        return self._log.end - self.mark - len(self._done)
+        """Return the number of entries that are not acknowledged."""
+        return self._log.end - self.mark_delete - len(self._acknowledged)
 
-    def is_done(self, offset: int) -> bool:
-        return offset < self.mark or offset in self._done
+    def is_acknowledged(self, offset: int) -> bool:
+        return offset < self.mark_delete or offset in self._acknowledged
 
-    def left(self, offset: int) -> int | None:
-        """A bit for each message of a batch that is not acknowledged; None: nothing of it is."""
-        return self._left.get(offset)
+    def ack_set(self, offset: int) -> int | None:
+        """Return a bit per unacknowledged message of a batch; None if none is acknowledged."""
+        return self._ack_sets.get(offset)
 
     # -- acknowledging ---------------------------------------------------------------------------
 
     def acknowledge(self, offset: int) -> None:
-        """One entry."""
-        if self.is_done(offset):
+        """Acknowledge one entry."""
+        if self.is_acknowledged(offset):
             return
-        self._left.pop(offset, None)
-        self._done.add(offset)
+        self._ack_sets.pop(offset, None)
+        self._acknowledged.add(offset)
         self._advance()
 
-    def acknowledge_some(self, offset: int, left: int) -> bool:
-        """A part of a batch; `left`: a bit for each message that is not. Says if all is done."""
-        if not self.is_done(offset):
-            left &= self._left.get(offset, left)
-            self._left[offset] = left
-            if not left:
+    def acknowledge_part(self, offset: int, ack_set: int) -> bool:
+        """Acknowledge all messages of a batch whose bits are not set; return whether no bit
+        remains.
+        """
+        if not self.is_acknowledged(offset):
+            ack_set &= self._ack_sets.get(offset, ack_set)
+            self._ack_sets[offset] = ack_set
+            if not ack_set:
                 self.acknowledge(offset)
-        return self.is_done(offset)
+        return self.is_acknowledged(offset)
 
     def acknowledge_before(self, offset: int) -> None:
-        """All entries in front of one."""
-        for done in range(self.mark, offset):
-            self._done.discard(done)
-            self._left.pop(done, None)
-        self.mark = max(self.mark, offset)
+        """Acknowledge all entries before an offset."""
+        for done in range(self.mark_delete, offset):
+            self._acknowledged.discard(done)
+            self._ack_sets.pop(done, None)
+        self.mark_delete = max(self.mark_delete, offset)
         self._advance()
 
     def _advance(self) -> None:
-        while self.mark in self._done:
-            self._done.remove(self.mark)
-            self.mark += 1
+        while self.mark_delete in self._acknowledged:
+            self._acknowledged.remove(self.mark_delete)
+            self.mark_delete += 1
 
     # -- reading ---------------------------------------------------------------------------------
 
     def take(self) -> int | None:
-        """The next offset to be delivered."""
-        while self._returned:
-            offset = heappop(self._returned)
-            if not self.is_done(offset):
+        """Return the next offset to deliver, or None."""
+        while self._redeliveries:
+            offset = heappop(self._redeliveries)
+            if not self.is_acknowledged(offset):
                 return offset
-        self._read = max(self._read, self.mark)
+        self._read = max(self._read, self.mark_delete)
         while self._read < self._log.end:
             offset, self._read = self._read, self._read + 1
-            if not self.is_done(offset):
+            if not self.is_acknowledged(offset):
                 return offset
         return None
 
-    def put_back(self, offset: int) -> None:
-        """Deliver this again."""
-        heappush(self._returned, offset)
+    def redeliver(self, offset: int) -> None:
+        """Deliver an offset again."""
+        heappush(self._redeliveries, offset)
 
     def reset(self, offset: int) -> None:
-        """Go to an offset: all before it is acknowledged, and nothing behind it."""
-        self.mark = self._read = offset
-        self._returned.clear()
-        self._done.clear()
-        self._left.clear()
+        """Go to an offset: all entries before it are acknowledged, none from it on."""
+        self.mark_delete = self._read = offset
+        self._redeliveries.clear()
+        self._acknowledged.clear()
+        self._ack_sets.clear()
 
     def trim(self) -> None:
-        """Forget what the log has forgotten."""
+        """Forget entries that the log has evicted."""
         self.acknowledge_before(self._log.first)
-        # What is delivered again and forgotten would pile up where nobody takes it.
-        if len(self._returned) > 2 * len(self._log) + 1:
-            self._returned = [it for it in self._returned if not self.is_done(it)]
-            heapify(self._returned)
+        # Redeliveries of evicted entries would accumulate while no consumer takes any.
+        if len(self._redeliveries) > 2 * len(self._log) + 1:
+            self._redeliveries = [it for it in self._redeliveries if not self.is_acknowledged(it)]
+            heapify(self._redeliveries)

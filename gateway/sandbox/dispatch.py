@@ -1,7 +1,7 @@
-"""Who gets the next entry: one dispatcher for each type of subscription.
+"""Which consumer gets the next entry: one dispatcher per type of subscription.
 
-`next_delivery` answers a consumer that is ready and the offset for it, or None. It costs the same
-however long the backlog is.
+`next_delivery` returns a ready consumer and an offset for it, or None. Its cost does not depend on
+the size of the backlog.
 """
 
 from __future__ import annotations
@@ -16,34 +16,35 @@ if TYPE_CHECKING:
     from gateway.sandbox.log import Log
 
 LOOK_AHEAD = 1000
-"""Entries that a Key_Shared subscription reads ahead while their own consumers are not ready: so
-that a slow one does not stop the others at once, and none of them fills the memory."""
+"""Most entries that a Key_Shared subscription reads ahead while their consumers are not ready. A
+slow consumer then does not stop the others at once, and none fills the memory.
+"""
 
 SLOTS = 1 << 16
-"""Of hashes; Pulsar has as many."""
+"""Number of hash slots, as in Pulsar."""
 
 
 class Dispatcher(Protocol):
     def attach(self, consumer: Consumer) -> None: ...
 
     def detach(self, consumer: Consumer) -> list[int]:
-        """Take a consumer out; answers offsets that were read for it, and not handed out."""
+        """Remove a consumer; return the offsets that were read for it but not delivered."""
 
     def next_delivery(self) -> tuple[Consumer, int] | None: ...
 
-    def settle(self, offset: int) -> None:
-        """This was acknowledged, or will be delivered again."""
+    def release(self, offset: int) -> None:
+        """Note that an entry was acknowledged, or will be redelivered."""
 
     @property
     def active(self) -> Consumer | None:
-        """The only one that gets entries, where there is such."""
+        """Return the only consumer that gets entries, if the type has one."""
 
 
 class Single:
-    """Exclusive and Failover: all in order to one consumer; the others stand by.
+    """Exclusive and Failover: all entries in order to one active consumer; the others stand by.
 
-    That is the one of the highest priority (the lowest number), then by name; partitions of a
-    topic spread over those of the same priority.
+    The active consumer has the highest priority (the lowest number); among equals, in order of
+    names, the number of the partition selects one, so that partitions of a topic spread.
     """
 
     def __init__(self, cursor: Cursor, partition: int = -1) -> None:
@@ -73,12 +74,12 @@ class Single:
         offset = self._cursor.take()
         return None if offset is None else (self.active, offset)
 
-    def settle(self, offset: int) -> None:
+    def release(self, offset: int) -> None:
         pass
 
 
 class Shared:
-    """To whoever is ready, in turn."""
+    """Entries to ready consumers, round robin."""
 
     active = None
 
@@ -103,15 +104,15 @@ class Shared:
                 return consumer, offset
         return None
 
-    def settle(self, offset: int) -> None:
+    def release(self, offset: int) -> None:
         pass
 
 
 class KeyShared:
     """Entries of one key to one consumer, in order.
 
-    A key stays with its consumer until nothing of it is on the way, also when others come and go;
-    so its order is kept.
+    A key stays with its consumer while entries of it are in flight, also when other consumers come
+    and go. This keeps the key's order.
     """
 
     active = None
@@ -119,11 +120,12 @@ class KeyShared:
     def __init__(self, cursor: Cursor, log: Log) -> None:
         self._cursor = cursor
         self._log = log
-        # What was read for a consumer that was not ready.
+        # Entries read for a consumer that was not ready.
         self._waiting: dict[Consumer, deque[int]] = {}
-        # The slot of each entry on the way; who has a slot, and how many are on the way to it.
+        # The slot of each entry in flight; per slot its consumer and the number of entries in
+        # flight.
         self._slots: dict[int, int] = {}
-        self._holders: dict[int, tuple[Consumer, int]] = {}
+        self._assigned: dict[int, tuple[Consumer, int]] = {}
 
     def attach(self, consumer: Consumer) -> None:
         self._waiting[consumer] = deque()
@@ -131,22 +133,22 @@ class KeyShared:
     def detach(self, consumer: Consumer) -> list[int]:
         waiting = list(self._waiting.pop(consumer))
         for offset in waiting:
-            self.settle(offset)
+            self.release(offset)
         return waiting
 
     def next_delivery(self) -> tuple[Consumer, int] | None:
-        return self._waited() or self._fresh()
+        return self._next_waiting() or self._next_unread()
 
-    def _waited(self) -> tuple[Consumer, int] | None:
+    def _next_waiting(self) -> tuple[Consumer, int] | None:
         for consumer, waiting in self._waiting.items():
             while waiting and consumer.is_ready:
                 offset = waiting.popleft()
-                if not self._cursor.is_done(offset):
+                if not self._cursor.is_acknowledged(offset):
                     return consumer, offset
-                self.settle(offset)
+                self.release(offset)
         return None
 
-    def _fresh(self) -> tuple[Consumer, int] | None:
+    def _next_unread(self) -> tuple[Consumer, int] | None:
         while self._may_read() and (offset := self._cursor.take()) is not None:
             consumer = self._route(offset)
             if consumer.is_ready and not self._waiting[consumer]:
@@ -160,19 +162,19 @@ class KeyShared:
 
     def _route(self, offset: int) -> Consumer:
         slot = crc32(self._log[offset].key) % SLOTS
-        consumer, held = self._holders.get(slot) or (self._consumer_of(slot), 0)
+        consumer, held = self._assigned.get(slot) or (self._consumer_of(slot), 0)
         self._slots[offset] = slot
-        self._holders[slot] = consumer, held + 1
+        self._assigned[slot] = consumer, held + 1
         return consumer
 
     def _consumer_of(self, slot: int) -> Consumer:
         consumers = list(self._waiting)
         return consumers[slot % len(consumers)]
 
-    def settle(self, offset: int) -> None:
+    def release(self, offset: int) -> None:
         slot = self._slots.pop(offset, None)
         if slot is None:
             return
-        consumer, held = self._holders.pop(slot)
+        consumer, held = self._assigned.pop(slot)
         if held > 1:
-            self._holders[slot] = consumer, held - 1
+            self._assigned[slot] = consumer, held - 1

@@ -1,6 +1,6 @@
 """Faults on request: what a broker does wrong, and until when.
 
-Times are seconds since 1970, and arguments. That two clocks differ does not matter here.
+Times are arguments, in seconds since 1970. Jumps of the wall clock do not matter here.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from enum import StrEnum
 from struct import Struct
 
 LONGEST = 3600.0
-"""Seconds. Somebody who wants an hour and more means for ever, and can stop the sandbox."""
+"""Seconds. For a longer fault, stop the sandbox."""
 
 _SIZE = Struct(">I")
 _LIE = 1 << 30
-"""Bytes that a lie adds to the size of a frame: more than any peer believes."""
+"""Bytes that the LIE fault adds to the size of a frame: more than any peer accepts."""
 
 
 class Fault(StrEnum):
-    """`FREEZE`: reads and writes nothing. `CUT`: all connections are closed, once. `DELAY`: each
-    answer comes late. `REFUSE`: new connections are closed at once, and lookups are not ready.
-    `LIE`: the next frame of each open connection claims a wrong size.
+    """`FREEZE`: reads and writes nothing. `CUT`: closes all connections once. `DELAY`: delays each
+    answer. `REFUSE`: closes new connections at once and fails lookups with ServiceNotReady. `LIE`:
+    the next frame of each open connection claims a wrong size.
     """
 
     FREEZE = "freeze"
@@ -33,18 +33,18 @@ class Fault(StrEnum):
 
 @dataclass(slots=True)
 class Faults:
-    """Those of one broker. `delay`: seconds; `lies`: how often a lie was asked for; `words`: by the
-    kind of a command, the frame that answers it, whatever it asks.
+    """The faults of one broker. `delay`: seconds; `lies`: number of requested LIE faults;
+    `replies`: per kind of command, the frame that replies to all commands of that kind.
     """
 
     frozen_until: float = 0.0
     refusing_until: float = 0.0
     delay: float = 0.0
     lies: int = 0
-    words: dict[int, bytes] = field(default_factory=dict)
+    replies: dict[int, bytes] = field(default_factory=dict)
 
     def cause(self, fault: Fault, seconds: float, now: float) -> None:
-        """From now on, for so many seconds; with 0 what was asked for is over."""
+        """Begin a fault for some seconds; 0 ends it."""
         match fault:
             case Fault.FREEZE:
                 self.frozen_until = now + seconds
@@ -55,14 +55,14 @@ class Faults:
             case Fault.LIE:
                 self.lies += 1
             case Fault.CUT:
-                pass  # of the moment: whoever has the connections closes them
+                pass  # `RunningBroker.cut` closes the connections
 
     def is_refusing(self, now: float) -> bool:
         return now < self.refusing_until
 
 
-def seconds_of(text: str) -> float:
-    """A span of a fault. Raises `ValueError` with the reason."""
+def read_seconds(text: str) -> float:
+    """Return the duration of a fault. Raises `ValueError` with the reason."""
     try:
         seconds = float(text)
     except ValueError:
@@ -72,7 +72,7 @@ def seconds_of(text: str) -> float:
     return seconds
 
 
-def lie(frame: bytes) -> bytes:
-    """The frame with a size that is not its own."""
+def falsify_size(frame: bytes) -> bytes:
+    """Return the frame with a wrong size."""
     (size,) = _SIZE.unpack_from(frame)
     return _SIZE.pack(size + _LIE) + frame[_SIZE.size :]

@@ -1,14 +1,14 @@
-"""Who a client is: its token, and the rules for roles that speak for others.
+"""Identity of a client: its token, and the rules for proxy roles.
 
-They are those of a broker with authentication and `proxyRoles` (seen on Pulsar 4.2.4). What a role
-may do is not asked: here everybody may do everything.
+The rules are those of a broker with authentication and `proxyRoles` (seen on Pulsar 4.2.4). There
+is no authorization: each role may do everything.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.sandbox.answers import Refusal
+from gateway.sandbox.answers import ErrorReply
 from gateway.wire.contract import Denial
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 METHOD = "token"
 
 
-class Who(NamedTuple):
-    """The role of a credential, and for whom it says it speaks. Both None: nobody asked."""
+class ClientRoles(NamedTuple):
+    """The role of a credential, and the role for which it speaks. Both None: not authenticated."""
 
     principal: str | None = None
     original: str | None = None
 
 
-class Doorkeeper:
-    """Judges CONNECTs. Without a verifier everybody comes in."""
+class Authenticator:
+    """Authenticates CONNECTs. Without a verifier, all clients are accepted."""
 
     def __init__(
         self, verifier: TokenVerifier | None = None, proxy_roles: Collection[str] = ()
@@ -37,23 +37,25 @@ class Doorkeeper:
         self._verifier = verifier
         self._proxy_roles = frozenset(proxy_roles)
 
-    def judge(self, connect: CommandConnect, now: float) -> Who | Refusal:
-        """Who this is, at a wall time in seconds since 1970."""
+    def authenticate(self, connect: CommandConnect, now: float) -> ClientRoles | ErrorReply:
+        """Return the client's roles, at a wall time in seconds since 1970, or the error."""
         original = str(connect.original_principal) or None
         if self._verifier is None:
-            return Who(None, original)
+            return ClientRoles(None, original)
         if connect.auth_method_name != METHOD:
-            return Refusal(ServerError.AuthenticationError, "this sandbox wants a token")
+            return ErrorReply(ServerError.AuthenticationError, "this sandbox wants a token")
         found = self._verifier.verify(connect.auth_data, now)
         if isinstance(found, Denial):
-            return Refusal(ServerError.AuthenticationError, found.text)
-        return self._as_role(found.name, original, by_proxy=bool(connect.proxy_version))
+            return ErrorReply(ServerError.AuthenticationError, found.text)
+        return self._check_roles(found.name, original, by_proxy=bool(connect.proxy_version))
 
-    def _as_role(self, role: str, original: str | None, *, by_proxy: bool) -> Who | Refusal:
+    def _check_roles(
+        self, role: str, original: str | None, *, by_proxy: bool
+    ) -> ClientRoles | ErrorReply:
         if role in self._proxy_roles:
             is_valid = original is not None and original not in self._proxy_roles
         else:
             is_valid = original is None and not by_proxy
         if is_valid:
-            return Who(role, original)
-        return Refusal(ServerError.AuthorizationError, "Invalid roles.")
+            return ClientRoles(role, original)
+        return ErrorReply(ServerError.AuthorizationError, "Invalid roles.")

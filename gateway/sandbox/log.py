@@ -1,8 +1,8 @@
-"""What a topic holds: its entries in order, of which the oldest may be forgotten.
+"""Entries of a topic in order, of which the oldest may be evicted.
 
-Inside the sandbox an entry is known by its *offset*: a number that counts up from zero. Outside it
-is known by its *position*, a ledger and a number in it. A topic begins a new ledger when it moves
-to another broker, as it does on real ones.
+Inside the sandbox an entry has an *offset*, a number that counts up from zero. Clients know its
+*position*: a ledger and an entry number in it. As on real brokers, a topic begins a new ledger when
+it moves to another broker.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from gateway.sandbox.record import Record
 
 
 class Position(NamedTuple):
-    """Both as signed numbers: -1, -1 is before all entries."""
+    """Two signed numbers; -1, -1 is before all entries."""
 
     ledger: int
     entry: int
 
 
 class Log:
-    """Entries at the offsets from `first` on, before `end`; they take `bytes` of memory."""
+    """Entries at the offsets from `first` up to, not including, `end`. `bytes`: their memory."""
 
     def __init__(self, ledger: int) -> None:
         self.first = 0
         self.end = 0
         self.bytes = 0
         self._records: dict[int, Record] = {}
-        # Ledgers that still matter, and the offsets of their first entries.
+        # Ids of the ledgers in use, and the offset of the first entry of each.
         self._ledgers = [ledger]
         self._starts = [0]
 
@@ -39,22 +39,22 @@ class Log:
         return self._records[offset]
 
     def append(self, record: Record) -> int:
-        """Keep an entry; answers its offset."""
+        """Keep an entry and return its offset."""
         offset = self.end
         self._records[offset] = record
         self.bytes += record.cost
         self.end += 1
         return offset
 
-    def forget_oldest(self) -> int:
-        """Forget the oldest entry; answers the bytes that it took."""
+    def evict_oldest(self) -> int:
+        """Evict the oldest entry and return the bytes that it took."""
         cost = self._records.pop(self.first).cost
         self.first += 1
         self.bytes -= cost
         return cost
 
     def begin_ledger(self, ledger: int) -> None:
-        """What comes from now on is of another ledger, whose id is larger than those before."""
+        """Put future entries into another ledger, whose id is larger than all before."""
         while self._starts and self._starts[-1] == self.end:
             self._drop(-1)
         self._ledgers.append(ledger)
@@ -66,12 +66,12 @@ class Log:
         del self._ledgers[index], self._starts[index]
 
     def position(self, offset: int) -> Position:
-        """Where an offset is; entry -1 of the first ledger for what is before all that is known."""
+        """Return an offset's position; entry -1 of the first ledger before all known offsets."""
         index = max(bisect_right(self._starts, offset) - 1, 0)
         return Position(self._ledgers[index], max(offset - self._starts[index], -1))
 
     def offset(self, position: Position) -> int:
-        """The first offset that is there at or behind a position; `end` where there is none."""
+        """Return the first existing offset at or behind a position; `end` if there is none."""
         index = bisect_right(self._ledgers, position.ledger) - 1
         if index < 0:
             return self.first
@@ -81,12 +81,12 @@ class Log:
         return max(min(self._starts[index] + max(position.entry, 0), limit), self.first)
 
     def find(self, position: Position) -> int | None:
-        """The offset of just this position, if it is there."""
+        """Return the offset of exactly this position, or None."""
         offset = self.offset(position)
         return offset if offset < self.end and self.position(offset) == position else None
 
     def since(self, published: int) -> int:
-        """The first offset of an entry that was published at that time (milliseconds) or later."""
+        """Return the first offset published at or after a time (milliseconds), or `end`."""
         for offset in range(self.first, self.end):
             if self._records[offset].published >= published:
                 return offset

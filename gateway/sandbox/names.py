@@ -6,14 +6,16 @@ import re
 from typing import NamedTuple
 
 LONGEST = 1024
-"""Characters of a name that is kept, of a topic or anything else. Real ones have 20 to 100."""
+"""Most characters of a stored name, of a topic or anything else. Real names have 20 to 100."""
 
 _DOMAINS = frozenset({"persistent", "non-persistent"})
 _PARTITION = re.compile(r"(.+)-partition-([0-9]{1,9})", re.DOTALL | re.ASCII)
 
 
-class TopicName(NamedTuple):
-    """`namespace`: tenant and namespace. `partition`: -1 where the name is of no partition."""
+class FullTopicName(NamedTuple):
+    """A full topic name, split. `namespace`: tenant and namespace. `partition`: -1 if not a
+    partition.
+    """
 
     domain: str
     namespace: str
@@ -28,20 +30,20 @@ class TopicName(NamedTuple):
         return int(found[2]) if found else -1
 
     @property
-    def base(self) -> TopicName:
-        """The topic that this is a partition of, or this topic."""
+    def base(self) -> FullTopicName:
+        """Return the partitioned topic to which this partition belongs, or this topic."""
         found = _PARTITION.fullmatch(self.local)
         return self._replace(local=found[1]) if found else self
 
-    def part(self, number: int) -> TopicName:
-        """A partition of this topic."""
+    def part(self, number: int) -> FullTopicName:
+        """Return the name of one partition of this topic."""
         return self._replace(local=f"{self.local}-partition-{number}")
 
 
-def parse(text: str) -> TopicName | None:
-    """Read a full name, or a short one (`topic`, `tenant/namespace/topic`); None where it is none.
+def parse_topic(text: str) -> FullTopicName | None:
+    """Read a full or short name (`topic`, `tenant/namespace/topic`); return None if it is invalid.
 
-    Odd characters are no mistake: clients look up patterns as if they were topics.
+    Unusual characters are allowed: clients look up patterns as if they were topics.
     """
     domain, separator, rest = text.partition("://")
     if not separator:
@@ -49,4 +51,4 @@ def parse(text: str) -> TopicName | None:
     parts = rest.split("/", 2)
     if len(text) > LONGEST or domain not in _DOMAINS or len(parts) != 3 or not all(parts):
         return None
-    return TopicName(domain, f"{parts[0]}/{parts[1]}", parts[2])
+    return FullTopicName(domain, f"{parts[0]}/{parts[1]}", parts[2])

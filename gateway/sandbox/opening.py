@@ -1,4 +1,4 @@
-"""Opening a connection, and keeping it alive."""
+"""Handlers that open a connection and keep it alive."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING
 
 from gateway import __version__
 from gateway.sandbox import answers
-from gateway.sandbox.answers import Refusal
+from gateway.sandbox.answers import ErrorReply
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ProtocolVersion
 from gateway.wire.pulsar.frames import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gateway.sandbox.session import Handler, Session
+    from gateway.sandbox.session import BrokerSession, Handler
     from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandConnect, CommandPing
 
-SERVER = f"Broker gateway sandbox {__version__}"
-"""What it says of itself."""
+SERVER_VERSION = f"Broker gateway sandbox {__version__}"
 
 LARGEST_MESSAGE = 5 * 1024 * 1024
 """Bytes; Pulsar's default."""
@@ -25,22 +24,22 @@ LARGEST_MESSAGE = 5 * 1024 * 1024
 NEWEST = max(ProtocolVersion.values())
 
 FEATURES = {"supports_get_partitioned_metadata_without_auto_creation": True}
-"""Feature flags. No watched topic lists: clients ask for them again and again instead."""
+"""Feature flags. Without watched topic lists clients poll the topics instead."""
 
 
-def connect(session: Session, command: CommandConnect, _: bytes) -> None:
-    """`proxy_to_broker_url` is for proxies: a broker ignores it."""
-    found = session.place.doorkeeper.judge(command, session.now)
-    if isinstance(found, Refusal):
+def connect(session: BrokerSession, command: CommandConnect, _: bytes) -> None:
+    """Accept or refuse a client. Like a broker, ignore `proxy_to_broker_url`."""
+    found = session.context.authenticator.authenticate(command, session.now)
+    if isinstance(found, ErrorReply):
         session.end(found)
         return
-    session.who = found
+    session.roles = found
     session.is_open = True
     version = min(command.protocol_version, NEWEST)
     session.send(
         answers.frame(
             Kind.CONNECTED,
-            server_version=SERVER,
+            server_version=SERVER_VERSION,
             protocol_version=version,
             max_message_size=LARGEST_MESSAGE,
             feature_flags=FEATURES,
@@ -48,12 +47,12 @@ def connect(session: Session, command: CommandConnect, _: bytes) -> None:
     )
 
 
-def ping(session: Session, _: CommandPing, __: bytes) -> None:
+def ping(session: BrokerSession, _: CommandPing, __: bytes) -> None:
     session.send(answers.frame(Kind.PONG))
 
 
-def ignore(session: Session, _: object, __: bytes) -> None:
-    """What a client may say without being asked, and what changes nothing here."""
+def ignore(session: BrokerSession, _: object, __: bytes) -> None:
+    """Ignore a command that needs no answer and changes nothing here."""
 
 
 HANDLERS: Mapping[int, Handler] = {

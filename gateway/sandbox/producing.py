@@ -1,4 +1,4 @@
-"""What producers say."""
+"""Handlers of the commands of producers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from gateway.errors import PeerError
 from gateway.sandbox import answers
-from gateway.sandbox.answers import Refusal
+from gateway.sandbox.answers import ErrorReply
 from gateway.sandbox.consumer import Producer
-from gateway.sandbox.lookups import declared_schema
+from gateway.sandbox.lookups import register_schema
 from gateway.sandbox.names import LONGEST
 from gateway.sandbox.record import read_record
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ProducerAccessMode, ServerError
@@ -18,7 +18,7 @@ from gateway.wire.pulsar.frames import Kind
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gateway.sandbox.session import Handler, Session
+    from gateway.sandbox.session import BrokerSession, Handler
     from gateway.sandbox.topic import Topic
     from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
         CommandCloseProducer,
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
     )
 
 NO_SEQUENCE = -1
-"""Nothing is known of what a producer sent before: the sandbox does not deduplicate."""
+"""No last sequence id is known: the sandbox does not deduplicate."""
 
 
-def open_producer(session: Session, asked: CommandProducer, _: bytes) -> None:
-    topic = session.served(asked.topic, asked.request_id)
+def open_producer(session: BrokerSession, request: CommandProducer, _: bytes) -> None:
+    topic = session.served(request.topic, request.request_id)
     if topic is None:
         return
-    version = _schema_version(session, topic, asked)
-    if isinstance(version, Refusal):
-        session.send(answers.error(asked.request_id, version))
+    version = _schema_version(session, topic, request)
+    if isinstance(version, ErrorReply):
+        session.send(answers.error(request.request_id, version))
         return
-    producer = _producer(session, asked)
+    producer = _producer(session, request)
     session.drop_producer(producer.id)
     if not topic.add_producer(producer):
-        said = f"a producer of the name {producer.name} is already connected"
-        session.refuse(asked.request_id, ServerError.ProducerBusy, said)
+        reason = f"a producer named {producer.name} is already connected"
+        session.refuse(request.request_id, ServerError.ProducerBusy, reason)
         return
     session.producers[producer.id] = producer, topic
     session.closed.discard(producer.id)
     session.send(
         answers.frame(
             Kind.PRODUCER_SUCCESS,
-            request_id=asked.request_id,
+            request_id=request.request_id,
             producer_name=producer.name,
             last_sequence_id=NO_SEQUENCE,
             schema_version=version,
@@ -58,35 +58,37 @@ def open_producer(session: Session, asked: CommandProducer, _: bytes) -> None:
     )
 
 
-def _schema_version(session: Session, topic: Topic, asked: CommandProducer) -> bytes | Refusal:
-    if asked.producer_access_mode != ProducerAccessMode.Shared or asked.txn_enabled:
-        said = "the sandbox has neither exclusive producers nor transactions"
-        return Refusal(ServerError.NotAllowedError, said)
-    if len(asked.producer_name) > LONGEST:
-        return Refusal(ServerError.NotAllowedError, f"a name has at most {LONGEST} characters")
-    return declared_schema(session, topic.name, asked)
+def _schema_version(
+    session: BrokerSession, topic: Topic, request: CommandProducer
+) -> bytes | ErrorReply:
+    if request.producer_access_mode != ProducerAccessMode.Shared or request.txn_enabled:
+        reason = "the sandbox has neither exclusive producers nor transactions"
+        return ErrorReply(ServerError.NotAllowedError, reason)
+    if len(request.producer_name) > LONGEST:
+        return ErrorReply(ServerError.NotAllowedError, f"a name has at most {LONGEST} characters")
+    return register_schema(session, topic.name, request)
 
 
-def _producer(session: Session, asked: CommandProducer) -> Producer:
-    name = text(asked.producer_name)
-    named = bool(name) and asked.user_provided_producer_name
+def _producer(session: BrokerSession, request: CommandProducer) -> Producer:
+    name = text(request.producer_name)
+    is_user_named = bool(name) and request.user_provided_producer_name
     name = name or session.cluster.producer_name()
-    return Producer(session, asked.producer_id, name, asked.epoch, named)
+    return Producer(session, request.producer_id, name, request.epoch, is_user_named)
 
 
-def send(session: Session, command: CommandSend, content: bytes) -> None:
+def send(session: BrokerSession, command: CommandSend, content: bytes) -> None:
     found = session.producers.get(command.producer_id)
     if found is None:
         if command.producer_id in session.closed:
             return
-        raise PeerError(f"a SEND of producer {command.producer_id}, which is not open")
+        raise PeerError(f"SEND of producer {command.producer_id}, which is not open")
     record = read_record(content)
     if record is None:
         session.send(_checksum_error(command))
         return
     position = session.cluster.publish(found[1], record)
     session.send(
-        answers.receipt(
+        answers.send_receipt(
             command.producer_id, command.sequence_id, command.highest_sequence_id, position
         )
     )
@@ -98,13 +100,13 @@ def _checksum_error(command: CommandSend) -> bytes:
         producer_id=command.producer_id,
         sequence_id=command.sequence_id,
         error=ServerError.ChecksumError,
-        message="the checksum is not that of the content",
+        message="the checksum does not match the content",
     )
 
 
-def close_producer(session: Session, asked: CommandCloseProducer, _: bytes) -> None:
-    session.drop_producer(asked.producer_id)
-    session.send(answers.success(asked.request_id))
+def close_producer(session: BrokerSession, request: CommandCloseProducer, _: bytes) -> None:
+    session.drop_producer(request.producer_id)
+    session.send(answers.success(request.request_id))
 
 
 HANDLERS: Mapping[int, Handler] = {

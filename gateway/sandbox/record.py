@@ -1,4 +1,4 @@
-"""What a SEND carries behind its command, read once and kept as it came."""
+"""The entry that a SEND carries after its command: read once, kept unchanged."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gateway.wire.pulsar.metadata import as_count
 
 try:
     from crc32c import crc32c as _crc32c
-except ImportError:  # a package for tests: without it checksums pass unproved
+except ImportError:  # without this optional package checksums are not verified
     _crc32c = None  # type: ignore[assignment]
 
 OVERHEAD = 512
-"""Bytes that an entry costs beside its content: the objects that hold it, here and in cursors."""
+"""Bytes of memory per entry beside its content: the objects that hold it, here and in cursors."""
 
 _CHECKSUM = Struct(">HI")
 _SIZE = Struct(">I")
@@ -26,10 +26,10 @@ _SIZE = Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One entry. `content`: checksum, metadata and payload, untouched.
+    """One entry. `content`: checksum, metadata and payload, unchanged.
 
-    `messages`: how many it holds, at least one. `published`: milliseconds since 1970, by the
-    producer's clock. `key`: what Key_Shared subscriptions go by.
+    `messages`: number of messages in it, at least one. `published`: the producer's clock, in
+    milliseconds since 1970. `key`: the key by which Key_Shared subscriptions distribute it.
     """
 
     content: bytes
@@ -40,23 +40,23 @@ class Record:
 
     @property
     def cost(self) -> int:
-        """Bytes of memory."""
+        """Return the bytes of memory that the entry takes."""
         return len(self.content) + OVERHEAD
 
 
 def read_record(content: bytes) -> Record | None:
-    """The entry of a SEND; None where its checksum is wrong. Raises `PeerError`."""
+    """Return the entry of a SEND; None if its checksum is wrong. Raises `PeerError`."""
     start = 0
     if len(content) >= _CHECKSUM.size:
         magic, checksum = _CHECKSUM.unpack_from(content)
         if magic == CHECKSUM_MAGIC:
             start = _CHECKSUM.size
-            if not _is_right(checksum, memoryview(content)[start:]):
+            if not _is_valid(checksum, memoryview(content)[start:]):
                 return None
     return _record(content, _metadata(content, start))
 
 
-def _is_right(checksum: int, content: memoryview) -> bool:
+def _is_valid(checksum: int, content: memoryview) -> bool:
     return _crc32c is None or _crc32c(content) == checksum
 
 
@@ -64,11 +64,11 @@ def _metadata(content: bytes, start: int) -> MessageMetadata:
     begin = start + _SIZE.size
     size = _SIZE.unpack_from(content, start)[0] if len(content) >= begin else len(content)
     if begin + size > len(content):
-        raise PeerError("a SEND whose metadata is cut")
+        raise PeerError("the metadata of a SEND is truncated")
     try:
         return MessageMetadata.FromString(content[begin : begin + size])
     except DecodeError:
-        raise PeerError("a SEND whose metadata cannot be decoded") from None
+        raise PeerError("the metadata of a SEND cannot be decoded") from None
 
 
 def _record(content: bytes, about: MessageMetadata) -> Record:
@@ -78,8 +78,8 @@ def _record(content: bytes, about: MessageMetadata) -> Record:
 
 
 def _key(about: MessageMetadata) -> bytes:
-    """As brokers do: what has no key goes by where it comes from, and so to everybody in turn."""
+    """Return the key; without one, like brokers, one per message, so that messages spread."""
     if about.ordering_key:
         return about.ordering_key
     key = about.partition_key or f"{about.producer_name}-{about.sequence_id}"
-    return str(key).encode()  # what is not UTF-8 comes out of protobuf as bytes
+    return str(key).encode()  # protobuf returns bytes if a string is not UTF-8

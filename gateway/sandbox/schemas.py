@@ -1,53 +1,53 @@
-"""Schemas of topics: kept, numbered, and told apart by equality alone.
+"""Schemas of topics: kept, numbered, and compared by equality alone.
 
-A real broker also judges whether a new version is compatible with those before. Here only its type
-must be the same.
+A real broker also checks whether a new version is compatible with earlier ones. The sandbox only
+requires the same type.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.sandbox.answers import Refusal
+from gateway.sandbox.answers import ErrorReply
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import Schema, ServerError
 
 if TYPE_CHECKING:
-    from gateway.sandbox.names import TopicName
+    from gateway.sandbox.names import FullTopicName
 
 MOST_VERSIONS = 100
-"""Of one topic."""
+"""Per topic."""
 
 MOST_BYTES = 16 * 1024 * 1024
-"""Of all schemas together; a usual one has some hundred."""
+"""All schemas together; a usual one has some hundred bytes."""
 
 _UNTYPED = frozenset({Schema.Type.Value("None"), Schema.AutoConsume})
-"""What clients send that takes whatever there is."""
+"""Types of clients that accept any schema."""
 
 _VERSION_BYTES = 8
 
 
 class Version(NamedTuple):
-    """`number`: as brokers write it, eight bytes."""
+    """`number`: eight bytes, as brokers write it."""
 
     number: bytes
     schema: Schema
 
 
 class Schemas:
-    """By topic; the partitions of one share theirs."""
+    """The schemas by topic; partitions share those of their topic."""
 
     def __init__(self) -> None:
-        self._versions: dict[TopicName, list[Schema]] = {}
+        self._versions: dict[FullTopicName, list[Schema]] = {}
         self._bytes = 0
 
-    def get(self, topic: TopicName, number: bytes = b"") -> Version | None:
-        """A version, or the last one."""
+    def get(self, topic: FullTopicName, number: bytes = b"") -> Version | None:
+        """Return a version, by default the last one; None if it does not exist."""
         versions = self._versions.get(topic.base, [])
         index = int.from_bytes(number, "big") if number else len(versions) - 1
         return _version(versions, index) if 0 <= index < len(versions) else None
 
-    def get_or_create(self, topic: TopicName, schema: Schema) -> Version | Refusal:
-        """The version that this schema is, or becomes."""
+    def get_or_create(self, topic: FullTopicName, schema: Schema) -> Version | ErrorReply:
+        """Return the version of this schema, added if new."""
         versions = self._versions.get(topic.base, [])
         for index, known in enumerate(versions):
             if _same(known, schema):
@@ -60,18 +60,18 @@ class Schemas:
         versions.append(schema)
         return _version(versions, len(versions) - 1)
 
-    def _refusal(self, versions: list[Schema], schema: Schema) -> Refusal | None:
+    def _refusal(self, versions: list[Schema], schema: Schema) -> ErrorReply | None:
         if versions and versions[-1].type != schema.type:
             was, wanted = (Schema.Type.Name(it.type) for it in (versions[-1], schema))
             text = f"incompatible schema: the topic has {was}, not {wanted}"
-            return Refusal(ServerError.IncompatibleSchema, text)
+            return ErrorReply(ServerError.IncompatibleSchema, text)
         if len(versions) >= MOST_VERSIONS or self._bytes + schema.ByteSize() > MOST_BYTES:
-            return Refusal(ServerError.NotAllowedError, "the sandbox keeps no more schemas")
+            return ErrorReply(ServerError.NotAllowedError, "the sandbox keeps no more schemas")
         return None
 
 
 def is_typed(schema: Schema) -> bool:
-    """Whether there is anything to be kept."""
+    """Return whether the schema is to be kept."""
     return schema.type not in _UNTYPED
 
 

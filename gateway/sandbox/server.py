@@ -1,6 +1,7 @@
-"""The sandbox at work: its brokers' listeners, their connections, its control.
+"""The running sandbox: listeners of its brokers, their connections, its control.
 
-Nothing here prints or handles signals, so that it can run inside another program.
+Nothing here prints to standard output or handles signals, so that it can run inside another
+program.
 """
 
 from __future__ import annotations
@@ -16,19 +17,21 @@ import trio
 
 from gateway.admin import server as http
 from gateway.errors import ConfigurationError, PeerError
-from gateway.sandbox.cluster import MEMORY, Cluster
-from gateway.sandbox.connection import Connection
+from gateway.sandbox.cluster import MEMORY, SandboxCluster
+from gateway.sandbox.connection import BrokerConnection
 from gateway.sandbox.control import Control
 from gateway.sandbox.faults import Faults
-from gateway.sandbox.identity import Doorkeeper
-from gateway.sandbox.session import Place
+from gateway.sandbox.identity import Authenticator
+from gateway.sandbox.session import BrokerContext
 from gateway.wire.contract import Address
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_CONNECTIONS = 500
-"""Of one broker; more are closed at once. Each may keep two large messages, one each way."""
+"""Per broker; further connections are closed at once. Each may keep two large messages, one in each
+direction.
+"""
 
 ANYWHERE = Address("127.0.0.1", 0)
 
@@ -37,9 +40,10 @@ _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
-    """Where brokers and control listen (port 0: any), who may come in, how much is kept (bytes).
+    """Addresses of brokers and control (port 0: any), authentication, and memory (bytes).
 
-    `token_secret`: a file; without one everybody may come in. `proxy_roles`: may speak for others.
+    `token_secret`: a file; without one all clients are accepted. `proxy_roles`: roles that may
+    speak for others.
     """
 
     brokers: tuple[Address, ...] = (ANYWHERE, ANYWHERE)
@@ -50,48 +54,48 @@ class SandboxSettings:
 
 
 @dataclass(slots=True, eq=False)
-class Broker:
-    """One of them: its listener, its faults, its open connections."""
+class RunningBroker:
+    """One broker: its listener, faults and open connections."""
 
     listener: trio.SocketListener
     url: str
     faults: Faults = field(default_factory=Faults)
-    open: dict[trio.CancelScope, Connection] = field(default_factory=dict)
+    connections: dict[trio.CancelScope, BrokerConnection] = field(default_factory=dict)
 
     def cut(self) -> int:
-        """Close all connections; answers how many there were."""
-        for scope in self.open:
+        """Close all connections and return their number."""
+        for scope in self.connections:
             scope.cancel()
-        return len(self.open)
+        return len(self.connections)
 
-    def say(self, frame: bytes) -> int:
-        """Send a frame to all clients; answers how many connections there are."""
-        for connection in self.open.values():
-            connection.say(frame)
-        return len(self.open)
+    def announce(self, frame: bytes) -> int:
+        """Send a frame to all clients and return the number of connections."""
+        for connection in self.connections.values():
+            connection.announce(frame)
+        return len(self.connections)
 
 
 class Sandbox:
-    """Raises `ConfigurationError` where its settings cannot be."""
+    """Raises `ConfigurationError` if the settings are invalid."""
 
     def __init__(self, settings: SandboxSettings) -> None:
         self.service_url = ""
         self.control_url = ""
         self._settings = settings
-        self._doorkeeper = _doorkeeper(settings)
+        self._authenticator = _authenticator(settings)
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled. Once it has started, both URLs are there.
+        """Serve until cancelled. Both URLs are set once it has started.
 
-        Raises `ConfigurationError` (in groups, as nurseries do) where it cannot listen.
+        Raises `ConfigurationError` (in groups, as nurseries do) if it cannot listen.
         """
         async with trio.open_nursery() as nursery:
             brokers = [await _listen(address) for address in self._settings.brokers]
-            cluster = Cluster([broker.url for broker in brokers], self._settings.memory)
+            cluster = SandboxCluster([broker.url for broker in brokers], self._settings.memory)
             await self._serve_control(nursery, Control(cluster, brokers))
             for number, broker in enumerate(brokers):
-                place = Place(cluster, number, self._doorkeeper, broker.faults)
-                nursery.start_soon(_accept, broker, place)
+                context = BrokerContext(cluster, number, self._authenticator, broker.faults)
+                nursery.start_soon(_accept, broker, context)
             hosts = (broker.url.removeprefix("pulsar://") for broker in brokers)
             self.service_url = f"pulsar://{','.join(hosts)}"
             task_status.started()
@@ -102,69 +106,71 @@ class Sandbox:
         self.control_url = control.url = f"http://{bound[0]}"
 
 
-def _doorkeeper(settings: SandboxSettings) -> Doorkeeper:
+def _authenticator(settings: SandboxSettings) -> Authenticator:
     if settings.token_secret is None:
         if settings.proxy_roles:
-            raise ConfigurationError("proxy roles are roles of tokens: name a --token-secret too")
-        return Doorkeeper()
-    # Imported only where tokens are wanted: 12 MB, 40 ms.
+            raise ConfigurationError("proxy roles need tokens: name a --token-secret too")
+        return Authenticator()
+    # Imported only where tokens are used: 12 MB, 40 ms.
     from gateway.identity.keys import secret_key
     from gateway.identity.token import TokenVerifier
 
     verifier = TokenVerifier([secret_key(settings.token_secret)], ["HS256"])
-    return Doorkeeper(verifier, settings.proxy_roles)
+    return Authenticator(verifier, settings.proxy_roles)
 
 
-async def _listen(address: Address) -> Broker:
+async def _listen(address: Address) -> RunningBroker:
     try:
         listeners = await trio.open_tcp_listeners(address.port, host=address.host)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ConfigurationError(
-            f"cannot listen on {address}: {reason}; end what listens there, "
+            f"cannot listen on {address}: {reason}; end the process that listens there, "
             "or name other ports (0 is any)"
         ) from None
-    for spare in listeners[1:]:  # a name with several addresses: one is enough
+    for spare in listeners[1:]:  # a host name may have several addresses: one is enough
         await spare.aclose()
     host, port, *_ = listeners[0].socket.getsockname()
-    return Broker(listeners[0], f"pulsar://{Address(host, port)}")
+    return RunningBroker(listeners[0], f"pulsar://{Address(host, port)}")
 
 
-async def _accept(broker: Broker, place: Place) -> None:
+async def _accept(broker: RunningBroker, context: BrokerContext) -> None:
     async with broker.listener, trio.open_nursery() as nursery:
         while True:
             stream = await broker.listener.accept()
-            is_full = len(broker.open) >= MOST_CONNECTIONS
+            is_full = len(broker.connections) >= MOST_CONNECTIONS
             if is_full or broker.faults.is_refusing(time.time()):
                 await stream.aclose()
             else:
-                nursery.start_soon(_attend, stream, broker, place)
+                nursery.start_soon(_serve_connection, stream, broker, context)
 
 
-async def _attend(stream: trio.SocketStream, broker: Broker, place: Place) -> None:
-    """Serve one connection to its end. Raises nothing: what fails here fails alone."""
+async def _serve_connection(
+    stream: trio.SocketStream, broker: RunningBroker, context: BrokerContext
+) -> None:
+    """Serve one connection to its end. Raises nothing: a failure ends this connection alone."""
     with trio.CancelScope() as scope:
-        connection = broker.open[scope] = Connection(stream, place)
+        connection = broker.connections[scope] = BrokerConnection(stream, context)
         try:
             await connection.run()
         except* _BROKEN:
             pass  # the client is gone
         except* PeerError as errors:
-            report(f"{broker.url}: a client is cut off: {first_of(errors)}")
-        except* Exception:  # noqa: BLE001 - the one place where a bug of ours ends
+            report(f"{broker.url}: closed a client's connection: {first_of(errors)}")
+        except* Exception:  # noqa: BLE001 - a bug of the sandbox ends here
             report(f"{broker.url}: a bug of the sandbox\n{traceback.format_exc()}")
         finally:
-            del broker.open[scope]
+            del broker.connections[scope]
 
 
 def first_of(error: BaseException) -> BaseException:
-    """The first of a group of errors, which is what nurseries raise."""
+    """Return the first leaf of an exception group, as nurseries raise it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def report(text: str) -> None:
-    """Tell a person. This is not the gateway's log: the sandbox has no settings for one."""
+    """Write to standard error: the sandbox has no settings for a structured log."""
     printable = "\n".join(line if line.isprintable() else ascii(line) for line in text.splitlines())
     sys.stderr.write(f"sandbox: {printable}\n")

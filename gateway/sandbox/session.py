@@ -1,7 +1,7 @@
 """One connection to a broker of the sandbox: whole frames in, frames out, no I/O.
 
-The table of `handlers` says which function handles a command. A request that none of them handles
-is answered by ERROR, so that no client waits for nothing.
+`handlers` maps commands to functions. A request without a handler is answered with ERROR, so that
+no client waits in vain.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.errors import PeerError
 from gateway.sandbox import answers
-from gateway.sandbox.answers import NO_NAME, Refusal
-from gateway.sandbox.identity import Doorkeeper, Who
-from gateway.sandbox.names import parse
+from gateway.sandbox.answers import INVALID_NAME, ErrorReply
+from gateway.sandbox.identity import Authenticator, ClientRoles
+from gateway.sandbox.names import parse_topic
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.commands import NO_REQUEST, decode, kind_of, text
 from gateway.wire.pulsar.frames import HEAD, Kind, kind_name
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from gateway.sandbox.cluster import Cluster
+    from gateway.sandbox.cluster import SandboxCluster
     from gateway.sandbox.consumer import Consumer, Producer
     from gateway.sandbox.faults import Faults
-    from gateway.sandbox.names import TopicName
+    from gateway.sandbox.names import FullTopicName
     from gateway.sandbox.subscription import Subscription
     from gateway.sandbox.topic import Topic
 
-    Handler = Callable[["Session", Any, bytes], None]
-    """Takes the session, the command, and what follows it in the frame."""
+    Handler = Callable[["BrokerSession", Any, bytes], None]
+    """Takes the session, the command, and the bytes after it in the frame."""
 
 MOST_HANDLES = 10_000
-"""Producers and consumers of one connection."""
+"""Most producers and consumers of one connection."""
 
 
-class Seat(NamedTuple):
-    """A consumer, and where it consumes. `name`: of the subscription."""
+class OpenConsumer(NamedTuple):
+    """A consumer with its topic and subscription. `name`: of the subscription."""
 
     consumer: Consumer
     topic: Topic
@@ -46,39 +46,39 @@ class Seat(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a session is: a broker (its number) of a cluster."""
+class BrokerContext:
+    """The broker (its number in the cluster) that a session belongs to."""
 
-    cluster: Cluster
+    cluster: SandboxCluster
     broker: int
-    doorkeeper: Doorkeeper
+    authenticator: Authenticator
     faults: Faults
 
 
-class Session:
-    """`send` takes frames for the client; `congested` says whether too much of them waits.
+class BrokerSession:
+    """`send` takes frames for the client; `congested` returns whether too many bytes are unsent.
 
-    `handlers`: by the type of the command.
-    `is_ended`: nothing more is received, and the connection closes when all was sent.
+    `handlers`: by the type of the command. `is_ended`: the session receives no more frames, and the
+    connection closes when all frames are sent.
     """
 
     def __init__(
         self,
-        place: Place,
+        context: BrokerContext,
         send: Callable[[bytes], None],
         congested: Callable[[], bool],
         handlers: Mapping[int, Handler],
     ) -> None:
-        self.place = place
-        self.cluster = place.cluster
+        self.context = context
+        self.cluster = context.cluster
         self.send = send
-        self.who = Who()
+        self.roles = ClientRoles()
         self.now = 0.0
         self.is_open = False
         self.is_ended = False
         self.producers: dict[int, tuple[Producer, Topic]] = {}
-        self.consumers: dict[int, Seat] = {}
-        # Closed by us a moment ago: what their clients had sent before they knew is ignored.
+        self.consumers: dict[int, OpenConsumer] = {}
+        # Producers that the broker has just closed: SENDs already in flight are ignored.
         self.closed: set[int] = set()
         self._congested = congested
         self._handlers = handlers
@@ -98,9 +98,9 @@ class Session:
         kind = kind_of(frame)
         if self.is_open == (kind == Kind.CONNECT):
             raise PeerError(f"{kind_name(kind)} is out of place")
-        if kind in self.place.faults.words:
+        if kind in self.context.faults.replies:
             self.is_open = True
-            self.send(self.place.faults.words[kind])
+            self.send(self.context.faults.replies[kind])
             return
         field = answers.FIELDS.get(kind)
         if field is None:
@@ -109,86 +109,88 @@ class Session:
         self._handlers.get(kind, _unsupported)(self, getattr(command, field.name), tail)
 
     def refuse(self, request_id: int, error: ServerError.ValueType, text: str) -> None:
-        """Answer a request by ERROR."""
-        self.send(answers.error(request_id, Refusal(error, text)))
+        """Answer a request with ERROR."""
+        self.send(answers.error(request_id, ErrorReply(error, text)))
 
-    def end(self, refusal: Refusal) -> None:
-        """Say why, and close."""
+    def end(self, refusal: ErrorReply) -> None:
+        """Send the reason and close."""
         self.send(answers.error(NO_REQUEST, refusal))
         self.is_ended = True
 
     # -- topics ----------------------------------------------------------------------------------
 
     def served(self, topic: str, request_id: int) -> Topic | None:
-        """The topic for a producer or consumer; None where there is none, which was answered."""
-        name = parse(text(topic))
-        found = NO_NAME if name is None else self._served(name)
-        if isinstance(found, Refusal):
+        """Return the topic for a producer or consumer; None if refused, after answering with an
+        error.
+        """
+        name = parse_topic(text(topic))
+        found = INVALID_NAME if name is None else self._served(name)
+        if isinstance(found, ErrorReply):
             self.send(answers.error(request_id, found))
             return None
         return found
 
-    def _served(self, name: TopicName) -> Topic | Refusal:
-        if self.cluster.owner(name) != self.place.broker:
-            said = f"{name} is not served by this broker; please redo the lookup"
-            return Refusal(ServerError.ServiceNotReady, said)
+    def _served(self, name: FullTopicName) -> Topic | ErrorReply:
+        if self.cluster.owner(name) != self.context.broker:
+            reason = f"{name} is not served by this broker; please redo the lookup"
+            return ErrorReply(ServerError.ServiceNotReady, reason)
         if name in self.cluster.partitions:
-            said = f"{name} has partitions: use these"
-            return Refusal(ServerError.NotAllowedError, said)
+            reason = f"{name} is partitioned: use its partitions"
+            return ErrorReply(ServerError.NotAllowedError, reason)
         if len(self.producers) + len(self.consumers) >= MOST_HANDLES:
-            said = f"a connection has {MOST_HANDLES} producers and consumers at most"
-            return Refusal(ServerError.NotAllowedError, said)
-        said = "the sandbox keeps no more topics"
-        return self.cluster.topic(name) or Refusal(ServerError.NotAllowedError, said)
+            reason = f"a connection has {MOST_HANDLES} producers and consumers at most"
+            return ErrorReply(ServerError.NotAllowedError, reason)
+        reason = "the sandbox keeps no more topics"
+        return self.cluster.topic(name) or ErrorReply(ServerError.NotAllowedError, reason)
 
-    # -- what others do to this connection -------------------------------------------------------
+    # -- closing -----------------------------------------------------------------------------------
 
     def close_producer(self, producer: Producer, url: str | None) -> None:
-        """The broker closes a producer."""
+        """Close a producer as the broker."""
         self.drop_producer(producer.id)
-        if len(self.closed) >= MOST_HANDLES:  # nobody has so many SENDs on the way
+        if len(self.closed) >= MOST_HANDLES:  # no client has SENDs of so many producers in flight
             self.closed.clear()
         self.closed.add(producer.id)
         self.send(_closing(Kind.CLOSE_PRODUCER, producer_id=producer.id, url=url))
 
     def close_consumer(self, consumer: Consumer, url: str | None) -> None:
-        """The broker closes a consumer."""
+        """Close a consumer as the broker."""
         self.drop_consumer(consumer.id)
         self.send(_closing(Kind.CLOSE_CONSUMER, consumer_id=consumer.id, url=url))
 
     def drop_producer(self, id: int) -> None:
-        """A producer is over."""
+        """Remove a producer."""
         found = self.producers.pop(id, None)
         if found is not None:
             found[1].remove_producer(found[0])
 
     def drop_consumer(self, id: int) -> None:
-        """A consumer is over."""
-        seat = self.consumers.pop(id, None)
-        if seat is not None:
-            seat.topic.detach(seat.name, seat.consumer)
+        """Remove a consumer."""
+        opened = self.consumers.pop(id, None)
+        if opened is not None:
+            opened.topic.detach(opened.name, opened.consumer)
 
     def resume(self) -> None:
-        """There is room again for messages."""
-        for seat in list(self.consumers.values()):
-            seat.subscription.dispatch()
+        """Dispatch messages again, after congestion."""
+        for opened in list(self.consumers.values()):
+            opened.subscription.dispatch()
 
     def close(self) -> None:
-        """The connection is gone, and all that was opened on it."""
+        """Remove all producers and consumers of a lost connection."""
         for id in list(self.producers):
             self.drop_producer(id)
-        # None of them gets what another one had.
-        for seat in self.consumers.values():
-            seat.consumer.permits = 0
+        # No consumer of this connection may get the entries of another.
+        for opened in self.consumers.values():
+            opened.consumer.permits = 0
         for id in list(self.consumers):
             self.drop_consumer(id)
 
 
-def _unsupported(session: Session, message: Any, _: bytes) -> None:
+def _unsupported(session: BrokerSession, message: Any, _: bytes) -> None:
     request_id = getattr(message, "request_id", None)
     if request_id is not None:
-        said = f"the sandbox has no {message.DESCRIPTOR.name}: try a real broker"
-        session.refuse(request_id, ServerError.NotAllowedError, said)
+        reason = f"the sandbox has no {message.DESCRIPTOR.name}: try a real broker"
+        session.refuse(request_id, ServerError.NotAllowedError, reason)
 
 
 def _closing(kind: Kind, *, url: str | None, **id: int) -> bytes:

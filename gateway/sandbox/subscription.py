@@ -1,4 +1,4 @@
-"""One subscription of a topic: who consumes, what is on the way to whom, what is acknowledged."""
+"""One subscription of a topic: its consumers, deliveries and acknowledgements."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 Type = CommandSubscribe.SubType
 SHARING = frozenset({CommandSubscribe.Shared, CommandSubscribe.Key_Shared})
-"""Types whose messages are acknowledged and delivered again one by one."""
+"""Types whose messages are acknowledged and redelivered one by one."""
 
 
 class Subscription:
-    """`start`: the offset that it begins at. Not durable: it ends with its last consumer.
+    """`start`: the first offset. A subscription that is not durable ends with its last consumer.
 
-    `pending`: what was delivered and is not acknowledged, and to whom.
+    `pending`: delivered, unacknowledged entries, and the consumer of each.
     """
 
     def __init__(self, log: Log, start: int, *, durable: bool = True, partition: int = -1) -> None:
@@ -36,13 +36,13 @@ class Subscription:
         self._log = log
         self._partition = partition
         self._dispatcher: Dispatcher = Single(self.cursor)
-        # How often an entry came back by a negative acknowledgement.
-        self._returns: dict[int, int] = {}
+        # Redeliveries of each entry after negative acknowledgements.
+        self._redelivery_counts: dict[int, int] = {}
 
     # -- consumers -------------------------------------------------------------------------------
 
     def refusal(self, type: Type.ValueType) -> str | None:
-        """Why a consumer of this type cannot come in now."""
+        """Return why a consumer of this type cannot attach now; None if it can."""
         if not self.consumers:
             return None
         if type != self.type:
@@ -52,7 +52,7 @@ class Subscription:
         return None
 
     def attach(self, consumer: Consumer, type: Type.ValueType) -> None:
-        """A consumer comes in; `refusal` was asked."""
+        """Attach a consumer, which `refusal` has accepted."""
         if not self.consumers:
             self.type = type
             self._dispatcher = self._new_dispatcher()
@@ -60,19 +60,19 @@ class Subscription:
         self.consumers.append(consumer)
         self._dispatcher.attach(consumer)
         if self._dispatcher.active is before:
-            self._tell_active([consumer])
+            self._notify_active([consumer])
         else:
-            self._activate()
+            self._change_active()
 
     def detach(self, consumer: Consumer) -> None:
-        """A consumer goes; what it did not acknowledge is for others."""
+        """Detach a consumer; other consumers get its unacknowledged entries."""
         before = self._dispatcher.active
         self.consumers.remove(consumer)
-        self._return(offset for offset, its in self.pending.items() if its is consumer)
+        self._requeue(offset for offset, its in self.pending.items() if its is consumer)
         for offset in self._dispatcher.detach(consumer):
-            self.cursor.put_back(offset)
+            self.cursor.redeliver(offset)
         if self._dispatcher.active is not before:
-            self._activate()
+            self._change_active()
         self.dispatch()
 
     def _new_dispatcher(self) -> Dispatcher:
@@ -82,13 +82,13 @@ class Subscription:
             return KeyShared(self.cursor, self._log)
         return Single(self.cursor, self._partition)
 
-    def _activate(self) -> None:
-        """Another consumer is the active one: it gets anew what the last one had."""
-        self._return(list(self.pending))
-        self._tell_active(self.consumers)
+    def _change_active(self) -> None:
+        """Redeliver the entries of the last active consumer to the new one."""
+        self._requeue(list(self.pending))
+        self._notify_active(self.consumers)
 
-    def _tell_active(self, told: Iterable[Consumer]) -> None:
-        """Those of a Failover subscription are told whether they are it."""
+    def _notify_active(self, told: Iterable[Consumer]) -> None:
+        """Tell consumers of a Failover subscription whether each is the active one."""
         if self.type != CommandSubscribe.Failover:
             return
         for consumer in told:
@@ -98,75 +98,75 @@ class Subscription:
     # -- deliveries ------------------------------------------------------------------------------
 
     def dispatch(self) -> None:
-        """Deliver what can be delivered now."""
+        """Deliver all entries that can be delivered now."""
         while (found := self._dispatcher.next_delivery()) is not None:
             self._deliver(*found)
 
     def _deliver(self, consumer: Consumer, offset: int) -> None:
         record = self._log[offset]
-        left = self.cursor.left(offset)
+        ack_set = self.cursor.ack_set(offset)
         self.pending[offset] = consumer
-        consumer.permits -= record.messages if left is None else left.bit_count()
+        consumer.permits -= record.messages if ack_set is None else ack_set.bit_count()
         delivery = answers.Delivery(
             consumer.id,
             self._log.position(offset),
             self._partition,
-            self._returns.get(offset, 0),
-            left,
+            self._redelivery_counts.get(offset, 0),
+            ack_set,
             consumer.epoch,
         )
         consumer.link.send(answers.message(delivery, record.content))
 
     def redeliver(self, consumer: Consumer, offsets: list[int]) -> None:
-        """Some or (without `offsets`, or where order matters) all of what a consumer has."""
+        """Redeliver some entries of a consumer; all without `offsets`, or where order matters."""
         if self.type not in SHARING or not offsets:
             offsets = [offset for offset, its in self.pending.items() if its is consumer]
         offsets = [offset for offset in offsets if self.pending.get(offset) is consumer]
         if self.type in SHARING:
             for offset in offsets:
-                self._returns[offset] = self._returns.get(offset, 0) + 1
-        self._return(offsets)
+                self._redelivery_counts[offset] = self._redelivery_counts.get(offset, 0) + 1
+        self._requeue(offsets)
         self.dispatch()
 
-    def _return(self, offsets: Iterable[int]) -> None:
+    def _requeue(self, offsets: Iterable[int]) -> None:
         for offset in list(offsets):
             del self.pending[offset]
-            self._dispatcher.settle(offset)
-            self.cursor.put_back(offset)
+            self._dispatcher.release(offset)
+            self.cursor.redeliver(offset)
 
     # -- acknowledgements ------------------------------------------------------------------------
 
-    def acknowledge(self, offset: int, left: int | None = None) -> None:
-        """One entry, or of a batch what is not in `left` (a bit for each message)."""
-        if left is None:
+    def acknowledge(self, offset: int, ack_set: int | None = None) -> None:
+        """Acknowledge one entry, or the messages of a batch that are not in `ack_set`."""
+        if ack_set is None:
             self.cursor.acknowledge(offset)
-        elif not self.cursor.acknowledge_some(offset, left):
+        elif not self.cursor.acknowledge_part(offset, ack_set):
             return
         self._forget(offset)
 
-    def acknowledge_to(self, offset: int, left: int | None = None) -> None:
-        """All entries before one, and that one."""
-        mark = self.cursor.mark
+    def acknowledge_to(self, offset: int, ack_set: int | None = None) -> None:
+        """Acknowledge all entries before an offset, and that one."""
+        mark_delete = self.cursor.mark_delete
         self.cursor.acknowledge_before(offset)
-        for done in range(mark, offset):
+        for done in range(mark_delete, offset):
             self._forget(done)
-        self.acknowledge(offset, left)
+        self.acknowledge(offset, ack_set)
 
     def trim(self) -> None:
-        """The log has forgotten its oldest entries: they are as good as acknowledged."""
-        mark = self.cursor.mark
+        """Treat entries that the log has evicted as acknowledged."""
+        mark_delete = self.cursor.mark_delete
         self.cursor.trim()
-        for gone in range(mark, self.cursor.mark):
+        for gone in range(mark_delete, self.cursor.mark_delete):
             self._forget(gone)
 
     def reset(self, offset: int) -> None:
-        """Go to an offset; the consumers were closed."""
+        """Go to an offset; the consumers have been closed."""
         self.cursor.reset(offset)
         self.pending.clear()
-        self._returns.clear()
+        self._redelivery_counts.clear()
         self._dispatcher = self._new_dispatcher()
 
     def _forget(self, offset: int) -> None:
         self.pending.pop(offset, None)
-        self._returns.pop(offset, None)
-        self._dispatcher.settle(offset)
+        self._redelivery_counts.pop(offset, None)
+        self._dispatcher.release(offset)

@@ -1,4 +1,4 @@
-"""One topic, or one partition: its log, who produces, who subscribes."""
+"""One topic, or one partition: its log, producers and subscriptions."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from gateway.sandbox.subscription import Subscription
 if TYPE_CHECKING:
     from gateway.sandbox.consumer import Consumer, Producer
     from gateway.sandbox.log import Position
-    from gateway.sandbox.names import TopicName
+    from gateway.sandbox.names import FullTopicName
     from gateway.sandbox.record import Record
 
 MOST_SUBSCRIPTIONS = 1000
-"""Of a topic: each costs time with every entry."""
+"""Per topic. Each subscription costs time with every entry."""
 
 
 class Topic:
-    """`owner`: the number of the broker that serves it; `ledger`: the id of its first one."""
+    """`owner`: number of the broker that serves the topic; `ledger`: id of its first ledger."""
 
-    def __init__(self, name: TopicName, owner: int, ledger: int) -> None:
+    def __init__(self, name: FullTopicName, owner: int, ledger: int) -> None:
         self.name = name
         self.partition = name.partition
         self.owner = owner
@@ -37,9 +37,9 @@ class Topic:
             subscription.dispatch()
         return self.log.position(offset)
 
-    def forget_oldest(self) -> int:
-        """Forget the oldest entry; answers the bytes that it took."""
-        cost = self.log.forget_oldest()
+    def evict_oldest(self) -> int:
+        """Evict the oldest entry and return the bytes that it took."""
+        cost = self.log.evict_oldest()
         for subscription in self.subscriptions.values():
             subscription.trim()
         return cost
@@ -47,13 +47,13 @@ class Topic:
     # -- producers -------------------------------------------------------------------------------
 
     def add_producer(self, producer: Producer) -> bool:
-        """Let a producer in, unless its name is in use.
+        """Add a producer and return True, unless its name is in use.
 
-        One of a name that its user did not choose takes the place of its own earlier self: its
-        connection broke, and we have not noticed yet.
+        A reconnecting producer whose name the broker chose replaces its predecessor: the old
+        connection broke, and the broker has not noticed yet.
         """
         other = self.producers.get(producer.name)
-        if other is not None and not _succeeds(producer, other):
+        if other is not None and not _replaces(producer, other):
             return False
         if other is not None:
             other.link.close_producer(other, None)
@@ -67,7 +67,7 @@ class Topic:
     # -- subscriptions ---------------------------------------------------------------------------
 
     def subscribe(self, name: str, start: int, *, durable: bool) -> Subscription | None:
-        """A subscription, made at an offset where there is none; None where there are too many."""
+        """Return a subscription, created at an offset if missing; None if there are too many."""
         found = self.subscriptions.get(name)
         if found is not None:
             return found
@@ -78,7 +78,7 @@ class Topic:
         return found
 
     def detach(self, name: str, consumer: Consumer) -> None:
-        """A consumer goes, and with the last one a subscription that is not durable."""
+        """Remove a consumer, and with the last one a subscription that is not durable."""
         subscription = self.subscriptions[name]
         subscription.detach(consumer)
         if not subscription.durable and not subscription.consumers:
@@ -87,7 +87,7 @@ class Topic:
     # -- moves -----------------------------------------------------------------------------------
 
     def move(self, owner: int, ledger: int, url: str | None) -> None:
-        """Go to another broker: everybody is sent away, and to `url` if that is told."""
+        """Move to another broker: close all producers and consumers, telling them any `url`."""
         self.owner = owner
         self.log.begin_ledger(ledger)
         for producer in list(self.producers.values()):
@@ -97,16 +97,16 @@ class Topic:
 
 
 def close_consumers(subscription: Subscription, url: str | None = None) -> None:
-    """The broker closes all consumers of a subscription."""
-    # What the first had is not for those who are closed next.
+    """Close all consumers of a subscription, as the broker."""
+    # Consumers that are closed next must not get the entries of the first.
     for consumer in list(subscription.consumers):
         consumer.permits = 0
     for consumer in list(subscription.consumers):
         consumer.link.close_consumer(consumer, url)
 
 
-def _succeeds(producer: Producer, other: Producer) -> bool:
+def _replaces(producer: Producer, other: Producer) -> bool:
     if producer.link is other.link and producer.id == other.id:
         return True
-    same = producer.id == other.id and not (producer.named or other.named)
+    same = producer.id == other.id and not (producer.is_user_named or other.is_user_named)
     return same and producer.epoch > other.epoch

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.sandbox.cluster import Cluster
-from gateway.sandbox.names import parse
+from gateway.sandbox.cluster import SandboxCluster
+from gateway.sandbox.names import parse_topic
 from tests.unit.sandbox.playbook import TOPIC, URLS, Client
 
 
 @pytest.fixture
-def cluster() -> Cluster:
-    cluster = Cluster(URLS)
-    name = parse(TOPIC)
+def cluster() -> SandboxCluster:
+    cluster = SandboxCluster(URLS)
+    name = parse_topic(TOPIC)
     assert name is not None
     topic = cluster.topic(name)
     assert topic is not None
@@ -21,12 +21,12 @@ def cluster() -> Cluster:
 
 
 @pytest.fixture
-def client(cluster: Cluster) -> Client:
+def client(cluster: SandboxCluster) -> Client:
     """A client that is connected to it."""
     return Client(cluster)
 
 
 @pytest.fixture
-def other(cluster: Cluster) -> Client:
+def other(cluster: SandboxCluster) -> Client:
     """And another one."""
     return Client(cluster)

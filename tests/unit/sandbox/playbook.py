@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from gateway.sandbox.cluster import Cluster
+from gateway.sandbox.cluster import SandboxCluster
+from gateway.sandbox.connection import HANDLERS
 from gateway.sandbox.faults import Faults
-from gateway.sandbox.handlers import HANDLERS
-from gateway.sandbox.identity import Doorkeeper
-from gateway.sandbox.session import Place, Session
+from gateway.sandbox.identity import Authenticator
+from gateway.sandbox.session import BrokerContext, BrokerSession
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 from tests.support import frames
@@ -29,17 +29,21 @@ class Client:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: SandboxCluster,
         broker: int = 0,
         *,
         faults: Faults | None = None,
-        doorkeeper: Doorkeeper | None = None,
+        authenticator: Authenticator | None = None,
         connect: bool = True,
     ) -> None:
         self.is_congested = False
         self._sent: list[bytes] = []
-        place = Place(cluster, broker, doorkeeper or Doorkeeper(), faults or Faults())
-        self.session = Session(place, self._sent.append, lambda: self.is_congested, HANDLERS)
+        context = BrokerContext(
+            cluster, broker, authenticator or Authenticator(), faults or Faults()
+        )
+        self.session = BrokerSession(
+            context, self._sent.append, lambda: self.is_congested, HANDLERS
+        )
         if connect:
             self.ask(Kind.CONNECT, client_version="test", protocol_version=21)
 
@@ -96,9 +100,9 @@ class Client:
         return [payload_of(frame) for frame in self.take()]
 
     def acknowledge(self, *ids: tuple[int, int], consumer: int = 1, **fields: Any) -> None:
-        named = [{"ledgerId": ledger, "entryId": entry} for ledger, entry in ids]
+        message_ids = [{"ledgerId": ledger, "entryId": entry} for ledger, entry in ids]
         kind = {"ack_type": 0, **fields}
-        self.say(Kind.ACK, consumer_id=consumer, message_id=named, **kind)
+        self.say(Kind.ACK, consumer_id=consumer, message_id=message_ids, **kind)
 
 
 def send(id: int, sequence: int, tail: bytes) -> bytes:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.sandbox.cluster import Cluster
-from gateway.sandbox.names import TopicName, parse
+from gateway.sandbox.cluster import SandboxCluster
+from gateway.sandbox.names import FullTopicName, parse_topic
 from gateway.sandbox.record import OVERHEAD
 from gateway.wire.pulsar.frames import Kind
 from tests.unit.sandbox.playbook import TOPIC, URLS, Client, kinds_of
@@ -14,8 +14,8 @@ ROOM = 10
 """Entries of a kilobyte that fit into a small cluster."""
 
 
-def named(text: str) -> TopicName:
-    name = parse(text)
+def full_name(text: str) -> FullTopicName:
+    name = parse_topic(text)
     assert name is not None
     return name
 
@@ -25,11 +25,11 @@ def named(text: str) -> TopicName:
 
 @pytest.mark.parametrize("assigned", [True, False])
 def test_everybody_is_sent_away_and_perhaps_told_where(
-    cluster: Cluster, client: Client, other: Client, *, assigned: bool
+    cluster: SandboxCluster, client: Client, other: Client, *, assigned: bool
 ) -> None:
     client.produce()
     other.subscribe()
-    assert cluster.move(named(TOPIC), assigned=assigned) == {named(TOPIC): URLS[1]}
+    assert cluster.move(full_name(TOPIC), assigned=assigned) == {full_name(TOPIC): URLS[1]}
     closes = client.read() + other.read()
     assert kinds_of(closes) == ["CloseProducer", "CloseConsumer"]
     told = [close.assignedBrokerServiceUrl for close in closes]
@@ -37,12 +37,12 @@ def test_everybody_is_sent_away_and_perhaps_told_where(
     assert {close.request_id for close in closes} == {(1 << 64) - 1}
 
 
-def test_nothing_is_lost_by_a_move(cluster: Cluster, client: Client) -> None:
+def test_nothing_is_lost_by_a_move(cluster: SandboxCluster, client: Client) -> None:
     client.produce()
     ids = client.send(b"a", b"b", b"c")
     client.subscribe()
     client.acknowledge(ids[0])
-    cluster.move(named(TOPIC), assigned=True)
+    cluster.move(full_name(TOPIC), assigned=True)
     there = Client(cluster, broker=1)
     there.produce()
     later = there.send(b"d")
@@ -53,11 +53,11 @@ def test_nothing_is_lost_by_a_move(cluster: Cluster, client: Client) -> None:
 
 
 def test_what_was_delivered_before_a_move_is_acknowledged_behind_it(
-    cluster: Cluster, client: Client
+    cluster: SandboxCluster, client: Client
 ) -> None:
     client.produce()
     ids = client.send(b"a", b"b")
-    cluster.move(named(TOPIC), assigned=True)
+    cluster.move(full_name(TOPIC), assigned=True)
     there = Client(cluster, broker=1)
     there.subscribe()
     there.acknowledge(*ids)
@@ -68,35 +68,35 @@ def test_what_was_delivered_before_a_move_is_acknowledged_behind_it(
     assert there.received() == []
 
 
-def test_a_moved_topic_is_found_at_its_new_broker(cluster: Cluster, client: Client) -> None:
-    cluster.move(named(TOPIC), assigned=True)
+def test_a_moved_topic_is_found_at_its_new_broker(cluster: SandboxCluster, client: Client) -> None:
+    cluster.move(full_name(TOPIC), assigned=True)
     assert client.ask(Kind.LOOKUP, topic=TOPIC, request_id=7).brokerServiceUrl == URLS[1]
-    cluster.move(named(TOPIC), assigned=True)
+    cluster.move(full_name(TOPIC), assigned=True)
     assert client.ask(Kind.LOOKUP, topic=TOPIC, request_id=7).brokerServiceUrl == URLS[0]
 
 
-def test_all_partitions_of_a_topic_move(cluster: Cluster) -> None:
-    parted = named("parted")
+def test_all_partitions_of_a_topic_move(cluster: SandboxCluster) -> None:
+    parted = full_name("parted")
     cluster.create(parted, 3)
     before = {part: cluster.owner(part) for part in map(parted.part, range(3))}
     moved = cluster.move(parted, assigned=True)
     assert moved == {part: URLS[1 - owner] for part, owner in before.items()}
 
 
-def test_a_topic_is_created_once(cluster: Cluster) -> None:
-    assert cluster.create(named("new"), 3) is None
-    assert cluster.create(named("new"), 3) is None
-    assert cluster.create(named("new"), 4)
-    assert cluster.create(named(TOPIC), 2)
-    assert cluster.create(named("new-partition-0"), 0)
+def test_a_topic_is_created_once(cluster: SandboxCluster) -> None:
+    assert cluster.create(full_name("new"), 3) is None
+    assert cluster.create(full_name("new"), 3) is None
+    assert cluster.create(full_name("new"), 4)
+    assert cluster.create(full_name(TOPIC), 2)
+    assert cluster.create(full_name("new-partition-0"), 0)
 
 
 # -- bounds --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def small() -> Cluster:
-    return Cluster(URLS[:1], memory=ROOM * (1024 + OVERHEAD))
+def small() -> SandboxCluster:
+    return SandboxCluster(URLS[:1], memory=ROOM * (1024 + OVERHEAD))
 
 
 def kilobyte(number: int) -> bytes:
@@ -108,7 +108,7 @@ def fill(client: Client, count: int, start: int = 0, id: int = 1) -> list[tuple[
     return client.send(*(kilobyte(number) for number in range(start, start + count)), id=id)
 
 
-def test_what_does_not_fit_is_forgotten_oldest_first(small: Cluster) -> None:
+def test_what_does_not_fit_is_forgotten_oldest_first(small: SandboxCluster) -> None:
     client = Client(small)
     client.produce()
     fill(client, 3 * ROOM)
@@ -120,17 +120,17 @@ def test_what_does_not_fit_is_forgotten_oldest_first(small: Cluster) -> None:
     assert small.used <= ROOM * (1024 + OVERHEAD)
 
 
-def test_the_oldest_is_forgotten_whatever_topic_it_is_of(small: Cluster) -> None:
+def test_the_oldest_is_forgotten_whatever_topic_it_is_of(small: SandboxCluster) -> None:
     client = Client(small)
     client.produce(id=1, topic="old")
     fill(client, 3, id=1)
     client.produce(id=2, topic="new")
     fill(client, 3 * ROOM, id=2)
-    assert len(small.topics[named("old")].log) == 0
-    assert small.topics[named("old")].log.bytes == 0
+    assert len(small.topics[full_name("old")].log) == 0
+    assert small.topics[full_name("old")].log.bytes == 0
 
 
-def test_a_subscription_goes_on_behind_what_was_forgotten(small: Cluster) -> None:
+def test_a_subscription_goes_on_behind_what_was_forgotten(small: SandboxCluster) -> None:
     client = Client(small)
     client.produce()
     client.subscribe(permits=2, subType=1)
@@ -146,7 +146,7 @@ def test_a_subscription_goes_on_behind_what_was_forgotten(small: Cluster) -> Non
     assert client.received()[-1] == kilobyte(3 * ROOM + 1)
 
 
-def test_an_entry_larger_than_the_bound_is_kept_alone(small: Cluster) -> None:
+def test_an_entry_larger_than_the_bound_is_kept_alone(small: SandboxCluster) -> None:
     client = Client(small)
     client.produce()
     client.send(bytes(ROOM * 2048), b"a")
@@ -154,11 +154,11 @@ def test_an_entry_larger_than_the_bound_is_kept_alone(small: Cluster) -> None:
     assert len(topic.log) == 1
 
 
-def test_topics_are_bounded(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topics_are_bounded(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.sandbox.cluster.MOST_TOPICS", 1)
     refused = [Client(cluster, broker).produce(topic="new") for broker in (0, 1)]
     assert {kind for it in refused for kind in kinds_of([it])} == {"Error"}
-    assert cluster.create(named("new"), 5)
+    assert cluster.create(full_name("new"), 5)
 
 
 def test_subscriptions_are_bounded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

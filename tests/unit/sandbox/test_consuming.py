@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.sandbox import answers
-from gateway.sandbox.cluster import Cluster
+from gateway.sandbox.cluster import SandboxCluster
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.frames import Kind
 from tests.support import frames
@@ -21,7 +21,7 @@ LATEST_ID = {"ledgerId": (1 << 63) - 1, "entryId": (1 << 63) - 1}
 
 
 @pytest.fixture
-def producer(cluster: Cluster) -> Client:
+def producer(cluster: SandboxCluster) -> Client:
     """A client with a producer."""
     client = Client(cluster)
     client.produce()
@@ -53,7 +53,7 @@ def test_a_message_comes_as_it_was_sent(producer: Client, client: Client) -> Non
     assert command_of(message).message_id.partition == -1
 
 
-def test_a_message_of_a_partition_says_so(cluster: Cluster) -> None:
+def test_a_message_of_a_partition_says_so(cluster: SandboxCluster) -> None:
     topic = f"{TOPIC}-partition-1"
     both = next(it for it in (Client(cluster, 0), Client(cluster, 1)) if _serves(it, topic))
     both.subscribe(topic=topic)
@@ -274,7 +274,7 @@ def delivered(producer: Client, client: Client) -> Iterator[list[tuple[int, int]
     client.session.close()
 
 
-def again(cluster: Cluster, **fields: Any) -> list[bytes]:
+def again(cluster: SandboxCluster, **fields: Any) -> list[bytes]:
     """What the next consumer of the subscription gets."""
     client = Client(cluster)
     client.subscribe(permits=0, **fields)
@@ -286,7 +286,7 @@ Delivered = list[tuple[int, int]]
 
 
 def test_what_is_acknowledged_is_not_delivered_again(
-    cluster: Cluster, client: Client, delivered: Delivered
+    cluster: SandboxCluster, client: Client, delivered: Delivered
 ) -> None:
     client.acknowledge(delivered[1], delivered[3])
     client.session.close()
@@ -294,7 +294,7 @@ def test_what_is_acknowledged_is_not_delivered_again(
 
 
 def test_a_cumulative_acknowledgement_takes_all_before(
-    cluster: Cluster, client: Client, delivered: Delivered
+    cluster: SandboxCluster, client: Client, delivered: Delivered
 ) -> None:
     client.acknowledge(delivered[2], **CUMULATIVE)
     client.session.close()
@@ -314,7 +314,7 @@ def test_an_acknowledgement_is_answered_if_that_is_asked(
 
 
 def test_an_acknowledgement_in_a_transaction_is_refused(
-    cluster: Cluster, client: Client, delivered: Delivered
+    cluster: SandboxCluster, client: Client, delivered: Delivered
 ) -> None:
     client.take()
     client.acknowledge(delivered[0], request_id=9, txnid_most_bits=1)
@@ -325,7 +325,7 @@ def test_an_acknowledgement_in_a_transaction_is_refused(
 
 
 def test_what_is_not_there_can_be_acknowledged_without_harm(
-    cluster: Cluster, client: Client, delivered: Delivered
+    cluster: SandboxCluster, client: Client, delivered: Delivered
 ) -> None:
     ledger, last = delivered[-1]
     client.acknowledge((ledger, last + 1), (ledger + 7, 0), (0, 0))
@@ -335,7 +335,7 @@ def test_what_is_not_there_can_be_acknowledged_without_harm(
 
 
 def test_a_batch_is_done_when_all_its_messages_are(
-    cluster: Cluster, producer: Client, client: Client
+    cluster: SandboxCluster, producer: Client, client: Client
 ) -> None:
     client.subscribe()
     producer.session.receive(frames.send(1, 0, num_messages=3), NOW)
@@ -401,7 +401,7 @@ def test_all_of_an_exclusive_consumer_comes_again_in_order(
 
 
 def test_a_closed_consumer_leaves_its_messages_to_the_next(
-    cluster: Cluster, client: Client, delivered: Delivered
+    cluster: SandboxCluster, client: Client, delivered: Delivered
 ) -> None:
     client.take()
     answer = client.ask(Kind.CLOSE_CONSUMER, consumer_id=1, request_id=9)
@@ -439,7 +439,7 @@ def test_a_reader_begins_so_many_seconds_ago(producer: Client, client: Client) -
     assert client.received() == [b"new"]
 
 
-def test_nothing_is_left_of_a_reader(cluster: Cluster, client: Client) -> None:
+def test_nothing_is_left_of_a_reader(cluster: SandboxCluster, client: Client) -> None:
     (topic,) = cluster.topics.values()
     client.subscribe(start_message_id=EARLIEST_ID, **READER)
     assert set(topic.subscriptions) == {"reader"}
@@ -448,7 +448,7 @@ def test_nothing_is_left_of_a_reader(cluster: Cluster, client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "expected"),
+    ("target", "expected"),
     [
         ({"message_id": EARLIEST_ID}, numbered(5)),
         ({"message_id": LATEST_ID}, []),
@@ -457,13 +457,13 @@ def test_nothing_is_left_of_a_reader(cluster: Cluster, client: Client) -> None:
     ],
 )
 def test_a_subscription_seeks(
-    cluster: Cluster, producer: Client, client: Client, place: Any, expected: list[bytes]
+    cluster: SandboxCluster, producer: Client, client: Client, target: Any, expected: list[bytes]
 ) -> None:
     client.subscribe()
     for number in range(5):
         producer.send(b"%d" % number, publish_time=frames.TIME + number)
     client.take()
-    client.say(Kind.SEEK, consumer_id=1, request_id=9, **place)
+    client.say(Kind.SEEK, consumer_id=1, request_id=9, **target)
     assert kinds_of(client.read()) == ["CloseConsumer", "Success"]
     assert again(cluster) == expected
 
@@ -488,7 +488,7 @@ def test_the_last_message_is_named(producer: Client, client: Client) -> None:
 
 
 def test_a_subscription_ends_when_its_consumer_unsubscribes(
-    cluster: Cluster, client: Client
+    cluster: SandboxCluster, client: Client
 ) -> None:
     client.subscribe()
     answer = client.ask(Kind.UNSUBSCRIBE, consumer_id=1, request_id=9)

@@ -9,24 +9,24 @@ from typing import Any
 import pytest
 
 from gateway.sandbox import answers
-from gateway.sandbox.cluster import Cluster
+from gateway.sandbox.cluster import SandboxCluster
 from gateway.sandbox.control import Control
-from gateway.sandbox.faults import Faults, lie
+from gateway.sandbox.faults import Faults, falsify_size
 from gateway.wire.pulsar.frames import Kind
 from tests.unit.sandbox.playbook import TOPIC, URLS, Client
 
 
 @dataclass
-class Broker:
+class FakeBroker:
     """One whose connections are counted when they are cut."""
 
     url: str
     faults: Faults = field(default_factory=Faults)
     cuts: int = 0
-    said: list[bytes] = field(default_factory=list)
+    announced: list[bytes] = field(default_factory=list)
 
-    def say(self, frame: bytes) -> int:
-        self.said.append(frame)
+    def announce(self, frame: bytes) -> int:
+        self.announced.append(frame)
         return 3
 
     def cut(self) -> int:
@@ -35,12 +35,12 @@ class Broker:
 
 
 @pytest.fixture
-def brokers() -> list[Broker]:
-    return [Broker(url) for url in URLS]
+def brokers() -> list[FakeBroker]:
+    return [FakeBroker(url) for url in URLS]
 
 
 @pytest.fixture
-def control(cluster: Cluster, brokers: list[Broker]) -> Control:
+def control(cluster: SandboxCluster, brokers: list[FakeBroker]) -> Control:
     return Control(cluster, brokers)
 
 
@@ -79,8 +79,8 @@ def test_it_creates_topics(control: Control) -> None:
 
 def test_it_moves_topics(control: Control, client: Client) -> None:
     client.produce()
-    status, said = did(control, "/move", topic="t", assigned="false")
-    assert (status, said["owners"]) == (200, {TOPIC: URLS[1]})
+    status, announced = did(control, "/move", topic="t", assigned="false")
+    assert (status, announced["owners"]) == (200, {TOPIC: URLS[1]})
     (close,) = client.read()
     assert not close.assignedBrokerServiceUrl
 
@@ -94,18 +94,18 @@ def test_it_moves_topics(control: Control, client: Client) -> None:
     ],
 )
 def test_it_causes_faults_of_one_broker(
-    control: Control, brokers: list[Broker], kind: str, seconds: str, expected: dict[str, Any]
+    control: Control, brokers: list[FakeBroker], kind: str, seconds: str, expected: dict[str, Any]
 ) -> None:
-    status, said = did(control, "/fault", broker="1", kind=kind, seconds=seconds)
-    assert (status, said["broker"]) == (200, URLS[1])
+    status, announced = did(control, "/fault", broker="1", kind=kind, seconds=seconds)
+    assert (status, announced["broker"]) == (200, URLS[1])
     assert brokers[1].faults == Faults(**expected)
-    assert brokers[1].cuts == said.get("connections", 0) / 3
-    assert brokers[0] == Broker(URLS[0])
+    assert brokers[1].cuts == announced.get("connections", 0) / 3
+    assert brokers[0] == FakeBroker(URLS[0])
 
 
 @pytest.mark.parametrize("kind", ["freeze", "refuse"])
 def test_faults_that_last_begin_now_and_can_be_ended(
-    control: Control, brokers: list[Broker], kind: str
+    control: Control, brokers: list[FakeBroker], kind: str
 ) -> None:
     did(control, "/fault", broker="0", kind=kind, seconds="3600")
     (until,) = {brokers[0].faults.frozen_until, brokers[0].faults.refusing_until} - {0}
@@ -122,27 +122,27 @@ def test_faults_that_last_begin_now_and_can_be_ended(
         ("/topics", {"name": "a", "partitions": "1001"}, "from 0 to 1000"),
         ("/topics", {"name": "t", "partitions": "2"}, "is there already"),
         ("/move", {"topic": "nowhere"}, "there is no topic persistent://public/default/nowhere"),
-        ("/move", {"topic": "t", "assigned": "maybe"}, "assigned=maybe is none of true, false"),
+        ("/move", {"topic": "t", "assigned": "maybe"}, "assigned=maybe is not one of true, false"),
         ("/fault", {"broker": "2", "kind": "cut"}, "broker=2 is not a number from 0 to 1"),
-        ("/fault", {"broker": "0", "kind": "burn"}, "kind=burn is none of freeze, cut"),
+        ("/fault", {"broker": "0", "kind": "burn"}, "kind=burn is not one of freeze, cut"),
         ("/fault", {"broker": "0", "kind": "delay", "seconds": "nan"}, "seconds=nan is not"),
         ("/fault", {"broker": "0", "kind": "delay", "seconds": "-1"}, "seconds=-1 is not"),
         ("/say", {"broker": "0", "frame": "0"}, "in hexadecimal digits"),
-        ("/say", {"broker": "0", "frame": "00", "to": "lookup"}, "to=lookup is none of CONNECT"),
+        ("/say", {"broker": "0", "frame": "00", "to": "lookup"}, "to=lookup is not one of CONNECT"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_reason(
     control: Control, path: str, query: dict[str, str], text: str
 ) -> None:
-    status, said = did(control, path, **query)
+    status, announced = did(control, path, **query)
     assert status == 400
-    assert text in said
-    assert said.count("\n") == 1
+    assert text in announced
+    assert announced.count("\n") == 1
 
 
 def test_one_broker_has_nowhere_to_move_to() -> None:
-    cluster = Cluster(URLS[:1])
-    control = Control(cluster, [Broker(URLS[0])])
+    cluster = SandboxCluster(URLS[:1])
+    control = Control(cluster, [FakeBroker(URLS[0])])
     did(control, "/topics", name="t")
     assert did(control, "/move", topic="t") == (400, "there is only one broker\n")
 
@@ -157,14 +157,14 @@ def test_it_shows_what_there_is_to_try(control: Control) -> None:
         assert f"kind={kind}" in text
 
 
-def test_a_broker_says_what_it_is_given(control: Control, brokers: list[Broker]) -> None:
-    said = {"broker": URLS[1], "bytes": 2, "connections": 3}
-    assert did(control, "/say", broker="1", frame="00ff") == (200, said)
-    assert (brokers[0].said, brokers[1].said) == ([], [b"\x00\xff"])
+def test_a_broker_says_what_it_is_given(control: Control, brokers: list[FakeBroker]) -> None:
+    announced = {"broker": URLS[1], "bytes": 2, "connections": 3}
+    assert did(control, "/say", broker="1", frame="00ff") == (200, announced)
+    assert (brokers[0].announced, brokers[1].announced) == ([], [b"\x00\xff"])
 
 
 def test_it_answers_a_kind_of_command_as_it_is_told_until_it_is_told_otherwise(
-    control: Control, cluster: Cluster, brokers: list[Broker]
+    control: Control, cluster: SandboxCluster, brokers: list[FakeBroker]
 ) -> None:
     asking = Client(cluster, faults=brokers[0].faults)
     did(control, "/say", broker="0", frame="00ff", to="PING")
@@ -176,5 +176,5 @@ def test_it_answers_a_kind_of_command_as_it_is_told_until_it_is_told_otherwise(
 
 def test_a_lie_changes_nothing_but_the_size() -> None:
     frame = b"\x00\x00\x00\x05\x00\x00\x00\x01\x08"
-    assert lie(frame)[4:] == frame[4:]
-    assert lie(frame)[:4] != frame[:4]
+    assert falsify_size(frame)[4:] == frame[4:]
+    assert falsify_size(frame)[:4] != frame[:4]

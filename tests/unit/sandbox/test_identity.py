@@ -9,8 +9,8 @@ from joserfc import jwt
 from joserfc.jwk import OctKey
 
 from gateway.identity.token import TokenVerifier
-from gateway.sandbox.cluster import Cluster
-from gateway.sandbox.identity import Doorkeeper, Who
+from gateway.sandbox.cluster import SandboxCluster
+from gateway.sandbox.identity import Authenticator, ClientRoles
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.frames import Kind
 from tests.unit.sandbox.playbook import NOW, Client, kinds_of
@@ -20,8 +20,8 @@ PROXY = "proxy"
 
 
 @pytest.fixture
-def doorkeeper() -> Doorkeeper:
-    return Doorkeeper(TokenVerifier([KEY], ["HS256"]), [PROXY, "proxy2"])
+def authenticator() -> Authenticator:
+    return Authenticator(TokenVerifier([KEY], ["HS256"]), [PROXY, "proxy2"])
 
 
 def token(role: str, **claims: Any) -> dict[str, Any]:
@@ -30,15 +30,19 @@ def token(role: str, **claims: Any) -> dict[str, Any]:
     return {"auth_method_name": "token", "auth_data": text.encode()}
 
 
-def connected(cluster: Cluster, doorkeeper: Doorkeeper, **fields: Any) -> tuple[Client, Any]:
-    client = Client(cluster, doorkeeper=doorkeeper, connect=False)
+def connected(
+    cluster: SandboxCluster, authenticator: Authenticator, **fields: Any
+) -> tuple[Client, Any]:
+    client = Client(cluster, authenticator=authenticator, connect=False)
     return client, client.ask(Kind.CONNECT, client_version="test", **fields)
 
 
-def test_a_role_comes_in_by_its_token(cluster: Cluster, doorkeeper: Doorkeeper) -> None:
-    client, answer = connected(cluster, doorkeeper, **token("alice"))
+def test_a_role_comes_in_by_its_token(
+    cluster: SandboxCluster, authenticator: Authenticator
+) -> None:
+    client, answer = connected(cluster, authenticator, **token("alice"))
     assert kinds_of([answer]) == ["Connected"]
-    assert client.session.who == Who("alice", None)
+    assert client.session.roles == ClientRoles("alice", None)
 
 
 @pytest.mark.parametrize(
@@ -50,19 +54,21 @@ def test_a_role_comes_in_by_its_token(cluster: Cluster, doorkeeper: Doorkeeper) 
         token("alice", exp=int(NOW) - 1),
     ],
 )
-def test_nobody_else_does(cluster: Cluster, doorkeeper: Doorkeeper, fields: dict[str, Any]) -> None:
-    client, answer = connected(cluster, doorkeeper, **fields)
+def test_nobody_else_does(
+    cluster: SandboxCluster, authenticator: Authenticator, fields: dict[str, Any]
+) -> None:
+    client, answer = connected(cluster, authenticator, **fields)
     assert answer.error == ServerError.AuthenticationError
     assert client.session.is_ended
     client.say(Kind.PING)
     assert client.take() == []
 
 
-def test_a_proxy_speaks_for_somebody(cluster: Cluster, doorkeeper: Doorkeeper) -> None:
+def test_a_proxy_speaks_for_somebody(cluster: SandboxCluster, authenticator: Authenticator) -> None:
     fields = {"original_principal": "alice", "proxy_version": "1"}
-    client, answer = connected(cluster, doorkeeper, **token(PROXY), **fields)
+    client, answer = connected(cluster, authenticator, **token(PROXY), **fields)
     assert kinds_of([answer]) == ["Connected"]
-    assert client.session.who == Who(PROXY, "alice")
+    assert client.session.roles == ClientRoles(PROXY, "alice")
 
 
 @pytest.mark.parametrize(
@@ -77,13 +83,13 @@ def test_a_proxy_speaks_for_somebody(cluster: Cluster, doorkeeper: Doorkeeper) -
     ],
 )
 def test_roles_that_do_not_fit_are_refused(
-    cluster: Cluster, doorkeeper: Doorkeeper, role: str, fields: dict[str, Any]
+    cluster: SandboxCluster, authenticator: Authenticator, role: str, fields: dict[str, Any]
 ) -> None:
-    client, answer = connected(cluster, doorkeeper, **token(role), **fields)
+    client, answer = connected(cluster, authenticator, **token(role), **fields)
     assert (answer.error, answer.message) == (ServerError.AuthorizationError, "Invalid roles.")
     assert client.session.is_ended
 
 
-def test_without_tokens_everybody_comes_in(cluster: Cluster) -> None:
-    client, _ = connected(cluster, Doorkeeper(), original_principal="alice")
-    assert client.session.who == Who(None, "alice")
+def test_without_tokens_everybody_comes_in(cluster: SandboxCluster) -> None:
+    client, _ = connected(cluster, Authenticator(), original_principal="alice")
+    assert client.session.roles == ClientRoles(None, "alice")

@@ -52,7 +52,7 @@ def test_an_empty_ledger_leaves_no_trace() -> None:
 def test_what_was_forgotten_is_not_found() -> None:
     log = log_of(2, 2)
     for _ in range(3):
-        log.forget_oldest()
+        log.evict_oldest()
     log.begin_ledger(99)
     assert len(log) == 1
     assert log.find(Position(5, 1)) is None
@@ -91,7 +91,7 @@ def test_a_cursor_delivers_all_that_is_not_acknowledged_once(steps: list[tuple[s
             out |= {taken} if taken is not None else set()
         elif step == "return" and number in out and number not in done:
             out.remove(number)
-            cursor.put_back(number)
+            cursor.redeliver(number)
         elif step == "one" and number < log.end:
             cursor.acknowledge(number)
             done.add(number)
@@ -99,7 +99,7 @@ def test_a_cursor_delivers_all_that_is_not_acknowledged_once(steps: list[tuple[s
             cursor.acknowledge_before(number)
             done |= set(range(number))
         elif step == "forget" and len(log):
-            log.forget_oldest()
+            log.evict_oldest()
             cursor.trim()
             done |= set(range(log.first))
         elif step == "reset" and log.first <= number <= log.end:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.sandbox.cluster import Cluster
+from gateway.sandbox.cluster import SandboxCluster
 from gateway.sandbox.faults import Faults
-from gateway.sandbox.names import TopicName, parse
+from gateway.sandbox.names import FullTopicName, parse_topic
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandLookupTopicResponse, ServerError
 from gateway.wire.pulsar.frames import Kind
 from tests.unit.sandbox.playbook import NOW, TOPIC, URLS, Client
@@ -14,8 +14,8 @@ from tests.unit.sandbox.playbook import NOW, TOPIC, URLS, Client
 Lookup = CommandLookupTopicResponse
 
 
-def named(text: str) -> TopicName:
-    name = parse(text)
+def full_name(text: str) -> FullTopicName:
+    name = parse_topic(text)
     assert name is not None
     return name
 
@@ -30,15 +30,15 @@ def test_the_owner_says_connect(client: Client) -> None:
     assert not answer.proxy_through_service_url
 
 
-def test_everybody_else_redirects_to_the_owner(cluster: Cluster) -> None:
+def test_everybody_else_redirects_to_the_owner(cluster: SandboxCluster) -> None:
     answer = Client(cluster, broker=1).ask(Kind.LOOKUP, topic=TOPIC, request_id=7)
     assert (answer.response, answer.authoritative) == (Lookup.Redirect, True)
     assert answer.brokerServiceUrl == URLS[0]
 
 
-def test_partitions_spread_over_the_brokers(cluster: Cluster) -> None:
-    cluster.create(named("parted"), 4)
-    owners = [cluster.owner(named(f"parted-partition-{number}")) for number in range(4)]
+def test_partitions_spread_over_the_brokers(cluster: SandboxCluster) -> None:
+    cluster.create(full_name("parted"), 4)
+    owners = [cluster.owner(full_name(f"parted-partition-{number}")) for number in range(4)]
     assert sorted(owners) == [0, 0, 1, 1]
 
 
@@ -54,14 +54,14 @@ def test_what_is_no_name_is_not_found(client: Client, topic: str) -> None:
     assert (answer.response, answer.error) == (Lookup.Failed, ServerError.InvalidTopicName)
 
 
-def test_while_it_refuses_lookups_are_not_ready(cluster: Cluster) -> None:
+def test_while_it_refuses_lookups_are_not_ready(cluster: SandboxCluster) -> None:
     client = Client(cluster, faults=Faults(refusing_until=NOW + 1))
     lookup = client.ask(Kind.LOOKUP, topic=TOPIC, request_id=7)
     partitions = client.ask(Kind.PARTITIONED_METADATA, topic=TOPIC, request_id=8)
     assert {lookup.error, partitions.error} == {ServerError.ServiceNotReady}
 
 
-def test_a_producer_at_another_broker_must_look_up_again(cluster: Cluster) -> None:
+def test_a_producer_at_another_broker_must_look_up_again(cluster: SandboxCluster) -> None:
     answer = Client(cluster, broker=1).produce()
     assert answer.error == ServerError.ServiceNotReady
     assert "redo the lookup" in answer.message
@@ -70,8 +70,8 @@ def test_a_producer_at_another_broker_must_look_up_again(cluster: Cluster) -> No
 # -- partitions and lists ------------------------------------------------------------------------
 
 
-def test_partitions_are_counted(client: Client, cluster: Cluster) -> None:
-    cluster.create(named("parted"), 3)
+def test_partitions_are_counted(client: Client, cluster: SandboxCluster) -> None:
+    cluster.create(full_name("parted"), 3)
     ask = {"request_id": 7, "metadata_auto_creation_enabled": False}
     full = "persistent://public/default/parted"
     assert client.ask(Kind.PARTITIONED_METADATA, topic=full, **ask).partitions == 3
@@ -90,10 +90,10 @@ def test_a_topic_that_must_be_there_and_is_not_is_not_found(client: Client) -> N
 
 
 def test_topics_are_listed_by_namespace_partition_by_partition(
-    client: Client, cluster: Cluster
+    client: Client, cluster: SandboxCluster
 ) -> None:
-    cluster.create(named("parted"), 2)
-    cluster.create(named("tenant/space/elsewhere"), 0)
+    cluster.create(full_name("parted"), 2)
+    cluster.create(full_name("tenant/space/elsewhere"), 0)
     ask = {"request_id": 7, "namespace": "public/default"}
     answer = client.ask(Kind.GET_TOPICS_OF_NAMESPACE, **ask)
     parted = "persistent://public/default/parted-partition-"
@@ -101,16 +101,18 @@ def test_topics_are_listed_by_namespace_partition_by_partition(
     assert not answer.filtered
 
 
-def test_topics_are_listed_by_domain(client: Client, cluster: Cluster) -> None:
-    cluster.create(named("non-persistent://public/default/n"), 0)
+def test_topics_are_listed_by_domain(client: Client, cluster: SandboxCluster) -> None:
+    cluster.create(full_name("non-persistent://public/default/n"), 0)
     ask = {"request_id": 7, "namespace": "public/default"}
     found = [client.ask(Kind.GET_TOPICS_OF_NAMESPACE, mode=mode, **ask).topics for mode in range(3)]
     assert [len(topics) for topics in found] == [1, 1, 2]
 
 
-def test_a_topic_with_partitions_is_used_by_them_alone(client: Client, cluster: Cluster) -> None:
-    cluster.create(named("parted"), 2)
-    broker = cluster.owner(named("parted"))
+def test_a_topic_with_partitions_is_used_by_them_alone(
+    client: Client, cluster: SandboxCluster
+) -> None:
+    cluster.create(full_name("parted"), 2)
+    broker = cluster.owner(full_name("parted"))
     answer = Client(cluster, broker).produce(topic="persistent://public/default/parted")
     assert answer.error == ServerError.NotAllowedError
 

@@ -5,28 +5,28 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import PeerError
-from gateway.sandbox.cluster import Cluster
+from gateway.sandbox.cluster import SandboxCluster
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.frames import Kind
 from tests.support import frames
 from tests.unit.sandbox.playbook import NOW, Client, kinds_of
 
 
-def test_it_says_what_it_is(cluster: Cluster) -> None:
+def test_it_says_what_it_is(cluster: SandboxCluster) -> None:
     client = Client(cluster, connect=False)
     answer = client.ask(Kind.CONNECT, client_version="test", protocol_version=19)
     assert "sandbox" in answer.server_version
     assert (answer.protocol_version, answer.max_message_size) == (19, 5 * 1024 * 1024)
 
 
-def test_it_claims_no_watched_topic_lists(cluster: Cluster) -> None:
+def test_it_claims_no_watched_topic_lists(cluster: SandboxCluster) -> None:
     client = Client(cluster, connect=False)
     flags = client.ask(Kind.CONNECT, client_version="test").feature_flags
     assert not flags.supports_topic_watchers
     assert flags.supports_get_partitioned_metadata_without_auto_creation
 
 
-def test_the_broker_that_a_proxy_would_dial_is_ignored(cluster: Cluster) -> None:
+def test_the_broker_that_a_proxy_would_dial_is_ignored(cluster: SandboxCluster) -> None:
     client = Client(cluster, connect=False)
     fields = {"client_version": "test", "proxy_to_broker_url": "somewhere:6650"}
     assert kinds_of([client.ask(Kind.CONNECT, **fields)]) == ["Connected"]
@@ -42,7 +42,7 @@ def test_what_needs_no_answer_gets_none(client: Client, kind: Kind) -> None:
     assert client.take() == []
 
 
-def test_nothing_comes_before_connect(cluster: Cluster) -> None:
+def test_nothing_comes_before_connect(cluster: SandboxCluster) -> None:
     client = Client(cluster, connect=False)
     with pytest.raises(PeerError, match="PING is out of place"):
         client.say(Kind.PING)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import PeerError
-from gateway.sandbox.cluster import Cluster
+from gateway.sandbox.cluster import SandboxCluster
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.frames import Kind
 from tests.support import frames
@@ -81,8 +81,8 @@ def test_a_receipt_names_the_message(client: Client) -> None:
     fields = {"producer_id": 3, "sequence_id": 7, "highest_sequence_id": 9}
     whole = frames.send(3, 7, num_messages=3, highest_sequence_id=9)
     client.session.receive(whole, NOW)
-    (receipt,) = client.read()
-    assert {name: getattr(receipt, name) for name in fields} == fields
+    (send_receipt,) = client.read()
+    assert {name: getattr(send_receipt, name) for name in fields} == fields
 
 
 def test_a_wrong_checksum_is_refused(client: Client) -> None:
@@ -118,7 +118,7 @@ def test_a_message_without_a_checksum_is_kept_as_it_came(client: Client, other: 
 def test_metadata_longer_than_its_frame_is_a_fault(client: Client, length: int) -> None:
     client.produce()
     tail = frames.tail(b"meta", length=length)
-    with pytest.raises(PeerError, match="metadata is cut"):
+    with pytest.raises(PeerError, match="metadata of a SEND is truncated"):
         client.session.receive(send(1, 0, tail), NOW)
 
 
@@ -130,7 +130,7 @@ def test_metadata_that_is_none_is_a_fault(client: Client) -> None:
 
 def test_a_send_without_content_is_a_fault(client: Client) -> None:
     client.produce()
-    with pytest.raises(PeerError, match="metadata is cut"):
+    with pytest.raises(PeerError, match="metadata of a SEND is truncated"):
         client.session.receive(send(1, 0, b""), NOW)
 
 
@@ -140,7 +140,7 @@ def test_a_send_of_nobody_ends_the_connection(client: Client) -> None:
 
 
 def test_what_was_sent_before_the_broker_closed_is_ignored(
-    client: Client, cluster: Cluster
+    client: Client, cluster: SandboxCluster
 ) -> None:
     client.produce()
     (topic,) = cluster.topics.values()

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.sandbox.cluster import Cluster
-from gateway.sandbox.names import TopicName
+from gateway.sandbox.cluster import SandboxCluster
+from gateway.sandbox.names import FullTopicName
 from gateway.wire.pulsar.frames import Kind
 from tests.support.examples import examples
 from tests.unit.sandbox.playbook import URLS, Client, command_of, kinds_of
@@ -33,7 +33,7 @@ class World:
     """One subscription, its producer, and consumers who come and go."""
 
     type: int
-    cluster: Cluster = field(default_factory=lambda: Cluster(URLS))
+    cluster: SandboxCluster = field(default_factory=lambda: SandboxCluster(URLS))
     consumers: dict[int, Client] = field(default_factory=dict)
     held: dict[int, list[Id]] = field(default_factory=dict)
     sent: list[Id] = field(default_factory=list)
@@ -43,8 +43,8 @@ class World:
         return Client(self.cluster, self.cluster.owner(self.name))
 
     @property
-    def name(self) -> TopicName:
-        return TopicName("persistent", "public/default", "t")
+    def name(self) -> FullTopicName:
+        return FullTopicName("persistent", "public/default", "t")
 
     def send(self, number: int) -> None:
         producer = self.client()
