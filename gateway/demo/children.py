@@ -1,8 +1,8 @@
-"""Child processes: started, watched, stopped in good order.
+"""Child processes: started, watched, and stopped in order.
 
-A child is in a session of its own: Ctrl-C at the terminal goes to the demo alone, which then ends
-its children in the right order. What a child prints goes to a file, whose last lines are shown
-where it fails.
+A child has a session of its own, so that Ctrl-C at the terminal reaches only the demonstration,
+which then ends its children in order. A child's output goes to a file, whose last lines are shown
+if it fails.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from pathlib import Path
 
 import trio
 
-PATIENCE = 10.0
-"""Seconds from SIGTERM until a child is killed. The gateway's own grace is below it."""
+STOP_SECONDS = 10.0
+"""Seconds from SIGTERM until a child is killed. The gateway's own grace period is shorter."""
 
-SHORT_PATIENCE = 2.0
-"""The same where something has failed already, or the person is in a hurry."""
+HURRIED_STOP_SECONDS = 2.0
+"""The same after a failure, or after a second signal."""
 
 _TAIL_LINES = 8
 _TAIL_BYTES = 8192
 _READ_SIZE = 65536
 
 _LONGEST_LINE = 1_000_000
-"""Bytes of one report. Those of the demo's own clients have some thousand."""
+"""Bytes of one report. Reports of the demonstration's clients have some thousand."""
 
 
 class ChildError(Exception):
-    """A child ended by itself, or did not do its part. The text is written for a person."""
+    """A child ended by itself or failed. The text is written for a person."""
 
 
 class Child:
-    """One running process. `name` stands in messages, as `the gateway`."""
+    """One running process. `name` appears in messages, as `the gateway`."""
 
     def __init__(self, name: str, process: trio.Process, log: Path) -> None:
         self.name = name
@@ -41,46 +41,46 @@ class Child:
         self._log = log
         self._unread = b""
 
-    def require(self) -> None:
-        """Raises `ChildError` where it has ended."""
+    def require_running(self) -> None:
+        """Raise `ChildError` if the process has ended."""
         status = self._process.poll()
         if status is not None:
             raise self.failure(f"ended by itself with status {status}")
 
     def failure(self, what: str) -> ChildError:
-        """What happened to it, with its last words."""
+        """Return the error that says what happened, with the last lines of output."""
         return ChildError(f"{self.name} {what}; its last lines:\n{self._tail()}")
 
-    async def line(self) -> bytes:
-        """The next line of its standard output. Raises `ChildError` where no more comes."""
+    async def read_line(self) -> bytes:
+        """Return the next line of standard output. Raises `ChildError` at its end."""
         assert self._process.stdout is not None
         while b"\n" not in self._unread:
             received = await self._process.stdout.receive_some(_READ_SIZE)
             self._unread += received
             if not received or len(self._unread) > _LONGEST_LINE:
-                with trio.move_on_after(SHORT_PATIENCE):
+                with trio.move_on_after(HURRIED_STOP_SECONDS):
                     await self._process.wait()
-                self.require()
+                self.require_running()
                 raise self.failure("says nothing more")
         line, _, self._unread = self._unread.partition(b"\n")
         return line
 
     async def close_input(self) -> None:
-        """Tell it by the end of its standard input that it is to finish."""
+        """Close the child's standard input, which tells it to finish."""
         assert self._process.stdin is not None
         await self._process.stdin.aclose()
 
-    async def ended(self, patience: float) -> int | None:
-        """Its exit status when it ends by itself, None where it does not in so many seconds."""
-        with trio.move_on_after(patience):
+    async def wait(self, seconds: float) -> int | None:
+        """Return the exit status; None if the child does not end within `seconds`."""
+        with trio.move_on_after(seconds):
             return await self._process.wait()
         return None
 
-    async def stop(self, patience: float) -> int | None:
-        """End it by SIGTERM; its exit status, None where it had to be killed."""
+    async def stop(self, seconds: float) -> int | None:
+        """Send SIGTERM; return the exit status, or None if the child had to be killed."""
         if self._process.poll() is None:
             self._process.terminate()
-            with trio.move_on_after(patience):
+            with trio.move_on_after(seconds):
                 return await self._process.wait()
             self._process.kill()
             await self._process.wait()
@@ -96,12 +96,13 @@ class Child:
 
 @asynccontextmanager
 async def running(
-    name: str, command: Sequence[str], log: Path, *, speaks: bool = False
+    name: str, command: Sequence[str], log: Path, *, piped: bool = False
 ) -> AsyncIterator[Child]:
-    """Start a child; it has ended when the context is left. `speaks`: on standard output, and it
-    listens on standard input.
+    """Start a child, and stop it when the context exits.
+
+    `piped`: the caller reads its standard output and holds its standard input.
     """
-    pipe = subprocess.PIPE if speaks else None
+    pipe = subprocess.PIPE if piped else None
     with log.open("ab") as file:
         process = await trio.lowlevel.open_process(
             command,
@@ -115,4 +116,4 @@ async def running(
         yield child
     finally:
         with trio.CancelScope(shield=True):
-            await child.stop(SHORT_PATIENCE)
+            await child.stop(HURRIED_STOP_SECONDS)

@@ -1,4 +1,4 @@
-"""The `gateway demo` command: looks whether everything is there, then lets the show begin."""
+"""The `gateway demo` command: checks its requirements, then runs the demonstration."""
 
 from __future__ import annotations
 
@@ -17,34 +17,33 @@ from gateway.demo.terminal import foreground
 from gateway.errors import ConfigurationError
 
 PACKAGES = ("pulsar", "rich")
-"""What the demo needs beyond the gateway."""
+"""Packages that the demonstration needs beyond the gateway's."""
 
 REACH_SECONDS = 3.0
-"""For a given broker to accept a connection."""
+"""Time in which a given broker must accept a connection."""
 
 FAILED = 1
 
 
 def run(*, seconds: float | None, brokers: str | None, picture: Path | None) -> int:
-    """Run the demo; answers the exit status: 0 where messages made the round trip and all counts
-    agree, else 1.
+    """Run the demonstration; return 0 if messages made the round trip and all counts agree, else 1.
 
-    Raises `ConfigurationError` where it cannot begin: a package that is missing, a port in use, a
-    broker that cannot be reached.
+    Raises `ConfigurationError` if it cannot begin: a missing package, a port in use, an unreachable
+    broker.
     """
-    chosen = ports.chosen(os.environ)
+    selected = ports.read_ports(os.environ)
     _require_packages()
-    _require_sense(seconds, picture)
-    _require_room(chosen, brokers)
+    _check_options(seconds, picture)
+    _check_addresses(selected, brokers)
 
     try:
-        # Imported only now that its packages are known to be there.
+        # Imported after the check of its packages.
         from gateway.demo.show import Settings, perform
 
         with foreground(os.environ):
-            return trio.run(perform, Settings(chosen, seconds, brokers, picture))
+            return trio.run(perform, Settings(selected, seconds, brokers, picture))
     except (BaseExceptionGroup, KeyboardInterrupt) as failure:
-        return _explained(failure)
+        return _report_failure(failure)
 
 
 def _require_packages() -> None:
@@ -56,35 +55,35 @@ def _require_packages() -> None:
         )
 
 
-def _require_sense(seconds: float | None, picture: Path | None) -> None:
+def _check_options(seconds: float | None, picture: Path | None) -> None:
     if seconds is not None and not (0 < seconds < math.inf):
         raise ConfigurationError("--seconds is wrong: a number above 0")
     if picture is not None and not picture.parent.is_dir():
         raise ConfigurationError(f"--picture: there is no folder {picture.parent}")
 
 
-def _require_room(chosen: ports.Ports, brokers: str | None) -> None:
+def _check_addresses(selected: ports.Ports, brokers: str | None) -> None:
     if brokers is None:
-        ports.require_free(chosen)
+        ports.require_free(selected)
         return
     url = parse_service_url(brokers)
     if url.tls:
         raise ConfigurationError("--brokers: there is no TLS to brokers yet; name a pulsar:// URL")
-    ports.require_free(chosen[:2])
+    ports.require_free(selected[:2])
     ports.require_reachable(url.addresses, REACH_SECONDS)
 
 
-def _explained(failure: BaseException) -> int:
-    """Say why the demo failed, where that is something to say; raises what is a bug."""
+def _report_failure(failure: BaseException) -> int:
+    """Print why the demonstration failed; raise the failure if it is a bug."""
     while isinstance(failure, BaseExceptionGroup) and len(failure.exceptions) == 1:
         failure = failure.exceptions[0]
     if isinstance(failure, ChildError):
         print(failure, file=sys.stderr)  # noqa: T201
         return FAILED
-    if isinstance(failure, OSError):  # a full disk, no more processes: nothing of ours
+    if isinstance(failure, OSError):  # a full disk or too many processes: no bug
         print(f"the demo cannot go on: {failure}", file=sys.stderr)  # noqa: T201
         return FAILED
-    # Ctrl-C before anything started; and rich's word for output that nobody reads any more.
+    # Ctrl-C before anything started, or rich's reaction to a closed output.
     if isinstance(failure, KeyboardInterrupt | SystemExit):
         return FAILED
     raise failure from None

@@ -1,6 +1,6 @@
-"""The gateway's metrics, as the numbers of the table: per topic, and rates between two scrapes.
+"""The gateway's metrics as numbers of the table: per topic, and rates between two scrapes.
 
-Time is an argument, in seconds; rates are per second. The partitions of a topic are added up.
+Time is an argument, in seconds; rates are per second. Partitions of a topic are added up.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _PARTITION = re.compile(r"-partition-\d+$")
 
-_EVERYDAY = frozenset({"client_closed", "drained"})
-"""Ends of connections after which nothing is sent or delivered again."""
+_ORDERLY_ENDS = frozenset({"client_closed", "drained"})
+"""End reasons after which no message is sent or delivered again."""
 
 _FIELDS: Mapping[tuple[str, str | None], str] = {
     ("gateway_topic_messages_total", "to_broker"): "messages_in",
@@ -29,12 +29,12 @@ _FIELDS: Mapping[tuple[str, str | None], str] = {
     ("gateway_topic_producers", None): "producers",
     ("gateway_topic_consumers", None): "consumers",
 }
-"""Where a sample is added, by its name and its label `direction`."""
+"""The field to which a sample is added, by its name and its label `direction`."""
 
 
 @dataclass(slots=True)
-class TopicFigures:
-    """What the gateway counted of one topic since it started, and who is there now."""
+class GatewayCounts:
+    """The gateway's counts of one topic since it started, and its open producers and consumers."""
 
     messages_in: int = 0
     messages_out: int = 0
@@ -46,17 +46,17 @@ class TopicFigures:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One scrape. `broken`: connections that ended, and not by their client's wish."""
+    """One scrape. `broken`: connections that neither the client nor a drain ended."""
 
     at: float
-    topics: Mapping[str, TopicFigures]
+    topics: Mapping[str, GatewayCounts]
     connections: int = 0
     broken: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Of one topic, or of all: messages and bytes per second, and who is there."""
+    """One topic or a total: messages and bytes per second, and open producers and consumers."""
 
     messages_in: float = 0.0
     messages_out: float = 0.0
@@ -67,34 +67,34 @@ class Rates:
 
 
 def read(exposition: str, at: float) -> Snapshot:
-    """Read what `/metrics` answered at a time."""
+    """Read the answer of `/metrics`, scraped at a time."""
     families = text_string_to_metric_families(exposition)
     samples = [sample for family in families for sample in family.samples]
     return Snapshot(at, _topics(samples), _connections(samples), _broken(samples))
 
 
-def whole(topic: str) -> str:
-    """The topic of which this is a partition, or itself."""
+def without_partition(topic: str) -> str:
+    """Return the topic without the number of a partition."""
     return _PARTITION.sub("", topic)
 
 
 def rates(before: Snapshot, after: Snapshot) -> dict[str, Rates]:
-    """What passed between two scrapes, by topic; topics without anything are left out."""
-    seconds = max(after.at - before.at, 1e-3)  # two scrapes at one moment make no infinity
+    """Return the rates between two scrapes by topic, without idle topics that nobody uses."""
+    seconds = max(after.at - before.at, 1e-3)  # two scrapes at once must not divide by zero
     found = {
-        topic: _rate(before.topics.get(topic, TopicFigures()), now, seconds)
+        topic: _rate(before.topics.get(topic, GatewayCounts()), now, seconds)
         for topic, now in after.topics.items()
     }
     return {topic: rate for topic, rate in found.items() if rate != Rates()}
 
 
 def total(parts: Iterable[Rates]) -> Rates:
-    """The sum of some rates."""
+    """Return the sum of some rates."""
     parts = list(parts)
     return Rates(**{it.name: sum(getattr(part, it.name) for part in parts) for it in fields(Rates)})
 
 
-def _rate(before: TopicFigures, now: TopicFigures, seconds: float) -> Rates:
+def _rate(before: GatewayCounts, now: GatewayCounts, seconds: float) -> Rates:
     return Rates(
         messages_in=(now.messages_in - before.messages_in) / seconds,
         messages_out=(now.messages_out - before.messages_out) / seconds,
@@ -105,12 +105,12 @@ def _rate(before: TopicFigures, now: TopicFigures, seconds: float) -> Rates:
     )
 
 
-def _topics(samples: Iterable[Sample]) -> dict[str, TopicFigures]:
-    topics: dict[str, TopicFigures] = defaultdict(TopicFigures)
+def _topics(samples: Iterable[Sample]) -> dict[str, GatewayCounts]:
+    topics: dict[str, GatewayCounts] = defaultdict(GatewayCounts)
     for sample in samples:
         field = _FIELDS.get((sample.name, sample.labels.get("direction")))
         if field is not None:
-            figures = topics[whole(sample.labels["topic"])]
+            figures = topics[without_partition(sample.labels["topic"])]
             setattr(figures, field, getattr(figures, field) + int(sample.value))
     return dict(topics)
 
@@ -124,5 +124,5 @@ def _broken(samples: Iterable[Sample]) -> int:
         int(sample.value)
         for sample in samples
         if sample.name == "gateway_connections_ended_total"
-        and sample.labels["reason"] not in _EVERYDAY
+        and sample.labels["reason"] not in _ORDERLY_ENDS
     )

@@ -1,9 +1,9 @@
-"""The demo's clients: a process that produces and consumes through the gateway.
+"""The demonstration's clients: a process that produces and consumes through the gateway.
 
-The client library has threads of its own in C++ and calls back from them, so it has a process of
-its own too. `python -m gateway.demo.load URL` opens everything, says so in a line of JSON, sends
-until its standard input ends, receives what is left, and says in a second line what it counted.
-Standard input ends with the demo, however that ends: the clients never outlive it.
+The client library calls back from its own C++ threads, so it runs in a separate process. `python -m
+gateway.demo.load URL` opens all clients and reports that in a line of JSON, sends until its
+standard input ends, receives the remaining messages, and reports its counts in a second line.
+Standard input ends with the demonstration, however that ends: the clients never outlive it.
 """
 
 from __future__ import annotations
@@ -15,46 +15,48 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any, TextIO, TypeAlias
 
 import pulsar  # type: ignore[import-untyped, unused-ignore]  # ships no types
 
-from gateway.demo.plan import COUNTS, FLOWS, READY, SUBSCRIPTION, Flow, short
-from gateway.demo.tally import RUN_SIZE, Counts, Tally, payload
+from gateway.demo.plan import COUNTS, FLOWS, READY, SUBSCRIPTION, Flow, short_name
+from gateway.demo.tally import RUN_SIZE, ClientCounts, Tally, payload
 
-# The client has no types of its own: these names only tell the reader what is meant.
+# The client library has no types: these names are for the reader.
 Client: TypeAlias = Any
 Consumer: TypeAlias = Any
 Producer: TypeAlias = Any
 
 OPEN_SECONDS = 15
-"""For one producer or consumer to open: the client tries again within it."""
+"""Seconds in which one producer or consumer must open, with the client's own retries."""
 
-TICK = 0.02
-"""Seconds between two looks at what is due. Small beside what a person sees."""
+TICK_SECONDS = 0.02
+"""Seconds between two checks for due messages: too short to be seen."""
 
-SILENCE_MS = 200
-"""How long a consumer waits for a message before it looks whether it is to end."""
+RECEIVE_TIMEOUT_MS = 200
+"""How long a consumer waits for a message before it checks whether to end."""
 
 SETTLE_SECONDS = 10.0
-"""For receipts, and again for deliveries, once no more is sent. Usually milliseconds; a topic that
-moves at that moment needs a second."""
+"""For receipts, and again for deliveries, once sending has stopped. Usually milliseconds; a topic
+that moves just then needs a second.
+"""
 
 PENDING = 500
-"""Messages of one producer without a receipt; a producer waits beyond it."""
+"""Most messages of one producer without a receipt; at this bound it waits."""
 
 PREFETCHED = 100
-"""Messages that wait in one consumer. With the largest ones 10 MB."""
+"""Most messages queued in one consumer: 10 MB of the largest ones."""
 
-_LOOK = 0.01
+_POLL_SECONDS = 0.01
 
 
 class OpenError(Exception):
-    """A producer or consumer could not be opened. The text is written for a person."""
+    """A producer or consumer cannot be opened. The text is written for a person."""
 
 
 class FlowLoad:
-    """The clients of one topic, and what they count."""
+    """The clients of one topic, and their counts."""
 
     def __init__(self, flow: Flow, run: bytes) -> None:
         self.flow = flow
@@ -67,7 +69,7 @@ class FlowLoad:
     # -- opening -----------------------------------------------------------------------------
 
     def open(self, client: Client) -> None:
-        """Subscribe, then be ready to send: nothing is sent that nobody gets."""
+        """Subscribe before the producer opens, so that no message lacks a consumer."""
         topic, flow = self.flow.topic, self.flow
         shared = pulsar.ConsumerType.Shared
         kind = shared if flow.consumers > 1 else pulsar.ConsumerType.Exclusive
@@ -88,7 +90,7 @@ class FlowLoad:
         )
 
     def close(self) -> None:
-        """The last consumer takes the subscription along: on a lasting cluster nothing stays."""
+        """Close all, and unsubscribe: nothing stays on a permanent cluster."""
         self._producer.close()
         *others, last = self._consumers
         for consumer in others:
@@ -98,7 +100,7 @@ class FlowLoad:
     # -- threads -----------------------------------------------------------------------------
 
     def tasks(self, ending: threading.Event, ended: threading.Event) -> list[Callable[[], None]]:
-        """What runs in threads: sending until `ending`, receiving until `ended`."""
+        """Return functions for threads: sending until `ending`, receiving until `ended`."""
 
         def receiver(consumer: Consumer) -> Callable[[], None]:
             return lambda: self._receive(consumer, ended)
@@ -108,7 +110,7 @@ class FlowLoad:
     def _send(self, ending: threading.Event) -> None:
         begin = time.monotonic()
         number = 0
-        while not ending.wait(TICK):
+        while not ending.wait(TICK_SECONDS):
             due = self.flow.due(time.monotonic() - begin)
             while number < due and not ending.is_set():
                 with self._lock:
@@ -119,7 +121,7 @@ class FlowLoad:
                 number += 1
 
     def _answered(self, result: Any, message_id: Any) -> None:
-        """Called from a thread of the client, which an exception would end with the process."""
+        """Count a receipt, in a thread of the client: an exception would end the process."""
         with self._lock:
             if result == pulsar.Result.Ok:
                 self._tally.acknowledge(message_id.partition(), message_id.ledger_id())
@@ -129,16 +131,17 @@ class FlowLoad:
     def _receive(self, consumer: Consumer, ended: threading.Event) -> None:
         while not ended.is_set():
             try:
-                message = consumer.receive(SILENCE_MS)
+                message = consumer.receive(RECEIVE_TIMEOUT_MS)
             except pulsar.Timeout:
                 continue
             with self._lock:
                 self._tally.receive(message.data())
-            # A topic that moves just now takes no acknowledgement: the message comes again.
+            # A topic that is just moving accepts no acknowledgement: the message will be
+            # redelivered.
             with suppress(pulsar.PulsarException):
                 consumer.acknowledge(message)
 
-    # -- what it counted ---------------------------------------------------------------------
+    # -- counts -------------------------------------------------------------------------------
 
     @property
     def is_answered(self) -> bool:
@@ -150,7 +153,7 @@ class FlowLoad:
         with self._lock:
             return self._tally.is_complete
 
-    def counts(self) -> Counts:
+    def counts(self) -> ClientCounts:
         with self._lock:
             return self._tally.counts()
 
@@ -173,33 +176,33 @@ class Load:
                 flow.open(self._client)
             except pulsar.PulsarException as error:
                 raise OpenError(
-                    f"the clients cannot open {short(flow.flow.topic)}: {error}; "
-                    "brokers must answer, and your own must have its tenant and namespace"
+                    f"the clients cannot open {short_name(flow.flow.topic)}: {error}; "
+                    "brokers must answer, and must have the topic's tenant and namespace"
                 ) from error
 
     def start(self) -> None:
-        """Send and receive, in threads."""
+        """Start the threads that send and receive."""
         for flow in self._flows:
             for task in flow.tasks(self._ending, self._ended):
-                # Daemons: a client that hangs keeps nobody from ending.
+                # Daemons, so that a hanging client does not keep the process alive.
                 self._threads.append(threading.Thread(target=task, daemon=True))
         for thread in self._threads:
             thread.start()
 
-    def finish(self) -> dict[str, Counts]:
-        """Send no more and wait for what is on its way; answers what was counted, by topic."""
+    def finish(self) -> dict[str, ClientCounts]:
+        """Stop sending, wait for messages in flight, and return the counts by topic."""
         self._ending.set()
         for ready in (lambda flow: flow.is_answered, lambda flow: flow.is_complete):
             deadline = time.monotonic() + SETTLE_SECONDS
             while not all(map(ready, self._flows)) and time.monotonic() < deadline:
-                time.sleep(_LOOK)
+                time.sleep(_POLL_SECONDS)
         self._ended.set()
         for thread in self._threads:
             thread.join(1.0)
         return {flow.flow.topic: flow.counts() for flow in self._flows}
 
     def close(self) -> None:
-        """Close all clients. A connection that is lost is no reason to fail: all is counted."""
+        """Close all clients; ignore lost connections, since all is counted."""
         with suppress(pulsar.PulsarException):
             for flow in self._flows:
                 flow.close()
@@ -208,33 +211,33 @@ class Load:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the clients against the service URL in `arguments`; answers the exit status."""
-    tell = _reports()
+    """Run the clients against the service URL in `arguments`; return the exit status."""
+    reports = _take_stdout()
     load = Load(arguments[0])
     try:
         load.open()
     except OpenError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - the demo shows it
+        print(error, file=sys.stderr)  # noqa: T201 - the demonstration shows it
         return 1
-    _tell(tell, READY, True)
+    _report(reports, READY, True)
     load.start()
     sys.stdin.buffer.read()
     counts = load.finish()
-    # Told before the clients close, which may take long where a connection does not answer.
-    _tell(tell, COUNTS, {topic: each.as_json() for topic, each in counts.items()})
+    # Report before closing, which may take long if a connection does not answer.
+    _report(reports, COUNTS, {topic: asdict(each) for topic, each in counts.items()})
     load.close()
     return 0
 
 
-def _reports() -> TextIO:
-    """Keep standard output for reports: the client library's own words go to standard error."""
+def _take_stdout() -> TextIO:
+    """Keep standard output for reports; redirect the client library's output to standard error."""
     own = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return own
 
 
-def _tell(reports: TextIO, name: str, value: object) -> None:
-    with suppress(BrokenPipeError):  # nobody listens any more: the demo was killed
+def _report(reports: TextIO, name: str, value: object) -> None:
+    with suppress(BrokenPipeError):  # the demonstration was killed
         print(json.dumps({name: value}), file=reports, flush=True)
 
 

@@ -1,7 +1,7 @@
-"""What the demo's clients do: topics, rates and sizes, as frozen values.
+"""The demonstration's load: topics, rates and sizes, as frozen values.
 
-Three tenants share the gateway. Two are modest; `noisy` imports in bursts and sends large
-messages. All together stay far below one core: the demo runs beside somebody's work.
+Three tenants share the gateway. Two send modestly; `noisy` imports in bursts and sends large
+messages. The total stays far below one core, since the demonstration runs beside other work.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from dataclasses import dataclass
 SCHEME = "persistent://"
 
 SUBSCRIPTION = "demo"
-"""What the names of the demo's subscriptions begin with."""
+"""Prefix of the names of the demonstration's subscriptions."""
 
 READY = "ready"
 COUNTS = "counts"
-"""The two reports of the client process: all is open; what it counted, by topic."""
+"""The two reports of the client process: all clients are open; their counts by topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
     """One topic with its producer and its consumers.
 
-    `rate`: messages a second while it is busy. `size`: bytes of a payload. `partitions`: 0 for a
-    topic without. Several `consumers` share a subscription. With `cycle` it is busy for `busy`
-    seconds at the beginning of every `cycle` seconds, and silent otherwise.
+    `rate`: messages a second while busy. `size`: bytes of a payload. `partitions`: 0 for an
+    unpartitioned topic. Several `consumers` share a subscription. With `cycle`, the flow is busy
+    for the first `busy` seconds of every `cycle` seconds, and silent otherwise.
     """
 
     topic: str
@@ -37,10 +37,10 @@ class Flow:
     cycle: float = 0.0
 
     def due(self, elapsed: float) -> int:
-        """How many messages are to be sent `elapsed` seconds after the begin, in all."""
-        return int(self.rate * self._busy_within(elapsed))
+        """Return the total number of messages to be sent `elapsed` seconds after the start."""
+        return int(self.rate * self._busy_seconds(elapsed))
 
-    def _busy_within(self, elapsed: float) -> float:
+    def _busy_seconds(self, elapsed: float) -> float:
         if not self.cycle:
             return elapsed
         cycles, rest = divmod(elapsed, self.cycle)
@@ -48,12 +48,12 @@ class Flow:
 
     @property
     def producers(self) -> int:
-        """As brokers and gateways see them: one for each partition."""
+        """Return the number of producers at brokers: one per partition."""
         return self.partitions or 1
 
     @property
     def subscribers(self) -> int:
-        """As brokers and gateways see them: each consumer has one at each partition."""
+        """Return the number of consumers at brokers: each consumer has one per partition."""
         return self.consumers * (self.partitions or 1)
 
 
@@ -67,19 +67,19 @@ FLOWS = (
 )
 
 MOVABLE = FLOWS[1].topic
-"""The topic that the reader is told to move: two consumers share it, so most can go wrong."""
+"""The topic that the reader is told to move: with two consumers sharing it, most can go wrong."""
 
 
 def tenants(flows: tuple[Flow, ...] = FLOWS) -> list[str]:
-    """The tenants of the flows, in their order."""
-    return list(dict.fromkeys(short(flow.topic).split("/")[0] for flow in flows))
+    """Return the tenants of the flows, in their order."""
+    return list(dict.fromkeys(short_name(flow.topic).split("/")[0] for flow in flows))
 
 
 def namespaces(flows: tuple[Flow, ...] = FLOWS) -> list[str]:
-    """The namespaces of the flows as `tenant/namespace`, in their order."""
-    return list(dict.fromkeys(short(flow.topic).rpartition("/")[0] for flow in flows))
+    """Return the namespaces of the flows as `tenant/namespace`, in their order."""
+    return list(dict.fromkeys(short_name(flow.topic).rpartition("/")[0] for flow in flows))
 
 
-def short(topic: str) -> str:
-    """A full topic name without its scheme: `tenant/namespace/topic`."""
+def short_name(topic: str) -> str:
+    """Return a topic's name without its scheme: `tenant/namespace/topic`."""
     return topic.removeprefix(SCHEME)

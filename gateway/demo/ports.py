@@ -1,4 +1,4 @@
-"""Where the demo listens, all on loopback."""
+"""The demonstration's ports, all on loopback."""
 
 from __future__ import annotations
 
@@ -13,21 +13,23 @@ from gateway.wire.contract import Address
 HOST = "127.0.0.1"
 
 VARIABLE = "GATEWAY_DEMO_PORTS"
-"""Names other ports: three numbers with commas, in the order of `Ports`."""
+"""Selects other ports: three numbers separated by commas, in the order of `Ports`."""
 
 _LAST_PORT = 65535
 
 
 class Ports(NamedTuple):
-    """Of the gateway's listener, its admin listener, and the sandbox's control."""
+    """The gateway's listener, its admin listener, and the sandbox's control."""
 
     clients: int = 6650
     admin: int = 8080
     control: int = 16680
 
 
-def chosen(environment: Mapping[str, str]) -> Ports:
-    """The usual ports, or those that `GATEWAY_DEMO_PORTS` names. Raises `ConfigurationError`."""
+def read_ports(environment: Mapping[str, str]) -> Ports:
+    """Return the ports that `GATEWAY_DEMO_PORTS` names, or the defaults. Raises
+    `ConfigurationError`.
+    """
     text = environment.get(VARIABLE)
     if not text:
         return Ports()
@@ -36,14 +38,14 @@ def chosen(environment: Mapping[str, str]) -> Ports:
     if len(text.split(",")) != len(Ports._fields) or len(good) != len(Ports._fields):
         usual = ",".join(map(str, Ports()))
         raise ConfigurationError(
-            f"{VARIABLE} is wrong; three different ports with commas, as {usual}: "
+            f"{VARIABLE} is wrong: name three different ports, like {usual}, "
             "for clients, admin and control"
         )
     return Ports(*numbers)
 
 
 def require_free(ports: tuple[int, ...]) -> None:
-    """Raises `ConfigurationError` that names the first port on which somebody listens."""
+    """Raise a `ConfigurationError` that names the first port in use."""
     for port in ports:
         try:
             socket.create_server((HOST, port)).close()
@@ -55,7 +57,7 @@ def require_free(ports: tuple[int, ...]) -> None:
 
 
 def require_reachable(addresses: tuple[Address, ...], seconds: float) -> None:
-    """Raises `ConfigurationError` where none of some brokers accepts within so long each."""
+    """Raise a `ConfigurationError` if no broker accepts within `seconds` each."""
     reasons = []
     for address in addresses:
         try:
@@ -68,7 +70,7 @@ def require_reachable(addresses: tuple[Address, ...], seconds: float) -> None:
 
 
 def _reason(error: OSError) -> str:
-    """What the system says, without what Python adds."""
-    if error.errno and error.errno > 0:  # those of name look-ups are negative
+    """Return the system's error text, without Python's additions."""
+    if error.errno and error.errno > 0:  # errors of name lookups are negative
         return os.strerror(error.errno).lower()
     return (error.strerror or str(error)).lower()

@@ -1,4 +1,4 @@
-"""Where the table is shown: a terminal that redraws it, or anything else as plain text."""
+"""Output of the table: a terminal that redraws it, or plain text anywhere else."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rich.terminal_theme import MONOKAI
 from gateway.demo.table import WIDTH
 
 PLAIN_EVERY = 5
-"""Where nothing can be redrawn, a table is printed every so many seconds."""
+"""Seconds between two tables on an output that cannot redraw."""
 
 _TITLE = "make run"
 _FONT_FACE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 
 class Screen(Protocol):
-    """Shows tables while it is entered. `span`: seconds that the rates of one should cover."""
+    """Shows tables in a `with` block. `span`: seconds that the rates of one table should cover."""
 
     span: int
 
@@ -37,11 +37,11 @@ class Screen(Protocol):
     ) -> None: ...
 
     def show(self, table: RenderableType) -> None:
-        """Take the next table."""
+        """Show the next table."""
 
 
 def console() -> Console:
-    """Standard output. No escape codes where it is no terminal, whatever the environment says."""
+    """Return standard output, without escape codes unless it is a terminal."""
     terminal = sys.stdout.isatty()
     return Console(
         force_terminal=terminal, width=None if terminal else WIDTH, highlight=False, soft_wrap=False
@@ -49,13 +49,13 @@ def console() -> Console:
 
 
 def screen(console: Console) -> Screen:
-    """What fits the console."""
+    """Return the screen that fits the console."""
     redraws = console.is_terminal and not console.is_dumb_terminal
     return LiveScreen(console) if redraws else PlainScreen(console)
 
 
 class LiveScreen:
-    """The table stays where it is, and its numbers change."""
+    """Redraws the table in place."""
 
     span = 1
 
@@ -70,18 +70,17 @@ class LiveScreen:
         self._live.stop()
 
     def show(self, table: RenderableType) -> None:
-        """Redraw."""
         self._live.update(table, refresh=True)
 
 
 class PlainScreen:
-    """A table now and then, and the last one in any case."""
+    """Prints a table every `PLAIN_EVERY` seconds, and always the last one."""
 
     span = PLAIN_EVERY
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._taken = 0
+        self._shown = 0
         self._unprinted: RenderableType | None = None
 
     def __enter__(self) -> Self:
@@ -92,16 +91,16 @@ class PlainScreen:
             self._console.print(self._unprinted)
 
     def show(self, table: RenderableType) -> None:
-        """Print it if it is its turn, or keep it as the last."""
-        self._taken += 1
+        """Print a table if it is due, otherwise keep it as the last one."""
+        self._shown += 1
         self._unprinted = table
-        if self._taken % PLAIN_EVERY == 0:
+        if self._shown % PLAIN_EVERY == 0:
             self._console.print(table)
             self._unprinted = None
 
 
 def draw(table: RenderableType, file: Path) -> None:
-    """Write a table as a picture that needs nothing else: fonts are the reader's own."""
+    """Write a table as a picture without embedded fonts: it uses the reader's."""
     paper = Console(record=True, width=WIDTH + 2, file=StringIO(), force_terminal=True)
     paper.print(table)
     paper.print()

@@ -1,7 +1,7 @@
-"""The demo's course: brokers, gateway and clients start, a table lives, all of it ends in order.
+"""The demonstration's course: start brokers, gateway and clients, draw a table, end in order.
 
-The end has an order. The clients finish first: they send no more, receive what is left, and close.
-Then the gateway is asked for its last numbers and drains. The sandbox goes last.
+The clients finish first: they stop sending, receive the remaining messages, and close. Then the
+gateway is scraped for the last time and drains. The sandbox ends last.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ import trio
 from rich.console import RenderableType
 
 from gateway.demo import figures, stage, summary, table
-from gateway.demo.children import PATIENCE, Child
+from gateway.demo.children import STOP_SECONDS, Child
 from gateway.demo.plan import COUNTS, FLOWS, READY
 from gateway.demo.ports import Ports
 from gateway.demo.screen import console, draw, screen
-from gateway.demo.tally import Counts
+from gateway.demo.tally import ClientCounts
 from gateway.demo.witness import Witness
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-EVERY = 1.0
-"""Seconds between two looks at the gateway's metrics."""
+SCRAPE_SECONDS = 1.0
+"""Seconds between two scrapes of the gateway's metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the person asked for. `seconds` of load, None until a signal; `brokers` a service URL,
-    None for the sandbox; `picture` a file for the last table.
+    """The user's options. `seconds` of load, None until a signal; `brokers`: a service URL, None
+    for the sandbox; `picture`: a file for the last table.
     """
 
     ports: Ports
@@ -46,33 +46,35 @@ class Settings:
 
 
 async def perform(settings: Settings) -> int:
-    """Run the demo to its end; answers the exit status.
+    """Run the demonstration to its end; return the exit status.
 
-    Raises `ChildError` where a child ended by itself, `ConfigurationError` where nothing starts.
+    Raises `ChildError` if a child ended by itself, `ConfigurationError` if nothing can start.
     """
-    status = 1  # of a demo that a second signal ended
+    status = 1  # if a second signal ends the demonstration
     demo = _Demo(settings)
     with trio.open_signal_receiver(*SIGNALS) as signals:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_obey, signals, demo, nursery.cancel_scope)
+            nursery.start_soon(_end_on_signals, signals, demo, nursery.cancel_scope)
             status = await demo.perform()
             nursery.cancel_scope.cancel()
     return status
 
 
-async def _obey(signals: AsyncIterator[int], demo: _Demo, everything: trio.CancelScope) -> None:
-    """The first signal ends the demo in order, the second at once."""
+async def _end_on_signals(
+    signals: AsyncIterator[int], demo: _Demo, all_tasks: trio.CancelScope
+) -> None:
+    """End the demonstration in order at the first signal, at once at the second."""
     await anext(signals)
-    demo.playing.cancel()
+    demo.scope.cancel()
     await anext(signals)
     demo.say("ended at once, by a second signal; no counts were compared")
-    everything.cancel()
+    all_tasks.cancel()
 
 
 class _Demo:
     def __init__(self, settings: Settings) -> None:
-        self.playing = trio.CancelScope()
-        """Ends in order where it is cancelled."""
+        self.scope = trio.CancelScope()
+        """Cancel it to end in order."""
         self._settings = settings
         self._console = console()
         self._begin = 0.0
@@ -80,54 +82,54 @@ class _Demo:
         self._last: RenderableType | None = None
 
     def say(self, text: str) -> None:
-        """Tell the person what happens now."""
+        """Print a step for the user."""
         self._console.print(f"== {text}", markup=False, style="dim")
 
     async def perform(self) -> int:
-        """The whole course; answers the exit status."""
+        """Run the whole course; return the exit status."""
         given, ports = self._settings.brokers, self._settings.ports
-        async with stage.brokers(given, ports) as behind, AsyncExitStack() as children:
+        async with stage.brokers(given, ports) as upstream, AsyncExitStack() as children:
             folder = Path(children.enter_context(tempfile.TemporaryDirectory()))
             clients = None
-            with self.playing:
-                self.say(f"starting the gateway in front of {behind.service_url}")
-                gateway = await children.enter_async_context(stage.gateway(behind, ports, folder))
+            with self.scope:
+                self.say(f"starting the gateway in front of {upstream.service_url}")
+                gateway = await children.enter_async_context(stage.gateway(upstream, ports, folder))
                 self.say("starting the clients")
                 clients = await children.enter_async_context(stage.clients(ports, folder))
-                await stage.report(clients, READY, stage.OPEN_SECONDS)
-                await self._show(behind, gateway, clients)
+                await stage.read_report(clients, READY, stage.OPEN_SECONDS)
+                await self._show(upstream, gateway, clients)
             if not self._begin or clients is None:
                 self.say("stopped before any message was sent")
                 return 0
-            return await self._finish(behind, gateway, clients)
+            return await self._finish(upstream, gateway, clients)
 
     # -- while it runs -----------------------------------------------------------------------
 
-    async def _show(self, behind: stage.Behind, gateway: Child, clients: Child) -> None:
+    async def _show(self, upstream: stage.Upstream, gateway: Child, clients: Child) -> None:
         self._begin = trio.current_time()
         ends = self._begin + (self._settings.seconds or math.inf)
         with screen(self._console) as shown:
-            recent = deque([await self._look(behind, gateway)], maxlen=shown.span + 1)
-            ticks = count(self._begin + EVERY, EVERY)
+            recent = deque([await self._scrape(upstream, gateway)], maxlen=shown.span + 1)
+            ticks = count(self._begin + SCRAPE_SECONDS, SCRAPE_SECONDS)
             while trio.current_time() < ends:
                 await trio.sleep_until(min(next(ticks), ends))
-                gateway.require()
-                clients.require()
-                recent.append(await self._look(behind, gateway))
-                self._last = table.rendered(self._board(behind, recent))
+                gateway.require_running()
+                clients.require_running()
+                recent.append(await self._scrape(upstream, gateway))
+                self._last = table.render(self._board(upstream, recent))
                 shown.show(self._last)
 
-    async def _look(self, behind: stage.Behind, gateway: Child) -> figures.Snapshot:
+    async def _scrape(self, upstream: stage.Upstream, gateway: Child) -> figures.Snapshot:
         try:
-            _, text = await stage.ask("GET", self._settings.ports.admin, "/metrics")
+            _, text = await stage.request("GET", self._settings.ports.admin, "/metrics")
         except OSError as error:
-            gateway.require()
-            raise gateway.failure(f"does not answer for its metrics ({error})") from error
+            gateway.require_running()
+            raise gateway.failure(f"does not serve its metrics ({error})") from error
         found = figures.read(text, trio.current_time())
-        self._witness.see(found, await stage.owners(behind))
+        self._witness.observe(found, await stage.owners(upstream))
         return found
 
-    def _board(self, behind: stage.Behind, recent: Sequence[figures.Snapshot]) -> table.Board:
+    def _board(self, upstream: stage.Upstream, recent: Sequence[figures.Snapshot]) -> table.Board:
         now = recent[-1]
         topics = now.topics.values()
         return table.Board(
@@ -138,30 +140,30 @@ class _Demo:
             connections=now.connections,
             passed=(sum(it.messages_in for it in topics), sum(it.messages_out for it in topics)),
             ports=self._settings.ports,
-            brokers="two sandbox brokers" if behind.control else behind.service_url,
-            movable=behind.control is not None,
+            brokers="two sandbox brokers" if upstream.control else upstream.service_url,
+            movable=upstream.control is not None,
         )
 
     # -- the end -----------------------------------------------------------------------------
 
-    async def _finish(self, behind: stage.Behind, gateway: Child, clients: Child) -> int:
-        self.say("the clients finish: what was sent is received, then they close")
+    async def _finish(self, upstream: stage.Upstream, gateway: Child, clients: Child) -> int:
+        self.say("the clients finish: they receive the remaining messages and close")
         await clients.close_input()
-        told = await stage.report(clients, COUNTS, stage.FINISH_SECONDS)
-        counts = {topic: Counts(**each) for topic, each in told.items()}
-        if await clients.ended(stage.CLOSE_SECONDS) is None:
+        told = await stage.read_report(clients, COUNTS, stage.FINISH_SECONDS)
+        counts = {topic: ClientCounts(**each) for topic, each in told.items()}
+        if await clients.wait(stage.CLOSE_SECONDS) is None:
             self.say("the clients do not close: a connection does not answer")
-        last = await self._look(behind, gateway)
+        last = await self._scrape(upstream, gateway)
         self.say("the gateway drains")
-        status = await gateway.stop(PATIENCE)
+        status = await gateway.stop(STOP_SECONDS)
         if status != 0:
             raise gateway.failure(f"did not end in good order (status {status})")
         witness = self._witness
         return self._conclude(summary.compare(counts, last, witness.moved, witness.visited))
 
-    def _conclude(self, rows: list[summary.Row]) -> int:
-        self._console.print(summary.rendered(rows))
+    def _conclude(self, rows: list[summary.SummaryRow]) -> int:
+        self._console.print(summary.render(rows))
         if self._settings.picture is not None and self._last is not None:
             draw(self._last, self._settings.picture)
             self.say(f"the picture is {self._settings.picture}")
-        return 0 if summary.is_good(rows) else 1
+        return 0 if summary.all_good(rows) else 1

@@ -1,4 +1,4 @@
-"""What is on the stage: brokers, the gateway in front of them, the clients."""
+"""The parts of the demonstration: brokers, the gateway in front of them, and clients."""
 
 from __future__ import annotations
 
@@ -19,52 +19,52 @@ import yaml
 from gateway.brokers.address import parse_service_url
 from gateway.demo import plan
 from gateway.demo.children import Child, running
-from gateway.demo.figures import whole
+from gateway.demo.figures import without_partition
 from gateway.demo.ports import HOST, Ports
 
 START_SECONDS = 20.0
-"""For the gateway to be ready. It takes one on an idle machine."""
+"""For the gateway to become ready. It needs one on an idle machine."""
 
 OPEN_SECONDS = 60.0
-"""For the clients to open. They take one; brokers that create topics on a busy machine, more."""
+"""For the clients to open. They need one; longer if a busy machine's brokers create topics."""
 
 FINISH_SECONDS = 30.0
-"""For the clients to receive what was sent: above all that they wait for themselves."""
+"""For the clients to receive the remaining messages: more than all of their own timeouts."""
 
 CLOSE_SECONDS = 10.0
-"""For the clients to close. They take a tenth of a second, where all connections answer."""
+"""For the clients to close. They need a tenth of a second if all connections answer."""
 
-ASK_SECONDS = 5.0
-"""For one answer over HTTP."""
+RESPONSE_SECONDS = 5.0
+"""For one HTTP response."""
 
 GRACE = "3s"
-"""How long the drain waits for the person's own clients; those of the demo are gone by then."""
+"""How long the drain waits for the user's clients; the demonstration's are gone by then."""
 
-_LOOK = 0.05
+_POLL_SECONDS = 0.05
 _OK = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
-    """What lies behind the gateway. `control`: the port of the sandbox's control, if it is one."""
+class Upstream:
+    """The brokers. `control`: port of the sandbox's control; None for other brokers."""
 
     service_url: str
     control: int | None = None
 
 
 @asynccontextmanager
-async def brokers(given: str | None, ports: Ports) -> AsyncIterator[Behind]:
-    """The given brokers; without any the sandbox, which runs as long as the context."""
+async def brokers(given: str | None, ports: Ports) -> AsyncIterator[Upstream]:
+    """Yield the given brokers, or a sandbox that runs as long as the context."""
     if given is not None:
-        yield Behind(given)
+        yield Upstream(given)
         return
-    async with _sandbox(ports) as behind:
-        yield behind
+    async with _run_sandbox(ports) as upstream:
+        yield upstream
 
 
 @asynccontextmanager
-async def _sandbox(ports: Ports) -> AsyncIterator[Behind]:
-    # Imported only where it is wanted: it is not needed in front of real brokers.
+async def _run_sandbox(ports: Ports) -> AsyncIterator[Upstream]:
+    # Not needed in front of real brokers.
     from gateway.sandbox.server import Sandbox, SandboxSettings
     from gateway.wire.contract import Address
 
@@ -76,20 +76,20 @@ async def _sandbox(ports: Ports) -> AsyncIterator[Behind]:
             if flow.partitions:
                 name = quote(flow.topic, safe="")
                 path = f"/topics?name={name}&partitions={flow.partitions}"
-                status, text = await ask("POST", ports.control, path)
+                status, text = await request("POST", ports.control, path)
                 assert status == _OK, text
-        yield Behind(sandbox.service_url, ports.control)
+        yield Upstream(sandbox.service_url, ports.control)
         nursery.cancel_scope.cancel()
 
 
 @asynccontextmanager
-async def gateway(behind: Behind, ports: Ports, folder: Path) -> AsyncIterator[Child]:
-    """The gateway as anybody starts it; it is ready when the context is entered.
+async def gateway(upstream: Upstream, ports: Ports, folder: Path) -> AsyncIterator[Child]:
+    """Run the gateway as users start it; it is ready when the context is entered.
 
-    Raises `ChildError` where it does not become so.
+    Raises `ChildError` if it does not become ready.
     """
     file = folder / "gateway.yaml"
-    file.write_text(yaml.safe_dump(configuration(behind, ports), sort_keys=False))
+    file.write_text(yaml.safe_dump(configuration(upstream, ports), sort_keys=False))
     command = [sys.executable, "-m", "gateway", "run", str(file)]
     async with running("the gateway", command, folder / "gateway.log") as child:
         await _until_ready(child, ports.admin)
@@ -97,48 +97,48 @@ async def gateway(behind: Behind, ports: Ports, folder: Path) -> AsyncIterator[C
 
 
 def clients(ports: Ports, folder: Path) -> AbstractAsyncContextManager[Child]:
-    """The demo's clients; `opened` says when they are ready, `finished` what they counted."""
+    """Run the demonstration's clients, whose reports `read_report` reads."""
     url = f"pulsar://{HOST}:{ports.clients}"
     command = [sys.executable, "-m", "gateway.demo.load", url]
-    return running("the client process", command, folder / "clients.log", speaks=True)
+    return running("the client process", command, folder / "clients.log", piped=True)
 
 
-async def report(child: Child, name: str, seconds: float) -> Any:
-    """What the clients' next report holds under a name. Raises `ChildError`."""
+async def read_report(child: Child, name: str, seconds: float) -> Any:
+    """Return the value of the clients' next report. Raises `ChildError`."""
     with trio.move_on_after(seconds):
-        return json.loads(await child.line())[name]
+        return json.loads(await child.read_line())[name]
     raise child.failure(f"did not say {name!r} within {seconds:.0f} s")
 
 
-async def owners(behind: Behind) -> dict[str, str]:
-    """Which broker has a topic, by the brokers' numbers from 1 on: `2`, of partitions `1 2 1`.
+async def owners(upstream: Upstream) -> dict[str, str]:
+    """Return the owner of each topic as a broker's number from 1 on: `2`, of partitions `1 2 1`.
 
-    Empty where the brokers are no sandbox.
+    Empty if the brokers are not a sandbox.
     """
-    if behind.control is None:
+    if upstream.control is None:
         return {}
-    status, text = await ask("GET", behind.control, "/topics")
+    status, text = await request("GET", upstream.control, "/topics")
     assert status == _OK, text
-    return numbered(json.loads(text), behind.service_url)
+    return owner_numbers(json.loads(text), upstream.service_url)
 
 
-def numbered(topics: Mapping[str, Any], service_url: str) -> dict[str, str]:
-    """The owners in an answer of the sandbox, as the numbers of the brokers in a service URL."""
+def owner_numbers(topics: Mapping[str, Any], service_url: str) -> dict[str, str]:
+    """Return the owners in a sandbox's answer as positions of the brokers in a service URL."""
     hosts = service_url.removeprefix("pulsar://").split(",")
     numbers = {f"pulsar://{host}": str(number) for number, host in enumerate(hosts, start=1)}
     found: dict[str, list[str]] = defaultdict(list)
     for topic in sorted(topics):
-        found[whole(topic)].append(numbers.get(topics[topic]["owner"], "?"))
+        found[without_partition(topic)].append(numbers.get(topics[topic]["owner"], "?"))
     return {topic: " ".join(each) for topic, each in found.items()}
 
 
-async def ask(method: str, port: int, path: str) -> tuple[int, str]:
-    """One request to a server on loopback: status and text. Raises `OSError`."""
-    return await trio.to_thread.run_sync(_ask, method, port, path, abandon_on_cancel=True)
+async def request(method: str, port: int, path: str) -> tuple[int, str]:
+    """Send a request to a server on loopback; return status and text. Raises `OSError`."""
+    return await trio.to_thread.run_sync(_send_request, method, port, path, abandon_on_cancel=True)
 
 
-def _ask(method: str, port: int, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection(HOST, port, timeout=ASK_SECONDS)
+def _send_request(method: str, port: int, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(HOST, port, timeout=RESPONSE_SECONDS)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
@@ -153,28 +153,28 @@ async def _until_ready(child: Child, port: int) -> None:
     why = "no answer"
     with trio.move_on_after(START_SECONDS):
         while True:
-            child.require()
+            child.require_running()
             try:
-                status, why = await ask("GET", port, "/readyz")
-            except OSError:  # nobody listens yet
+                status, why = await request("GET", port, "/readyz")
+            except OSError:  # not listening yet
                 status = 0
             if status == _OK:
                 return
-            await trio.sleep(_LOOK)
+            await trio.sleep(_POLL_SECONDS)
     raise child.failure(f"is not ready after {START_SECONDS:.0f} s ({why.strip()})")
 
 
-def configuration(behind: Behind, ports: Ports) -> dict[str, Any]:
-    """The content of the gateway's configuration file."""
-    broker_ports = {address.port for address in parse_service_url(behind.service_url).addresses}
+def configuration(upstream: Upstream, ports: Ports) -> dict[str, Any]:
+    """Return the content of the gateway's configuration file."""
+    broker_ports = {address.port for address in parse_service_url(upstream.service_url).addresses}
     listener = {"name": "demo", "bind": f"{HOST}:{ports.clients}", "cluster": "demo"}
-    # Brokers may call themselves otherwise than the person did. Any host is right here, where
-    # only this machine connects.
+    # Brokers may advertise other hosts than the user named. Any host is right here: only this
+    # machine connects.
     targets = {"hosts": ["*"], "ports": sorted(broker_ports)}
     return {
         "version": 1,
         "listeners": [listener],
-        "clusters": {"demo": {"brokers": behind.service_url, "targets": targets}},
+        "clusters": {"demo": {"brokers": upstream.service_url, "targets": targets}},
         "admin": {"bind": f"{HOST}:{ports.admin}"},
         "deadlines": {"grace": GRACE},
         "log": {"format": "console"},

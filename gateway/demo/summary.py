@@ -1,4 +1,4 @@
-"""The end of the demo: what the clients counted, beside what the gateway counted."""
+"""The end of the demonstration: the clients' counts beside the gateway's."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gateway.demo.figures import Snapshot, TopicFigures
-from gateway.demo.plan import short
+from gateway.demo.figures import GatewayCounts, Snapshot
+from gateway.demo.plan import short_name
 from gateway.demo.table import WIDTH
-from gateway.demo.tally import Counts
+from gateway.demo.tally import ClientCounts
 
 
 class Verdict(StrEnum):
-    """What a comparison says of one topic."""
+    """Result of comparing the counts of one topic."""
 
     EQUAL = "equal"
     REPEATED = "repeats"
@@ -38,49 +38,52 @@ NOTES = {
     Verdict.LOST: "messages with a receipt were not received",
     Verdict.DIFFERENT: "the gateway and the clients did not count the same",
 }
-"""What a verdict means, where it does not say so itself."""
+"""Explanations of verdicts that need one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One topic: the clients' counts, the gateway's, and what they say together."""
+class SummaryRow:
+    """One topic: the clients' counts, the gateway's, and the verdict."""
 
     topic: str
-    counts: Counts
-    seen: TopicFigures
+    counts: ClientCounts
+    seen: GatewayCounts
     verdict: Verdict
 
 
 def compare(
-    counts: Mapping[str, Counts],
+    counts: Mapping[str, ClientCounts],
     last: Snapshot,
     moved: Collection[str] = (),
     visited: Collection[str] = (),
-) -> list[Row]:
-    """One row for each topic of the demo. `moved`: topics that changed their broker; `visited`:
-    topics that others used too.
+) -> list[SummaryRow]:
+    """Return a row per topic.
+
+    `moved`: topics that changed their broker. `visited`: topics that other clients used too.
     """
     rows = []
     for topic, each in counts.items():
-        seen = last.topics.get(topic, TopicFigures())
+        seen = last.topics.get(topic, GatewayCounts())
         disturbed = each.moved or topic in moved or last.broken > 0
-        verdict = judge(each, seen, disturbed=disturbed, visited=topic in visited)
-        rows.append(Row(topic, each, seen, verdict))
+        verdict = verdict_of(each, seen, disturbed=disturbed, visited=topic in visited)
+        rows.append(SummaryRow(topic, each, seen, verdict))
     return rows
 
 
-def judge(counts: Counts, seen: TopicFigures, *, disturbed: bool, visited: bool) -> Verdict:
-    """Hold what clients counted on one topic against what the gateway saw of it.
+def verdict_of(
+    counts: ClientCounts, seen: GatewayCounts, *, disturbed: bool, visited: bool
+) -> Verdict:
+    """Compare the clients' counts of one topic with the gateway's.
 
-    `disturbed`: the topic moved, or a connection was lost. Then clients send again what had no
-    receipt, and brokers deliver again what was not acknowledged: more may pass, never less.
+    `disturbed`: the topic moved, or a connection was lost. Clients then resend messages without a
+    receipt, and brokers redeliver unacknowledged ones: more may pass, never less.
     """
     if counts.lost:
         return Verdict.LOST
     if counts.failed:
         return Verdict.FAILED
     more_in, more_out = seen.messages_in - counts.sent, seen.messages_out - counts.received
-    if more_in == more_out == counts.doubled == counts.strange == 0:
+    if more_in == more_out == counts.doubled == counts.foreign == 0:
         return Verdict.EQUAL
     if visited and more_in >= 0 and more_out >= 0:
         return Verdict.VISITED
@@ -89,24 +92,24 @@ def judge(counts: Counts, seen: TopicFigures, *, disturbed: bool, visited: bool)
     return Verdict.DIFFERENT
 
 
-def is_good(rows: Sequence[Row]) -> bool:
-    """Messages made the round trip, and both sides counted the same."""
+def all_good(rows: Sequence[SummaryRow]) -> bool:
+    """Return whether messages made the round trip and both sides counted the same."""
     return _round_trips(rows) > 0 and all(row.verdict in GOOD for row in rows)
 
 
-def sentence(rows: Sequence[Row]) -> str:
-    """What it comes to, in one line."""
+def conclusion(rows: Sequence[SummaryRow]) -> str:
+    """Return the result in one line."""
     if not _round_trips(rows):
         return "No message made the round trip."
-    bad = [short(row.topic) for row in rows if row.verdict not in GOOD]
+    bad = [short_name(row.topic) for row in rows if row.verdict not in GOOD]
     if bad:
         return f"Not in order: {', '.join(bad)}."
     how = "as the clients count, and as the gateway counts"
     return f"{_round_trips(rows):,} messages made the round trip, {how}. None was lost."
 
 
-def rendered(rows: Sequence[Row]) -> RenderableType:
-    """The table of the end, and its sentence."""
+def render(rows: Sequence[SummaryRow]) -> RenderableType:
+    """Return the final table and its conclusion."""
     table = Table(
         box=box.SIMPLE_HEAD, width=WIDTH, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0)
     )
@@ -116,16 +119,16 @@ def rendered(rows: Sequence[Row]) -> RenderableType:
     table.add_column("verdict")
     for row in rows:
         style = "" if row.verdict in GOOD else "bold red"
-        table.add_row(short(row.topic), *_cells(row), row.verdict.value, style=style)
-    return Group(Text(), table, Text(), *_notes(rows), Text(sentence(rows), style="bold"))
+        table.add_row(short_name(row.topic), *_cells(row), row.verdict.value, style=style)
+    return Group(Text(), table, Text(), *_notes(rows), Text(conclusion(rows), style="bold"))
 
 
-def _notes(rows: Sequence[Row]) -> list[Text]:
+def _notes(rows: Sequence[SummaryRow]) -> list[Text]:
     verdicts = dict.fromkeys(row.verdict for row in rows)
     return [Text(f"{each}: {NOTES[each]}") for each in verdicts if each in NOTES]
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: SummaryRow) -> list[str]:
     counts, seen = row.counts, row.seen
     numbers = (
         counts.sent,
@@ -139,5 +142,5 @@ def _cells(row: Row) -> list[str]:
     return [f"{number:,}" for number in numbers]
 
 
-def _round_trips(rows: Sequence[Row]) -> int:
+def _round_trips(rows: Sequence[SummaryRow]) -> int:
     return sum(row.counts.distinct for row in rows)

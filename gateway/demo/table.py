@@ -1,4 +1,4 @@
-"""The numbers as a person sees them: rich's renderables, made of plain values."""
+"""The live table: rich's renderables, made of plain values."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from rich.table import Table
 from rich.text import Text
 
 from gateway.demo.figures import Rates, total
-from gateway.demo.plan import MOVABLE, short
+from gateway.demo.plan import MOVABLE, short_name
 from gateway.demo.ports import HOST, Ports
 
 WIDTH = 100
-"""Columns. What is wider wraps on a usual terminal."""
+"""Columns. Wider tables wrap on a usual terminal."""
 
 ROWS = 12
-"""Topics that are shown; a person may open more, and the terminal ends somewhere."""
+"""Most topics shown: users may open more than a terminal has lines."""
 
 _MEGA = 1e6
 _STYLES = ("cyan", "green", "magenta")
-_GUEST = "yellow"
-"""Of topics that the demo did not bring."""
+_FOREIGN_STYLE = "yellow"
+"""Colour of topics that are not the demonstration's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """What the live table shows at one moment.
+    """Contents of the live table at one moment.
 
-    `expected`: the topics of the demo, in their order; those of others follow. `owners`: which
-    broker has a topic, where that is known. `passed`: messages in and out since the start.
+    `expected`: the demonstration's topics in their order; other topics follow. `owners`: the broker
+    of each topic, if known. `passed`: messages in and out since the start.
     """
 
     seconds: float
@@ -46,10 +46,10 @@ class Board:
     owners: Mapping[str, str] = field(default_factory=dict)
 
 
-def rendered(board: Board) -> RenderableType:
-    """The whole picture: numbers, totals, and what to try next."""
+def render(board: Board) -> RenderableType:
+    """Return the whole table: numbers, totals, and hints."""
     gap = Text()
-    return Group(_title(board), gap, _topics(board), gap, _line(board), gap, *_hints(board))
+    return Group(_title(board), gap, _topics(board), gap, _totals(board), gap, *_hints(board))
 
 
 def _title(board: Board) -> Table:
@@ -79,9 +79,9 @@ def _topics(board: Board) -> Table:
         table.add_column("broker", no_wrap=True)
     for heading, cell in zip(_HEADINGS, _cells(sums), strict=True):
         table.add_column(heading, cell, justify="right", no_wrap=True)
-    names = _ordered(board)
+    names = _order_topics(board)
     for name in names[:ROWS]:
-        tenant, _, topic = short(name).partition("/")
+        tenant, _, topic = short_name(name).partition("/")
         owner = [board.owners.get(name, "")] if board.owners else []
         cells = _cells(board.rates[name])
         table.add_row(tenant, topic, *owner, *cells, style=_style(board, name))
@@ -104,8 +104,8 @@ def _cells(rates: Rates) -> tuple[str, ...]:
     )
 
 
-def _ordered(board: Board) -> list[str]:
-    """The demo's topics first; then those of others, the busiest first."""
+def _order_topics(board: Board) -> list[str]:
+    """Return the demonstration's topics, then other topics, the busiest first."""
     own = [name for name in board.expected if name in board.rates]
     others = sorted(
         board.rates.keys() - set(own),
@@ -116,12 +116,12 @@ def _ordered(board: Board) -> list[str]:
 
 def _style(board: Board, name: str) -> str:
     if name not in board.expected:
-        return _GUEST
-    tenants = list(dict.fromkeys(short(each).partition("/")[0] for each in board.expected))
-    return _STYLES[tenants.index(short(name).partition("/")[0]) % len(_STYLES)]
+        return _FOREIGN_STYLE
+    tenants = list(dict.fromkeys(short_name(each).partition("/")[0] for each in board.expected))
+    return _STYLES[tenants.index(short_name(name).partition("/")[0]) % len(_STYLES)]
 
 
-def _line(board: Board) -> Text:
+def _totals(board: Board) -> Text:
     came, went = board.passed
     return Text(
         f"{came:,} messages in and {went:,} out since the start, "
@@ -141,7 +141,7 @@ def _hints(board: Board) -> list[Text]:
         _hint("the metrics", f"curl http://{HOST}:{admin}/metrics"),
     ]
     if board.movable:
-        where = f"http://{HOST}:{control}/move?topic={short(MOVABLE)}&assigned=true"
+        where = f"http://{HOST}:{control}/move?topic={short_name(MOVABLE)}&assigned=true"
         hints += [
             Text("  move a topic to the other broker while it runs; no message is lost:"),
             Text(f"    curl -X POST '{where}'", style="bold", no_wrap=True),

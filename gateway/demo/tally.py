@@ -1,31 +1,31 @@
-"""What the clients of one topic counted, whatever order its messages come in.
+"""The clients' counts of one topic, whatever the order of its messages.
 
-Each message carries the name of the run and its number, from 0 on. A tally knows at any time how
-many were received for the first time, and how many again, within bounded memory.
+Each message carries the id of the run and its number, from 0 on. At any time a tally knows how many
+messages arrived for the first time, and how many again, within bounded memory.
 """
 
 from __future__ import annotations
 
 import struct
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 AHEAD = 100_000
-"""Numbers that are remembered beyond a gap. More are not in flight on any topic of the demo: a gap
-that is as old as that is a lost message, and is no longer waited for."""
+"""Most numbers remembered beyond a gap. No topic of the demonstration has more in flight: a gap
+that old is a lost message, and the tally stops waiting for it.
+"""
 
 _HEAD = struct.Struct(">8sQ")
 RUN_SIZE = 8
-"""Bytes of a run's name."""
+"""Bytes of a run's id."""
 
 
 def payload(run: bytes, number: int, size: int) -> bytes:
-    """The payload of one message, `size` bytes long, or as long as its head where that is more."""
+    """Return a message's payload of `size` bytes, or more if its header is longer."""
     return _HEAD.pack(run, number).ljust(size, b".")
 
 
 def number_of(run: bytes, data: bytes) -> int | None:
-    """The number of a message of this run; None of any other message."""
+    """Return the number of a message of this run; None for any other message."""
     if len(data) < _HEAD.size:
         return None
     owner, number = _HEAD.unpack_from(data)
@@ -33,22 +33,22 @@ def number_of(run: bytes, data: bytes) -> int | None:
 
 
 @dataclass(slots=True)
-class Numbers:
-    """A set of numbers that come almost in order, from 0 on."""
+class SequenceSet:
+    """A set of numbers from 0 on that arrive almost in order."""
 
     below: int = 0
-    """All numbers below were added, or given up."""
+    """All numbers below it were added or given up."""
     missing: int = 0
-    """Those that were given up."""
+    """Count of numbers given up."""
     ahead: set[int] = field(default_factory=set)
 
     @property
     def count(self) -> int:
-        """How many different ones were added."""
+        """Return how many different numbers were added."""
         return self.below - self.missing + len(self.ahead)
 
     def add(self, number: int) -> bool:
-        """Add a number; say whether it was not there before."""
+        """Add a number; return whether it is new."""
         if number < self.below or number in self.ahead:
             return False
         self.ahead.add(number)
@@ -63,12 +63,12 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """What the clients say of one topic.
+class ClientCounts:
+    """The clients' counts of one topic.
 
-    `received` is every delivery, `distinct` every message of this run that came at least once,
-    `strange` the deliveries of messages that others sent. `moved`: the topic went on in another
-    ledger, as it does with every change of its broker.
+    `received`: all deliveries. `distinct`: messages of this run that arrived at least once.
+    `foreign`: deliveries of other senders' messages. `moved`: the topic continued in another
+    ledger, as it does at each change of its broker.
     """
 
     sent: int
@@ -76,71 +76,67 @@ class Counts:
     failed: int
     received: int
     distinct: int
-    strange: int
+    foreign: int
     moved: bool
 
     @property
     def lost(self) -> int:
-        """Messages that the broker has acknowledged and nobody received."""
+        """Return the number of messages that the broker acknowledged and no consumer received."""
         return max(0, self.acknowledged - self.distinct)
 
     @property
     def doubled(self) -> int:
-        """Deliveries of what had been delivered before."""
-        return self.received - self.distinct - self.strange
-
-    def as_json(self) -> dict[str, Any]:
-        """The form in which a process tells it; `Counts(**form)` reads it."""
-        return asdict(self)
+        """Return the number of repeated deliveries."""
+        return self.received - self.distinct - self.foreign
 
 
 class Tally:
-    """The running count of one topic. It is not safe for threads: its owner locks."""
+    """The running count of one topic. It is not thread-safe: its owner locks."""
 
     def __init__(self, run: bytes) -> None:
         self._run = run
-        self._numbers = Numbers()
+        self._numbers = SequenceSet()
         self._ledgers: dict[int, int] = {}
         self.sent = 0
         self.acknowledged = 0
         self.failed = 0
         self._received = 0
-        self._strange = 0
+        self._foreign = 0
         self._moved = False
 
     def acknowledge(self, partition: int, ledger: int) -> None:
-        """A message has its receipt, with the place where the broker keeps it."""
+        """Count a message's receipt, with the position at which the broker stored it."""
         self.acknowledged += 1
         if self._ledgers.setdefault(partition, ledger) != ledger:
             self._moved = True
 
     def receive(self, data: bytes) -> None:
-        """A message was delivered."""
+        """Count a delivered message."""
         self._received += 1
         number = number_of(self._run, data)
         if number is None:
-            self._strange += 1
+            self._foreign += 1
         else:
             self._numbers.add(number)
 
     @property
     def is_answered(self) -> bool:
-        """Every message that was sent has its receipt, or its error."""
+        """Return whether every sent message has a receipt or an error."""
         return self.acknowledged + self.failed == self.sent
 
     @property
     def is_complete(self) -> bool:
-        """Every message with a receipt was received."""
+        """Return whether every message with a receipt was received."""
         return self._numbers.count >= self.acknowledged
 
-    def counts(self) -> Counts:
-        """As it is now."""
-        return Counts(
+    def counts(self) -> ClientCounts:
+        """Return the current counts."""
+        return ClientCounts(
             sent=self.sent,
             acknowledged=self.acknowledged,
             failed=self.failed,
             received=self._received,
             distinct=self._numbers.count,
-            strange=self._strange,
+            foreign=self._foreign,
             moved=self._moved,
         )

@@ -1,8 +1,8 @@
-"""Ctrl-C under `make`: it is for the demo, which ends in order, and not for make, which dies of it.
+"""Ctrl-C under `make`: only the demonstration receives it and ends in order; make would fail.
 
-A terminal sends Ctrl-C to every process of its foreground group, and make is in it: the demo would
-end with 0, and `make run` with an error all the same. So where make started it, the demo takes the
-foreground for itself as long as it runs, as a shell does for its jobs.
+A terminal sends Ctrl-C to every process of its foreground group. With make in that group, the
+demonstration would end with 0 and `make run` still with an error. If make started it, the
+demonstration therefore takes the foreground while it runs, as a shell does for its jobs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 
 @contextmanager
 def foreground(environment: Mapping[str, str]) -> Iterator[None]:
-    """Have the terminal's signals alone, where make is the parent and has the terminal."""
-    before = _take() if "MAKELEVEL" in environment else None
+    """Receive the terminal's signals alone, if make is the parent and owns the terminal."""
+    before = _take_foreground() if "MAKELEVEL" in environment else None
     try:
         yield
     finally:
@@ -26,15 +26,15 @@ def foreground(environment: Mapping[str, str]) -> Iterator[None]:
                 os.tcsetpgrp(sys.stdin.fileno(), before)
 
 
-def _take() -> int | None:
-    """The group that had the terminal; None where it stays as it is."""
+def _take_foreground() -> int | None:
+    """Return the group that owned the terminal; None if nothing was changed."""
     try:
         terminal = sys.stdin.fileno()
         before = os.tcgetpgrp(terminal)
         if before != os.getpgrp():  # in the background
             return None
-        # Giving a terminal away from the background stops a process that does not ignore it. And
-        # nobody would wake the demo if Ctrl-Z put it to sleep: make does not look.
+        # SIGTTOU stops a process that gives the terminal away from the background, unless ignored.
+        # After Ctrl-Z nothing would resume the demonstration: make does not watch for it.
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)
         signal.signal(signal.SIGTSTP, signal.SIG_IGN)
         os.setpgid(0, 0)

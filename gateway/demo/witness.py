@@ -1,18 +1,18 @@
-"""What happened to the demo's topics that makes some messages pass more than once, and rightly."""
+"""Events on topics that rightly make messages pass more than once."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gateway.demo.figures import Snapshot, TopicFigures
+from gateway.demo.figures import GatewayCounts, Snapshot
 from gateway.demo.plan import FLOWS, Flow
 
 
 class Witness:
-    """Looks at the gateway and at the brokers now and then, and remembers.
+    """Remembers moves and visitors from regular observations of gateway and brokers.
 
-    `owners`: who has each topic, at the last look; `moved`: topics that went to another broker;
-    `visited`: topics with more producers or consumers than the demo's own.
+    `owners`: the broker of each topic at the last observation. `moved`: topics that changed their
+    broker. `visited`: topics with more producers or consumers than the demonstration's.
     """
 
     def __init__(self, flows: Sequence[Flow] = FLOWS) -> None:
@@ -21,13 +21,13 @@ class Witness:
         self.moved: set[str] = set()
         self.visited: set[str] = set()
 
-    def see(self, snapshot: Snapshot, owners: Mapping[str, str]) -> None:
-        """Take what the gateway counts, and the owners of topics (empty where unknown)."""
+    def observe(self, snapshot: Snapshot, owners: Mapping[str, str]) -> None:
+        """Take the gateway's counts, and the owners of topics (empty if unknown)."""
         self.moved |= {topic for topic, it in self.owners.items() if owners.get(topic) != it}
         self.owners = owners
-        self.visited |= {flow.topic for flow in self._flows if _has_guests(flow, snapshot)}
+        self.visited |= {flow.topic for flow in self._flows if _has_visitors(flow, snapshot)}
 
 
-def _has_guests(flow: Flow, snapshot: Snapshot) -> bool:
-    seen = snapshot.topics.get(flow.topic, TopicFigures())
+def _has_visitors(flow: Flow, snapshot: Snapshot) -> bool:
+    seen = snapshot.topics.get(flow.topic, GatewayCounts())
     return seen.producers > flow.producers or seen.consumers > flow.subscribers

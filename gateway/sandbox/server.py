@@ -125,7 +125,7 @@ async def _listen(address: Address) -> RunningBroker:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ConfigurationError(
-            f"cannot listen on {address}: {reason}; end the process that listens there, "
+            f"cannot listen on {address}: {reason}; end what listens there, "
             "or name other ports (0 is any)"
         ) from None
     for spare in listeners[1:]:  # a host name may have several addresses: one is enough

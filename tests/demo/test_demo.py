@@ -23,13 +23,13 @@ from typing import NamedTuple
 
 import pytest
 
-from gateway.demo.plan import FLOWS, MOVABLE, short
+from gateway.demo.plan import FLOWS, MOVABLE, short_name
 from gateway.demo.ports import HOST, VARIABLE, Ports
 
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 40.0
+STOP_SECONDS = 40.0
 """Seconds after which something that should happen soon has not."""
 
 
@@ -41,7 +41,7 @@ class Ended(NamedTuple):
     def counts(self) -> dict[str, list[str]]:
         """The numbers of the last table, by topic, and the verdict last."""
         rows = [line.split() for line in self.out.splitlines()]
-        topics = {short(flow.topic) for flow in FLOWS}
+        topics = {short_name(flow.topic) for flow in FLOWS}
         return {row[0]: row[1:] for row in rows if row and row[0] in topics}
 
 
@@ -66,20 +66,20 @@ class Demo:
         return self._files[0].read_text()
 
     def ended(self) -> Ended:
-        status = self.process.wait(PATIENCE)
+        status = self.process.wait(STOP_SECONDS)
         return Ended(status, self.out, self._files[1].read_text())
 
     def has_traffic(self) -> bool:
         """Whether messages of all topics went through."""
         with suppress(OSError):
-            text = self.ask("GET", self.ports.admin, "metrics")
+            text = self.request("GET", self.ports.admin, "metrics")
             out = re.findall(
                 r'gateway_topic_messages_total\{.*topic="(\S+?)".*to_client".* [1-9]', text
             )
-            return {short(flow.topic) for flow in FLOWS} <= {_whole(topic) for topic in out}
+            return {short_name(flow.topic) for flow in FLOWS} <= {_whole(topic) for topic in out}
         return False
 
-    def ask(self, method: str, port: int, path: str) -> str:
+    def request(self, method: str, port: int, path: str) -> str:
         request = urllib.request.Request(f"http://{HOST}:{port}/{path}", method=method)
         with urllib.request.urlopen(request, timeout=5) as answer:
             text: str = answer.read().decode()
@@ -95,7 +95,7 @@ class Demo:
 
 
 def _whole(topic: str) -> str:
-    return re.sub(r"-partition-\d+$", "", short(topic))
+    return re.sub(r"-partition-\d+$", "", short_name(topic))
 
 
 def _free_ports() -> list[int]:
@@ -107,7 +107,7 @@ def _free_ports() -> list[int]:
 
 
 def _until(reached: Callable[[], bool], demo: Demo) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + STOP_SECONDS
     while not reached():
         assert demo.process.poll() is None, demo.ended()
         assert time.monotonic() < deadline, demo.out
@@ -122,13 +122,13 @@ def _demo(folder: Path, *arguments: str) -> Iterator[Demo]:
     finally:
         # It takes its children along; a kill would leave them.
         demo.process.terminate()
-        demo.process.wait(PATIENCE)
+        demo.process.wait(STOP_SECONDS)
 
 
 def _assert_all_equal(ended: Ended) -> None:
     """Each topic's clients sent, and received, what the gateway counted in, and out."""
     counts = ended.counts()
-    assert counts.keys() == {short(flow.topic) for flow in FLOWS}
+    assert counts.keys() == {short_name(flow.topic) for flow in FLOWS}
     for sent, receipts, received, doubled, lost, came, went, verdict in counts.values():
         assert sent == receipts == received == came == went
         assert (doubled, lost, verdict) == ("0", "0", "equal")
@@ -151,18 +151,18 @@ def test_a_signal_ends_it_in_order_and_a_moved_topic_has_lost_nothing(tmp_path: 
     with _demo(tmp_path) as demo:
         _until(demo.has_traffic, demo)
         before = _owner(demo)
-        path = f"move?topic={short(MOVABLE)}&assigned=true"
-        demo.ask("POST", demo.ports.control, path)
+        path = f"move?topic={short_name(MOVABLE)}&assigned=true"
+        demo.request("POST", demo.ports.control, path)
         assert _owner(demo) != before
         demo.process.send_signal(signal.SIGINT)
         ended = demo.ended()
     assert (ended.status, ended.err) == (0, "")
-    assert ended.counts()[short(MOVABLE)][4] == "0", "none lost"
+    assert ended.counts()[short_name(MOVABLE)][4] == "0", "none lost"
     assert "None was lost." in ended.out
 
 
 def _owner(demo: Demo) -> str:
-    topics = json.loads(demo.ask("GET", demo.ports.control, "topics"))
+    topics = json.loads(demo.request("GET", demo.ports.control, "topics"))
     owner: str = topics[MOVABLE]["owner"]
     return owner
 
@@ -220,7 +220,7 @@ def test_ctrl_c_under_make_ends_make_with_0(tmp_path: Path) -> None:
         shown = _read_until(screen, b"Try next")
         os.write(screen, b"\x03")
         shown += _read_until(screen, b"None was lost.")
-        assert make.wait(PATIENCE) == 0
+        assert make.wait(STOP_SECONDS) == 0
     assert b"\x1b[" in shown, "a terminal has colours, and a table that lives"
 
 
@@ -236,7 +236,7 @@ def _terminal() -> Iterator[tuple[int, int]]:
 
 
 def _read_until(screen: int, wanted: bytes) -> bytes:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + STOP_SECONDS
     shown = b""
     while wanted not in shown:
         assert time.monotonic() < deadline, shown.decode()

@@ -14,7 +14,7 @@ import trio
 from gateway.demo import stage
 from gateway.demo.children import Child, ChildError, running
 
-PATIENCE = 10.0
+STOP_SECONDS = 10.0
 """Seconds after which something that should happen at once has not."""
 
 STUBBORN = """\
@@ -28,29 +28,29 @@ signal.pause()
 
 def _child(folder: Path, program: str) -> AbstractAsyncContextManager[Child]:
     command = [sys.executable, "-c", program]
-    return running("the child", command, folder / "log", speaks=True)
+    return running("the child", command, folder / "log", piped=True)
 
 
 async def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
     async with _child(tmp_path, "print('one\\ntwo', flush=True); input()") as child:
-        assert await child.line() == b"one"
-        assert await child.line() == b"two"
-        child.require()
+        assert await child.read_line() == b"one"
+        assert await child.read_line() == b"two"
+        child.require_running()
 
 
 async def test_the_end_of_its_input_is_heard(tmp_path: Path) -> None:
     async with _child(tmp_path, "import sys; print(len(sys.stdin.read()))") as child:
         await child.close_input()
-        assert await child.line() == b"0"
+        assert await child.read_line() == b"0"
 
 
 async def test_a_child_that_ended_is_told_with_its_last_words(tmp_path: Path) -> None:
     program = "import sys; [print(n, file=sys.stderr) for n in range(100)]; sys.exit(3)"
     async with _child(tmp_path, program) as child:
         with pytest.raises(ChildError) as raised:
-            await child.line()
+            await child.read_line()
         with pytest.raises(ChildError, match="ended by itself with status 3"):
-            child.require()
+            child.require_running()
     first, *lines = str(raised.value).splitlines()
     assert first == "the child ended by itself with status 3; its last lines:"
     assert lines == [f"  {number}" for number in range(92, 100)]
@@ -58,21 +58,21 @@ async def test_a_child_that_ended_is_told_with_its_last_words(tmp_path: Path) ->
 
 async def test_a_stopped_child_gives_its_status(tmp_path: Path) -> None:
     async with _child(tmp_path, "print(flush=True); input()") as child:
-        await child.line()
-        assert await child.stop(PATIENCE) == -signal.SIGTERM
-        assert await child.stop(PATIENCE) == -signal.SIGTERM, "it may be told twice"
+        await child.read_line()
+        assert await child.stop(STOP_SECONDS) == -signal.SIGTERM
+        assert await child.stop(STOP_SECONDS) == -signal.SIGTERM, "it may be told twice"
 
 
 async def test_a_child_that_does_not_stop_is_killed(tmp_path: Path) -> None:
     async with _child(tmp_path, STUBBORN) as child:
-        await child.line()
+        await child.read_line()
         assert await child.stop(0.05) is None
 
 
 async def test_no_child_outlives_its_context(tmp_path: Path) -> None:
     program = "import os; print(os.getpid(), flush=True); input()"
     async with _child(tmp_path, program) as child:
-        pid = int(await child.line())
+        pid = int(await child.read_line())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
@@ -80,13 +80,13 @@ async def test_no_child_outlives_its_context(tmp_path: Path) -> None:
 async def test_ctrl_c_at_the_terminal_does_not_reach_a_child(tmp_path: Path) -> None:
     program = "import os; print(os.getpgrp(), flush=True); input()"
     async with _child(tmp_path, program) as child:
-        assert int(await child.line()) != os.getpgrp()
+        assert int(await child.read_line()) != os.getpgrp()
 
 
 async def test_a_report_is_read_by_its_name(tmp_path: Path) -> None:
     program = """print('{"counts": {"a": 1}}', flush=True); input()"""
     async with _child(tmp_path, program) as child:
-        assert await stage.report(child, "counts", PATIENCE) == {"a": 1}
+        assert await stage.read_report(child, "counts", STOP_SECONDS) == {"a": 1}
 
 
 async def test_a_report_that_does_not_come_is_an_error(
@@ -94,4 +94,4 @@ async def test_a_report_that_does_not_come_is_an_error(
 ) -> None:
     async with _child(tmp_path, "input()") as child:
         with pytest.raises(ChildError, match="the child did not say 'counts' within 5 s"):
-            await stage.report(child, "counts", 5.0)
+            await stage.read_report(child, "counts", 5.0)

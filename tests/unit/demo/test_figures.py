@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from gateway.demo.figures import Rates, Snapshot, TopicFigures, rates, read, total, whole
+from gateway.demo.figures import (
+    GatewayCounts,
+    Rates,
+    Snapshot,
+    rates,
+    read,
+    total,
+    without_partition,
+)
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.exposition import TopicExposition
 from gateway.wire.contract import Action
@@ -40,7 +48,7 @@ def test_what_the_gateway_writes_is_understood() -> None:
     _pass(book, Action.CONSUME, ROWS, 2, 250)
     found = read(_exposition(book), at=5.0)
     assert found.at == 5.0
-    assert found.topics == {ROWS: TopicFigures(3, 2, 300, 250, producers=1, consumers=1)}
+    assert found.topics == {ROWS: GatewayCounts(3, 2, 300, 250, producers=1, consumers=1)}
 
 
 def test_partitions_are_one_topic() -> None:
@@ -48,13 +56,13 @@ def test_partitions_are_one_topic() -> None:
     for partition in range(3):
         _pass(book, Action.PRODUCE, f"{ORDERS}-partition-{partition}", 10, 100)
     found = read(_exposition(book), at=0.0)
-    assert found.topics == {ORDERS: TopicFigures(30, 0, 300, 0, producers=3)}
+    assert found.topics == {ORDERS: GatewayCounts(30, 0, 300, 0, producers=3)}
 
 
 def test_only_a_number_at_the_end_is_a_partition() -> None:
-    assert whole(f"{ORDERS}-partition-12") == ORDERS
+    assert without_partition(f"{ORDERS}-partition-12") == ORDERS
     for topic in (ORDERS, f"{ORDERS}-partition-", f"{ORDERS}-partition-1x"):
-        assert whole(topic) == topic
+        assert without_partition(topic) == topic
 
 
 def test_connections_are_added_up_and_broken_ones_are_told_apart() -> None:
@@ -63,25 +71,25 @@ def test_connections_are_added_up_and_broken_ones_are_told_apart() -> None:
 
 
 def test_rates_are_differences_by_time() -> None:
-    before = Snapshot(10.0, {ROWS: TopicFigures(100, 80, 1000, 800, 1, 1)})
-    after = Snapshot(12.0, {ROWS: TopicFigures(150, 140, 3000, 1800, 2, 3)})
+    before = Snapshot(10.0, {ROWS: GatewayCounts(100, 80, 1000, 800, 1, 1)})
+    after = Snapshot(12.0, {ROWS: GatewayCounts(150, 140, 3000, 1800, 2, 3)})
     assert rates(before, after) == {ROWS: Rates(25.0, 30.0, 1000.0, 500.0, 2, 3)}
 
 
 def test_a_topic_that_is_new_had_nothing_before() -> None:
-    after = Snapshot(2.0, {ROWS: TopicFigures(messages_in=10, producers=1)})
+    after = Snapshot(2.0, {ROWS: GatewayCounts(messages_in=10, producers=1)})
     assert rates(Snapshot(0.0, {}), after) == {ROWS: Rates(messages_in=5.0, producers=1)}
 
 
 def test_a_topic_where_nothing_happens_and_nobody_is_has_no_row() -> None:
-    idle = {ROWS: TopicFigures(100, 100, 1, 1)}
+    idle = {ROWS: GatewayCounts(100, 100, 1, 1)}
     assert rates(Snapshot(0.0, idle), Snapshot(1.0, idle)) == {}
-    silent = {ROWS: TopicFigures(100, 100, 1, 1, consumers=1)}
+    silent = {ROWS: GatewayCounts(100, 100, 1, 1, consumers=1)}
     assert rates(Snapshot(0.0, idle), Snapshot(1.0, silent)) == {ROWS: Rates(consumers=1)}
 
 
 def test_two_scrapes_at_one_moment_make_no_infinity() -> None:
-    after = Snapshot(1.0, {ROWS: TopicFigures(messages_in=1)})
+    after = Snapshot(1.0, {ROWS: GatewayCounts(messages_in=1)})
     assert rates(Snapshot(1.0, {}), after)[ROWS].messages_in == 1000.0
 
 

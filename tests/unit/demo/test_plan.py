@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.demo.plan import FLOWS, MOVABLE, Flow, namespaces, short, tenants
+from gateway.demo.plan import FLOWS, MOVABLE, Flow, namespaces, short_name, tenants
 
 
 def test_a_steady_flow_owes_its_rate() -> None:
@@ -18,7 +18,7 @@ def test_a_bursting_flow_is_busy_at_the_begin_of_every_cycle() -> None:
     assert owed == [100, 200, 200, 300, 400, 400, 450]
 
 
-@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: short(flow.topic))
+@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: short_name(flow.topic))
 def test_what_is_owed_never_becomes_less(flow: Flow) -> None:
     owed = [flow.due(tick / 50) for tick in range(1000)]
     assert owed == sorted(owed)
@@ -26,8 +26,11 @@ def test_what_is_owed_never_becomes_less(flow: Flow) -> None:
 
 
 def test_partitions_are_what_brokers_see() -> None:
-    whole, parted = Flow("a", 1, 1, consumers=2), Flow("a", 1, 1, consumers=2, partitions=3)
-    assert (whole.producers, whole.subscribers) == (1, 2)
+    unpartitioned, parted = (
+        Flow("a", 1, 1, consumers=2),
+        Flow("a", 1, 1, consumers=2, partitions=3),
+    )
+    assert (unpartitioned.producers, unpartitioned.subscribers) == (1, 2)
     assert (parted.producers, parted.subscribers) == (3, 6)
 
 
@@ -42,5 +45,5 @@ def test_the_demo_has_three_tenants_a_partitioned_topic_and_a_shared_subscriptio
 def test_one_tenant_is_noisy() -> None:
     volume = dict.fromkeys(tenants(), 0.0)
     for flow in FLOWS:
-        volume[short(flow.topic).partition("/")[0]] += flow.due(70) * flow.size
+        volume[short_name(flow.topic).partition("/")[0]] += flow.due(70) * flow.size
     assert volume["noisy"] > 10 * (volume["shop"] + volume["metering"])

@@ -6,23 +6,23 @@ import socket
 
 import pytest
 
-from gateway.demo.ports import HOST, VARIABLE, Ports, chosen, require_free, require_reachable
+from gateway.demo.ports import HOST, VARIABLE, Ports, read_ports, require_free, require_reachable
 from gateway.errors import ConfigurationError
 from gateway.wire.contract import Address
 
 
 def test_the_usual_ports_are_those_of_the_docs() -> None:
-    assert chosen({}) == chosen({VARIABLE: ""}) == Ports(6650, 8080, 16680)
+    assert read_ports({}) == read_ports({VARIABLE: ""}) == Ports(6650, 8080, 16680)
 
 
 def test_other_ports_may_be_named() -> None:
-    assert chosen({VARIABLE: "1,2,3"}) == chosen({VARIABLE: " 1, 2,3 "}) == Ports(1, 2, 3)
+    assert read_ports({VARIABLE: "1,2,3"}) == read_ports({VARIABLE: " 1, 2,3 "}) == Ports(1, 2, 3)
 
 
 @pytest.mark.parametrize("text", ["1", "1,2", "1,2,3,4", "1,2,2", "0,1,2", "1,2,65536", "a,b,c"])
 def test_wrong_ports_are_explained(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"three different ports.*6650,8080,16680"):
-        chosen({VARIABLE: text})
+        read_ports({VARIABLE: text})
 
 
 def test_a_port_in_use_is_named_with_what_to_do() -> None:

@@ -11,7 +11,7 @@ import yaml
 
 from gateway.app import check
 from gateway.demo.ports import Ports
-from gateway.demo.stage import Behind, configuration, numbered
+from gateway.demo.stage import Upstream, configuration, owner_numbers
 
 URL = "pulsar://127.0.0.1:1001,127.0.0.1:1002"
 
@@ -26,12 +26,12 @@ def own_log() -> Iterator[None]:
 @pytest.mark.usefixtures("own_log")
 def test_the_gateway_s_configuration_is_a_good_one(tmp_path: Path) -> None:
     file = tmp_path / "gateway.yaml"
-    file.write_text(yaml.safe_dump(configuration(Behind(URL), Ports(1, 2, 3))))
+    file.write_text(yaml.safe_dump(configuration(Upstream(URL), Ports(1, 2, 3))))
     assert check(file).startswith(f"{file}: ok")
 
 
 def test_it_listens_on_loopback_alone_and_reaches_the_ports_of_the_brokers() -> None:
-    found = configuration(Behind(URL), Ports(1, 2, 3))
+    found = configuration(Upstream(URL), Ports(1, 2, 3))
     assert [it["bind"] for it in found["listeners"]] == ["127.0.0.1:1"]
     assert found["admin"] == {"bind": "127.0.0.1:2"}
     assert found["clusters"]["demo"]["targets"]["ports"] == [1001, 1002]
@@ -44,7 +44,7 @@ def test_owners_are_the_numbers_of_brokers_and_partitions_stand_side_by_side() -
         "persistent://noisy/import/rows": {"owner": "pulsar://127.0.0.1:1002"},
         "persistent://public/default/odd": {"owner": "pulsar://127.0.0.1:9"},
     }
-    assert numbered(topics, URL) == {
+    assert owner_numbers(topics, URL) == {
         "persistent://shop/orders/placed": "1 2",
         "persistent://noisy/import/rows": "2",
         "persistent://public/default/odd": "?",

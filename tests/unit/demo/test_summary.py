@@ -7,10 +7,19 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from gateway.demo.figures import Snapshot, TopicFigures
-from gateway.demo.summary import NOTES, Row, Verdict, compare, is_good, judge, rendered, sentence
+from gateway.demo.figures import GatewayCounts, Snapshot
+from gateway.demo.summary import (
+    NOTES,
+    SummaryRow,
+    Verdict,
+    all_good,
+    compare,
+    conclusion,
+    render,
+    verdict_of,
+)
 from gateway.demo.table import WIDTH
-from gateway.demo.tally import Counts
+from gateway.demo.tally import ClientCounts
 
 TOPIC = "persistent://metering/meters/readings"
 
@@ -21,22 +30,22 @@ def _counts(
     failed: int = 0,
     received: int = 10,
     distinct: int = 10,
-    strange: int = 0,
+    foreign: int = 0,
     *,
     moved: bool = False,
-) -> Counts:
-    return Counts(sent, acknowledged, failed, received, distinct, strange, moved)
+) -> ClientCounts:
+    return ClientCounts(sent, acknowledged, failed, received, distinct, foreign, moved)
 
 
-def _row(counts: Counts, messages_in: int = 10, messages_out: int = 10) -> Row:
-    last = Snapshot(0.0, {TOPIC: TopicFigures(messages_in, messages_out)})
+def _row(counts: ClientCounts, messages_in: int = 10, messages_out: int = 10) -> SummaryRow:
+    last = Snapshot(0.0, {TOPIC: GatewayCounts(messages_in, messages_out)})
     (row,) = compare({TOPIC: counts}, last)
     return row
 
 
-def _text(row: Row) -> str:
+def _text(row: SummaryRow) -> str:
     paper = Console(file=StringIO(), width=WIDTH, force_terminal=False)
-    paper.print(rendered([row]))
+    paper.print(render([row]))
     assert isinstance(paper.file, StringIO)
     return paper.file.getvalue()
 
@@ -67,11 +76,11 @@ def _text(row: Row) -> str:
     ],
 )
 def test_a_verdict(
-    counts: Counts, seen: tuple[int, int], undisturbed: str, disturbed: str, visited: str
+    counts: ClientCounts, seen: tuple[int, int], undisturbed: str, disturbed: str, visited: str
 ) -> None:
-    figures = TopicFigures(*seen)
+    figures = GatewayCounts(*seen)
     found = [
-        judge(counts, figures, disturbed=it == "disturbed", visited=it == "visited").name
+        verdict_of(counts, figures, disturbed=it == "disturbed", visited=it == "visited").name
         for it in ("undisturbed", "disturbed", "visited")
     ]
     assert found == [undisturbed, disturbed, visited]
@@ -80,19 +89,19 @@ def test_a_verdict(
 def test_a_move_explains_repeats_on_its_own_topic() -> None:
     assert _row(_counts(moved=True), 12).verdict is Verdict.REPEATED
     assert _row(_counts(moved=False), 12).verdict is Verdict.DIFFERENT
-    last = Snapshot(0.0, {TOPIC: TopicFigures(12, 10)})
+    last = Snapshot(0.0, {TOPIC: GatewayCounts(12, 10)})
     (row,) = compare({TOPIC: _counts()}, last, moved={TOPIC})
     assert row.verdict is Verdict.REPEATED, "the brokers saw it, if the clients did not"
 
 
 def test_a_broken_connection_explains_repeats_on_all() -> None:
-    last = Snapshot(0.0, {TOPIC: TopicFigures(12, 10)}, broken=1)
+    last = Snapshot(0.0, {TOPIC: GatewayCounts(12, 10)}, broken=1)
     (row,) = compare({TOPIC: _counts()}, last)
     assert row.verdict is Verdict.REPEATED
 
 
 def test_visitors_explain_more_on_the_topic_that_they_used() -> None:
-    last = Snapshot(0.0, {TOPIC: TopicFigures(10, 20)})
+    last = Snapshot(0.0, {TOPIC: GatewayCounts(10, 20)})
     (row,) = compare({TOPIC: _counts()}, last, visited={TOPIC})
     assert row.verdict is Verdict.VISITED
 
@@ -104,20 +113,20 @@ def test_a_topic_that_the_gateway_never_saw_is_different() -> None:
 
 def test_a_good_end_says_how_many_made_it() -> None:
     rows = [_row(_counts()), _row(_counts(moved=True), 12)]
-    assert is_good(rows)
-    assert sentence(rows).startswith("20 messages made the round trip")
+    assert all_good(rows)
+    assert conclusion(rows).startswith("20 messages made the round trip")
 
 
 def test_without_a_round_trip_the_end_is_not_good() -> None:
     rows = [_row(_counts(0, 0, 0, 0, 0), 0, 0)]
-    assert not is_good(rows)
-    assert sentence(rows) == "No message made the round trip."
+    assert not all_good(rows)
+    assert conclusion(rows) == "No message made the round trip."
 
 
 def test_one_bad_topic_spoils_the_end_and_is_named() -> None:
     rows = [_row(_counts()), _row(_counts(), 9)]
-    assert not is_good(rows)
-    assert sentence(rows) == "Not in order: metering/meters/readings."
+    assert not all_good(rows)
+    assert conclusion(rows) == "Not in order: metering/meters/readings."
 
 
 def test_the_table_shows_both_sides_and_fits() -> None:

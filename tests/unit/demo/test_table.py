@@ -9,9 +9,9 @@ from io import StringIO
 from rich.console import Console, RenderableType
 
 from gateway.demo.figures import Rates
-from gateway.demo.plan import FLOWS, MOVABLE, short
+from gateway.demo.plan import FLOWS, MOVABLE, short_name
 from gateway.demo.ports import Ports
-from gateway.demo.table import ROWS, WIDTH, Board, rendered
+from gateway.demo.table import ROWS, WIDTH, Board, render
 
 ORDERS, IMPORT = "persistent://shop/orders/placed", "persistent://noisy/import/rows"
 MINE = "persistent://public/default/mine"
@@ -32,7 +32,7 @@ BOARD = Board(
 
 
 def _text(board: Board, width: int = WIDTH) -> str:
-    return _printed(rendered(board), width)
+    return _printed(render(board), width)
 
 
 def _printed(table: RenderableType, width: int) -> str:
@@ -93,7 +93,7 @@ def test_it_says_what_to_try_next_with_the_ports_in_use() -> None:
     text = _text(replace(BOARD, ports=Ports(1111, 2222, 3333)))
     assert 'pulsar.Client("pulsar://127.0.0.1:1111")' in text
     assert "curl http://127.0.0.1:2222/metrics" in text
-    assert f"http://127.0.0.1:3333/move?topic={short(MOVABLE)}&assigned=true" in text
+    assert f"http://127.0.0.1:3333/move?topic={short_name(MOVABLE)}&assigned=true" in text
 
 
 def test_real_brokers_have_no_control_to_move_topics() -> None:
@@ -107,8 +107,8 @@ def test_the_whole_demo_fits_a_usual_terminal() -> None:
     lines = _text(board).splitlines()
     assert len(lines) < 24
     assert max(map(len, lines)) <= WIDTH
-    assert all(short(topic).partition("/")[2] in "".join(lines) for topic in busy)
+    assert all(short_name(topic).partition("/")[2] in "".join(lines) for topic in busy)
 
 
 def test_commands_stay_whole_on_a_narrow_terminal() -> None:
-    assert f"/move?topic={short(MOVABLE)}&assigned=true'" in _text(BOARD, width=90)
+    assert f"/move?topic={short_name(MOVABLE)}&assigned=true'" in _text(BOARD, width=90)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.demo.figures import Snapshot, TopicFigures
+from gateway.demo.figures import GatewayCounts, Snapshot
 from gateway.demo.plan import Flow
 from gateway.demo.witness import Witness
 
@@ -13,24 +13,24 @@ FLOW = Flow(TOPIC, rate=1, size=1, consumers=2, partitions=3)
 
 
 def _seen(producers: int = 0, consumers: int = 0) -> Snapshot:
-    return Snapshot(0.0, {TOPIC: TopicFigures(producers=producers, consumers=consumers)})
+    return Snapshot(0.0, {TOPIC: GatewayCounts(producers=producers, consumers=consumers)})
 
 
 def test_an_owner_that_changes_is_a_move_even_if_it_comes_back() -> None:
     witness = Witness([FLOW])
     for owner in ("1 2 1", "1 2 1"):
-        witness.see(_seen(), {TOPIC: owner, "other": "2"})
+        witness.observe(_seen(), {TOPIC: owner, "other": "2"})
     assert not witness.moved
     for owner in ("1 1 1", "1 2 1"):
-        witness.see(_seen(), {TOPIC: owner, "other": "2"})
+        witness.observe(_seen(), {TOPIC: owner, "other": "2"})
     assert witness.moved == {TOPIC}
     assert witness.owners == {TOPIC: "1 2 1", "other": "2"}
 
 
 def test_a_topic_that_comes_later_has_not_moved() -> None:
     witness = Witness([FLOW])
-    witness.see(_seen(), {})
-    witness.see(_seen(), {TOPIC: "1"})
+    witness.observe(_seen(), {})
+    witness.observe(_seen(), {TOPIC: "1"})
     assert not witness.moved
 
 
@@ -42,6 +42,6 @@ def test_more_clients_than_the_demo_has_are_visitors(
     producers: int, consumers: int, visited: bool
 ) -> None:
     witness = Witness([FLOW])
-    witness.see(_seen(producers, consumers), {})
-    witness.see(_seen(), {})
+    witness.observe(_seen(producers, consumers), {})
+    witness.observe(_seen(), {})
     assert (witness.visited == {TOPIC}) == visited
