@@ -1,8 +1,8 @@
 """Child processes: started, watched, and stopped in order.
 
 A child has a session of its own, so that Ctrl-C at the terminal reaches only the demonstration,
-which then ends its children in order. A child's output goes to a file, whose last lines are shown
-if it fails.
+which then ends its children in order. A child's output goes to a file; a failure shows its last
+lines.
 """
 
 from __future__ import annotations

@@ -28,8 +28,7 @@ FAILED = 1
 def run(*, seconds: float | None, brokers: str | None, picture: Path | None) -> int:
     """Run the demonstration; return 0 if messages made the round trip and all counts agree, else 1.
 
-    Raises `ConfigurationError` if it cannot begin: a missing package, a port in use, an unreachable
-    broker.
+    Raises `ConfigurationError` if a package is missing, a port in use, or a broker unreachable.
     """
     selected = ports.read_ports(os.environ)
     _require_packages()

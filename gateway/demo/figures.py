@@ -1,4 +1,5 @@
-"""The gateway's metrics as numbers of the table: per topic, and rates between two scrapes.
+"""The gateway's metrics as numbers of the table: per topic, and rates between two scrapes. Also
+events that rightly make messages pass more than once (`Witness`).
 
 Time is an argument, in seconds; rates are per second. Partitions of a topic are added up.
 """
@@ -7,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from prometheus_client.parser import text_string_to_metric_families
+
+from gateway.demo.plan import FLOWS, Flow
 
 if TYPE_CHECKING:
     from prometheus_client.samples import Sample
@@ -64,6 +67,31 @@ class Rates:
     bytes_out: float = 0.0
     producers: int = 0
     consumers: int = 0
+
+
+class Witness:
+    """Remembers moves and visitors from regular observations of gateway and brokers.
+
+    `owners`: the broker of each topic at the last observation. `moved`: topics that changed their
+    broker. `visited`: topics with more producers or consumers than the demonstration's.
+    """
+
+    def __init__(self, flows: Sequence[Flow] = FLOWS) -> None:
+        self._flows = flows
+        self.owners: Mapping[str, str] = {}
+        self.moved: set[str] = set()
+        self.visited: set[str] = set()
+
+    def observe(self, snapshot: Snapshot, owners: Mapping[str, str]) -> None:
+        """Take the gateway's counts, and the owners of topics (empty if unknown)."""
+        self.moved |= {topic for topic, it in self.owners.items() if owners.get(topic) != it}
+        self.owners = owners
+        self.visited |= {flow.topic for flow in self._flows if _has_visitors(flow, snapshot)}
+
+
+def _has_visitors(flow: Flow, snapshot: Snapshot) -> bool:
+    seen = snapshot.topics.get(flow.topic, GatewayCounts())
+    return seen.producers > flow.producers or seen.consumers > flow.subscribers
 
 
 def read(exposition: str, at: float) -> Snapshot:

@@ -141,7 +141,7 @@ class FlowLoad:
             with suppress(pulsar.PulsarException):
                 consumer.acknowledge(message)
 
-    # -- counts -------------------------------------------------------------------------------
+    # -- counts ------------------------------------------------------------------------------
 
     @property
     def is_answered(self) -> bool:

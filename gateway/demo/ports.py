@@ -27,9 +27,7 @@ class Ports(NamedTuple):
 
 
 def read_ports(environment: Mapping[str, str]) -> Ports:
-    """Return the ports that `GATEWAY_DEMO_PORTS` names, or the defaults. Raises
-    `ConfigurationError`.
-    """
+    """Return the default ports, or those of `GATEWAY_DEMO_PORTS`. Raises `ConfigurationError`."""
     text = environment.get(VARIABLE)
     if not text:
         return Ports()

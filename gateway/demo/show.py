@@ -25,7 +25,6 @@ from gateway.demo.plan import COUNTS, FLOWS, READY
 from gateway.demo.ports import Ports
 from gateway.demo.screen import console, draw, screen
 from gateway.demo.tally import ClientCounts
-from gateway.demo.witness import Witness
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -78,7 +77,7 @@ class _Demo:
         self._settings = settings
         self._console = console()
         self._begin = 0.0
-        self._witness = Witness()
+        self._witness = figures.Witness()
         self._last: RenderableType | None = None
 
     def say(self, text: str) -> None:

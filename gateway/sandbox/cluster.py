@@ -27,8 +27,7 @@ MEMORY = 256 * 1024 * 1024
 class SandboxCluster:
     """`urls`: `pulsar://host:port` of each broker, in the order of their numbers.
 
-    `memory`: most bytes of entries. Beyond it the oldest entry of all topics is evicted,
-    acknowledged or not.
+    `memory`: most bytes of entries. Beyond it the oldest entry is evicted, acknowledged or not.
     """
 
     def __init__(self, urls: Sequence[str], memory: int = MEMORY) -> None:

@@ -130,7 +130,7 @@ class Control:
         return _json(done | {"to": kind.name})
 
 
-# -- parameters -----------------------------------------------------------------------------------
+# -- parameters ----------------------------------------------------------------------------------
 
 
 def _with_bad_request(action: Action) -> Action:

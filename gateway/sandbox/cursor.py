@@ -1,8 +1,7 @@
 """Progress of one subscription: which entries are acknowledged, and which is delivered next.
 
 All entries before `mark_delete` are acknowledged, and so are single offsets in a set. Entries to be
-redelivered (after a negative acknowledgement, or when a consumer leaves) wait in a heap and come
-before new entries.
+redelivered (after a negative acknowledgement, or when a consumer leaves) wait in a heap, first.
 """
 
 from __future__ import annotations
@@ -47,9 +46,7 @@ class Cursor:
         self._advance()
 
     def acknowledge_part(self, offset: int, ack_set: int) -> bool:
-        """Acknowledge all messages of a batch whose bits are not set; return whether no bit
-        remains.
-        """
+        """Acknowledge a batch's messages without a set bit; return whether all of it is done."""
         if not self.is_acknowledged(offset):
             ack_set &= self._ack_sets.get(offset, ack_set)
             self._ack_sets[offset] = ack_set

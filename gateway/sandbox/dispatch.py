@@ -1,7 +1,6 @@
 """Which consumer gets the next entry: one dispatcher per type of subscription.
 
-`next_delivery` returns a ready consumer and an offset for it, or None. Its cost does not depend on
-the size of the backlog.
+`next_delivery` returns a ready consumer and an offset, or None, in constant time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Entries of a topic in order, of which the oldest may be evicted.
 
 Inside the sandbox an entry has an *offset*, a number that counts up from zero. Clients know its
-*position*: a ledger and an entry number in it. As on real brokers, a topic begins a new ledger when
-it moves to another broker.
+*position*: a ledger and an entry in it. As on real brokers, each move begins a new ledger.
 """
 
 from __future__ import annotations

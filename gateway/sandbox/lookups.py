@@ -34,19 +34,15 @@ if TYPE_CHECKING:
 Partitions = CommandPartitionedTopicMetadataResponse
 Lookup = CommandLookupTopicResponse
 
-REFUSED_ON_REQUEST = ErrorReply(ServerError.ServiceNotReady, "the sandbox was asked to refuse")
-
 
 def partitions(session: BrokerSession, request: CommandPartitionedTopicMetadata, _: bytes) -> None:
     """Answer 0 for a topic without partitions, and for a topic that does not exist."""
-    cluster = session.cluster
-    name = parse_topic(text(request.topic))
-    refusal = _refusal(session, name)
-    if not (refusal or request.metadata_auto_creation_enabled or (name and cluster.has(name))):
-        refusal = ErrorReply(ServerError.TopicNotFound, f"there is no topic {name}")
-    if refusal or name is None:
-        why = refusal or INVALID_NAME
-        fields = {"response": Partitions.Failed, "error": why.error, "message": why.text}
+    cluster, name = session.cluster, _name_or_error(session, request.topic)
+    is_known = isinstance(name, ErrorReply) or cluster.has(name)
+    if not (is_known or request.metadata_auto_creation_enabled):
+        name = ErrorReply(ServerError.TopicNotFound, f"there is no topic {name}")
+    if isinstance(name, ErrorReply):
+        fields = {"response": Partitions.Failed, "error": name.error, "message": name.text}
     else:
         fields = {"response": Partitions.Success, "partitions": cluster.partitions.get(name, 0)}
     kind = Kind.PARTITIONED_METADATA_RESPONSE
@@ -55,26 +51,23 @@ def partitions(session: BrokerSession, request: CommandPartitionedTopicMetadata,
 
 def lookup(session: BrokerSession, request: CommandLookupTopic, _: bytes) -> None:
     """Answer *connect* as the owner, and a redirect to the owner otherwise."""
-    name = parse_topic(text(request.topic))
-    refusal = _refusal(session, name)
-    if refusal or name is None:
-        why = refusal or INVALID_NAME
-        fields = {"response": Lookup.Failed, "error": why.error, "message": why.text}
+    name = _name_or_error(session, request.topic)
+    if isinstance(name, ErrorReply):
+        fields = {"response": Lookup.Failed, "error": name.error, "message": name.text}
     else:
         owner = session.cluster.owner(name)
-        here = owner == session.context.broker
         fields = {
-            "response": Lookup.Connect if here else Lookup.Redirect,
+            "response": Lookup.Connect if owner == session.context.broker else Lookup.Redirect,
             "brokerServiceUrl": session.cluster.urls[owner],
             "authoritative": True,
         }
     session.send(answers.frame(Kind.LOOKUP_RESPONSE, request_id=request.request_id, **fields))
 
 
-def _refusal(session: BrokerSession, name: FullTopicName | None) -> ErrorReply | None:
+def _name_or_error(session: BrokerSession, topic: str) -> FullTopicName | ErrorReply:
     if session.context.faults.is_refusing(session.now):
-        return REFUSED_ON_REQUEST
-    return INVALID_NAME if name is None else None
+        return ErrorReply(ServerError.ServiceNotReady, "the sandbox was asked to refuse")
+    return parse_topic(text(topic)) or INVALID_NAME
 
 
 def topics(session: BrokerSession, request: CommandGetTopicsOfNamespace, _: bytes) -> None:
@@ -92,14 +85,13 @@ def topics(session: BrokerSession, request: CommandGetTopicsOfNamespace, _: byte
 def schema(session: BrokerSession, request: CommandGetSchema, _: bytes) -> None:
     name = parse_topic(text(request.topic))
     found = name and session.cluster.schemas.get(name, request.schema_version)
-    answer = Kind.GET_SCHEMA_RESPONSE
-    if not found:
-        why = ServerError.TopicNotFound
-        failed = {"error_code": why, "error_message": "the topic has no such schema"}
-        session.send(answers.frame(answer, request_id=request.request_id, **failed))
-        return
-    fields = {"schema": found.schema, "schema_version": found.number}
-    session.send(answers.frame(answer, request_id=request.request_id, **fields))
+    fields: dict[str, object]
+    if found:
+        fields = {"schema": found.schema, "schema_version": found.number}
+    else:
+        reason = "the topic has no such schema"
+        fields = {"error_code": ServerError.TopicNotFound, "error_message": reason}
+    session.send(answers.frame(Kind.GET_SCHEMA_RESPONSE, request_id=request.request_id, **fields))
 
 
 def get_or_create_schema(
@@ -107,12 +99,13 @@ def get_or_create_schema(
 ) -> None:
     name = parse_topic(text(request.topic))
     found = session.cluster.schemas.get_or_create(name, request.schema) if name else INVALID_NAME
-    answer = Kind.GET_OR_CREATE_SCHEMA_RESPONSE
+    fields: dict[str, object]
     if isinstance(found, ErrorReply):
-        failed = {"error_code": found.error, "error_message": found.text}
-        session.send(answers.frame(answer, request_id=request.request_id, **failed))
-        return
-    session.send(answers.frame(answer, request_id=request.request_id, schema_version=found.number))
+        fields = {"error_code": found.error, "error_message": found.text}
+    else:
+        fields = {"schema_version": found.number}
+    kind = Kind.GET_OR_CREATE_SCHEMA_RESPONSE
+    session.send(answers.frame(kind, request_id=request.request_id, **fields))
 
 
 def register_schema(

@@ -13,9 +13,7 @@ _PARTITION = re.compile(r"(.+)-partition-([0-9]{1,9})", re.DOTALL | re.ASCII)
 
 
 class FullTopicName(NamedTuple):
-    """A full topic name, split. `namespace`: tenant and namespace. `partition`: -1 if not a
-    partition.
-    """
+    """A topic name in parts. `namespace`: with its tenant. `partition`: -1 if not a partition."""
 
     domain: str
     namespace: str

@@ -51,13 +51,9 @@ def read_record(content: bytes) -> Record | None:
         magic, checksum = _CHECKSUM.unpack_from(content)
         if magic == CHECKSUM_MAGIC:
             start = _CHECKSUM.size
-            if not _is_valid(checksum, memoryview(content)[start:]):
+            if _crc32c is not None and _crc32c(memoryview(content)[start:]) != checksum:
                 return None
     return _record(content, _metadata(content, start))
-
-
-def _is_valid(checksum: int, content: memoryview) -> bool:
-    return _crc32c is None or _crc32c(content) == checksum
 
 
 def _metadata(content: bytes, start: int) -> MessageMetadata:

@@ -1,7 +1,6 @@
 """Schemas of topics: kept, numbered, and compared by equality alone.
 
-A real broker also checks whether a new version is compatible with earlier ones. The sandbox only
-requires the same type.
+A real broker also checks whether versions are compatible. The sandbox requires the same type.
 """
 
 from __future__ import annotations

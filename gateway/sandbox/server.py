@@ -1,7 +1,6 @@
 """The running sandbox: listeners of its brokers, their connections, its control.
 
-Nothing here prints to standard output or handles signals, so that it can run inside another
-program.
+Nothing here prints to standard output or handles signals: it can run inside another program.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_CONNECTIONS = 500
-"""Per broker; further connections are closed at once. Each may keep two large messages, one in each
-direction.
-"""
+"""Per broker; more are closed at once. Each may keep two large messages, one per direction."""
 
 ANYWHERE = Address("127.0.0.1", 0)
 
@@ -42,8 +39,8 @@ _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
 class SandboxSettings:
     """Addresses of brokers and control (port 0: any), authentication, and memory (bytes).
 
-    `token_secret`: a file; without one all clients are accepted. `proxy_roles`: roles that may
-    speak for others.
+    `token_secret`: a file; None accepts all clients. `proxy_roles`: roles that may speak for
+    others.
     """
 
     brokers: tuple[Address, ...] = (ANYWHERE, ANYWHERE)

@@ -1,7 +1,6 @@
 """One connection to a broker of the sandbox: whole frames in, frames out, no I/O.
 
-`handlers` maps commands to functions. A request without a handler is answered with ERROR, so that
-no client waits in vain.
+`handlers` maps commands to functions. A request without a handler is answered with ERROR.
 """
 
 from __future__ import annotations
@@ -120,9 +119,7 @@ class BrokerSession:
     # -- topics ----------------------------------------------------------------------------------
 
     def served(self, topic: str, request_id: int) -> Topic | None:
-        """Return the topic for a producer or consumer; None if refused, after answering with an
-        error.
-        """
+        """Return the topic for a producer or consumer; None after answering with an error."""
         name = parse_topic(text(topic))
         found = INVALID_NAME if name is None else self._served(name)
         if isinstance(found, ErrorReply):
@@ -143,7 +140,7 @@ class BrokerSession:
         reason = "the sandbox keeps no more topics"
         return self.cluster.topic(name) or ErrorReply(ServerError.NotAllowedError, reason)
 
-    # -- closing -----------------------------------------------------------------------------------
+    # -- closing ---------------------------------------------------------------------------------
 
     def close_producer(self, producer: Producer, url: str | None) -> None:
         """Close a producer as the broker."""

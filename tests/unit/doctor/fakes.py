@@ -92,7 +92,7 @@ class FakeBroker:
 
     async def __call__(self, stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError):
-            while (command := await _hear(stream)) is not None:
+            while (command := await _ask_address(stream)) is not None:
                 await stream.send_all(self._answer(command))
 
     def _answer(self, command: BaseCommand) -> bytes:
@@ -103,11 +103,11 @@ class FakeBroker:
         return self.on_lookup(command.lookupTopic)
 
 
-async def _hear(stream: trio.SocketStream) -> BaseCommand | None:
+async def _ask_address(stream: trio.SocketStream) -> BaseCommand | None:
     head = await stream.receive_some(8)
     if not head:
         return None
-    _total, size = struct.unpack(">II", head)
+    _read_length, size = struct.unpack(">II", head)
     return BaseCommand.FromString(bytes(await stream.receive_some(size)))
 
 

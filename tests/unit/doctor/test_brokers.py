@@ -14,7 +14,7 @@ from gateway.brokers.names import TemplateNames
 from gateway.config.load import build
 from gateway.config.model import Cluster
 from gateway.doctor.brokers import Plan, examine
-from gateway.doctor.finding import Finding, State
+from gateway.doctor.finding import Finding, Status
 from gateway.doctor.lookups import NAMESPACE, TOPICS
 from gateway.doctor.reach import Network
 from gateway.identity.credential import NoCredential, OwnCredential, TokenFile
@@ -69,8 +69,8 @@ async def examined(
     return list((await examine(plan)).findings)
 
 
-def at(findings: Sequence[Finding], what: str) -> Finding:
-    (found,) = [it for it in findings if it.what == what]
+def at(findings: Sequence[Finding], check: str) -> Finding:
+    (found,) = [it for it in findings if it.check == check]
     return found
 
 
@@ -106,18 +106,18 @@ async def test_a_good_broker_is_ok_in_every_row() -> None:
     async with peer(broker) as address:
         broker.on_lookup = connect_to(address)
         findings = await examined(cluster(address))
-    assert [it.what for it in findings] == [
+    assert [it.check for it in findings] == [
         f"broker {address}",
         f"clients at {address}",
         f"lookups at {address}",
         f"advertised {address}",
     ]
-    assert {it.state for it in findings} == {State.OK}
+    assert {it.status for it in findings} == {Status.OK}
 
 
 async def test_where_nobody_listens_there_is_one_row() -> None:
     (found,) = await examined(cluster(Address(HOST, free_port())))
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert "nothing listens there" in found.detail
 
 
@@ -132,13 +132,13 @@ async def test_where_nobody_listens_there_is_one_row() -> None:
 async def test_what_is_no_broker_is_one_row(answer: bytes, detail: str) -> None:
     async with peer(saying(answer)) as address:
         (found,) = await examined(cluster(address))
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert detail in found.detail
 
 
 async def test_a_name_that_does_not_resolve_is_one_row() -> None:
     (found,) = await examined(cluster("nowhere.internal:6650"), network=names({}))
-    assert (found.what, found.state) == ("name nowhere.internal", State.FAIL)
+    assert (found.check, found.status) == ("name nowhere.internal", Status.FAIL)
     assert "name or service not known" in found.detail
 
 
@@ -150,8 +150,8 @@ async def test_each_address_of_a_name_is_tried_and_one_may_be_down() -> None:
         network = names({"pulsar.internal": [HOST, "127.0.0.2"]})
         findings = await examined(cluster(named), network=network)
     assert at(findings, "name pulsar.internal").detail.startswith(f"{HOST}, 127.0.0.2 in ")
-    assert at(findings, f"broker {named} ({HOST})").state is State.OK
-    assert at(findings, f"broker {named} (127.0.0.2)").state is State.WARN
+    assert at(findings, f"broker {named} ({HOST})").status is Status.OK
+    assert at(findings, f"broker {named} (127.0.0.2)").status is Status.WARN
 
 
 async def test_a_slow_name_server_is_a_warning() -> None:
@@ -167,14 +167,14 @@ async def test_a_slow_name_server_is_a_warning() -> None:
 
     findings = await trio.to_thread.run_sync(lambda: trio.run(run, clock=clock))
     assert at(findings, "name slow.internal").detail == f"{HOST}, after 2.0 s"
-    assert at(findings, "name slow.internal").state is State.WARN
+    assert at(findings, "name slow.internal").status is Status.WARN
 
 
 async def test_a_cluster_that_no_listener_leads_to_is_a_warning() -> None:
     async with peer(FakeBroker()) as address:
         findings = await examined(cluster(address), modes=())
-    assert at(findings, "listeners").state is State.WARN
-    assert at(findings, f"broker {address}").state is State.OK
+    assert at(findings, "listeners").status is Status.WARN
+    assert at(findings, f"broker {address}").status is Status.OK
 
 
 # -- who is let in ---------------------------------------------------------------------------
@@ -194,8 +194,8 @@ def guarded(role_of: Callable[[CommandConnect], bytes | None]) -> FakeBroker:
 async def test_pass_through_to_a_broker_that_authenticates_tries_no_lookups() -> None:
     async with peer(guarded(lambda _connect: None)) as address:
         findings = await examined(cluster(address))
-    assert {it.state for it in findings} == {State.OK, State.SKIP}
-    assert at(findings, f"lookups at {address}").state is State.SKIP
+    assert {it.status for it in findings} == {Status.OK, Status.SKIP}
+    assert at(findings, f"lookups at {address}").status is Status.SKIP
 
 
 async def test_the_gateway_is_let_in_as_a_proxy(own: TokenFile) -> None:
@@ -207,7 +207,7 @@ async def test_the_gateway_is_let_in_as_a_proxy(own: TokenFile) -> None:
     async with peer(broker) as address:
         broker.on_lookup = connect_to(address)
         findings = await examined(cluster(address), VERIFY, own)
-    assert {it.state for it in findings} == {State.OK}
+    assert {it.status for it in findings} == {Status.OK}
     assert at(findings, f"gateway at {address}").detail.endswith('"proxy" as a proxy')
 
 
@@ -219,22 +219,22 @@ async def test_the_gateway_may_not_speak_for_others(own: TokenFile) -> None:
     async with peer(guarded(no_proxy)) as address:
         findings = await examined(cluster(address), VERIFY, own)
     assert at(findings, f"gateway at {address}").example == "proxyRoles=proxy"
-    assert at(findings, f"lookups at {address}").state is State.SKIP
+    assert at(findings, f"lookups at {address}").status is Status.SKIP
 
 
 async def test_a_token_that_cannot_be_read_is_not_tried() -> None:
     async with peer(guarded(lambda _connect: None)) as address:
         plan = Plan("main", cluster(address), VERIFY, None, None, None, Network())
         findings = (await examine(plan)).findings
-    assert [it.what for it in findings] == [f"broker {address}", f"lookups at {address}"]
+    assert [it.check for it in findings] == [f"broker {address}", f"lookups at {address}"]
     assert "cannot be read" in findings[1].detail
 
 
 async def test_a_cluster_of_both_kinds_of_listeners_is_tried_in_both(own: TokenFile) -> None:
     async with peer(guarded(lambda _connect: None)) as address:
         findings = await examined(cluster(address), PASS_THROUGH | VERIFY, own)
-    assert at(findings, f"clients at {address}").state is State.OK
-    assert at(findings, f"gateway at {address}").state is State.WARN
+    assert at(findings, f"clients at {address}").status is Status.OK
+    assert at(findings, f"gateway at {address}").status is Status.WARN
 
 
 # -- lookups ---------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ async def test_a_broker_that_is_advertised_under_another_name_is_told_with_the_l
         broker.on_lookup = connect_to(inner)
         findings = await examined(cluster(address), network=names({inner.host: [HOST]}))
     found = at(findings, f"advertised {inner}")
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert found.example == f"targets: {{hosts: [{HOST}, {inner.host}], ports: [{inner.port}]}}"
 
 
@@ -261,7 +261,7 @@ async def test_an_advertised_name_may_have_an_address_that_is_down() -> None:
         targets = {"hosts": ["*.internal"], "ports": [named.port]}
         network = names({named.host: ["127.0.0.2", HOST]})
         findings = await examined(cluster(address, targets=targets), network=network)
-    assert at(findings, f"advertised {named}").state is State.OK
+    assert at(findings, f"advertised {named}").status is Status.OK
 
 
 async def test_a_redirect_is_followed_to_the_broker_that_knows() -> None:
@@ -270,8 +270,8 @@ async def test_a_redirect_is_followed_to_the_broker_that_knows() -> None:
         first.on_lookup, second.on_lookup = redirect_to(two), connect_to(two)
         findings = await examined(cluster(one, two))
     assert at(findings, f"lookups at {one}").detail == f"lead to {two}, by redirects"
-    assert at(findings, f"lookups at {one}").state is State.OK
-    assert at(findings, f"lookups at {two}").state is State.OK
+    assert at(findings, f"lookups at {one}").status is Status.OK
+    assert at(findings, f"lookups at {two}").status is Status.OK
     # Its own CONNECT, its own lookups, and one connection for all topics that came from the first.
     assert len(second.connects) == 3
 
@@ -286,7 +286,7 @@ async def test_a_redirect_to_an_unlisted_host_is_not_followed() -> None:
         f"are redirected to {two}, where the gateway may not go"
     )
     found = at(findings, f"advertised {two}")
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert str(two.port) in found.example
 
 
@@ -295,7 +295,7 @@ async def test_a_redirect_to_a_name_that_is_not_known_here_is_told_as_that() -> 
     async with peer(broker) as address:
         findings = await examined(cluster(address), network=names({}))
     assert at(findings, f"lookups at {address}").detail.endswith("does not resolve here")
-    assert at(findings, "advertised inner.invalid:6650").state is State.FAIL
+    assert at(findings, "advertised inner.invalid:6650").status is Status.FAIL
 
 
 async def test_an_answer_that_names_nobody_is_a_warning() -> None:
@@ -314,7 +314,7 @@ async def test_a_broker_that_redirects_in_a_circle_is_given_up() -> None:
         broker.on_lookup = redirect_to(address)
         findings = await examined(cluster(address))
     found = at(findings, f"lookups at {address}")
-    assert found.state is State.WARN
+    assert found.status is Status.WARN
     assert f"{len(TOPICS)} of {len(TOPICS)} lookups" in found.detail
 
 
@@ -335,7 +335,7 @@ async def test_a_broker_that_is_advertised_by_a_name_that_is_not_known_here_fail
         broker.on_lookup = connect_to(Address("inner.invalid", 6650))
         findings = await examined(cluster(address), network=names({}))
     found = at(findings, "advertised inner.invalid:6650")
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert "advertisedAddress" in found.remedy
 
 
@@ -351,7 +351,7 @@ async def test_a_broker_that_is_advertised_for_tls_alone_fails() -> None:
     async with peer(FakeBroker(on_lookup=lookup)) as address:
         findings = await examined(cluster(address))
     found = at(findings, f"lookups at {address}")
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert "pulsar+ssl://inner.internal:6651" in found.detail
 
 
@@ -362,7 +362,7 @@ async def test_lookups_without_rights_are_not_tried_and_say_which_are_missing(
     async with peer(broker) as address:
         findings = await examined(cluster(address), VERIFY, own)
     found = at(findings, f"lookups at {address}")
-    assert found.state is State.SKIP
+    assert found.status is Status.SKIP
     assert "--role gateway-doctor" in found.example
     assert "--role proxy" in found.example
 
@@ -372,7 +372,7 @@ async def test_lookups_that_fail_are_a_warning_with_the_brokers_words() -> None:
     async with peer(broker) as address:
         findings = await examined(cluster(address))
     found = at(findings, f"lookups at {address}")
-    assert found.state is State.WARN
+    assert found.status is Status.WARN
     assert NAMESPACE in found.detail
     assert "MetadataError: Namespace not found" in found.detail
 
@@ -380,17 +380,17 @@ async def test_lookups_that_fail_are_a_warning_with_the_brokers_words() -> None:
 async def test_lookups_that_are_not_answered_are_not_waited_for(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    async with peer(FakeBroker(on_lookup=lambda _asked: b"")) as address:
+    async with peer(FakeBroker(on_lookup=lambda _reachable: b"")) as address:
         findings = await examined(cluster(address))
     found = at(findings, f"lookups at {address}")
-    assert found.state is State.WARN
+    assert found.status is Status.WARN
     assert found.detail.endswith("no answer in time")
 
 
 async def test_a_lookup_that_is_answered_by_nonsense_is_a_warning() -> None:
-    async with peer(FakeBroker(on_lookup=lambda _asked: CONNECTED)) as address:
+    async with peer(FakeBroker(on_lookup=lambda _reachable: CONNECTED)) as address:
         findings = await examined(cluster(address))
-    assert at(findings, f"lookups at {address}").state is State.WARN
+    assert at(findings, f"lookups at {address}").status is Status.WARN
 
 
 async def test_a_silent_broker_ends_the_examination_too(
@@ -419,4 +419,4 @@ async def test_a_broker_that_does_not_fit_the_template_fails() -> None:
     async with peer(broker) as address:
         broker.on_lookup = connect_to(address)
         findings = await examined(cluster(address, names={"template": TEMPLATE}))
-    assert at(findings, f"name of {address}").state is State.FAIL
+    assert at(findings, f"name of {address}").status is Status.FAIL

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config.load import build
-from gateway.doctor.finding import State
+from gateway.doctor.finding import Status
 from gateway.doctor.machine import (
     IDLE_CONNECTION,
     OWN_MEMORY,
@@ -23,9 +23,9 @@ GIB = 1 << 30
 
 
 def test_two_descriptors_for_each_connection_and_some_more() -> None:
-    assert descriptors(1000, 2000 + OWN_DESCRIPTORS).state is State.OK
+    assert descriptors(1000, 2000 + OWN_DESCRIPTORS).status is Status.OK
     few = descriptors(1000, 1999 + OWN_DESCRIPTORS)
-    assert few.state is State.WARN
+    assert few.status is Status.WARN
     assert few.example == f"ulimit -n {2000 + OWN_DESCRIPTORS}"
 
 
@@ -34,9 +34,9 @@ def test_descriptors_without_a_limit_are_enough() -> None:
 
 
 def test_memory_that_is_not_enough_is_a_warning() -> None:
-    assert memory(GIB, GIB, "the machine").state is State.OK
+    assert memory(GIB, GIB, "the machine").status is Status.OK
     little = memory(GIB, GIB - 1, "the container's limit")
-    assert little.state is State.WARN
+    assert little.status is Status.WARN
     assert "1023 MiB by the container's limit" in little.detail
 
 
@@ -78,12 +78,12 @@ def test_the_connections_of_all_listeners_count(monkeypatch: pytest.MonkeyPatch)
     }
     configuration, _ = build(data, Path())
     assert configuration is not None
-    found = {it.what: it for it in examine(configuration)}
+    found = {it.check: it for it in examine(configuration)}
     assert found["descriptors"].example == f"ulimit -n {2 * 1000 + OWN_DESCRIPTORS}"
     needed = OWN_MEMORY + 32 * 2**20 + 1000 * IDLE_CONNECTION
     assert f"{needed >> 20} MiB" in found["memory"].detail
     # Three workers need three times as much, and have a parent.
     of_three = configuration.model_copy(update={"workers": 3})
-    found = {it.what: it for it in examine(of_three)}
+    found = {it.check: it for it in examine(of_three)}
     assert f"{(3 * needed + OWN_MEMORY) >> 20} MiB" in found["memory"].detail
     assert found["descriptors"].example == f"ulimit -n {2 * 1000 + OWN_DESCRIPTORS}"

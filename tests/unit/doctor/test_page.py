@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from gateway.doctor import verdicts
-from gateway.doctor.hello import Oddity
+from gateway.doctor.hello import NotPulsar
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
 
 
-_OF_TABLES = [it.value for it in Oddity] + [
+_OF_TABLES = [it.value for it in NotPulsar] + [
     detail.partition(":")[0] for detail, _remedy in verdicts._UNREACHED.values()
 ]
 """Details that are looked up, by what was met."""

@@ -10,8 +10,8 @@ import pytest
 import trio
 import trio.testing
 
-from gateway.doctor.hello import Answer, Oddity, Unreached, Welcome, anonymous
-from gateway.doctor.reach import MOST_ADDRESSES, Network, Resolved, together
+from gateway.doctor.hello import Accepted, Answer, NotPulsar, Unreached, anonymous
+from gateway.doctor.reach import MOST_ADDRESSES, Network, Resolved, run_all
 from gateway.wire.contract import Address
 from tests.unit.doctor.fakes import (
     FakeBroker,
@@ -78,26 +78,26 @@ async def test_a_name_server_that_is_silent_is_not_waited_for(
 
 
 async def test_a_broker_is_heard() -> None:
-    assert isinstance(await heard(FakeBroker()), Welcome)
+    assert isinstance(await heard(FakeBroker()), Accepted)
 
 
 @pytest.mark.parametrize(
     ("script", "oddity"),
     [
-        (saying(b"HTTP/1.1 400 Bad Request\r\n\r\n"), Oddity.HTTP),
-        (saying(b"\x15\x03\x03\x00\x02\x02\x46"), Oddity.TLS),
-        (saying(b"SSH-2.0-OpenSSH_9.6\r\n"), Oddity.STRANGE),
-        (saying(b"\0\0\0\4\0\0\0\xff"), Oddity.STRANGE),
-        (saying(b""), Oddity.CLOSED),
-        (tls_server, Oddity.TLS),
+        (saying(b"HTTP/1.1 400 Bad Request\r\n\r\n"), NotPulsar.HTTP),
+        (saying(b"\x15\x03\x03\x00\x02\x02\x46"), NotPulsar.TLS),
+        (saying(b"SSH-2.0-OpenSSH_9.6\r\n"), NotPulsar.STRANGE),
+        (saying(b"\0\0\0\4\0\0\0\xff"), NotPulsar.STRANGE),
+        (saying(b""), NotPulsar.CLOSED),
+        (tls_server, NotPulsar.TLS),
     ],
 )
-async def test_what_is_no_broker_is_recognized(script: Script, oddity: Oddity) -> None:
+async def test_what_is_no_broker_is_recognized(script: Script, oddity: NotPulsar) -> None:
     assert await heard(script) is oddity
 
 
 async def test_a_silent_peer_is_not_waited_for(autojump_clock: trio.testing.MockClock) -> None:
-    assert await heard(silent) is Oddity.SILENT
+    assert await heard(silent) is NotPulsar.SILENT
 
 
 async def test_a_port_where_nobody_listens_refuses() -> None:
@@ -124,5 +124,5 @@ async def test_together_keeps_the_order_of_the_calls(
     async def quick() -> str:
         return "quick"
 
-    assert await together([slow, quick]) == ["slow", "quick"]
-    assert await together([]) == []
+    assert await run_all([slow, quick]) == ["slow", "quick"]
+    assert await run_all([]) == []

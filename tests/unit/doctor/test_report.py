@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.doctor.finding import Section, State, fail, ok, skip, warn, works
+from gateway.doctor.finding import Section, Status, fail, nothing_failed, ok, skip, warn
 from gateway.doctor.report import NARROWEST, WIDEST, table
 
 GOOD = ok("broker a:6650", "Pulsar 4")
@@ -67,9 +67,9 @@ def test_colours_surround_the_state_alone_and_only_when_wanted() -> None:
 
 
 def test_only_a_failure_means_that_it_does_not_work() -> None:
-    assert works([Section("a", (GOOD, warn("w", "d", "r"), skip("s", "d")))])
-    assert not works([Section("a", (GOOD,)), Section("b", (BAD,))])
-    assert {it.value for it in State} == {"ok", "skip", "warn", "FAIL"}
+    assert nothing_failed([Section("a", (GOOD, warn("w", "d", "r"), skip("s", "d")))])
+    assert not nothing_failed([Section("a", (GOOD,)), Section("b", (BAD,))])
+    assert {it.value for it in Status} == {"ok", "skip", "warn", "FAIL"}
 
 
 def test_nothing_that_a_peer_said_steers_the_terminal() -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from gateway.config.load import build
 from gateway.config.model import Cluster
-from gateway.doctor.targets import allow_list, allowed, widened
+from gateway.doctor.targets import allow_list, allowed_ips, widen_targets
 from gateway.wire.contract import Address
 
 LISTED = {"hosts": ["pulsar-*.internal"], "networks": ["10.0.0.0/8"], "ports": [6650]}
@@ -30,15 +30,15 @@ def cluster(targets: dict[str, Any] | None = None) -> Cluster:
 
 def test_without_targets_the_brokers_themselves_are_allowed() -> None:
     targets = allow_list(cluster())
-    assert allowed(targets, Address("one.internal", 6650), ["10.0.0.1"]) == ("10.0.0.1",)
-    assert allowed(targets, Address("one.internal", 6651), ["10.0.0.1"]) == ()
-    assert allowed(targets, Address("10.0.0.1", 6650), ["10.0.0.1"]) == ()
+    assert allowed_ips(targets, Address("one.internal", 6650), ["10.0.0.1"]) == ("10.0.0.1",)
+    assert allowed_ips(targets, Address("one.internal", 6651), ["10.0.0.1"]) == ()
+    assert allowed_ips(targets, Address("10.0.0.1", 6650), ["10.0.0.1"]) == ()
 
 
 def test_a_network_allows_those_addresses_of_a_name_that_lie_in_it() -> None:
     targets = allow_list(cluster(LISTED))
     ips = ["10.0.0.1", "192.0.2.1"]
-    assert allowed(targets, Address("other.internal", 6650), ips) == ("10.0.0.1",)
+    assert allowed_ips(targets, Address("other.internal", 6650), ips) == ("10.0.0.1",)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_network_allows_those_addresses_of_a_name_that_lie_in_it() -> None:
 def test_the_line_holds_what_was_listed_and_what_was_missing(
     targets: dict[str, Any] | None, missing: list[Address], line: str
 ) -> None:
-    assert widened(cluster(targets), missing) == line
+    assert widen_targets(cluster(targets), missing) == line
 
 
 @pytest.mark.parametrize("targets", [None, LISTED])
@@ -75,8 +75,8 @@ def test_the_line_holds_what_was_listed_and_what_was_missing(
 def test_the_line_allows_what_was_missing_once_it_is_in_the_file(
     targets: dict[str, Any] | None, missing: Address
 ) -> None:
-    line = yaml.safe_load(widened(cluster(targets), [missing]))
+    line = yaml.safe_load(widen_targets(cluster(targets), [missing]))
     widened_list = allow_list(cluster(line["targets"]))
     ip = missing.host if missing.host[0] != "t" else "192.0.2.9"
-    assert allowed(widened_list, missing, [ip]) == (ip,)
-    assert allowed(widened_list, Address("one.internal", 6650), ["10.0.0.1"])
+    assert allowed_ips(widened_list, missing, [ip]) == (ip,)
+    assert allowed_ips(widened_list, Address("one.internal", 6650), ["10.0.0.1"])
