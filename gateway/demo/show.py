@@ -148,8 +148,8 @@ class _Demo:
     async def _finish(self, upstream: stage.Upstream, gateway: Child, clients: Child) -> int:
         self.say("the clients finish: they receive the remaining messages and close")
         await clients.close_input()
-        told = await stage.read_report(clients, COUNTS, stage.FINISH_SECONDS)
-        counts = {topic: ClientCounts(**each) for topic, each in told.items()}
+        reported = await stage.read_report(clients, COUNTS, stage.FINISH_SECONDS)
+        counts = {topic: ClientCounts(**each) for topic, each in reported.items()}
         if await clients.wait(stage.CLOSE_SECONDS) is None:
             self.say("the clients do not close: a connection does not answer")
         last = await self._scrape(upstream, gateway)

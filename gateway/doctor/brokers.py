@@ -87,11 +87,11 @@ async def _examine_broker(plan: Plan, broker: Address) -> _BrokerResult:
     resolved = await plan.network.resolve(broker.host)
     findings = _named(broker, resolved)
     addresses = [Address(ip, broker.port) for ip in resolved.ips]
-    heard = await run_all([partial(_ask_address, plan, address) for address in addresses])
-    rows = [_connected(broker, it) for it in heard]
+    answered = await run_all([partial(_ask_address, plan, address) for address in addresses])
+    rows = [_connected(broker, it) for it in answered]
     findings += _downgrade_failures(rows)
-    findings += chain.from_iterable(_check_access(plan, broker, it) for it in heard)
-    results, found = await _look_up(plan, broker, heard)
+    findings += chain.from_iterable(_check_access(plan, broker, it) for it in answered)
+    results, found = await _look_up(plan, broker, answered)
     return _BrokerResult((*findings, *found), results)
 
 
@@ -108,18 +108,18 @@ def _named(broker: Address, resolved: Resolved) -> list[Finding]:
                 f"knows it: getent hosts {broker.host}",
             )
         ]
-    told = ", ".join(resolved.ips)
+    detail = ", ".join(resolved.ips)
     if resolved.others:
-        told += f" and {resolved.others} more, which are not tried"
+        detail += f" and {resolved.others} more, which are not tried"
     if resolved.seconds > SLOW_NAME:
         return [
             warn(
                 check,
-                f"{told}, after {resolved.seconds:.1f} s",
+                f"{detail}, after {resolved.seconds:.1f} s",
                 "New connections wait for it: see the name servers in /etc/resolv.conf.",
             )
         ]
-    return [ok(check, f"{told} in {resolved.seconds * 1000:.0f} ms")]
+    return [ok(check, f"{detail} in {resolved.seconds * 1000:.0f} ms")]
 
 
 async def _ask_address(plan: Plan, address: Address) -> _AddressResult:
@@ -136,9 +136,9 @@ async def _ask_address(plan: Plan, address: Address) -> _AddressResult:
     return _AddressResult(address, answers, first.seconds)
 
 
-def _connected(broker: Address, heard: _AddressResult) -> Finding:
-    check = f"broker {_name_address(broker, heard.address)}"
-    return verdicts.judge_broker(check, heard.address, heard.answers.best, heard.seconds)
+def _connected(broker: Address, answered: _AddressResult) -> Finding:
+    check = f"broker {_name_address(broker, answered.address)}"
+    return verdicts.judge_broker(check, answered.address, answered.answers.best, answered.seconds)
 
 
 def _name_address(broker: Address, address: Address) -> str:
@@ -152,15 +152,15 @@ def _downgrade_failures(rows: list[Finding]) -> list[Finding]:
     return [replace(row, status=Status.WARN) if row.status is Status.FAIL else row for row in rows]
 
 
-def _check_access(plan: Plan, broker: Address, heard: _AddressResult) -> list[Finding]:
-    at = _name_address(broker, heard.address)
+def _check_access(plan: Plan, broker: Address, answered: _AddressResult) -> list[Finding]:
+    at = _name_address(broker, answered.address)
     found: list[Finding | None] = []
     if plan.passes_through:
-        found.append(verdicts.judge_pass_through(f"clients at {at}", heard.answers))
+        found.append(verdicts.judge_pass_through(f"clients at {at}", answered.answers))
     if plan.verifying and plan.own is not None:
         check = f"gateway at {at}"
         found.append(
-            verdicts.judge_verified(check, heard.answers, plan.role, forward=plan.forwards)
+            verdicts.judge_verified(check, answered.answers, plan.role, forward=plan.forwards)
         )
     return [it for it in found if it is not None]
 
@@ -169,7 +169,7 @@ def _check_access(plan: Plan, broker: Address, heard: _AddressResult) -> list[Fi
 
 
 async def _look_up(
-    plan: Plan, broker: Address, heard: Sequence[_AddressResult]
+    plan: Plan, broker: Address, answered: Sequence[_AddressResult]
 ) -> tuple[lookups.LookupResults, list[Finding]]:
     """Look topics up at the first address that allows it.
 
@@ -179,13 +179,13 @@ async def _look_up(
         return lookups.LookupResults(), []
     check = f"lookups at {broker}"
     allowed = targets.allow_list(plan.cluster)
-    for it in heard:
+    for it in answered:
         probe = _probe(plan, it.answers)
         if probe is not None:
             search = lookups.TopicLookups(plan.network, probe, allowed, broker, it.address.host)
             results = await search.run()
             return results, [lookups.judge(check, results, plan.role if plan.verifying else None)]
-    if not any(isinstance(it.answers.best, Accepted | hello.Rejected) for it in heard):
+    if not any(isinstance(it.answers.best, Accepted | hello.Rejected) for it in answered):
         return lookups.LookupResults(), []
     return lookups.LookupResults(), [_skip_lookups(plan, check)]
 

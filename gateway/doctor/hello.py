@@ -133,14 +133,14 @@ def speaking_for(own: OwnCredential) -> Probe:
     return _probe(Mode.VERIFY, own, _NOBODY)
 
 
-def _probe(mode: Mode, own: OwnCredential, shown: Credential) -> Probe:
+def _probe(mode: Mode, own: OwnCredential, credential: Credential) -> Probe:
     connect = CommandConnect(client_version=VERSION, protocol_version=PROTOCOL)
-    connect.auth_method_name = shown.method
-    connect.auth_data = shown.data
+    connect.auth_method_name = credential.method
+    connect.auth_data = credential.data
     names = SealedNames(DOCTOR, [SealKey.random()])
     parts = ClusterParts(DOCTOR, names, LearnedHosts(), own, AccountBook(), ClusterFigures())
     listener = ListenerContext(ListenerServices(parts, {}), COMMANDS, mode, version=VERSION)
-    return Probe(listener, Client(connect, Principal(DOCTOR, verified=True), shown, NOBODY))
+    return Probe(listener, Client(connect, Principal(DOCTOR, verified=True), credential, NOBODY))
 
 
 # -- the conversation ------------------------------------------------------------------------

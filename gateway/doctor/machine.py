@@ -48,12 +48,12 @@ def descriptors(connections: int, allowed: int | None) -> Finding:
 
 def memory(needed: int, allowed: int, limited_by: str) -> Finding:
     """`needed` and `allowed` are bytes; `limited_by`: the source of the limit."""
-    check, told = "memory", f"{allowed // MIB} MiB by {limited_by}"
+    check, detail = "memory", f"{allowed // MIB} MiB by {limited_by}"
     if allowed >= needed:
-        return ok(check, f"{told}, {needed // MIB} MiB at the most")
+        return ok(check, f"{detail}, {needed // MIB} MiB at the most")
     return warn(
         check,
-        f"{told}; limits.buffered and limits.connections may need {needed // MIB} MiB",
+        f"{detail}; limits.buffered and limits.connections may need {needed // MIB} MiB",
         "With slow clients the process would be killed. Allow more memory, or set "
         "limits.buffered or limits.connections lower.",
     )

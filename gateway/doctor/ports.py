@@ -61,14 +61,14 @@ async def _examine_listener(
     error = try_bind(listener.bind)
     if error != errno.EADDRINUSE:
         return _bind_finding(check, listener.bind, error)
-    heard = await network.greet(_reachable(listener.bind), anonymous())
-    if isinstance(heard.answer, Accepted | Rejected):
+    answered = await network.greet(_reachable(listener.bind), anonymous())
+    if isinstance(answered.answer, Accepted | Rejected):
         return warn(
             check,
             f"taken by something that speaks Pulsar: {_RUNS}",
             *_remedy(listener.bind),
         )
-    return _taken(check, listener.bind, heard.answer)
+    return _taken(check, listener.bind, answered.answer)
 
 
 async def _examine_admin(admin: model.Admin, network: Network) -> Finding:

@@ -25,11 +25,11 @@ _COLOURS = {Status.OK: "32", Status.SKIP: "36", Status.WARN: "33", Status.FAIL: 
 def table(sections: Sequence[Section], width: int, *, colour: bool) -> str:
     """Return the table of all sections with findings, and a last line with their counts."""
     width = min(max(width, NARROWEST), WIDEST)
-    shown = [section for section in sections if section.findings]
-    names = [len(it.check) for section in shown for it in section.findings]
+    sections = [section for section in sections if section.findings]
+    names = [len(it.check) for section in sections for it in section.findings]
     layout = _Layout(width, min(max(names, default=0), _WIDEST_NAME), colour=colour)
-    blocks = ["\n".join([section.title, *layout.lines(section)]) for section in shown]
-    return "\n\n".join([*blocks, _summary(shown)]) + "\n"
+    blocks = ["\n".join([section.title, *layout.lines(section)]) for section in sections]
+    return "\n\n".join([*blocks, _summary(sections)]) + "\n"
 
 
 class _Layout:
@@ -80,10 +80,10 @@ def _printable(text: str) -> str:
 def _summary(sections: Sequence[Section]) -> str:
     states = Counter(finding.status for section in sections for finding in section.findings)
     failing = states[Status.FAIL]
-    told = [
+    counts = [
         f"{states[Status.OK]} ok",
         f"{states[Status.SKIP]} not tried" if states[Status.SKIP] else "",
         f"{states[Status.WARN]} to look at" if states[Status.WARN] else "",
         f"{failing} {'does' if failing == 1 else 'do'} not work" if failing else "nothing fails",
     ]
-    return ", ".join(filter(None, told))
+    return ", ".join(filter(None, counts))

@@ -63,11 +63,11 @@ def _judge_error(check: str, error: StoreError) -> Finding:
 
 
 def _judge_time(check: str, seconds: float, timeout: float) -> Finding:
-    told = f"answers in {seconds * 1000:.1f} ms"
+    detail = f"answers in {seconds * 1000:.1f} ms"
     if seconds <= timeout / 2:
-        return ok(check, told)
+        return ok(check, detail)
     return warn(
         check,
-        f"{told}, and `timeout` is {timeout * 1000:.0f} ms",
+        f"{detail}, and `timeout` is {timeout * 1000:.0f} ms",
         "Use a store that is nearer, or raise `timeout`.",
     )

@@ -68,7 +68,7 @@ class Subscription:
         """Detach a consumer; other consumers get its unacknowledged entries."""
         before = self._dispatcher.active
         self.consumers.remove(consumer)
-        self._requeue(offset for offset, its in self.pending.items() if its is consumer)
+        self._requeue(offset for offset, holder in self.pending.items() if holder is consumer)
         for offset in self._dispatcher.detach(consumer):
             self.cursor.redeliver(offset)
         if self._dispatcher.active is not before:
@@ -87,11 +87,11 @@ class Subscription:
         self._requeue(list(self.pending))
         self._notify_active(self.consumers)
 
-    def _notify_active(self, told: Iterable[Consumer]) -> None:
+    def _notify_active(self, consumers: Iterable[Consumer]) -> None:
         """Tell consumers of a Failover subscription whether each is the active one."""
         if self.type != CommandSubscribe.Failover:
             return
-        for consumer in told:
+        for consumer in consumers:
             fields = {"consumer_id": consumer.id, "is_active": consumer is self._dispatcher.active}
             consumer.link.send(answers.frame(Kind.ACTIVE_CONSUMER_CHANGE, **fields))
 
@@ -120,7 +120,7 @@ class Subscription:
     def redeliver(self, consumer: Consumer, offsets: list[int]) -> None:
         """Redeliver some entries of a consumer; all without `offsets`, or where order matters."""
         if self.type not in SHARING or not offsets:
-            offsets = [offset for offset, its in self.pending.items() if its is consumer]
+            offsets = [offset for offset, holder in self.pending.items() if holder is consumer]
         offsets = [offset for offset in offsets if self.pending.get(offset) is consumer]
         if self.type in SHARING:
             for offset in offsets:

@@ -1,4 +1,4 @@
-"""Child processes of the demo: small ones of Python."""
+"""Child processes of the demonstration: small Python programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.demo import stage
 from gateway.demo.children import Child, ChildError, running
 
 STOP_SECONDS = 10.0
-"""Seconds after which something that should happen at once has not."""
+"""Seconds after which an expected event has failed."""
 
 STUBBORN = """\
 import signal, sys
@@ -38,13 +38,13 @@ async def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
         child.require_running()
 
 
-async def test_the_end_of_its_input_is_heard(tmp_path: Path) -> None:
+async def test_closing_the_input_reaches_the_child(tmp_path: Path) -> None:
     async with _child(tmp_path, "import sys; print(len(sys.stdin.read()))") as child:
         await child.close_input()
         assert await child.read_line() == b"0"
 
 
-async def test_a_child_that_ended_is_told_with_its_last_words(tmp_path: Path) -> None:
+async def test_an_ended_child_is_reported_with_its_last_lines(tmp_path: Path) -> None:
     program = "import sys; [print(n, file=sys.stderr) for n in range(100)]; sys.exit(3)"
     async with _child(tmp_path, program) as child:
         with pytest.raises(ChildError) as raised:
@@ -56,7 +56,7 @@ async def test_a_child_that_ended_is_told_with_its_last_words(tmp_path: Path) ->
     assert lines == [f"  {number}" for number in range(92, 100)]
 
 
-async def test_a_stopped_child_gives_its_status(tmp_path: Path) -> None:
+async def test_stop_returns_the_exit_status(tmp_path: Path) -> None:
     async with _child(tmp_path, "print(flush=True); input()") as child:
         await child.read_line()
         assert await child.stop(STOP_SECONDS) == -signal.SIGTERM
@@ -89,7 +89,7 @@ async def test_a_report_is_read_by_its_name(tmp_path: Path) -> None:
         assert await stage.read_report(child, "counts", STOP_SECONDS) == {"a": 1}
 
 
-async def test_a_report_that_does_not_come_is_an_error(
+async def test_a_missing_report_is_an_error(
     tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with _child(tmp_path, "input()") as child:

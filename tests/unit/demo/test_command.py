@@ -1,4 +1,4 @@
-"""What `gateway demo` looks at before anything starts."""
+"""Checks of `gateway demo` before anything starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gateway.errors import ConfigurationError
 
 @pytest.fixture(autouse=True)
 def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other ports than a person's, on which the demo would listen."""
+    """Set free ports, and fail if the demonstration starts."""
     monkeypatch.setenv(VARIABLE, ",".join(map(str, _free_ports(3))))
 
     def begin(*_: object) -> int:
@@ -55,11 +55,11 @@ def test_a_missing_package_is_named_with_the_remedy(
 
 
 @pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf])
-def test_seconds_must_make_sense(seconds: float) -> None:
+def test_seconds_must_be_positive_and_finite(seconds: float) -> None:
     assert _mistake(seconds=seconds).startswith("--seconds is wrong")
 
 
-def test_a_picture_needs_a_folder(tmp_path: Path) -> None:
+def test_a_picture_needs_an_existing_folder(tmp_path: Path) -> None:
     assert _mistake(picture=tmp_path / "none" / "a.svg").endswith(f"no folder {tmp_path / 'none'}")
 
 
@@ -102,7 +102,7 @@ def test_wrong_brokers_are_explained(brokers: str, reason: str) -> None:
         (KeyboardInterrupt(), ""),
     ],
 )
-def test_a_failure_is_explained_out_of_its_groups(
+def test_a_failure_is_reported_without_its_groups(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     failure: BaseException,

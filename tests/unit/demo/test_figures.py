@@ -38,7 +38,7 @@ process_cpu_seconds_total 3.5
 
 
 def _exposition(book: AccountBook) -> str:
-    """As the gateway writes it."""
+    """Return metrics as the gateway writes them."""
     return b"".join(TopicExposition({"demo": book}).chunks()).decode()
 
 
@@ -48,7 +48,7 @@ def _pass(book: AccountBook, action: Action, topic: str, messages: int, size: in
     account.bytes += size
 
 
-def test_what_the_gateway_writes_is_understood() -> None:
+def test_the_gateways_metrics_are_read() -> None:
     book = AccountBook()
     _pass(book, Action.PRODUCE, ROWS, 3, 300)
     _pass(book, Action.CONSUME, ROWS, 2, 250)
@@ -71,30 +71,30 @@ def test_only_a_number_at_the_end_is_a_partition() -> None:
         assert without_partition(topic) == topic
 
 
-def test_connections_are_added_up_and_broken_ones_are_told_apart() -> None:
+def test_connections_are_added_up_and_broken_ones_counted() -> None:
     found = read(PROCESS, at=0.0)
     assert (found.connections, found.broken, found.topics) == (5, 3, {})
 
 
-def test_rates_are_differences_by_time() -> None:
+def test_rates_are_differences_over_time() -> None:
     before = Snapshot(10.0, {ROWS: GatewayCounts(100, 80, 1000, 800, 1, 1)})
     after = Snapshot(12.0, {ROWS: GatewayCounts(150, 140, 3000, 1800, 2, 3)})
     assert rates(before, after) == {ROWS: Rates(25.0, 30.0, 1000.0, 500.0, 2, 3)}
 
 
-def test_a_topic_that_is_new_had_nothing_before() -> None:
+def test_a_new_topic_starts_from_zero() -> None:
     after = Snapshot(2.0, {ROWS: GatewayCounts(messages_in=10, producers=1)})
     assert rates(Snapshot(0.0, {}), after) == {ROWS: Rates(messages_in=5.0, producers=1)}
 
 
-def test_a_topic_where_nothing_happens_and_nobody_is_has_no_row() -> None:
+def test_an_idle_topic_without_clients_has_no_row() -> None:
     idle = {ROWS: GatewayCounts(100, 100, 1, 1)}
     assert rates(Snapshot(0.0, idle), Snapshot(1.0, idle)) == {}
     silent = {ROWS: GatewayCounts(100, 100, 1, 1, consumers=1)}
     assert rates(Snapshot(0.0, idle), Snapshot(1.0, silent)) == {ROWS: Rates(consumers=1)}
 
 
-def test_two_scrapes_at_one_moment_make_no_infinity() -> None:
+def test_two_scrapes_at_once_do_not_divide_by_zero() -> None:
     after = Snapshot(1.0, {ROWS: GatewayCounts(messages_in=1)})
     assert rates(Snapshot(1.0, {}), after)[ROWS].messages_in == 1000.0
 
@@ -113,7 +113,7 @@ def _seen(producers: int = 0, consumers: int = 0) -> Snapshot:
     return Snapshot(0.0, {ORDERS: GatewayCounts(producers=producers, consumers=consumers)})
 
 
-def test_an_owner_that_changes_is_a_move_even_if_it_comes_back() -> None:
+def test_a_changed_owner_is_a_move_even_if_it_returns() -> None:
     witness = Witness([FLOW])
     for owner in ("1 2 1", "1 2 1"):
         witness.observe(_seen(), {ORDERS: owner, "other": "2"})
@@ -124,7 +124,7 @@ def test_an_owner_that_changes_is_a_move_even_if_it_comes_back() -> None:
     assert witness.owners == {ORDERS: "1 2 1", "other": "2"}
 
 
-def test_a_topic_that_comes_later_has_not_moved() -> None:
+def test_a_new_topic_has_not_moved() -> None:
     witness = Witness([FLOW])
     witness.observe(_seen(), {})
     witness.observe(_seen(), {ORDERS: "1"})
@@ -135,9 +135,7 @@ def test_a_topic_that_comes_later_has_not_moved() -> None:
     ("producers", "consumers", "visited"),
     [(0, 0, False), (3, 6, False), (4, 6, True), (3, 7, True)],
 )
-def test_more_clients_than_the_demo_has_are_visitors(
-    producers: int, consumers: int, visited: bool
-) -> None:
+def test_additional_clients_are_visitors(producers: int, consumers: int, visited: bool) -> None:
     witness = Witness([FLOW])
     witness.observe(_seen(producers, consumers), {})
     witness.observe(_seen(), {})

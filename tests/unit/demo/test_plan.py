@@ -1,4 +1,4 @@
-"""What the demo's clients are to do."""
+"""The load of the demonstration's clients."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import pytest
 from gateway.demo.plan import FLOWS, MOVABLE, Flow, namespaces, short_name, tenants
 
 
-def test_a_steady_flow_owes_its_rate() -> None:
+def test_a_steady_flow_is_due_at_its_rate() -> None:
     flow = Flow("persistent://a/b/c", rate=150, size=1)
     assert [flow.due(seconds) for seconds in (0.0, 0.1, 1.0, 60.0)] == [0, 15, 150, 9000]
 
 
-def test_a_bursting_flow_is_busy_at_the_begin_of_every_cycle() -> None:
+def test_a_bursting_flow_is_busy_at_the_start_of_every_cycle() -> None:
     flow = Flow("persistent://a/b/c", rate=100, size=1, busy=2, cycle=5)
     owed = [flow.due(seconds) for seconds in (1.0, 2.0, 4.9, 6.0, 7.0, 10.0, 10.5)]
     assert owed == [100, 200, 200, 300, 400, 400, 450]
 
 
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: short_name(flow.topic))
-def test_what_is_owed_never_becomes_less(flow: Flow) -> None:
+def test_due_messages_never_decrease(flow: Flow) -> None:
     owed = [flow.due(tick / 50) for tick in range(1000)]
     assert owed == sorted(owed)
     assert owed[50] > 0, "a short demo has messages on every topic"
 
 
-def test_partitions_are_what_brokers_see() -> None:
+def test_clients_are_counted_per_partition() -> None:
     unpartitioned, parted = (
         Flow("a", 1, 1, consumers=2),
         Flow("a", 1, 1, consumers=2, partitions=3),

@@ -1,4 +1,4 @@
-"""Where the demo listens."""
+"""The demonstration's ports."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gateway.errors import ConfigurationError
 from gateway.wire.contract import Address
 
 
-def test_the_usual_ports_are_those_of_the_docs() -> None:
+def test_the_default_ports_are_those_of_the_docs() -> None:
     assert read_ports({}) == read_ports({VARIABLE: ""}) == Ports(6650, 8080, 16680)
 
 
-def test_other_ports_may_be_named() -> None:
+def test_other_ports_may_be_set() -> None:
     assert read_ports({VARIABLE: "1,2,3"}) == read_ports({VARIABLE: " 1, 2,3 "}) == Ports(1, 2, 3)
 
 
@@ -25,7 +25,7 @@ def test_wrong_ports_are_explained(text: str) -> None:
         read_ports({VARIABLE: text})
 
 
-def test_a_port_in_use_is_named_with_what_to_do() -> None:
+def test_a_port_in_use_is_named_with_a_remedy() -> None:
     with socket.create_server((HOST, 0)) as taken, socket.create_server((HOST, 0)) as other:
         port, free = taken.getsockname()[1], other.getsockname()[1]
         other.close()
@@ -38,7 +38,7 @@ def test_a_port_in_use_is_named_with_what_to_do() -> None:
     require_free((port,))
 
 
-def test_a_name_that_nobody_knows_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_host_is_reported_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 

@@ -1,4 +1,4 @@
-"""Where the table is shown."""
+"""Output of the table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _printed(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_a_terminal_is_redrawn_and_nothing_else() -> None:
+def test_only_a_terminal_is_redrawn() -> None:
     assert isinstance(screen(_console(terminal=True)), LiveScreen)
     assert isinstance(screen(_console(terminal=False)), PlainScreen)
 
@@ -50,7 +50,7 @@ def test_a_terminal_keeps_the_last_table() -> None:
     assert last == "table 2\n\x1b[?25h", "the cursor is shown again"
 
 
-def test_a_picture_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
+def test_a_picture_needs_no_other_files(tmp_path: Path) -> None:
     file = tmp_path / "demo.svg"
     draw(Text("shop 150", style="cyan"), file)
     text = file.read_text()

@@ -1,4 +1,4 @@
-"""What stands on the demo's stage."""
+"""The parts of the demonstration."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ URL = "pulsar://127.0.0.1:1001,127.0.0.1:1002"
 
 @pytest.fixture
 def own_log() -> Iterator[None]:
-    """Whatever the check does to the process's logging is undone."""
+    """Undo changes of the check to the process's logging."""
     yield
     structlog.reset_defaults()
 
 
 @pytest.mark.usefixtures("own_log")
-def test_the_gateway_s_configuration_is_a_good_one(tmp_path: Path) -> None:
+def test_the_gateways_configuration_is_valid(tmp_path: Path) -> None:
     file = tmp_path / "gateway.yaml"
     file.write_text(yaml.safe_dump(configuration(Upstream(URL), Ports(1, 2, 3))))
     assert check(file).startswith(f"{file}: ok")
 
 
-def test_it_listens_on_loopback_alone_and_reaches_the_ports_of_the_brokers() -> None:
+def test_the_gateway_listens_on_loopback_and_may_dial_the_brokers_ports() -> None:
     found = configuration(Upstream(URL), Ports(1, 2, 3))
     assert [it["bind"] for it in found["listeners"]] == ["127.0.0.1:1"]
     assert found["admin"] == {"bind": "127.0.0.1:2"}
     assert found["clusters"]["demo"]["targets"]["ports"] == [1001, 1002]
 
 
-def test_owners_are_the_numbers_of_brokers_and_partitions_stand_side_by_side() -> None:
+def test_owners_are_broker_numbers_one_per_partition() -> None:
     topics = {
         "persistent://shop/orders/placed-partition-1": {"owner": "pulsar://127.0.0.1:1002"},
         "persistent://shop/orders/placed-partition-0": {"owner": "pulsar://127.0.0.1:1001"},

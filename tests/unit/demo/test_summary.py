@@ -75,7 +75,7 @@ def _text(row: SummaryRow) -> str:
         ),
     ],
 )
-def test_a_verdict(
+def test_counts_determine_the_verdict(
     counts: ClientCounts, seen: tuple[int, int], undisturbed: str, disturbed: str, visited: str
 ) -> None:
     figures = GatewayCounts(*seen)
@@ -100,7 +100,7 @@ def test_a_broken_connection_explains_repeats_on_all() -> None:
     assert row.verdict is Verdict.REPEATED
 
 
-def test_visitors_explain_more_on_the_topic_that_they_used() -> None:
+def test_visitors_explain_additional_messages_on_their_topics() -> None:
     last = Snapshot(0.0, {TOPIC: GatewayCounts(10, 20)})
     (row,) = compare({TOPIC: _counts()}, last, visited={TOPIC})
     assert row.verdict is Verdict.VISITED
@@ -111,25 +111,25 @@ def test_a_topic_that_the_gateway_never_saw_is_different() -> None:
     assert row.verdict is Verdict.DIFFERENT
 
 
-def test_a_good_end_says_how_many_made_it() -> None:
+def test_a_good_conclusion_counts_round_trips() -> None:
     rows = [_row(_counts()), _row(_counts(moved=True), 12)]
     assert all_good(rows)
     assert conclusion(rows).startswith("20 messages made the round trip")
 
 
-def test_without_a_round_trip_the_end_is_not_good() -> None:
+def test_without_a_round_trip_the_result_is_bad() -> None:
     rows = [_row(_counts(0, 0, 0, 0, 0), 0, 0)]
     assert not all_good(rows)
     assert conclusion(rows) == "No message made the round trip."
 
 
-def test_one_bad_topic_spoils_the_end_and_is_named() -> None:
+def test_one_bad_topic_fails_the_result_and_is_named() -> None:
     rows = [_row(_counts()), _row(_counts(), 9)]
     assert not all_good(rows)
     assert conclusion(rows) == "Not in order: metering/meters/readings."
 
 
-def test_the_table_shows_both_sides_and_fits() -> None:
+def test_the_table_shows_both_counts_and_fits_the_width() -> None:
     text = _text(_row(_counts(moved=True), 12))
     (line,) = [line for line in text.splitlines() if "metering/meters/readings" in line]
     assert line.split()[1:] == ["10", "10", "10", "0", "0", "12", "10", "repeats"]
@@ -137,5 +137,5 @@ def test_the_table_shows_both_sides_and_fits() -> None:
 
 
 @pytest.mark.parametrize("verdict", [it for it in Verdict if it is not Verdict.EQUAL])
-def test_a_verdict_that_is_not_plain_is_explained(verdict: Verdict) -> None:
+def test_unclear_verdicts_are_explained(verdict: Verdict) -> None:
     assert NOTES[verdict]

@@ -54,7 +54,7 @@ def test_a_topic_has_its_numbers_in_a_row() -> None:
     assert _row(text, "total") == ["1,384", "1,150", "2.57", "2.06", "4", "5"]
 
 
-def test_topics_stand_in_the_order_of_the_plan_and_those_of_others_follow() -> None:
+def test_planned_topics_come_first_in_order() -> None:
     text = _text(replace(BOARD, rates={MINE: Rates(9.0), **BOARD.rates}))
     assert re.findall(r"(?m)^ *\w+ +(\S+/\S+) ", text) == [
         "orders/placed",
@@ -67,7 +67,7 @@ def test_a_topic_without_numbers_has_no_row_yet() -> None:
     assert "orders/placed" not in _text(replace(BOARD, rates={}))
 
 
-def test_the_owner_of_a_topic_is_shown_where_it_is_known() -> None:
+def test_known_owners_are_shown() -> None:
     text = _text(replace(BOARD, owners={ORDERS: "1 2 1"}))
     assert _row(text, "shop", "orders/placed")[:4] == ["1", "2", "1", "150"]
     assert _row(text, "noisy", "import/rows")[0] == "1,234"
@@ -75,7 +75,7 @@ def test_the_owner_of_a_topic_is_shown_where_it_is_known() -> None:
     assert "broker " not in _text(BOARD).splitlines()[2]
 
 
-def test_many_topics_do_not_fill_the_terminal() -> None:
+def test_the_number_of_rows_is_bounded() -> None:
     many = {f"persistent://public/default/t{number}": Rates(number) for number in range(1, 41)}
     text = _text(replace(BOARD, rates=many))
     assert len(re.findall(r"default/t\d+", text)) == ROWS
@@ -83,13 +83,13 @@ def test_many_topics_do_not_fill_the_terminal() -> None:
     assert "default/t40 " in text, "the busiest are shown"
 
 
-def test_it_says_what_happened_since_the_start() -> None:
+def test_totals_since_the_start_are_shown() -> None:
     text = _text(BOARD)
     assert "12,345 messages in and 12,340 out since the start, on 3 connections" in text
     assert "0:01:05" in text
 
 
-def test_it_says_what_to_try_next_with_the_ports_in_use() -> None:
+def test_hints_contain_the_ports_in_use() -> None:
     text = _text(replace(BOARD, ports=Ports(1111, 2222, 3333)))
     assert 'pulsar.Client("pulsar://127.0.0.1:1111")' in text
     assert "curl http://127.0.0.1:2222/metrics" in text

@@ -1,4 +1,4 @@
-"""What clients count, whatever order messages come in."""
+"""The clients' counts, whatever the order of messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_payload_knows_its_number(size: int) -> None:
     assert len(data) == max(size, 16)
 
 
-def test_a_message_of_others_has_no_number() -> None:
+def test_a_foreign_message_has_no_number() -> None:
     assert number_of(RUN, b"hello") is None
     assert number_of(RUN, payload(b"another.", 12, 100)) is None
 
@@ -49,7 +49,7 @@ def test_each_number_is_new_once_in_any_order(order: tuple[int, ...]) -> None:
 
 
 @given(st.lists(st.integers(0, 50)))
-def test_it_counts_as_a_set_does(added: list[int]) -> None:
+def test_a_sequence_set_counts_like_a_set(added: list[int]) -> None:
     assert _numbers(added).count == len(set(added))
 
 
@@ -74,7 +74,7 @@ def _run(sent: int, received: Iterable[int]) -> Tally:
     return found
 
 
-def test_a_good_run_has_all_and_nothing_twice() -> None:
+def test_a_good_run_has_every_message_once() -> None:
     found = _run(3, [0, 2, 1])
     assert found.is_answered
     assert found.is_complete
@@ -87,14 +87,14 @@ def test_lost_and_doubled_messages_are_told_apart() -> None:
     assert (counts.received, counts.distinct, counts.lost, counts.doubled) == (5, 3, 1, 2)
 
 
-def test_messages_of_others_are_neither_doubled_nor_complete() -> None:
+def test_foreign_messages_are_not_repeats() -> None:
     found = _run(2, [0])
     found.receive(b"hello")
     assert not found.is_complete
     assert (found.counts().foreign, found.counts().doubled, found.counts().lost) == (1, 0, 1)
 
 
-def test_a_send_without_an_answer_is_waited_for() -> None:
+def test_an_unanswered_send_is_not_complete() -> None:
     found = _run(2, [])
     found.sent += 1
     assert not found.is_answered
@@ -102,7 +102,7 @@ def test_a_send_without_an_answer_is_waited_for() -> None:
     assert found.is_answered
 
 
-def test_a_new_ledger_of_a_partition_is_a_move_and_another_partition_is_none() -> None:
+def test_only_a_new_ledger_of_a_partition_is_a_move() -> None:
     found = Tally(RUN)
     found.acknowledge(0, 7)
     found.acknowledge(1, 8)

@@ -1,4 +1,4 @@
-"""What key and token files hold, who may read them, and never what is secret in them."""
+"""Contents and access rights of key and token files; no secret is printed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def keep(tmp_path: Path) -> Keep:
 
 @pytest.fixture
 def examined(tmp_path: Path) -> Examine:
-    """Findings of a configuration with these parts."""
+    """Return the findings of a configuration with these parts."""
 
     def run(identity: Any = None, **cluster: Any) -> list[Finding]:
         configuration = _configuration(tmp_path, identity, cluster)
@@ -76,7 +76,7 @@ def of(findings: list[Finding], check: str) -> Finding:
 # -- keys of tokens --------------------------------------------------------------------------
 
 
-def test_a_good_secret_says_its_size_and_what_it_verifies(keep: Keep, examined: Examine) -> None:
+def test_a_valid_secret_shows_its_size_and_purpose(keep: Keep, examined: Examine) -> None:
     keep("secret.key", SECRET)
     found = of(examined(verify(secret_file="secret.key")), "secret.key")
     assert found.status is Status.OK
@@ -99,7 +99,7 @@ def test_a_short_secret_fails_with_the_way_to_make_one(keep: Keep, examined: Exa
     assert "create-secret-key" in found.remedy
 
 
-def test_a_key_that_fits_no_algorithm_fails(keep: Keep, examined: Examine) -> None:
+def test_a_key_without_a_matching_algorithm_fails(keep: Keep, examined: Examine) -> None:
     keep("secret.key", SECRET)
     found = of(examined(verify(secret_file="secret.key", algorithms=["HS512"])), "secret.key")
     assert found.status is Status.FAIL
@@ -122,13 +122,13 @@ def test_a_public_key_may_be_read_but_not_written_by_others(keep: Keep, examined
 # -- sealing keys ----------------------------------------------------------------------------
 
 
-def test_names_that_nobody_gave_a_key_are_a_warning(examined: Examine) -> None:
+def test_sealed_names_without_a_key_are_a_warning(examined: Examine) -> None:
     found = of(examined(), "sealing key of main")
     assert found.status is Status.WARN
     assert "head -c 32 /dev/urandom" in found.example
 
 
-def test_readable_names_need_no_key(examined: Examine) -> None:
+def test_template_names_need_no_key(examined: Examine) -> None:
     assert examined(names=TEMPLATE) == []
 
 
@@ -140,7 +140,7 @@ def test_the_first_sealing_key_seals_and_the_others_open(keep: Keep, examined: E
     assert of(findings, "old.key").detail.endswith("; opens names of main")
 
 
-def test_a_sealing_key_that_everybody_can_guess_fails(keep: Keep, examined: Examine) -> None:
+def test_a_guessable_sealing_key_fails(keep: Keep, examined: Examine) -> None:
     keep("seal.key", bytes(32))
     found = of(examined(names={"sealed": {"keys": [{"file": "seal.key"}]}}), "seal.key")
     assert found.status is Status.FAIL
@@ -152,7 +152,7 @@ def test_a_sealing_key_that_everybody_can_guess_fails(keep: Keep, examined: Exam
 
 @pytest.fixture
 def credential(keep: Keep, examined: Examine) -> Callable[..., list[Finding]]:
-    """Findings about a token file with this content, in front of brokers that are shown it."""
+    """Return the findings about a token file with this content, which a listener uses."""
 
     def run(content: bytes, mode: int = 0o600, *, used: bool = True) -> list[Finding]:
         keep("secret.key", SECRET)
@@ -177,7 +177,7 @@ def credential(keep: Keep, examined: Examine) -> Callable[..., list[Finding]]:
         ({"exp": True}, Status.OK, "without an end"),
     ],
 )
-def test_our_token_tells_its_role_and_its_dates(
+def test_the_gateways_token_shows_its_role_and_dates(
     credential: Callable[..., list[Finding]], claims: dict[str, Any], status: Status, detail: str
 ) -> None:
     (found,) = credential(token(sub="proxy", **claims))
@@ -192,7 +192,7 @@ def test_no_part_of_a_token_is_shown(credential: Callable[..., list[Finding]]) -
         assert not any(part.decode() in told for part in content.split(b"."))
 
 
-def test_a_token_that_is_none_is_a_warning(credential: Callable[..., list[Finding]]) -> None:
+def test_an_invalid_token_is_a_warning(credential: Callable[..., list[Finding]]) -> None:
     (found,) = credential(b"not-a-token")
     assert found.status is Status.WARN
     assert found.detail == "does not hold a JSON Web Token"
@@ -205,13 +205,13 @@ def test_a_token_that_others_may_read_is_a_warning(
     assert found.status is Status.WARN
 
 
-def test_a_token_file_of_blanks_fails(credential: Callable[..., list[Finding]]) -> None:
+def test_a_blank_token_file_fails(credential: Callable[..., list[Finding]]) -> None:
     (found,) = credential(b" \n")
     assert found.status is Status.FAIL
     assert found.detail.endswith("is empty")
 
 
-def test_a_token_that_no_listener_uses_is_a_warning(
+def test_an_unused_token_is_a_warning(
     credential: Callable[..., list[Finding]],
 ) -> None:
     (_, unused) = credential(token(sub="proxy"), used=False)
@@ -222,11 +222,11 @@ def test_a_token_that_no_listener_uses_is_a_warning(
 @pytest.mark.parametrize(
     "content", [b"", b"a.b", b"a.b.c", b"e30.W10.e30", b"e30.\xff.e30", b"." * 9000]
 )
-def test_what_is_no_token_has_no_claims(content: bytes) -> None:
+def test_an_invalid_token_has_no_claims(content: bytes) -> None:
     assert read_claims(content) is None
 
 
-def test_a_role_that_is_no_text_is_not_told() -> None:
+def test_a_role_that_is_not_text_is_not_shown() -> None:
     held = read_claims(token(sub=["proxy"], aud="pulsar"))
     assert held is not None
     assert held.role is None

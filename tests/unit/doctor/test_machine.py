@@ -1,4 +1,4 @@
-"""Descriptors and memory: enough for what the limits allow?"""
+"""Enough descriptors and memory for the configured limits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_descriptors_without_a_limit_are_enough() -> None:
     assert descriptors(1_000_000, None).detail.startswith("endless")
 
 
-def test_memory_that_is_not_enough_is_a_warning() -> None:
+def test_insufficient_memory_is_a_warning() -> None:
     assert memory(GIB, GIB, "the machine").status is Status.OK
     little = memory(GIB, GIB - 1, "the container's limit")
     assert little.status is Status.WARN
@@ -42,7 +42,7 @@ def test_memory_that_is_not_enough_is_a_warning() -> None:
 
 @pytest.fixture
 def groups(tmp_path: Path) -> Path:
-    """Control groups: `outer/inner`, of which each may get a limit."""
+    """Return control groups `outer/inner`, each of which may get a limit."""
     (tmp_path / "groups/outer/inner").mkdir(parents=True)
     (tmp_path / "own").write_text("3:cpu:/elsewhere\n0::/outer/inner\n")
     return tmp_path / "groups"
@@ -54,13 +54,13 @@ def test_the_smallest_limit_around_the_process_counts(groups: Path) -> None:
     assert available(groups, groups.parent / "own", 8 * GIB) == (GIB, "the container's limit")
 
 
-def test_without_a_limit_there_is_what_the_machine_has(groups: Path) -> None:
+def test_without_a_limit_the_machines_memory_counts(groups: Path) -> None:
     (groups / "outer/inner/memory.max").write_text("max\n")
     assert available(groups, groups.parent / "own", GIB) == (GIB, "the machine")
     assert available(groups / "missing", groups / "missing", GIB) == (GIB, "the machine")
 
 
-def test_a_limit_above_what_there_is_does_not_count(groups: Path) -> None:
+def test_a_limit_above_the_machines_memory_is_ignored(groups: Path) -> None:
     (groups / "memory.max").write_text(str(99 * GIB))
     assert available(groups, groups.parent / "own", GIB) == (GIB, "the machine")
 
@@ -82,7 +82,7 @@ def test_the_connections_of_all_listeners_count(monkeypatch: pytest.MonkeyPatch)
     assert found["descriptors"].example == f"ulimit -n {2 * 1000 + OWN_DESCRIPTORS}"
     needed = OWN_MEMORY + 32 * 2**20 + 1000 * IDLE_CONNECTION
     assert f"{needed >> 20} MiB" in found["memory"].detail
-    # Three workers need three times as much, and have a parent.
+    # Three workers need three times the memory, plus a parent.
     of_three = configuration.model_copy(update={"workers": 3})
     found = {it.check: it for it in examine(of_three)}
     assert f"{(3 * needed + OWN_MEMORY) >> 20} MiB" in found["memory"].detail

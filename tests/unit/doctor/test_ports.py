@@ -1,4 +1,4 @@
-"""Addresses to listen on: free, not to be had, or taken by somebody who is asked."""
+"""Addresses of listeners: free, unavailable, or in use by a process that is probed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def examined(
 
 @contextmanager
 def taken() -> Iterator[Address]:
-    """An address where somebody listens, and accepts nobody."""
+    """Return an address that listens and accepts no connection."""
     with socket.create_server((HOST, 0)) as server:
         yield Address(HOST, server.getsockname()[1])
 
@@ -64,18 +64,18 @@ async def test_any_port_is_free() -> None:
     assert found.detail == "any free port"
 
 
-async def test_all_addresses_are_written_as_in_the_file() -> None:
+async def test_the_wildcard_address_is_shown_as_in_the_file() -> None:
     port = free_port()
     (found,) = await examined(Address("", port))
     assert (found.check, found.status) == (f"edge :{port}", Status.OK)
 
 
-def test_all_addresses_are_taken_where_one_of_them_is() -> None:
+def test_the_wildcard_address_is_taken_if_one_address_is() -> None:
     with taken() as address:
         assert try_bind(Address("", address.port)) == errno.EADDRINUSE
 
 
-def test_a_machine_without_ipv6_has_all_addresses_of_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ipv6_the_wildcard_address_is_ipv4_only(monkeypatch: pytest.MonkeyPatch) -> None:
     real = ports._bind
 
     def without(address: Address) -> int:
@@ -103,7 +103,7 @@ async def test_an_address_of_another_machine_fails() -> None:
         (errno.EPERM, "cannot be had: operation not permitted"),
     ],
 )
-async def test_an_address_that_the_system_keeps_fails(
+async def test_a_privileged_port_fails(
     monkeypatch: pytest.MonkeyPatch, code: int, detail: str
 ) -> None:
     def refuse(_sock: socket.socket, _address: object) -> None:
@@ -126,7 +126,9 @@ async def test_an_address_that_the_system_keeps_fails(
         (Address("127.0.0.1", 6650), Address("10.0.0.1", 6650), False),
     ],
 )
-def test_a_broker_may_have_the_very_address(broker: Address, bind: Address, same: bool) -> None:
+def test_a_broker_with_the_listeners_address_is_recognized(
+    broker: Address, bind: Address, same: bool
+) -> None:
     assert ports.points_here(broker, bind) == same
 
 
@@ -155,7 +157,7 @@ async def test_a_listener_that_speaks_pulsar_may_be_the_gateway(broker: FakeBrok
     assert found.example == f"ss -ltnp 'sport = :{address.port}'"
 
 
-async def test_a_port_that_somebody_else_has_fails_with_the_way_to_find_out_who() -> None:
+async def test_a_port_of_another_process_fails_with_a_command_to_find_it() -> None:
     async with peer(saying(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as address:
         (found,) = await examined(address)
     assert found.status is Status.FAIL
@@ -181,14 +183,14 @@ async def test_an_admin_listener_that_is_alive_is_a_gateway() -> None:
         b"",
     ],
 )
-async def test_an_admin_port_that_somebody_else_has_fails(answer: bytes) -> None:
+async def test_an_admin_port_of_another_process_fails(answer: bytes) -> None:
     async with peer(saying(answer)) as address:
         _, found = await examined(Address(HOST, 0), admin=address)
     assert found.status is Status.FAIL
     assert found.detail == "taken; it is no gateway"
 
 
-async def test_who_has_a_port_and_says_nothing_is_not_waited_for(
+async def test_a_silent_process_on_a_port_times_out(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with peer(silent) as one, peer(silent) as two:
@@ -198,5 +200,5 @@ async def test_who_has_a_port_and_says_nothing_is_not_waited_for(
 
 @pytest.fixture
 def autojump_clock() -> trio.testing.MockClock:
-    """Jumps only after real sockets had a moment to answer."""
+    """Jump only after real sockets had a moment to answer."""
     return trio.testing.MockClock(autojump_threshold=0.01)

@@ -1,4 +1,4 @@
-"""The allow-list, and the line that widens it by just what is missing."""
+"""The allow-list, and the line that adds exactly the missing addresses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_without_targets_the_brokers_themselves_are_allowed() -> None:
     assert allowed_ips(targets, Address("10.0.0.1", 6650), ["10.0.0.1"]) == ()
 
 
-def test_a_network_allows_those_addresses_of_a_name_that_lie_in_it() -> None:
+def test_a_network_allows_the_addresses_inside_it() -> None:
     targets = allow_list(cluster(LISTED))
     ips = ["10.0.0.1", "192.0.2.1"]
     assert allowed_ips(targets, Address("other.internal", 6650), ips) == ("10.0.0.1",)
@@ -61,7 +61,7 @@ def test_a_network_allows_those_addresses_of_a_name_that_lie_in_it() -> None:
         ),
     ],
 )
-def test_the_line_holds_what_was_listed_and_what_was_missing(
+def test_the_line_contains_listed_and_missing_targets(
     targets: dict[str, Any] | None, missing: list[Address], line: str
 ) -> None:
     assert widen_targets(cluster(targets), missing) == line
@@ -72,7 +72,7 @@ def test_the_line_holds_what_was_listed_and_what_was_missing(
     "missing",
     [Address("two.internal", 7650), Address("192.0.2.1", 6650), Address("fd00::1", 6650)],
 )
-def test_the_line_allows_what_was_missing_once_it_is_in_the_file(
+def test_the_line_allows_the_missing_addresses(
     targets: dict[str, Any] | None, missing: Address
 ) -> None:
     line = yaml.safe_load(widen_targets(cluster(targets), [missing]))

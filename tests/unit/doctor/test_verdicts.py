@@ -1,4 +1,4 @@
-"""What a broker's answers come to, for each mode and each kind of broker.
+"""Findings from a broker's answers, for each mode and each kind of broker.
 
 The kinds were seen on real brokers 4.2: see tests/doctor/test_real.py.
 """
@@ -36,18 +36,18 @@ def test_a_broker_tells_its_version_and_its_largest_message() -> None:
 
 
 @pytest.mark.parametrize("no", [WHO, ROLES])
-def test_a_broker_that_asks_who_is_there_is_a_broker(no: Rejected) -> None:
+def test_a_broker_that_requires_authentication_is_a_broker(no: Rejected) -> None:
     assert of(no).status is Status.OK
 
 
-def test_a_broker_that_starts_is_not_ready_yet() -> None:
+def test_a_starting_broker_is_not_ready() -> None:
     found = of(STARTING)
     assert found.status is Status.FAIL
     assert found.detail == "refuses: ServiceNotReady: Server is not ready"
     assert "starting" in found.remedy
 
 
-def test_an_error_of_a_later_version_is_told_too() -> None:
+def test_an_error_of_a_later_version_is_reported() -> None:
     assert of(Rejected(None, "new")).detail == "refuses: an error that is not known here: new"
     assert of(Rejected(ServerError.UnknownError, "")).detail == "refuses: UnknownError"
 
@@ -62,7 +62,7 @@ def test_an_error_of_a_later_version_is_told_too() -> None:
         (NotPulsar.STRANGE, "what lies between"),
     ],
 )
-def test_what_is_no_broker_is_told_with_the_port_that_may_be_meant(
+def test_a_peer_that_is_not_a_broker_gets_advice_about_the_port(
     oddity: NotPulsar, remedy: str
 ) -> None:
     found = of(oddity)
@@ -91,7 +91,7 @@ def test_no_connection_has_a_reason_and_a_remedy(code: int | None, detail: str) 
 # -- who is let in ---------------------------------------------------------------------------
 
 
-def test_passed_through_clients_are_let_in_or_asked() -> None:
+def test_pass_through_clients_are_accepted_or_must_authenticate() -> None:
     everybody = judge_pass_through("c", BrokerAnswers(YES))
     asked = judge_pass_through("c", BrokerAnswers(WHO))
     assert everybody is not None
@@ -101,7 +101,7 @@ def test_passed_through_clients_are_let_in_or_asked() -> None:
 
 
 @pytest.mark.parametrize("answer", [NotPulsar.TLS, Unreached(None), STARTING])
-def test_where_nobody_answers_nothing_is_said_of_clients(answer: Answer) -> None:
+def test_without_an_answer_there_is_no_finding_about_clients(answer: Answer) -> None:
     assert judge_pass_through("c", BrokerAnswers(answer)) is None
     assert judge_verified("g", BrokerAnswers(answer), "proxy", forward=False) is None
 
@@ -120,51 +120,51 @@ def test_a_proxy_role_is_recognized() -> None:
     assert found.detail == 'accepts the credential, and the role "proxy" as a proxy'
 
 
-def test_a_role_that_is_no_proxy_is_told_with_the_setting_that_makes_it_one() -> None:
+def test_a_role_that_is_not_a_proxy_gets_the_setting_to_add() -> None:
     found = let_in(WHO, YES, ROLES)
     assert found.status is Status.FAIL
     assert '"proxy" may not speak for others' in found.detail
     assert found.example == "proxyRoles=proxy"
 
 
-def test_a_credential_that_is_not_accepted_fails() -> None:
+def test_a_rejected_credential_fails() -> None:
     found = let_in(WHO, WHO, WHO)
     assert found.status is Status.FAIL
     assert "does not accept the gateway's credential" in found.detail
 
 
-def test_a_gateway_without_a_credential_is_told_to_have_one() -> None:
+def test_a_gateway_without_a_credential_gets_advice() -> None:
     found = let_in(WHO, None, WHO)
     assert found.status is Status.FAIL
     assert found.example.startswith("credential: ")
 
 
-def test_a_broker_that_lets_everybody_in_is_a_warning() -> None:
+def test_a_broker_without_authentication_is_a_warning() -> None:
     assert let_in(YES, YES, YES).status is Status.WARN
     assert let_in(YES, None, YES).status is Status.WARN
 
 
-def test_a_broker_that_authorizes_nobody_is_a_warning() -> None:
+def test_a_broker_without_authorization_is_a_warning() -> None:
     found = let_in(WHO, YES, YES)
     assert found.status is Status.WARN
     assert "authorization is off" in found.detail
     assert "proxyRoles=proxy" in found.example
 
 
-def test_a_broker_that_wants_the_clients_token_needs_the_forwarding_mode() -> None:
+def test_a_broker_that_requires_client_tokens_needs_forwarding() -> None:
     assert let_in(WHO, ROLES, WHO, forward=True).status is Status.OK
     found = let_in(WHO, ROLES, WHO)
     assert found.status is Status.FAIL
     assert "verify-and-forward" in found.remedy
 
 
-def test_forwarding_to_a_broker_that_does_not_look_is_a_warning() -> None:
+def test_ignored_forwarded_tokens_are_a_warning() -> None:
     found = let_in(WHO, ROLES, YES, forward=True)
     assert found.status is Status.WARN
     assert found.example == "authenticateOriginalAuthData=true"
 
 
-def test_another_no_has_the_brokers_words() -> None:
+def test_another_error_shows_the_brokers_text() -> None:
     neither = let_in(WHO, ROLES, ROLES)
     assert neither.status is Status.FAIL
     assert "AuthorizationError: Invalid roles." in neither.detail
@@ -172,18 +172,18 @@ def test_another_no_has_the_brokers_words() -> None:
 
 
 @pytest.mark.parametrize("answer", [NotPulsar.CLOSED, Unreached(None)])
-def test_a_broker_that_only_hangs_up_on_the_gateway_fails(answer: Answer) -> None:
+def test_a_broker_that_closes_only_on_the_gateway_fails(answer: Answer) -> None:
     assert let_in(WHO, ROLES, answer).status is Status.FAIL
 
 
-def test_a_role_that_is_not_known_is_left_to_the_reader() -> None:
+def test_an_unknown_role_is_a_placeholder() -> None:
     found = judge_verified("g", BrokerAnswers(WHO, YES, ROLES), None, forward=False)
     assert found is not None
     assert "the gateway's role may not" in found.detail
     assert found.example == "proxyRoles=ROLE-OF-THE-GATEWAY"
 
 
-def test_the_answer_that_says_most_is_a_welcome() -> None:
+def test_the_best_answer_is_acceptance() -> None:
     assert BrokerAnswers(WHO, ROLES, YES).best == YES
     assert BrokerAnswers(WHO, YES, ROLES).best == YES
     assert BrokerAnswers(WHO, None, ROLES).best == WHO

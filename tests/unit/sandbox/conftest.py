@@ -1,4 +1,4 @@
-"""A cluster of two brokers, the first of which has the usual topic."""
+"""A cluster of two brokers, the first of which owns the usual topic."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def cluster() -> SandboxCluster:
 
 @pytest.fixture
 def client(cluster: SandboxCluster) -> Client:
-    """A client that is connected to it."""
+    """Return a connected client."""
     return Client(cluster)
 
 
 @pytest.fixture
 def other(cluster: SandboxCluster) -> Client:
-    """And another one."""
+    """Return a second connected client."""
     return Client(cluster)

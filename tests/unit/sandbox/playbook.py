@@ -1,4 +1,4 @@
-"""Clients of a sandbox without sockets: they say commands, and read what they were sent."""
+"""Clients of a sandbox without sockets: they send commands and read the answers."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ URLS = ("pulsar://127.0.0.1:16650", "pulsar://127.0.0.1:16651")
 EARLIEST = 1
 
 Command = Any
-"""The one command of a BaseCommand: its fields are the specification's."""
+"""The command inside a BaseCommand, with the fields of the specification."""
 
 
 class Client:
-    """One connection to the broker of a number. `inbox`: what it was sent and has not read."""
+    """One connection to broker number `broker`."""
 
     def __init__(
         self,
@@ -51,27 +51,27 @@ class Client:
         self.session.receive(frames.simple(kind, **fields), NOW)
 
     def ask(self, kind: Kind, **fields: Any) -> Command:
-        """Says a command; answers the last thing that was sent for it."""
+        """Send a command; return the last answer."""
         self.say(kind, **fields)
         return self.read()[-1]
 
     def take(self) -> list[bytes]:
-        """The frames that were sent since the last look."""
+        """Return the frames sent since the last call."""
         found, self._sent[:] = list(self._sent), []
         return found
 
     def read(self) -> list[Command]:
-        """The commands that were sent since the last look."""
+        """Return the commands sent since the last call."""
         return [command_of(frame) for frame in self.take()]
 
     # -- producing -------------------------------------------------------------------------------
 
     def produce(self, id: int = 1, topic: str = TOPIC, **fields: Any) -> Command:
-        """Opens a producer."""
+        """Open a producer."""
         return self.ask(Kind.PRODUCER, topic=topic, producer_id=id, request_id=100 + id, **fields)
 
     def send(self, *payloads: bytes, id: int = 1, **metadata: Any) -> list[tuple[int, int]]:
-        """Sends messages one by one; answers where they were put."""
+        """Send messages one by one; return their positions."""
         found = []
         for sequence, payload in enumerate(payloads):
             tail = frames.tail(frames.metadata_of(sequence, **metadata), payload)
@@ -83,9 +83,7 @@ class Client:
     # -- consuming -------------------------------------------------------------------------------
 
     def subscribe(self, id: int = 1, *, permits: int = 1000, **fields: Any) -> list[Command]:
-        """Opens a consumer (exclusive, from the earliest message) and gives it permits; answers
-        all that was sent for it.
-        """
+        """Open an exclusive consumer at the earliest message, with permits; return all answers."""
         wanted = {"topic": TOPIC, "subscription": "s", "subType": 0, "initialPosition": EARLIEST}
         self.say(Kind.SUBSCRIBE, consumer_id=id, request_id=200 + id, **wanted | fields)
         if permits:
@@ -96,7 +94,7 @@ class Client:
         self.say(Kind.FLOW, consumer_id=id, messagePermits=permits)
 
     def received(self) -> list[bytes]:
-        """The payloads of the messages since the last look; nothing else was sent."""
+        """Return the payloads of the messages since the last call; nothing else was sent."""
         return [payload_of(frame) for frame in self.take()]
 
     def acknowledge(self, *ids: tuple[int, int], consumer: int = 1, **fields: Any) -> None:
@@ -106,14 +104,14 @@ class Client:
 
 
 def send(id: int, sequence: int, tail: bytes) -> bytes:
-    """A SEND with anything behind its command."""
+    """Return a SEND with any bytes after its command."""
     fields = {"producer_id": id, "sequence_id": sequence}
     command = frames.simple(Kind.SEND, **fields)
     return struct.pack(">I", len(command) - 4 + len(tail)) + command[4:] + tail
 
 
 def command_of(frame: bytes) -> Command:
-    """The command of a frame, out of its envelope."""
+    """Return the command of a frame without its envelope."""
     total, size = struct.unpack_from(">II", frame)
     assert total == len(frame) - 4
     whole = BaseCommand.FromString(frame[8 : 8 + size])
@@ -123,12 +121,12 @@ def command_of(frame: bytes) -> Command:
 
 
 def kinds_of(commands: list[Command]) -> list[str]:
-    """Their names, without what all names begin with."""
+    """Return the names of commands without their common prefix."""
     return [command.DESCRIPTOR.name.removeprefix("Command") for command in commands]
 
 
 def payload_of(frame: bytes) -> bytes:
-    """The payload of a MESSAGE, which must be one."""
+    """Return the payload of a frame, which must be a MESSAGE."""
     command = command_of(frame)
     assert kinds_of([command]) == ["Message"]
     at = 8 + struct.unpack_from(">I", frame, 4)[0] + 6

@@ -1,4 +1,4 @@
-"""Moves of topics, and the bound on what is kept."""
+"""Moves of topics, and the memory bound."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.wire.pulsar.frames import Kind
 from tests.unit.sandbox.playbook import TOPIC, URLS, Client, kinds_of
 
 ROOM = 10
-"""Entries of a kilobyte that fit into a small cluster."""
+"""Number of kilobyte entries that fit into a small cluster."""
 
 
 def full_name(text: str) -> FullTopicName:
@@ -24,7 +24,7 @@ def full_name(text: str) -> FullTopicName:
 
 
 @pytest.mark.parametrize("assigned", [True, False])
-def test_everybody_is_sent_away_and_perhaps_told_where(
+def test_a_move_closes_all_clients_and_may_name_the_new_owner(
     cluster: SandboxCluster, client: Client, other: Client, *, assigned: bool
 ) -> None:
     client.produce()
@@ -52,7 +52,7 @@ def test_nothing_is_lost_by_a_move(cluster: SandboxCluster, client: Client) -> N
     assert later[0][0] > ids[0][0], "another broker writes another ledger"
 
 
-def test_what_was_delivered_before_a_move_is_acknowledged_behind_it(
+def test_deliveries_before_a_move_can_be_acknowledged_after_it(
     cluster: SandboxCluster, client: Client
 ) -> None:
     client.produce()
@@ -100,7 +100,7 @@ def small() -> SandboxCluster:
 
 
 def kilobyte(number: int) -> bytes:
-    """A payload whose entry takes at least a kilobyte."""
+    """Return a payload whose entry takes at least a kilobyte."""
     return b"%d" % number + bytes(1023)
 
 
@@ -108,7 +108,7 @@ def fill(client: Client, count: int, start: int = 0, id: int = 1) -> list[tuple[
     return client.send(*(kilobyte(number) for number in range(start, start + count)), id=id)
 
 
-def test_what_does_not_fit_is_forgotten_oldest_first(small: SandboxCluster) -> None:
+def test_entries_beyond_the_bound_are_evicted_oldest_first(small: SandboxCluster) -> None:
     client = Client(small)
     client.produce()
     fill(client, 3 * ROOM)
@@ -120,7 +120,7 @@ def test_what_does_not_fit_is_forgotten_oldest_first(small: SandboxCluster) -> N
     assert small.used <= ROOM * (1024 + OVERHEAD)
 
 
-def test_the_oldest_is_forgotten_whatever_topic_it_is_of(small: SandboxCluster) -> None:
+def test_the_oldest_entry_of_all_topics_is_evicted(small: SandboxCluster) -> None:
     client = Client(small)
     client.produce(id=1, topic="old")
     fill(client, 3, id=1)
@@ -130,7 +130,7 @@ def test_the_oldest_is_forgotten_whatever_topic_it_is_of(small: SandboxCluster) 
     assert small.topics[full_name("old")].log.bytes == 0
 
 
-def test_a_subscription_goes_on_behind_what_was_forgotten(small: SandboxCluster) -> None:
+def test_a_subscription_continues_behind_evicted_entries(small: SandboxCluster) -> None:
     client = Client(small)
     client.produce()
     client.subscribe(permits=2, subType=1)
@@ -168,7 +168,7 @@ def test_subscriptions_are_bounded(client: Client, monkeypatch: pytest.MonkeyPat
     assert "too many subscriptions" in answer.message
 
 
-def test_handles_of_a_connection_are_bounded(
+def test_producers_and_consumers_of_a_connection_are_bounded(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gateway.sandbox.session.MOST_HANDLES", 1)

@@ -1,4 +1,4 @@
-"""The command: its addresses, and what it says of a start that cannot be."""
+"""The command: its addresses, and its errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ANYWHERE = "127.0.0.1:0"
 
 
 def failure(**options: Any) -> str:
-    """The text of a start that fails."""
+    """Return the text of a failing start."""
     wanted = {"brokers": ANYWHERE, "control": ANYWHERE, "token_secret": None, "proxy_roles": ()}
     with pytest.raises(ConfigurationError) as mistake:
         run(**wanted | options)
@@ -25,7 +25,7 @@ def failure(**options: Any) -> str:
 
 @pytest.fixture
 def taken() -> Any:
-    """An address that somebody listens on."""
+    """Return an address in use."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
@@ -54,9 +54,9 @@ def test_proxy_roles_need_tokens() -> None:
     assert "--token-secret" in failure(proxy_roles=["proxy"])
 
 
-def test_a_secret_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_secret_file_is_named(tmp_path: Path) -> None:
     assert "none.key" in failure(token_secret=tmp_path / "none.key")
 
 
-def test_ports_may_be_any() -> None:
+def test_port_0_is_any_port() -> None:
     assert [address.port for address in command._addresses("127.0.0.1:0, 127.0.0.2:10")] == [0, 10]

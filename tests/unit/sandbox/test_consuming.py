@@ -1,4 +1,4 @@
-"""Consumers and readers: what they are sent, acknowledge, get again, and where they begin."""
+"""Consumers and readers: deliveries, acknowledgements, redeliveries, initial positions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LATEST_ID = {"ledgerId": (1 << 63) - 1, "entryId": (1 << 63) - 1}
 
 @pytest.fixture
 def producer(cluster: SandboxCluster) -> Client:
-    """A client with a producer."""
+    """Return a client with a producer."""
     client = Client(cluster)
     client.produce()
     return client
@@ -44,7 +44,7 @@ def message_ids(client: Client) -> list[tuple[int, int]]:
 # -- delivering ----------------------------------------------------------------------------------
 
 
-def test_a_message_comes_as_it_was_sent(producer: Client, client: Client) -> None:
+def test_a_message_arrives_as_it_was_sent(producer: Client, client: Client) -> None:
     client.subscribe()
     tail = frames.tail(frames.metadata_of(5, partition_key="k"), b"payload")
     producer.session.receive(send(1, 5, tail), NOW)
@@ -53,7 +53,7 @@ def test_a_message_comes_as_it_was_sent(producer: Client, client: Client) -> Non
     assert command_of(message).message_id.partition == -1
 
 
-def test_a_message_of_a_partition_says_so(cluster: SandboxCluster) -> None:
+def test_a_message_names_its_partition(cluster: SandboxCluster) -> None:
     topic = f"{TOPIC}-partition-1"
     both = next(it for it in (Client(cluster, 0), Client(cluster, 1)) if _serves(it, topic))
     both.subscribe(topic=topic)
@@ -67,7 +67,7 @@ def _serves(client: Client, topic: str) -> bool:
     return kinds_of([client.produce(topic=topic)]) == ["ProducerSuccess"]
 
 
-def test_no_message_comes_without_a_permit(producer: Client, client: Client) -> None:
+def test_no_message_is_sent_without_a_permit(producer: Client, client: Client) -> None:
     client.subscribe(permits=0)
     producer.send(*numbered(3))
     assert client.received() == []
@@ -99,7 +99,7 @@ def test_a_consumer_whose_connection_is_congested_waits(producer: Client, client
 
 
 @pytest.mark.parametrize(("position", "expected"), [(0, []), (1, numbered(3))])
-def test_a_new_subscription_begins_where_it_is_told(
+def test_a_new_subscription_begins_at_its_initial_position(
     producer: Client, client: Client, position: int, expected: list[bytes]
 ) -> None:
     producer.send(*numbered(3))
@@ -154,7 +154,7 @@ def test_a_shared_consumer_without_permits_is_passed_over(
     assert other.received() == numbered(3, start=1)
 
 
-def test_what_a_shared_consumer_had_is_for_the_others(
+def test_a_closed_shared_consumer_leaves_its_messages_to_others(
     producer: Client, client: Client, other: Client
 ) -> None:
     client.subscribe(subType=SHARED)
@@ -166,7 +166,7 @@ def test_what_a_shared_consumer_had_is_for_the_others(
     assert other.received() == [b"2"]
 
 
-def test_one_failover_consumer_is_active_and_all_are_told(client: Client, other: Client) -> None:
+def test_each_failover_consumer_is_told_whether_it_is_active(client: Client, other: Client) -> None:
     (success, told) = client.subscribe(subType=FAILOVER, consumer_name="b", permits=0)
     assert kinds_of([success, told]) == ["Success", "ActiveConsumerChange"]
     assert told.is_active
@@ -175,7 +175,7 @@ def test_one_failover_consumer_is_active_and_all_are_told(client: Client, other:
     assert client.read() == []
 
 
-def test_the_next_failover_consumer_gets_what_was_not_acknowledged(
+def test_the_next_failover_consumer_gets_unacknowledged_messages(
     producer: Client, client: Client, other: Client
 ) -> None:
     client.subscribe(subType=FAILOVER, consumer_name="a")
@@ -188,7 +188,7 @@ def test_the_next_failover_consumer_gets_what_was_not_acknowledged(
     assert len(messages) == 2
 
 
-def test_a_better_failover_consumer_takes_over(
+def test_a_failover_consumer_of_higher_priority_takes_over(
     producer: Client, client: Client, other: Client
 ) -> None:
     client.subscribe(subType=FAILOVER, priority_level=1)
@@ -214,7 +214,7 @@ def test_a_key_stays_with_its_consumer(producer: Client, client: Client, other: 
         assert [it[:1] for it in mine + theirs if it[1] == code] == numbered(3)
 
 
-def test_a_key_on_its_way_does_not_change_hands(
+def test_a_key_in_flight_stays_with_its_consumer(
     producer: Client, client: Client, other: Client
 ) -> None:
     client.subscribe(subType=KEY_SHARED)
@@ -228,7 +228,7 @@ def test_a_key_on_its_way_does_not_change_hands(
     assert other.received() == []
 
 
-def test_a_slow_consumer_of_keys_does_not_stop_the_others(
+def test_a_slow_key_shared_consumer_does_not_stop_the_others(
     producer: Client, client: Client, other: Client
 ) -> None:
     client.subscribe(subType=KEY_SHARED, permits=0)
@@ -245,7 +245,7 @@ def test_a_slow_consumer_of_keys_does_not_stop_the_others(
         assert [it[:1] for it in mine + theirs if it[1] == code] == numbered(5)
 
 
-def test_what_waits_for_a_consumer_of_keys_goes_to_the_others_when_it_leaves(
+def test_entries_waiting_for_a_closed_key_shared_consumer_go_to_others(
     producer: Client, client: Client, other: Client
 ) -> None:
     client.subscribe(subType=KEY_SHARED, permits=0)
@@ -257,7 +257,7 @@ def test_what_waits_for_a_consumer_of_keys_goes_to_the_others_when_it_leaves(
     assert sorted(theirs + other.received()) == [b"%c" % key for key in b"abcdefgh"]
 
 
-def test_hash_ranges_of_ones_own_are_refused(client: Client) -> None:
+def test_sticky_hash_ranges_are_refused(client: Client) -> None:
     sticky = {"keySharedMode": 1, "hashRanges": [{"start": 0, "end": 65535}]}
     (answer,) = client.subscribe(subType=KEY_SHARED, keySharedMeta=sticky, permits=0)
     assert answer.error == ServerError.NotAllowedError
@@ -268,14 +268,14 @@ def test_hash_ranges_of_ones_own_are_refused(client: Client) -> None:
 
 @pytest.fixture
 def delivered(producer: Client, client: Client) -> Iterator[list[tuple[int, int]]]:
-    """Five messages that a shared consumer has."""
+    """Yield the positions of five messages that a shared consumer has."""
     client.subscribe(subType=SHARED)
     yield producer.send(*numbered(5))
     client.session.close()
 
 
 def again(cluster: SandboxCluster, **fields: Any) -> list[bytes]:
-    """What the next consumer of the subscription gets."""
+    """Return the messages that the subscription's next consumer gets."""
     client = Client(cluster)
     client.subscribe(permits=0, **fields)
     client.flow(1000)
@@ -285,7 +285,7 @@ def again(cluster: SandboxCluster, **fields: Any) -> list[bytes]:
 Delivered = list[tuple[int, int]]
 
 
-def test_what_is_acknowledged_is_not_delivered_again(
+def test_acknowledged_messages_are_not_redelivered(
     cluster: SandboxCluster, client: Client, delivered: Delivered
 ) -> None:
     client.acknowledge(delivered[1], delivered[3])
@@ -293,7 +293,7 @@ def test_what_is_acknowledged_is_not_delivered_again(
     assert again(cluster) == [b"0", b"2", b"4"]
 
 
-def test_a_cumulative_acknowledgement_takes_all_before(
+def test_a_cumulative_acknowledgement_covers_earlier_entries(
     cluster: SandboxCluster, client: Client, delivered: Delivered
 ) -> None:
     client.acknowledge(delivered[2], **CUMULATIVE)
@@ -301,9 +301,7 @@ def test_a_cumulative_acknowledgement_takes_all_before(
     assert again(cluster) == [b"3", b"4"]
 
 
-def test_an_acknowledgement_is_answered_if_that_is_asked(
-    client: Client, delivered: Delivered
-) -> None:
+def test_an_acknowledgement_is_answered_on_request(client: Client, delivered: Delivered) -> None:
     client.take()
     client.acknowledge(delivered[0])
     assert client.take() == []
@@ -324,7 +322,7 @@ def test_an_acknowledgement_in_a_transaction_is_refused(
     assert len(again(cluster)) == 5
 
 
-def test_what_is_not_there_can_be_acknowledged_without_harm(
+def test_acknowledging_unknown_positions_is_harmless(
     cluster: SandboxCluster, client: Client, delivered: Delivered
 ) -> None:
     ledger, last = delivered[-1]
@@ -334,7 +332,7 @@ def test_what_is_not_there_can_be_acknowledged_without_harm(
     assert len(again(cluster)) == 5
 
 
-def test_a_batch_is_done_when_all_its_messages_are(
+def test_a_batch_is_acknowledged_when_all_its_messages_are(
     cluster: SandboxCluster, producer: Client, client: Client
 ) -> None:
     client.subscribe()
@@ -357,7 +355,7 @@ def test_a_batch_is_done_when_all_its_messages_are(
     assert again(cluster) == []
 
 
-def test_sets_of_bits_are_written_as_signed_words() -> None:
+def test_bit_sets_are_written_as_signed_words() -> None:
     for bits in (0, 1, 1 << 63, (1 << 64) - 1, 1 << 64, (1 << 200) | 5):
         words = answers.words(bits)
         assert answers.bits(words) == bits
@@ -367,7 +365,7 @@ def test_sets_of_bits_are_written_as_signed_words() -> None:
 # -- redelivering --------------------------------------------------------------------------------
 
 
-def test_a_negative_acknowledgement_brings_a_message_again_and_counts(
+def test_a_negative_acknowledgement_redelivers_and_counts(
     client: Client, delivered: Delivered
 ) -> None:
     client.take()
@@ -378,7 +376,9 @@ def test_a_negative_acknowledgement_brings_a_message_again_and_counts(
         assert (message.message_id.entryId, message.redelivery_count) == (delivered[1][1], count)
 
 
-def test_what_was_acknowledged_does_not_come_again(client: Client, delivered: Delivered) -> None:
+def test_acknowledged_messages_are_not_redelivered_on_request(
+    client: Client, delivered: Delivered
+) -> None:
     client.acknowledge(delivered[1])
     client.take()
     ids = [id_of(delivered[1]), id_of((77, 7))]
@@ -386,7 +386,7 @@ def test_what_was_acknowledged_does_not_come_again(client: Client, delivered: De
     assert client.take() == []
 
 
-def test_all_of_an_exclusive_consumer_comes_again_in_order(
+def test_an_exclusive_consumer_gets_all_redelivered_in_order(
     producer: Client, client: Client
 ) -> None:
     client.subscribe(consumer_epoch=0)
@@ -415,7 +415,7 @@ READER: dict[str, Any] = {"durable": False, "subscription": "reader"}
 
 
 @pytest.mark.parametrize(("start", "count"), [(EARLIEST_ID, 5), (LATEST_ID, 0)])
-def test_a_reader_begins_at_an_end(
+def test_a_reader_begins_at_the_earliest_or_latest(
     producer: Client, client: Client, start: dict[str, int], count: int
 ) -> None:
     producer.send(*numbered(5))
@@ -424,14 +424,14 @@ def test_a_reader_begins_at_an_end(
     assert client.received() == numbered(5)[:count]
 
 
-def test_a_reader_begins_with_the_message_that_it_names(producer: Client, client: Client) -> None:
+def test_a_reader_begins_with_the_named_message(producer: Client, client: Client) -> None:
     ids = producer.send(*numbered(5))
     client.subscribe(permits=0, start_message_id=id_of(ids[3]), **READER)
     client.flow(100)
     assert client.received() == numbered(2, start=3)
 
 
-def test_a_reader_begins_so_many_seconds_ago(producer: Client, client: Client) -> None:
+def test_a_reader_begins_some_seconds_ago(producer: Client, client: Client) -> None:
     producer.send(b"old", publish_time=int((NOW - 60) * 1000))
     producer.send(b"new", publish_time=int((NOW - 5) * 1000))
     client.subscribe(permits=0, start_message_rollback_duration_sec=30, **READER)
@@ -439,7 +439,7 @@ def test_a_reader_begins_so_many_seconds_ago(producer: Client, client: Client) -
     assert client.received() == [b"new"]
 
 
-def test_nothing_is_left_of_a_reader(cluster: SandboxCluster, client: Client) -> None:
+def test_a_closed_reader_leaves_no_subscription(cluster: SandboxCluster, client: Client) -> None:
     (topic,) = cluster.topics.values()
     client.subscribe(start_message_id=EARLIEST_ID, **READER)
     assert set(topic.subscriptions) == {"reader"}
@@ -468,7 +468,7 @@ def test_a_subscription_seeks(
     assert again(cluster) == expected
 
 
-def test_the_last_message_is_named(producer: Client, client: Client) -> None:
+def test_the_last_message_id_is_returned(producer: Client, client: Client) -> None:
     client.subscribe(permits=0)
     ask = {"consumer_id": 1, "request_id": 9}
     answer = client.ask(Kind.GET_LAST_MESSAGE_ID, **ask)
@@ -496,7 +496,7 @@ def test_a_subscription_ends_when_its_consumer_unsubscribes(
     assert [list(topic.subscriptions) for topic in cluster.topics.values()] == [[]]
 
 
-def test_one_of_several_consumers_must_insist_to_unsubscribe(client: Client, other: Client) -> None:
+def test_unsubscribing_beside_other_consumers_needs_force(client: Client, other: Client) -> None:
     client.subscribe(subType=SHARED)
     other.subscribe(subType=SHARED)
     ask = {"consumer_id": 1, "request_id": 9}
@@ -506,23 +506,23 @@ def test_one_of_several_consumers_must_insist_to_unsubscribe(client: Client, oth
 
 
 @pytest.mark.parametrize("kind", [Kind.SEEK, Kind.UNSUBSCRIBE, Kind.GET_LAST_MESSAGE_ID])
-def test_a_request_of_no_consumer_is_refused(client: Client, kind: Kind) -> None:
+def test_a_request_of_an_unknown_consumer_is_refused(client: Client, kind: Kind) -> None:
     answer = client.ask(kind, consumer_id=9, request_id=9)
     assert answer.error == ServerError.ConsumerNotFound
 
 
-def test_what_was_sent_by_a_consumer_that_is_gone_is_ignored(client: Client) -> None:
+def test_commands_of_a_closed_consumer_are_ignored(client: Client) -> None:
     client.flow(1)
     client.acknowledge((1, 1))
     client.say(Kind.REDELIVER_UNACKNOWLEDGED_MESSAGES, consumer_id=1)
     assert client.take() == []
 
 
-def test_a_consumer_may_want_no_topic_to_be_made(client: Client) -> None:
+def test_a_consumer_may_forbid_topic_creation(client: Client) -> None:
     (answer,) = client.subscribe(topic="new", force_topic_creation=False, permits=0)
     assert answer.error == ServerError.TopicNotFound
 
 
-def test_a_subscription_has_a_name(client: Client) -> None:
+def test_a_subscription_needs_a_name(client: Client) -> None:
     (answer,) = client.subscribe(subscription="", permits=0)
     assert answer.error == ServerError.NotAllowedError

@@ -1,4 +1,4 @@
-"""What the control shows, does and refuses."""
+"""The control's views, actions and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.sandbox.playbook import TOPIC, URLS, Client
 
 @dataclass
 class FakeBroker:
-    """One whose connections are counted when they are cut."""
+    """A broker that counts cuts and records announced frames."""
 
     url: str
     faults: Faults = field(default_factory=Faults)
@@ -54,7 +54,7 @@ def shown(control: Control) -> Any:
     return json.loads(b"".join(control.routes()["/topics"]().body))
 
 
-def test_it_shows_a_topic(control: Control, client: Client, other: Client) -> None:
+def test_topics_are_shown(control: Control, client: Client, other: Client) -> None:
     client.produce(producer_name="p")
     ids = client.send(b"a", b"b", b"c")
     other.subscribe(consumer_name="c", subType=1)
@@ -70,14 +70,14 @@ def test_it_shows_a_topic(control: Control, client: Client, other: Client) -> No
     assert found["backlog"] == {"s": 2}
 
 
-def test_it_creates_topics(control: Control) -> None:
+def test_topics_are_created(control: Control) -> None:
     assert did(control, "/topics", name="new", partitions="2")[0] == 200
     assert did(control, "/topics", name="plain")[0] == 200
     names = [name.rpartition("/")[2] for name in shown(control)]
     assert sorted(names) == ["new-partition-0", "new-partition-1", "plain", "t"]
 
 
-def test_it_moves_topics(control: Control, client: Client) -> None:
+def test_topics_are_moved(control: Control, client: Client) -> None:
     client.produce()
     status, announced = did(control, "/move", topic="t", assigned="false")
     assert (status, announced["owners"]) == (200, {TOPIC: URLS[1]})
@@ -93,7 +93,7 @@ def test_it_moves_topics(control: Control, client: Client) -> None:
         ("cut", "0", {}),
     ],
 )
-def test_it_causes_faults_of_one_broker(
+def test_faults_affect_one_broker(
     control: Control, brokers: list[FakeBroker], kind: str, seconds: str, expected: dict[str, Any]
 ) -> None:
     status, announced = did(control, "/fault", broker="1", kind=kind, seconds=seconds)
@@ -104,7 +104,7 @@ def test_it_causes_faults_of_one_broker(
 
 
 @pytest.mark.parametrize("kind", ["freeze", "refuse"])
-def test_faults_that_last_begin_now_and_can_be_ended(
+def test_lasting_faults_begin_now_and_can_be_ended(
     control: Control, brokers: list[FakeBroker], kind: str
 ) -> None:
     did(control, "/fault", broker="0", kind=kind, seconds="3600")
@@ -131,7 +131,7 @@ def test_faults_that_last_begin_now_and_can_be_ended(
         ("/say", {"broker": "0", "frame": "00", "to": "lookup"}, "to=lookup is not one of CONNECT"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_reason(
+def test_invalid_parameters_are_rejected_with_the_reason(
     control: Control, path: str, query: dict[str, str], text: str
 ) -> None:
     status, announced = did(control, path, **query)
@@ -140,14 +140,14 @@ def test_what_cannot_be_is_refused_with_the_reason(
     assert announced.count("\n") == 1
 
 
-def test_one_broker_has_nowhere_to_move_to() -> None:
+def test_a_single_broker_cannot_move_topics() -> None:
     cluster = SandboxCluster(URLS[:1])
     control = Control(cluster, [FakeBroker(URLS[0])])
     did(control, "/topics", name="t")
     assert did(control, "/move", topic="t") == (400, "there is only one broker\n")
 
 
-def test_it_shows_what_there_is_to_try(control: Control) -> None:
+def test_help_shows_examples(control: Control) -> None:
     control.url = "http://127.0.0.1:16680"
     text = b"".join(control.routes()["/"]().body).decode()
     assert "in memory" in text
@@ -157,13 +157,13 @@ def test_it_shows_what_there_is_to_try(control: Control) -> None:
         assert f"kind={kind}" in text
 
 
-def test_a_broker_says_what_it_is_given(control: Control, brokers: list[FakeBroker]) -> None:
+def test_a_given_frame_is_sent_to_all_clients(control: Control, brokers: list[FakeBroker]) -> None:
     announced = {"broker": URLS[1], "bytes": 2, "connections": 3}
     assert did(control, "/say", broker="1", frame="00ff") == (200, announced)
     assert (brokers[0].announced, brokers[1].announced) == ([], [b"\x00\xff"])
 
 
-def test_it_answers_a_kind_of_command_as_it_is_told_until_it_is_told_otherwise(
+def test_a_given_reply_answers_one_kind_until_it_is_removed(
     control: Control, cluster: SandboxCluster, brokers: list[FakeBroker]
 ) -> None:
     asking = Client(cluster, faults=brokers[0].faults)
@@ -174,7 +174,7 @@ def test_it_answers_a_kind_of_command_as_it_is_told_until_it_is_told_otherwise(
     assert asking.take() == [b"\x00\xff", answers.frame(Kind.PONG)]
 
 
-def test_a_lie_changes_nothing_but_the_size() -> None:
+def test_falsify_size_changes_only_the_size() -> None:
     frame = b"\x00\x00\x00\x05\x00\x00\x00\x01\x08"
     assert falsify_size(frame)[4:] == frame[4:]
     assert falsify_size(frame)[:4] != frame[:4]

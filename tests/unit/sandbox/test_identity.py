@@ -1,4 +1,4 @@
-"""Who comes in, and for whom a role may speak."""
+"""Accepted clients, and the rules for proxy roles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def authenticator() -> Authenticator:
 
 
 def token(role: str, **claims: Any) -> dict[str, Any]:
-    """The fields of a CONNECT with this role's token."""
+    """Return the fields of a CONNECT with this role's token."""
     text = jwt.encode({"alg": "HS256"}, {"sub": role, **claims}, KEY)
     return {"auth_method_name": "token", "auth_data": text.encode()}
 
@@ -37,9 +37,7 @@ def connected(
     return client, client.ask(Kind.CONNECT, client_version="test", **fields)
 
 
-def test_a_role_comes_in_by_its_token(
-    cluster: SandboxCluster, authenticator: Authenticator
-) -> None:
+def test_a_valid_token_is_accepted(cluster: SandboxCluster, authenticator: Authenticator) -> None:
     client, answer = connected(cluster, authenticator, **token("alice"))
     assert kinds_of([answer]) == ["Connected"]
     assert client.session.roles == ClientRoles("alice", None)
@@ -54,7 +52,7 @@ def test_a_role_comes_in_by_its_token(
         token("alice", exp=int(NOW) - 1),
     ],
 )
-def test_nobody_else_does(
+def test_other_credentials_are_refused(
     cluster: SandboxCluster, authenticator: Authenticator, fields: dict[str, Any]
 ) -> None:
     client, answer = connected(cluster, authenticator, **fields)
@@ -64,7 +62,9 @@ def test_nobody_else_does(
     assert client.take() == []
 
 
-def test_a_proxy_speaks_for_somebody(cluster: SandboxCluster, authenticator: Authenticator) -> None:
+def test_a_proxy_role_names_an_original_principal(
+    cluster: SandboxCluster, authenticator: Authenticator
+) -> None:
     fields = {"original_principal": "alice", "proxy_version": "1"}
     client, answer = connected(cluster, authenticator, **token(PROXY), **fields)
     assert kinds_of([answer]) == ["Connected"]
@@ -82,7 +82,7 @@ def test_a_proxy_speaks_for_somebody(cluster: SandboxCluster, authenticator: Aut
         ("alice", {"proxy_version": "1"}),
     ],
 )
-def test_roles_that_do_not_fit_are_refused(
+def test_invalid_combinations_of_roles_are_refused(
     cluster: SandboxCluster, authenticator: Authenticator, role: str, fields: dict[str, Any]
 ) -> None:
     client, answer = connected(cluster, authenticator, **token(role), **fields)
@@ -90,6 +90,6 @@ def test_roles_that_do_not_fit_are_refused(
     assert client.session.is_ended
 
 
-def test_without_tokens_everybody_comes_in(cluster: SandboxCluster) -> None:
+def test_without_a_verifier_all_clients_are_accepted(cluster: SandboxCluster) -> None:
     client, _ = connected(cluster, Authenticator(), original_principal="alice")
     assert client.session.roles == ClientRoles(None, "alice")

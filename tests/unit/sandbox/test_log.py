@@ -1,4 +1,4 @@
-"""What a topic holds, by offset and by position; and a cursor in it, beside a simple model."""
+"""A topic's log by offset and position; a cursor in it, compared with a simple model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def record(published: int = 0) -> Record:
 
 
 def log_of(*ledgers: int, first: int = 5) -> Log:
-    """So many entries in each ledger, whose ids are ten apart."""
+    """Return a log with so many entries in each ledger, whose ids are ten apart."""
     log = Log(first)
     for number, count in enumerate(ledgers):
         if number:
@@ -36,7 +36,7 @@ def test_positions_and_offsets_are_one_to_one() -> None:
     assert [log.find(position) for position in positions] == list(range(6))
 
 
-def test_a_position_that_is_not_there_stands_for_the_next_one() -> None:
+def test_a_missing_position_means_the_next_entry() -> None:
     log = log_of(2, 3)
     asked = [EARLIEST, Position(5, -1), Position(5, 9), Position(9, 0), Position(15, 9), LATEST]
     assert [log.offset(position) for position in asked] == [0, 0, 2, 2, 5, 5]
@@ -49,7 +49,7 @@ def test_an_empty_ledger_leaves_no_trace() -> None:
     assert log.offset(Position(5, 0)) == 0
 
 
-def test_what_was_forgotten_is_not_found() -> None:
+def test_evicted_entries_are_not_found() -> None:
     log = log_of(2, 2)
     for _ in range(3):
         log.evict_oldest()
@@ -60,7 +60,7 @@ def test_what_was_forgotten_is_not_found() -> None:
     assert log.position(2).entry <= 0
 
 
-def test_an_entry_is_found_by_when_it_was_published() -> None:
+def test_an_entry_is_found_by_its_publish_time() -> None:
     log = Log(1)
     for published in (10, 20, 20, 30):
         log.append(record(published))
@@ -78,7 +78,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 @examples(300)
-def test_a_cursor_delivers_all_that_is_not_acknowledged_once(steps: list[tuple[str, int]]) -> None:
+def test_a_cursor_delivers_each_unacknowledged_entry_once(steps: list[tuple[str, int]]) -> None:
     log, done = Log(1), set[int]()
     cursor, out = Cursor(log, 0), set[int]()
     for step, number in steps:

@@ -1,4 +1,4 @@
-"""Who has a topic, how many partitions it has, which topics and schemas there are."""
+"""Lookups of owners, partitions, topics and schemas."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def full_name(text: str) -> FullTopicName:
 # -- owners --------------------------------------------------------------------------------------
 
 
-def test_the_owner_says_connect(client: Client) -> None:
+def test_the_owner_answers_connect(client: Client) -> None:
     answer = client.ask(Kind.LOOKUP, topic=TOPIC, request_id=7)
     assert (answer.request_id, answer.response) == (7, Lookup.Connect)
     assert answer.brokerServiceUrl == URLS[0]
     assert not answer.proxy_through_service_url
 
 
-def test_everybody_else_redirects_to_the_owner(cluster: SandboxCluster) -> None:
+def test_other_brokers_redirect_to_the_owner(cluster: SandboxCluster) -> None:
     answer = Client(cluster, broker=1).ask(Kind.LOOKUP, topic=TOPIC, request_id=7)
     assert (answer.response, answer.authoritative) == (Lookup.Redirect, True)
     assert answer.brokerServiceUrl == URLS[0]
@@ -49,12 +49,12 @@ def test_a_pattern_may_be_looked_up_as_if_it_were_a_topic(client: Client) -> Non
 
 
 @pytest.mark.parametrize("topic", ["", "ftp://a/b/c", "persistent://a/b", "x" * 2000])
-def test_what_is_no_name_is_not_found(client: Client, topic: str) -> None:
+def test_invalid_names_are_refused(client: Client, topic: str) -> None:
     answer = client.ask(Kind.LOOKUP, topic=topic, request_id=7)
     assert (answer.response, answer.error) == (Lookup.Failed, ServerError.InvalidTopicName)
 
 
-def test_while_it_refuses_lookups_are_not_ready(cluster: SandboxCluster) -> None:
+def test_a_refusing_broker_fails_lookups_with_not_ready(cluster: SandboxCluster) -> None:
     client = Client(cluster, faults=Faults(refusing_until=NOW + 1))
     lookup = client.ask(Kind.LOOKUP, topic=TOPIC, request_id=7)
     partitions = client.ask(Kind.PARTITIONED_METADATA, topic=TOPIC, request_id=8)
@@ -78,18 +78,18 @@ def test_partitions_are_counted(client: Client, cluster: SandboxCluster) -> None
     assert client.ask(Kind.PARTITIONED_METADATA, topic=TOPIC, **ask).partitions == 0
 
 
-def test_a_topic_that_nobody_made_has_no_partitions(client: Client) -> None:
+def test_an_unknown_topic_has_no_partitions(client: Client) -> None:
     answer = client.ask(Kind.PARTITIONED_METADATA, topic="new", request_id=7)
     assert (answer.partitions, answer.HasField("error")) == (0, False)
 
 
-def test_a_topic_that_must_be_there_and_is_not_is_not_found(client: Client) -> None:
+def test_an_unknown_topic_is_not_found_without_auto_creation(client: Client) -> None:
     ask = {"request_id": 7, "metadata_auto_creation_enabled": False}
     answer = client.ask(Kind.PARTITIONED_METADATA, topic="new", **ask)
     assert answer.error == ServerError.TopicNotFound
 
 
-def test_topics_are_listed_by_namespace_partition_by_partition(
+def test_topics_of_a_namespace_are_listed_with_each_partition(
     client: Client, cluster: SandboxCluster
 ) -> None:
     cluster.create(full_name("parted"), 2)
@@ -108,7 +108,7 @@ def test_topics_are_listed_by_domain(client: Client, cluster: SandboxCluster) ->
     assert [len(topics) for topics in found] == [1, 1, 2]
 
 
-def test_a_topic_with_partitions_is_used_by_them_alone(
+def test_a_partitioned_topic_is_usable_only_by_its_partitions(
     client: Client, cluster: SandboxCluster
 ) -> None:
     cluster.create(full_name("parted"), 2)
@@ -123,7 +123,7 @@ TEXT = {"name": "s", "schema_data": b"", "type": 1}
 JSON = {"name": "j", "schema_data": b"{}", "type": 2}
 
 
-def test_a_schema_is_kept_with_the_version_that_it_was_given(client: Client) -> None:
+def test_a_schema_is_returned_by_its_version(client: Client) -> None:
     made = client.ask(Kind.GET_OR_CREATE_SCHEMA, request_id=1, topic=TOPIC, schema=TEXT)
     got = client.ask(Kind.GET_SCHEMA, request_id=2, topic=TOPIC)
     assert made.schema_version == got.schema_version == bytes(8)
@@ -139,7 +139,7 @@ def test_an_equal_schema_has_the_same_version_and_another_the_next(client: Clien
     assert versions == [bytes(8), bytes(7) + b"\x01", bytes(8)]
 
 
-def test_an_old_version_can_be_had(client: Client) -> None:
+def test_old_versions_stay_available(client: Client) -> None:
     for data in (b"1", b"2"):
         schema = {**JSON, "schema_data": data}
         client.say(Kind.GET_OR_CREATE_SCHEMA, request_id=1, topic=TOPIC, schema=schema)
@@ -147,7 +147,7 @@ def test_an_old_version_can_be_had(client: Client) -> None:
     assert old.schema.schema_data == b"1"
 
 
-def test_a_schema_that_is_not_there_is_not_found(client: Client) -> None:
+def test_an_unknown_schema_is_not_found(client: Client) -> None:
     answer = client.ask(Kind.GET_SCHEMA, request_id=2, topic=TOPIC)
     assert answer.error_code == ServerError.TopicNotFound
 
@@ -161,7 +161,7 @@ def test_a_schema_of_another_type_is_incompatible(client: Client) -> None:
     assert answer.error_code == ServerError.IncompatibleSchema
 
 
-def test_a_consumer_that_takes_any_schema_leaves_none(client: Client) -> None:
+def test_an_auto_consume_schema_is_not_kept(client: Client) -> None:
     client.subscribe(schema={"name": "auto", "schema_data": b"", "type": 21})
     answer = client.ask(Kind.GET_SCHEMA, request_id=2, topic=TOPIC)
     assert answer.error_code == ServerError.TopicNotFound

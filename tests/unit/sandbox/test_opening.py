@@ -12,21 +12,21 @@ from tests.support import frames
 from tests.unit.sandbox.playbook import NOW, Client, kinds_of
 
 
-def test_it_says_what_it_is(cluster: SandboxCluster) -> None:
+def test_connected_names_the_sandbox(cluster: SandboxCluster) -> None:
     client = Client(cluster, connect=False)
     answer = client.ask(Kind.CONNECT, client_version="test", protocol_version=19)
     assert "sandbox" in answer.server_version
     assert (answer.protocol_version, answer.max_message_size) == (19, 5 * 1024 * 1024)
 
 
-def test_it_claims_no_watched_topic_lists(cluster: SandboxCluster) -> None:
+def test_watched_topic_lists_are_not_advertised(cluster: SandboxCluster) -> None:
     client = Client(cluster, connect=False)
     flags = client.ask(Kind.CONNECT, client_version="test").feature_flags
     assert not flags.supports_topic_watchers
     assert flags.supports_get_partitioned_metadata_without_auto_creation
 
 
-def test_the_broker_that_a_proxy_would_dial_is_ignored(cluster: SandboxCluster) -> None:
+def test_proxy_to_broker_url_is_ignored(cluster: SandboxCluster) -> None:
     client = Client(cluster, connect=False)
     fields = {"client_version": "test", "proxy_to_broker_url": "somewhere:6650"}
     assert kinds_of([client.ask(Kind.CONNECT, **fields)]) == ["Connected"]
@@ -37,18 +37,18 @@ def test_a_ping_is_answered(client: Client) -> None:
 
 
 @pytest.mark.parametrize("kind", [Kind.PONG, Kind.AUTH_RESPONSE])
-def test_what_needs_no_answer_gets_none(client: Client, kind: Kind) -> None:
+def test_commands_without_answers_get_none(client: Client, kind: Kind) -> None:
     client.say(kind)
     assert client.take() == []
 
 
-def test_nothing_comes_before_connect(cluster: SandboxCluster) -> None:
+def test_commands_before_connect_are_violations(cluster: SandboxCluster) -> None:
     client = Client(cluster, connect=False)
     with pytest.raises(PeerError, match="PING is out of place"):
         client.say(Kind.PING)
 
 
-def test_a_second_connect_is_out_of_place(client: Client) -> None:
+def test_a_second_connect_is_a_violation(client: Client) -> None:
     with pytest.raises(PeerError, match="CONNECT is out of place"):
         client.say(Kind.CONNECT, client_version="test")
 
@@ -62,7 +62,7 @@ def test_a_second_connect_is_out_of_place(client: Client) -> None:
         (Kind.WATCH_TOPIC_LIST, {"watcher_id": 1, "namespace": "a/b", "topics_pattern": ".*"}),
     ],
 )
-def test_a_request_that_it_does_not_know_is_refused(
+def test_an_unsupported_request_is_refused(
     client: Client, kind: Kind, fields: dict[str, object]
 ) -> None:
     answer = client.ask(kind, request_id=7, **fields)
@@ -70,13 +70,13 @@ def test_a_request_that_it_does_not_know_is_refused(
     assert "the sandbox has no" in answer.message
 
 
-def test_a_command_of_tomorrow_is_a_fault(client: Client) -> None:
+def test_an_unknown_command_is_a_violation(client: Client) -> None:
     tomorrow = frames.frame(frames.command(120, b""))
     with pytest.raises(PeerError, match="command 120 is not known"):
         client.session.receive(tomorrow, NOW)
 
 
-def test_a_name_that_is_not_text_is_a_fault(client: Client) -> None:
+def test_a_name_that_is_not_utf_8_is_a_violation(client: Client) -> None:
     body = frames.data(1, b"\xff\xfe") + frames.number(2, 7)
     with pytest.raises(PeerError, match="not UTF-8"):
         client.session.receive(frames.frame(frames.command(Kind.LOOKUP, body)), NOW)

@@ -1,4 +1,4 @@
-"""Producers: their names, their messages, their ends."""
+"""Producers: names, messages, closes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_producer_without_a_name_is_given_one(client: Client) -> None:
     assert "" not in names
 
 
-def test_a_producer_is_ready_at_once_and_sent_nothing_before(client: Client) -> None:
+def test_a_producer_is_ready_at_once_without_a_last_sequence_id(client: Client) -> None:
     answer = client.produce(producer_name="p")
     assert (answer.producer_name, answer.producer_ready) == ("p", True)
     assert (answer.last_sequence_id, answer.request_id) == (-1, 101)
@@ -31,21 +31,19 @@ def test_a_name_in_use_is_busy(client: Client, other: Client) -> None:
     assert other.produce(producer_name="p").error == ServerError.ProducerBusy
 
 
-def test_a_name_is_free_again_when_its_producer_is_closed(client: Client, other: Client) -> None:
+def test_closing_a_producer_frees_its_name(client: Client, other: Client) -> None:
     client.produce(producer_name="p")
     assert kinds_of([client.ask(Kind.CLOSE_PRODUCER, producer_id=1, request_id=9)]) == ["Success"]
     assert other.produce(producer_name="p").producer_name == "p"
 
 
-def test_a_name_is_free_again_when_its_connection_is_gone(client: Client, other: Client) -> None:
+def test_losing_the_connection_frees_the_name(client: Client, other: Client) -> None:
     client.produce(producer_name="p")
     client.session.close()
     assert other.produce(producer_name="p").producer_name == "p"
 
 
-def test_a_later_self_takes_the_place_of_one_whose_connection_broke(
-    client: Client, other: Client
-) -> None:
+def test_a_reconnecting_producer_replaces_its_predecessor(client: Client, other: Client) -> None:
     name = client.produce(epoch=0).producer_name
     again = {"producer_name": name, "user_provided_producer_name": False}
     assert other.produce(epoch=0, **again).error == ServerError.ProducerBusy
@@ -54,23 +52,23 @@ def test_a_later_self_takes_the_place_of_one_whose_connection_broke(
     other.send(b"a")
 
 
-def test_an_id_that_is_opened_again_replaces_itself(client: Client) -> None:
+def test_reopening_an_id_replaces_the_producer(client: Client) -> None:
     client.produce(producer_name="p")
     assert client.produce(producer_name="p").producer_name == "p"
 
 
 @pytest.mark.parametrize("topic", ["", "ftp://a/b/c", "persistent://a/b"])
-def test_what_is_no_name_is_refused(client: Client, topic: str) -> None:
+def test_invalid_topic_names_are_refused(client: Client, topic: str) -> None:
     answers = [client.produce(topic=topic), *client.subscribe(topic=topic, permits=0)]
     assert {answer.error for answer in answers} == {ServerError.InvalidTopicName}
 
 
 @pytest.mark.parametrize("fields", [{"producer_access_mode": 1}, {"txn_enabled": True}])
-def test_what_it_does_not_have_is_refused(client: Client, fields: dict[str, Any]) -> None:
+def test_unsupported_modes_are_refused(client: Client, fields: dict[str, Any]) -> None:
     assert client.produce(**fields).error == ServerError.NotAllowedError
 
 
-def test_messages_are_put_one_behind_the_other(client: Client) -> None:
+def test_messages_get_consecutive_positions(client: Client) -> None:
     client.produce()
     (ledger, first), second, third = client.send(b"a", b"b", b"c")
     assert (second, third) == ((ledger, first + 1), (ledger, first + 2))
@@ -93,7 +91,7 @@ def test_a_wrong_checksum_is_refused(client: Client) -> None:
     assert (answer.sequence_id, answer.error) == (0, ServerError.ChecksumError)
 
 
-def test_checksums_pass_unproved_where_nothing_can_prove_them(
+def test_without_crc32c_checksums_are_not_verified(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gateway.sandbox.record._crc32c", None)
@@ -115,31 +113,31 @@ def test_a_message_without_a_checksum_is_kept_as_it_came(client: Client, other: 
 
 
 @pytest.mark.parametrize("length", [0xFFFF, 1 << 31])
-def test_metadata_longer_than_its_frame_is_a_fault(client: Client, length: int) -> None:
+def test_metadata_longer_than_its_frame_is_a_violation(client: Client, length: int) -> None:
     client.produce()
     tail = frames.tail(b"meta", length=length)
     with pytest.raises(PeerError, match="metadata of a SEND is truncated"):
         client.session.receive(send(1, 0, tail), NOW)
 
 
-def test_metadata_that_is_none_is_a_fault(client: Client) -> None:
+def test_undecodable_metadata_is_a_violation(client: Client) -> None:
     client.produce()
     with pytest.raises(PeerError, match="cannot be decoded"):
         client.session.receive(send(1, 0, frames.tail(b"\xff\xff\xff")), NOW)
 
 
-def test_a_send_without_content_is_a_fault(client: Client) -> None:
+def test_a_send_without_content_is_a_violation(client: Client) -> None:
     client.produce()
     with pytest.raises(PeerError, match="metadata of a SEND is truncated"):
         client.session.receive(send(1, 0, b""), NOW)
 
 
-def test_a_send_of_nobody_ends_the_connection(client: Client) -> None:
+def test_a_send_of_an_unknown_producer_is_a_violation(client: Client) -> None:
     with pytest.raises(PeerError, match="producer 5"):
         client.session.receive(frames.send(5, 0), NOW)
 
 
-def test_what_was_sent_before_the_broker_closed_is_ignored(
+def test_sends_in_flight_when_the_broker_closes_are_ignored(
     client: Client, cluster: SandboxCluster
 ) -> None:
     client.produce()

@@ -1,4 +1,4 @@
-"""Whatever clients do and wherever a topic moves: nothing is lost, nothing done comes again."""
+"""Random actions of clients and moves of a topic: no message is lost, none acknowledged returns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STEPS = st.lists(
 
 @dataclass
 class World:
-    """One subscription, its producer, and consumers who come and go."""
+    """One subscription, its producer, and changing consumers."""
 
     type: int
     cluster: SandboxCluster = field(default_factory=lambda: SandboxCluster(URLS))
@@ -97,7 +97,7 @@ class World:
             self.held.clear()
 
     def collect(self) -> None:
-        """Take what was delivered; nobody gets what is acknowledged."""
+        """Take deliveries; no acknowledged message is among them."""
         for number, client in self.consumers.items():
             for frame in client.take():
                 command = command_of(frame)
@@ -107,7 +107,7 @@ class World:
                     self.held[number].append(id)
 
     def check(self) -> None:
-        """Nobody has what another one has, and those who are there are given all there is."""
+        """No message is at two consumers, and open consumers have all messages."""
         held = [id for ids in self.held.values() for id in ids]
         assert len(held) == len(set(held))
         for number in list(self.consumers):
@@ -121,7 +121,7 @@ class World:
         return [id for id in self.sent if id not in self.done]
 
     def rest(self) -> list[Id]:
-        """What a consumer gets that comes when all others have gone."""
+        """Return the messages that a consumer gets after all others have left."""
         for number in list(self.consumers):
             self.leave(number)
         last = self.client()
@@ -133,7 +133,7 @@ class World:
 
 @given(st.integers(0, 3), STEPS)
 @examples(200)
-def test_what_is_not_acknowledged_is_still_there(type: int, steps: list[tuple[str, int]]) -> None:
+def test_unacknowledged_messages_survive(type: int, steps: list[tuple[str, int]]) -> None:
     world = World(type)
     world.come(0)
     for step, number in steps:
