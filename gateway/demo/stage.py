@@ -58,12 +58,6 @@ async def brokers(given: str | None, ports: Ports) -> AsyncIterator[Upstream]:
     if given is not None:
         yield Upstream(given)
         return
-    async with _run_sandbox(ports) as upstream:
-        yield upstream
-
-
-@asynccontextmanager
-async def _run_sandbox(ports: Ports) -> AsyncIterator[Upstream]:
     # Not needed in front of real brokers.
     from gateway.sandbox.server import Sandbox, SandboxSettings
     from gateway.wire.contract import Address

@@ -120,12 +120,9 @@ def render(rows: Sequence[SummaryRow]) -> RenderableType:
     for row in rows:
         style = "" if row.verdict in GOOD else "bold red"
         table.add_row(short_name(row.topic), *_cells(row), row.verdict.value, style=style)
-    return Group(Text(), table, Text(), *_notes(rows), Text(conclusion(rows), style="bold"))
-
-
-def _notes(rows: Sequence[SummaryRow]) -> list[Text]:
     verdicts = dict.fromkeys(row.verdict for row in rows)
-    return [Text(f"{each}: {NOTES[each]}") for each in verdicts if each in NOTES]
+    notes = [Text(f"{each}: {NOTES[each]}") for each in verdicts if each in NOTES]
+    return Group(Text(), table, Text(), *notes, Text(conclusion(rows), style="bold"))
 
 
 def _cells(row: SummaryRow) -> list[str]:

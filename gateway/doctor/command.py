@@ -41,7 +41,8 @@ def doctor(path: Path) -> int:
     if sections is None:
         return INTERRUPTED
     width = shutil.get_terminal_size().columns
-    sys.stdout.write(table(sections, width, colour=_wants_colour()))
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")  # see no-color.org
+    sys.stdout.write(table(sections, width, colour=colour))
     return WORKS if nothing_failed(sections) else FAILS
 
 
@@ -92,8 +93,3 @@ def _own_credential(cluster: model.Cluster) -> OwnCredential | None:
         return TokenFile(cluster.credential.token_file)
     except ConfigurationError:
         return None
-
-
-def _wants_colour() -> bool:
-    """Return whether to colour the output; see no-color.org."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

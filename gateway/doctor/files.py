@@ -220,13 +220,10 @@ def _check_rights(check: str, path: Path, detail: str, forbidden: int) -> Findin
         return fail(check, "is gone", "Name a file that stays.")
     if not mode & forbidden:
         return ok(check, detail)
+    right = "read" if mode & forbidden & stat.S_IROTH else "write"
     return warn(
         check,
-        f"{detail}; everybody on this machine may {_rights(mode & forbidden)} it",
+        f"{detail}; everybody on this machine may {right} it",
         "For a file (in Kubernetes, `defaultMode: 0400` of the secret's volume):",
         f"chmod o-rwx {path}" if forbidden == _SECRET else f"chmod o-w {path}",
     )
-
-
-def _rights(mode: int) -> str:
-    return "read" if mode & stat.S_IROTH else "write"

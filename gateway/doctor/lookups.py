@@ -182,10 +182,11 @@ def _refused(
         )
     if _is_about_rights(why):
         return _without_rights(check, role)
+    failed = f"{len(results.refusals)} of {len(TOPICS)} lookups"
     words = printable(why.text) if isinstance(why, Denial) else describe(why)
     return warn(
         check,
-        f"{_failed_count(results)} of topics in {NAMESPACE} fail: {words}",
+        f"{failed} of topics in {NAMESPACE} fail: {words}",
         f"If {NAMESPACE} is there, the broker's log has the reason.",
     )
 
@@ -201,10 +202,6 @@ def _without_rights(check: str, role: str | None) -> Finding:
             for it in roles
         ),
     )
-
-
-def _failed_count(results: LookupResults) -> str:
-    return f"{len(results.refusals)} of {len(TOPICS)} lookups"
 
 
 def _is_about_rights(why: Rejected | Denial) -> bool:

@@ -32,9 +32,6 @@ LARGEST_ANSWER = 4096
 """Bytes; a gateway's answer has about 130."""
 
 _RUNS = "a gateway seems to run here already"
-_RUNS_REMEDY = (
-    "If it is this configuration's, all is well; a second one needs other ports. Who it is:"
-)
 
 
 async def examine(configuration: model.Configuration, network: Network) -> list[Finding]:
@@ -149,7 +146,10 @@ def _taken(check: str, bind: Address, answer: NotPulsar | Unreached | None) -> F
 
 
 def _remedy(bind: Address) -> tuple[str, str]:
-    return _RUNS_REMEDY, _ss(bind)
+    remedy = (
+        "If it is this configuration's, all is well; a second one needs other ports. Who it is:"
+    )
+    return remedy, _ss(bind)
 
 
 def _ss(bind: Address) -> str:

@@ -59,7 +59,9 @@ def judge_broker(check: str, address: Address, answer: Answer, seconds: float) -
 
 def judge_unreached(check: str, address: Address, code: int | None) -> Finding:
     """Return the finding of a failed connection."""
-    reason, remedy = _UNREACHED.get(code, (_errno_text(code), _NO_ROUTE_REMEDY))
+    name = errno.errorcode.get(code or 0, "unknown error")
+    other = f"cannot be connected to: {name}", _NO_ROUTE_REMEDY
+    reason, remedy = _UNREACHED.get(code, other)
     return fail(check, reason, remedy.format(port=address.port))
 
 
@@ -73,10 +75,6 @@ def describe(error: Rejected) -> str:
 
 def _took(seconds: float) -> str:
     return f"connected in {seconds * 1000:.0f} ms"
-
-
-def _errno_text(code: int | None) -> str:
-    return f"cannot be connected to: {errno.errorcode.get(code or 0, 'unknown error')}"
 
 
 _NO_ROUTE_REMEDY = "See that this machine has a way to the broker's network."

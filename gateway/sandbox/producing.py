@@ -38,7 +38,10 @@ def open_producer(session: BrokerSession, request: CommandProducer, _: bytes) ->
     if isinstance(version, ErrorReply):
         session.send(answers.error(request.request_id, version))
         return
-    producer = _producer(session, request)
+    name = text(request.producer_name)
+    is_user_named = bool(name) and request.user_provided_producer_name
+    name = name or session.cluster.producer_name()
+    producer = Producer(session, request.producer_id, name, request.epoch, is_user_named)
     session.drop_producer(producer.id)
     if not topic.add_producer(producer):
         reason = f"a producer named {producer.name} is already connected"
@@ -69,13 +72,6 @@ def _schema_version(
     return register_schema(session, topic.name, request)
 
 
-def _producer(session: BrokerSession, request: CommandProducer) -> Producer:
-    name = text(request.producer_name)
-    is_user_named = bool(name) and request.user_provided_producer_name
-    name = name or session.cluster.producer_name()
-    return Producer(session, request.producer_id, name, request.epoch, is_user_named)
-
-
 def send(session: BrokerSession, command: CommandSend, content: bytes) -> None:
     found = session.producers.get(command.producer_id)
     if found is None:
@@ -84,23 +80,21 @@ def send(session: BrokerSession, command: CommandSend, content: bytes) -> None:
         raise PeerError(f"SEND of producer {command.producer_id}, which is not open")
     record = read_record(content)
     if record is None:
-        session.send(_checksum_error(command))
+        session.send(
+            answers.frame(
+                Kind.SEND_ERROR,
+                producer_id=command.producer_id,
+                sequence_id=command.sequence_id,
+                error=ServerError.ChecksumError,
+                message="the checksum does not match the content",
+            )
+        )
         return
     position = session.cluster.publish(found[1], record)
     session.send(
         answers.send_receipt(
             command.producer_id, command.sequence_id, command.highest_sequence_id, position
         )
-    )
-
-
-def _checksum_error(command: CommandSend) -> bytes:
-    return answers.frame(
-        Kind.SEND_ERROR,
-        producer_id=command.producer_id,
-        sequence_id=command.sequence_id,
-        error=ServerError.ChecksumError,
-        message="the checksum does not match the content",
     )
 
 

@@ -49,7 +49,7 @@ class Schemas:
         """Return the version of this schema, added if new."""
         versions = self._versions.get(topic.base, [])
         for index, known in enumerate(versions):
-            if _same(known, schema):
+            if known.type == schema.type and known.schema_data == schema.schema_data:
                 return _version(versions, index)
         refusal = self._refusal(versions, schema)
         if refusal is not None:
@@ -76,7 +76,3 @@ def is_typed(schema: Schema) -> bool:
 
 def _version(versions: list[Schema], index: int) -> Version:
     return Version(index.to_bytes(_VERSION_BYTES, "big"), versions[index])
-
-
-def _same(one: Schema, other: Schema) -> bool:
-    return one.type == other.type and one.schema_data == other.schema_data
