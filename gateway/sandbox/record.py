@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from struct import Struct
 
+from crc32c import crc32c
 from google.protobuf.message import DecodeError
 
 from gateway.errors import PeerError
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar.frames import CHECKSUM_MAGIC
 from gateway.wire.pulsar.metadata import as_count
-
-try:
-    from crc32c import crc32c as _crc32c
-except ImportError:  # without this optional package checksums are not verified
-    _crc32c = None  # type: ignore[assignment]
 
 OVERHEAD = 512
 """Bytes of memory per entry beside its content: the objects that hold it, here and in cursors."""
@@ -51,7 +47,7 @@ def read_record(content: bytes) -> Record | None:
         magic, checksum = _CHECKSUM.unpack_from(content)
         if magic == CHECKSUM_MAGIC:
             start = _CHECKSUM.size
-            if _crc32c is not None and _crc32c(memoryview(content)[start:]) != checksum:
+            if crc32c(memoryview(content)[start:]) != checksum:
                 return None
     return _record(content, _metadata(content, start))
 

@@ -91,16 +91,6 @@ def test_a_wrong_checksum_is_refused(client: Client) -> None:
     assert (answer.sequence_id, answer.error) == (0, ServerError.ChecksumError)
 
 
-def test_without_crc32c_checksums_are_not_verified(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("gateway.sandbox.record._crc32c", None)
-    client.produce()
-    tail = frames.tail(frames.metadata_of(0), b"payload")
-    client.session.receive(send(1, 0, tail[:-1] + b"!"), NOW)
-    assert kinds_of(client.read()) == ["SendReceipt"]
-
-
 def test_a_message_without_a_checksum_is_kept_as_it_came(client: Client, other: Client) -> None:
     client.produce()
     tail = frames.tail(frames.metadata_of(0), b"payload", checksum=False)
