@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import pytest
 
-from gateway.demo.plan import FLOWS, MOVABLE, short_name
-from gateway.demo.ports import HOST, VARIABLE, Ports
+from gateway.lab.demo.plan import FLOWS, MOVABLE, short_name
+from gateway.lab.demo.ports import HOST, VARIABLE, Ports
 
 pytestmark = pytest.mark.long
 
@@ -171,14 +171,14 @@ def _owner(demo: Demo) -> str:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("word", "name"), [("run", "the gateway"), ("gateway.demo.load", "the client process")]
+    ("word", "name"), [("run", "the gateway"), ("gateway.lab.demo.load", "the client process")]
 )
 def test_a_dead_child_is_reported_and_the_other_is_stopped(
     tmp_path: Path, word: str, name: str
 ) -> None:
     with _demo(tmp_path) as demo:
         _until(demo.has_traffic, demo)
-        children = [demo.child("run"), demo.child("gateway.demo.load")]
+        children = [demo.child("run"), demo.child("gateway.lab.demo.load")]
         os.kill(demo.child(word), signal.SIGKILL)
         ended = demo.ended()
     assert ended.status == 1
@@ -191,7 +191,7 @@ def test_a_dead_child_is_reported_and_the_other_is_stopped(
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
     with _demo(tmp_path) as demo:
         _until(demo.has_traffic, demo)
-        os.kill(demo.child("gateway.demo.load"), signal.SIGSTOP)  # the load cannot finish
+        os.kill(demo.child("gateway.lab.demo.load"), signal.SIGSTOP)  # the load cannot finish
         demo.process.send_signal(signal.SIGINT)
         _until(lambda: "the clients finish" in demo.out, demo)
         demo.process.send_signal(signal.SIGTERM)
