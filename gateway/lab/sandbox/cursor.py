@@ -1,7 +1,8 @@
 """Progress of one subscription: which entries are acknowledged, and which is delivered next.
 
 All entries before `mark_delete` are acknowledged, and so are single offsets in a set. Entries to be
-redelivered (after a negative acknowledgement, or when a consumer leaves) wait in a heap, first.
+redelivered (after a negative acknowledgement, or when a consumer leaves) are in a heap and go
+first.
 """
 
 from __future__ import annotations

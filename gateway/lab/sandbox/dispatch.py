@@ -1,6 +1,7 @@
 """Which consumer gets the next entry: one dispatcher per type of subscription.
 
-`next_delivery` returns a ready consumer and an offset, or None, in constant time.
+`next_delivery` returns a ready consumer and an offset, or None. Its cost is independent of the
+backlog.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Faults on request: what a broker does wrong, and until when.
 
-Times are arguments, in seconds since 1970. Jumps of the wall clock do not matter here.
+Times are arguments, in seconds since 1970. Differences between clocks do not matter here.
 """
 
 from __future__ import annotations
