@@ -32,7 +32,7 @@ define installed
 endef
 
 $(RUNNABLE): pyproject.toml constraints.txt
-	$(call installed,demo)
+	$(call installed,lab)
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(call installed,test)

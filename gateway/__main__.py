@@ -73,7 +73,7 @@ def _init(options: Options) -> int:
 
 
 def _sandbox(options: Options) -> int:
-    from gateway.sandbox.command import run
+    from gateway.lab.sandbox.command import run
 
     return run(
         brokers=options.brokers,
@@ -84,7 +84,7 @@ def _sandbox(options: Options) -> int:
 
 
 def _demo(options: Options) -> int:
-    from gateway.demo.command import run
+    from gateway.lab.demo.command import run
 
     return run(seconds=options.seconds, brokers=options.brokers, picture=options.picture)
 

@@ -1,4 +1,4 @@
-"""The addresses that brokers lead clients to: allowed, known here, reachable, and with a name."""
+"""Checks addresses that brokers advertise: allowed, resolved, reachable, and with a name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.config import model
 from gateway.doctor import targets, verdicts
 from gateway.doctor.finding import Finding, fail, ok
 from gateway.doctor.hello import Unreached
-from gateway.doctor.reach import Network, Resolved, together
+from gateway.doctor.reach import Network, Resolved, run_all
 from gateway.wire.address import Address
 from gateway.wire.contract import Denial
 
@@ -21,16 +21,16 @@ async def examine(
     names: TemplateNames | None,
     addresses: Sequence[Address],
 ) -> list[Finding]:
-    """Try each address as the gateway would when a client comes back with its name.
+    """Check each address as the gateway would use it for a client that returns with its name.
 
-    `names`: of the cluster's template; None: names are sealed, every broker has one.
+    `names`: the cluster's template; None if names are sealed, since every broker then has one.
     """
-    resolved = await together([partial(network.resolve, it.host) for it in addresses])
+    resolved = await run_all([partial(network.resolve, it.host) for it in addresses])
     known = dict(zip(addresses, resolved, strict=True))
-    missing = [address for address in addresses if is_refused(cluster, address, known[address])]
-    arrived = await together(
+    missing = [address for address in addresses if is_forbidden(cluster, address, known[address])]
+    arrived = await run_all(
         [
-            partial(_arrive, network, cluster, address, known[address])
+            partial(_check_reachable, network, cluster, address, known[address])
             for address in addresses
             if address not in missing
         ]
@@ -40,43 +40,43 @@ async def examine(
     return [*arrived, *refused, *named]
 
 
-def is_refused(cluster: model.Cluster, address: Address, resolved: Resolved) -> bool:
-    """Whether the allow-list keeps the gateway from all that a host resolves to."""
-    reachable = targets.allowed(targets.allow_list(cluster), address, resolved.ips)
+def is_forbidden(cluster: model.Cluster, address: Address, resolved: Resolved) -> bool:
+    """Return whether the allow-list forbids all IP addresses of a host."""
+    reachable = targets.allowed_ips(targets.allow_list(cluster), address, resolved.ips)
     return bool(resolved.ips) and not reachable
 
 
 def _refused(address: Address, cluster: model.Cluster, missing: Sequence[Address]) -> Finding:
     listed = "targets do" if cluster.targets else "`brokers` (there are no `targets`) do"
     return fail(
-        _called(address),
+        _title(address),
         f"brokers lead clients there, and {listed} not allow it",
         "If it is a broker of yours, in this cluster:",
-        targets.widened(cluster, missing),
+        targets.widen_targets(cluster, missing),
     )
 
 
-async def _arrive(
+async def _check_reachable(
     network: Network, cluster: model.Cluster, address: Address, resolved: Resolved
 ) -> Finding:
-    what = _called(address)
+    check = _title(address)
     if not resolved.ips:
         return fail(
-            what,
+            check,
             f"does not resolve here: {resolved.error}",
             "Let the brokers advertise a name that the gateway's machine knows "
             "(advertisedAddress in broker.conf).",
         )
-    ips = targets.allowed(targets.allow_list(cluster), address, resolved.ips)
-    tries = [partial(_connects, network, Address(ip, address.port)) for ip in ips]
-    failures = [it for it in await together(tries) if it is not None]
+    ips = targets.allowed_ips(targets.allow_list(cluster), address, resolved.ips)
+    tries = [partial(_try_connect, network, Address(ip, address.port)) for ip in ips]
+    failures = [it for it in await run_all(tries) if it is not None]
     if len(failures) < len(ips):
-        return ok(what, "allowed, and can be connected to")
-    return verdicts.unreached(what, address, failures[0].code)
+        return ok(check, "allowed, and can be connected to")
+    return verdicts.judge_unreached(check, address, failures[0].code)
 
 
-async def _connects(network: Network, address: Address) -> Unreached | None:
-    """None: yes."""
+async def _try_connect(network: Network, address: Address) -> Unreached | None:
+    """Return why the connection failed, or None."""
     sock = await network.connect(address)
     if isinstance(sock, Unreached):
         return sock
@@ -85,16 +85,16 @@ async def _connects(network: Network, address: Address) -> Unreached | None:
 
 
 def _named(address: Address, names: TemplateNames) -> Finding:
-    what, name = f"name of {address}", names.advertise(address)
+    check, name = f"name of {address}", names.advertise(address)
     if not isinstance(name, Denial):
-        return ok(what, f"{name.host}, towards clients")
+        return ok(check, f"{name.host}, towards clients")
     return fail(
-        what,
+        check,
         "does not fit names.template.broker: lookups that lead there fail",
         "Write the template as the brokers advertise themselves, or use sealed names:",
         "names: {sealed: {}}",
     )
 
 
-def _called(address: Address) -> str:
+def _title(address: Address) -> str:
     return f"advertised {address}"

@@ -1,6 +1,6 @@
-"""Key and token files: readable, kept from others, and holding what they should.
+"""Checks key and token files: readable, protected from other users, and with valid content.
 
-A certificate, once the configuration can name one, is one more function here.
+A certificate, once the configuration can name one, needs one more function here.
 """
 
 from __future__ import annotations
@@ -29,61 +29,61 @@ from gateway.identity.token import TokenVerifier
 DAY = 86_400.0
 
 SOON = 7 * DAY
-"""Seconds. A token that ends within a week is to be renewed now, not on its last night."""
+"""Seconds. Renew a token in its last week, not in its last night."""
 
 _SECRET = stat.S_IRWXO
-"""Rights of others that a secret must not have; groups are left to whoever set them up."""
+"""Rights of other users that a secret must not have; groups are the administrator's choice."""
 
 _PUBLIC = stat.S_IWOTH
-"""Whoever can replace a public key can make tokens; everybody may read it."""
+"""Other users may read a public key, but one who can replace it can make tokens."""
 
 _MALFORMED = (JoseError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
 def examine(configuration: model.Configuration, folder: Path, now: float) -> Iterator[Finding]:
-    """Try every file that a configuration names. `now`: seconds since 1970.
+    """Check every file that a configuration names. `now`: seconds since 1970.
 
     Names are shown relative to `folder`, the configuration's own, as they are written in it.
     """
     for listener in configuration.listeners:
         token = listener.identity.token
         if token is not None:
-            yield from _verifying(token, listener.name, folder)
+            yield from _check_keys(token, listener.name, folder)
     for name, cluster in configuration.clusters.items():
-        yield from _sealing(name, cluster.names.sealed, folder)
+        yield from _check_seals(name, cluster.names.sealed, folder)
         if cluster.credential is not None:
             used = uses_credential(configuration, name)
-            yield from _credential(cluster.credential.token_file, folder, now, used=used)
+            yield from _check_credential(cluster.credential.token_file, folder, now, used=used)
     if configuration.store is not None and configuration.store.password_file is not None:
         path = configuration.store.password_file
-        yield _guarded(shown(path, folder), path, "the password of the store", _SECRET)
+        yield _check_rights(display_path(path, folder), path, "the password of the store", _SECRET)
 
 
 def uses_credential(configuration: model.Configuration, cluster: str) -> bool:
-    """Whether a listener shows this cluster's brokers who the gateway is."""
+    """Return whether a listener presents the gateway's credential to this cluster."""
     modes = {it.identity.mode for it in configuration.listeners if it.cluster == cluster}
     return bool(modes - {"pass-through"})
 
 
-# -- keys that tokens are verified with ------------------------------------------------------
+# -- keys that verify tokens -----------------------------------------------------------------
 
 
-def _verifying(token: model.Token, listener: str, folder: Path) -> Iterator[Finding]:
+def _check_keys(token: model.Token, listener: str, folder: Path) -> Iterator[Finding]:
     for path, read in ((token.secret_file, secret_key), (token.public_key_file, public_key)):
         if path is None:
             continue
-        what = shown(path, folder)
+        check = display_path(path, folder)
         try:
             key = read(path)
             TokenVerifier([key], token.algorithms)
         except ConfigurationError as error:
-            yield mistaken(what, error)
+            yield file_error(check, error)
             continue
-        used = f"{_described(key)}; verifies {', '.join(token.algorithms)} for {listener}"
-        yield _guarded(what, path, used, _SECRET if isinstance(key, OctKey) else _PUBLIC)
+        used = f"{_describe_key(key)}; verifies {', '.join(token.algorithms)} for {listener}"
+        yield _check_rights(check, path, used, _SECRET if isinstance(key, OctKey) else _PUBLIC)
 
 
-def _described(key: TokenKey) -> str:
+def _describe_key(key: TokenKey) -> str:
     if isinstance(key, OctKey):
         return f"a secret of {len(key.raw_value)} bytes"
     if isinstance(key, RSAKey):
@@ -94,7 +94,7 @@ def _described(key: TokenKey) -> str:
 # -- keys of sealed names --------------------------------------------------------------------
 
 
-def _sealing(cluster: str, sealed: model.Sealed | None, folder: Path) -> Iterator[Finding]:
+def _check_seals(cluster: str, sealed: model.Sealed | None, folder: Path) -> Iterator[Finding]:
     if sealed is None:
         return
     if not sealed.keys:
@@ -107,53 +107,55 @@ def _sealing(cluster: str, sealed: model.Sealed | None, folder: Path) -> Iterato
             "names: {sealed: {keys: [{file: seal.key}]}}",
         )
     for number, key in enumerate(sealed.keys):
-        what = shown(key.file, folder)
+        check = display_path(key.file, folder)
         try:
             made = SealKey.from_file(key.file)
         except ConfigurationError as error:
-            yield mistaken(what, error)
+            yield file_error(check, error)
             continue
         does = "opens names" if number else "seals and opens names"
-        yield _guarded(what, key.file, f"sealing key {made.key_id}; {does} of {cluster}", _SECRET)
+        yield _check_rights(
+            check, key.file, f"sealing key {made.key_id}; {does} of {cluster}", _SECRET
+        )
 
 
-# -- our own token ---------------------------------------------------------------------------
+# -- the gateway's token ---------------------------------------------------------------------
 
 
-def _credential(path: Path, folder: Path, now: float, *, used: bool) -> Iterator[Finding]:
-    what = shown(path, folder)
+def _check_credential(path: Path, folder: Path, now: float, *, used: bool) -> Iterator[Finding]:
+    check = display_path(path, folder)
     try:
         data = TokenFile(path).current().data
     except ConfigurationError as error:
-        yield mistaken(what, error)
+        yield file_error(check, error)
         return
-    yield _dated(what, path, claims(data), now)
+    yield _check_dates(check, path, read_claims(data), now)
     if not used:
         yield warn(
-            what,
+            check,
             "is not used: all listeners of its cluster are pass-through",
             "Take `credential` out, or choose identity.mode: verify.",
         )
 
 
-def _dated(what: str, path: Path, held: Claims | None, now: float) -> Finding:
-    if held is None:
+def _check_dates(check: str, path: Path, claims: Claims | None, now: float) -> Finding:
+    if claims is None:
         return warn(
-            what,
+            check,
             "does not hold a JSON Web Token",
             "Only brokers with a provider of their own take something else as a token.",
         )
-    role = f'a token of the role "{held.role}"' if held.role else "a token without `sub`"
-    if held.expires_at is not None and held.expires_at <= now:
-        return fail(what, f"{role}, expired since {_date(held.expires_at)}", _RENEW)
-    if held.begins_at is not None and held.begins_at > now:
+    role = f'a token of the role "{claims.role}"' if claims.role else "a token without `sub`"
+    if claims.expires_at is not None and claims.expires_at <= now:
+        return fail(check, f"{role}, expired since {_date(claims.expires_at)}", _RENEW)
+    if claims.begins_at is not None and claims.begins_at > now:
         remedy = "Wait for it, or set this machine's clock right."
-        return fail(what, f"{role}, not valid before {_date(held.begins_at)}", remedy)
-    if held.expires_at is None:
-        return _guarded(what, path, f"{role}, without an end", _SECRET)
-    if held.expires_at - now < SOON:
-        return warn(what, f"{role}, expires soon: {_date(held.expires_at)}", _RENEW)
-    return _guarded(what, path, f"{role}, until {_date(held.expires_at)}", _SECRET)
+        return fail(check, f"{role}, not valid before {_date(claims.begins_at)}", remedy)
+    if claims.expires_at is None:
+        return _check_rights(check, path, f"{role}, without an end", _SECRET)
+    if claims.expires_at - now < SOON:
+        return warn(check, f"{role}, expires soon: {_date(claims.expires_at)}", _RENEW)
+    return _check_rights(check, path, f"{role}, until {_date(claims.expires_at)}", _SECRET)
 
 
 _RENEW = "Put a newer token into the file; a running gateway reads it by itself."
@@ -161,33 +163,35 @@ _RENEW = "Put a newer token into the file; a running gateway reads it by itself.
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a token says of itself, believed by nobody. Seconds since 1970."""
+    """A token's claims, unverified. Times are seconds since 1970."""
 
     role: str | None
     begins_at: float | None
     expires_at: float | None
 
 
-def claims(token: bytes) -> Claims | None:
-    """Read a token without verifying it; None where it is no JSON Web Token."""
+def read_claims(token: bytes) -> Claims | None:
+    """Read a token without verifying it; None if it is not a JSON Web Token."""
     try:
-        held = json.loads(jws.extract_compact(token).payload or b"")
+        claims = json.loads(jws.extract_compact(token).payload or b"")
     except _MALFORMED:
         return None
-    if not isinstance(held, dict):
+    if not isinstance(claims, dict):
         return None
-    role = held.get("sub")
-    return Claims(role if isinstance(role, str) else None, _time(held, "nbf"), _time(held, "exp"))
+    role = claims.get("sub")
+    return Claims(
+        role if isinstance(role, str) else None, _time(claims, "nbf"), _time(claims, "exp")
+    )
 
 
-def _time(held: Mapping[str, Any], name: str) -> float | None:
-    value = held.get(name)
+def _time(claims: Mapping[str, Any], name: str) -> float | None:
+    value = claims.get(name)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if number and abs(value) < _FAR and isfinite(value) else None  # type: ignore[arg-type]
 
 
 _FAR = 250_000_000_000
-"""Seconds since 1970. Calendars end there; no token means it."""
+"""Seconds since 1970. Calendars end there, and no token means such a time."""
 
 
 def _date(seconds: float) -> str:
@@ -197,32 +201,29 @@ def _date(seconds: float) -> str:
 # -- all files -------------------------------------------------------------------------------
 
 
-def shown(path: Path, folder: Path) -> str:
-    """A file as a person wrote it."""
+def display_path(path: Path, folder: Path) -> str:
+    """Return a path as the configuration writes it."""
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 
-def mistaken(what: str, error: ConfigurationError) -> Finding:
-    """The text of the error is "what is wrong. What would be right"."""
+def file_error(check: str, error: ConfigurationError) -> Finding:
+    """Return the finding of an error, whose text is "problem. Remedy"."""
     wrong, _, right = str(error).partition(". ")
-    return fail(what, wrong, right or "Name another file, or other algorithms.")
+    return fail(check, wrong, right or "Name another file, or other algorithms.")
 
 
-def _guarded(what: str, path: Path, detail: str, forbidden: int) -> Finding:
-    """All is well, if others have none of these rights."""
+def _check_rights(check: str, path: Path, detail: str, forbidden: int) -> Finding:
+    """Return ok, unless other users have any of the forbidden rights."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:
-        return fail(what, "is gone", "Name a file that stays.")
+        return fail(check, "is gone", "Name a file that stays.")
     if not mode & forbidden:
-        return ok(what, detail)
+        return ok(check, detail)
+    right = "read" if mode & forbidden & stat.S_IROTH else "write"
     return warn(
-        what,
-        f"{detail}; everybody on this machine may {_rights(mode & forbidden)} it",
+        check,
+        f"{detail}; everybody on this machine may {right} it",
         "For a file (in Kubernetes, `defaultMode: 0400` of the secret's volume):",
         f"chmod o-rwx {path}" if forbidden == _SECRET else f"chmod o-w {path}",
     )
-
-
-def _rights(mode: int) -> str:
-    return "read" if mode & stat.S_IROTH else "write"

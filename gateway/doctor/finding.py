@@ -1,4 +1,4 @@
-"""What the doctor found: plain values, which `report` prints."""
+"""Findings of the doctor: plain values, which `report` prints."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class State(StrEnum):
-    """How a try went; the value is the word in the table."""
+class Status(StrEnum):
+    """Result of a check; the value is the word in the table."""
 
     OK = "ok"
-    SKIP = "skip"  # could not be tried, and that is nobody's fault
-    WARN = "warn"  # works, or may work, but somebody should look
+    SKIP = "skip"  # the check was impossible, which is no fault
+    WARN = "warn"  # works, or may work, but needs attention
     FAIL = "FAIL"
 
 
@@ -20,12 +20,12 @@ class State(StrEnum):
 class Finding:
     """One line of the table.
 
-    `what` was tried. `remedy`: what to do about it; `example` is what to write or to type for that,
-    printed as it is. No secret is in any of them.
+    `check`: the checked thing. `remedy`: advice; `example`: a command or setting for it, printed
+    unchanged. None contains a secret.
     """
 
-    what: str
-    state: State
+    check: str
+    status: Status
     detail: str
     remedy: str = ""
     example: str = ""
@@ -39,27 +39,27 @@ class Section:
     findings: tuple[Finding, ...]
 
 
-def ok(what: str, detail: str) -> Finding:
-    """It works."""
-    return Finding(what, State.OK, detail)
+def ok(check: str, detail: str) -> Finding:
+    """Return a finding: it works."""
+    return Finding(check, Status.OK, detail)
 
 
-def skip(what: str, detail: str, remedy: str = "", example: str = "") -> Finding:
-    """It could not be tried."""
-    return Finding(what, State.SKIP, detail, remedy, example)
+def skip(check: str, detail: str, remedy: str = "", example: str = "") -> Finding:
+    """Return a finding: the check was impossible."""
+    return Finding(check, Status.SKIP, detail, remedy, example)
 
 
-def warn(what: str, detail: str, remedy: str, example: str = "") -> Finding:
-    """It works, or may; somebody should look."""
-    return Finding(what, State.WARN, detail, remedy, example)
+def warn(check: str, detail: str, remedy: str, example: str = "") -> Finding:
+    """Return a finding: it works, or may work, but needs attention."""
+    return Finding(check, Status.WARN, detail, remedy, example)
 
 
-def fail(what: str, detail: str, remedy: str, example: str = "") -> Finding:
-    """It does not work."""
-    return Finding(what, State.FAIL, detail, remedy, example)
+def fail(check: str, detail: str, remedy: str, example: str = "") -> Finding:
+    """Return a finding: it does not work."""
+    return Finding(check, Status.FAIL, detail, remedy, example)
 
 
-def works(sections: Iterable[Section]) -> bool:
-    """Whether nothing failed; warnings are allowed."""
-    states = (finding.state for section in sections for finding in section.findings)
-    return State.FAIL not in states
+def nothing_failed(sections: Iterable[Section]) -> bool:
+    """Return whether nothing failed; warnings are allowed."""
+    states = (finding.status for section in sections for finding in section.findings)
+    return Status.FAIL not in states

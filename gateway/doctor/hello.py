@@ -1,6 +1,6 @@
-"""One CONNECT and its answer: what is said, and what it means that something else comes back.
+"""One CONNECT and its answer: the frames to send, and the meaning of each reaction.
 
-The commands are those of the gateway itself, spoken for a client that there is not.
+The commands are the gateway's own, on behalf of a client that does not exist.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ from gateway.wire.pulsar.table import COMMANDS
 from gateway.wire.subject import NOBODY
 
 DOCTOR = "gateway-doctor"
-"""For whom we speak: a principal that no broker gives any rights."""
+"""The principal of the imaginary client, to which no broker gives rights."""
 
 VERSION = f"broker-gateway {__version__} doctor"
 
 PROTOCOL = 21
-"""The newest version that brokers of today know; each answers with the smaller one of both."""
+"""The newest version that current brokers know; each answers with the smaller version."""
 
 _NOBODY = Credential("none", b"")
 
 _ROUNDS = 10
-"""Frames until CONNECTED, as `context.Bounds` has it."""
+"""Most frames until CONNECTED, as in `context.Bounds`."""
 
 _LONGEST_TEXT = 200
-"""Characters of a peer's text. Java's carry a whole chain of exceptions."""
+"""Characters of a peer's text. Java's contain a whole chain of exceptions."""
 
-_total = Struct(">I").unpack_from
+_read_length = Struct(">I").unpack_from
 
 
-# -- what can come back ----------------------------------------------------------------------
+# -- answers ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Welcome:
-    """CONNECTED. `largest`: bytes of a message, 0 where the broker does not say."""
+class Accepted:
+    """CONNECTED. `largest`: most bytes of a message, 0 if the broker does not say."""
 
     server: str
     protocol: int
@@ -71,15 +71,15 @@ class Welcome:
 
 
 @dataclass(frozen=True, slots=True)
-class No:
-    """ERROR, with its code and text. `code` None: one that this version does not know."""
+class Rejected:
+    """ERROR, with its code and text. `code` None: a code that this version does not know."""
 
     code: int | None
     text: str
 
 
-class Oddity(Enum):
-    """What a peer that is no Pulsar broker seems to be."""
+class NotPulsar(Enum):
+    """Apparent nature of a peer that is not a Pulsar broker."""
 
     TLS = "speaks TLS"
     HTTP = "speaks HTTP"
@@ -95,56 +95,56 @@ class Unreached:
     code: int | None
 
 
-Answer = Welcome | No | Oddity | Unreached
+Answer = Accepted | Rejected | NotPulsar | Unreached
 
 
-# -- who speaks ------------------------------------------------------------------------------
+# -- probes ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One way to say who we are: the listener that would serve a client, and that client."""
+    """One way to connect: a listener, and the client that it would serve."""
 
     listener: ListenerContext
     client: Client
 
     def greeting(self) -> bytes:
-        """The CONNECT."""
+        """Return the CONNECT."""
         frame = self.client.greeting(self.listener)
-        assert isinstance(frame, bytes)  # only services without credential denies it; ours has one
+        assert isinstance(frame, bytes)  # it is denied only without a credential
         return frame
 
     def proof(self) -> Credential | None:
-        """What answers a challenge; None: we have nothing to show."""
+        """Return the answer to a challenge; None without a credential."""
         proof = self.client.proof(self.listener, opened=False)
         return None if isinstance(proof, Denial) or proof.method == "none" else proof
 
 
 def anonymous() -> Probe:
-    """A client without a credential, passed through."""
-    return _caller(Mode.PASS_THROUGH, NoCredential(), _NOBODY)
+    """Return the probe of a client without a credential, passed through."""
+    return _probe(Mode.PASS_THROUGH, NoCredential(), _NOBODY)
 
 
 def alone(own: OwnCredential) -> Probe:
-    """The gateway's own credential, and nobody that it speaks for."""
-    return _caller(Mode.PASS_THROUGH, own, own.current())
+    """Return the probe with the gateway's credential, on its own behalf."""
+    return _probe(Mode.PASS_THROUGH, own, own.current())
 
 
 def speaking_for(own: OwnCredential) -> Probe:
-    """The gateway, and a client that it verified."""
-    return _caller(Mode.VERIFY, own, _NOBODY)
+    """Return the probe of the gateway on behalf of a verified client."""
+    return _probe(Mode.VERIFY, own, _NOBODY)
 
 
-def _caller(mode: Mode, own: OwnCredential, shown: Credential) -> Probe:
+def _probe(mode: Mode, own: OwnCredential, credential: Credential) -> Probe:
     connect = CommandConnect(client_version=VERSION, protocol_version=PROTOCOL)
-    connect.auth_method_name = shown.method
-    connect.auth_data = shown.data
+    connect.auth_method_name = credential.method
+    connect.auth_data = credential.data
     names = SealedNames(DOCTOR, [SealKey.random()])
     parts = ClusterParts(DOCTOR, names, LearnedHosts(PULSAR), own, AccountBook(), ClusterFigures())
     listener = ListenerContext(
         services=ListenerServices(parts, {}), commands=COMMANDS, mode=mode, version=VERSION
     )
-    return Probe(listener, Client(connect, Principal(DOCTOR, verified=True), shown, NOBODY))
+    return Probe(listener, Client(connect, Principal(DOCTOR, verified=True), credential, NOBODY))
 
 
 # -- the conversation ------------------------------------------------------------------------
@@ -152,64 +152,68 @@ def _caller(mode: Mode, own: OwnCredential, shown: Credential) -> Probe:
 
 def frame_length(head: bytes | bytearray) -> int:
     """See `contract.Entry`."""
-    return _total(head)[0] + 4 if len(head) >= 4 else 0
+    return _read_length(head)[0] + 4 if len(head) >= 4 else 0
 
 
-def greet(caller: Probe) -> Generator[Step, StepResult, Answer]:
-    """Say who we are, hear what a broker makes of it. Raises `PeerError`."""
+def greet(probe: Probe) -> Generator[Step, StepResult, Answer]:
+    """Send CONNECT and return the answer. Raises `PeerError`."""
     dialled = yield Dial()
     if not isinstance(dialled, Dialled):
         return Unreached(None)
-    yield Transmit(Peer.BROKER, caller.greeting())
+    yield Transmit(Peer.BROKER, probe.greeting())
     for _ in range(_ROUNDS):
         frame = yield Receive(Peer.BROKER)
         if not isinstance(frame, bytes):
-            return _silence(frame)
+            return _read_silence(frame)
         command = decode(frame)
         if kind_of(frame) != BaseCommand.AUTH_CHALLENGE:
-            return _understood(command, kind_of(frame))
-        proof = caller.proof()
+            return _read_answer(command, kind_of(frame))
+        proof = probe.proof()
         if proof is None:
-            return No(ServerError.AuthenticationError, "asks for a credential")
+            return Rejected(ServerError.AuthenticationError, "asks for a credential")
         yield Transmit(Peer.BROKER, auth_response(proof, VERSION))
-    return No(ServerError.AuthenticationError, "asks for the credential without end")
+    return Rejected(ServerError.AuthenticationError, "asks for the credential without end")
 
 
-def _understood(command: BaseCommand, kind: int) -> Answer:
+def _read_answer(command: BaseCommand, kind: int) -> Answer:
     if kind == BaseCommand.CONNECTED:
-        said = command.connected
-        return Welcome(plain(said.server_version), said.protocol_version, said.max_message_size)
+        connected = command.connected
+        return Accepted(
+            printable(connected.server_version),
+            connected.protocol_version,
+            connected.max_message_size,
+        )
     if kind == BaseCommand.ERROR:
         code = command.error.error if command.error.HasField("error") else None
-        return No(code, plain(command.error.message))
-    return Oddity.STRANGE
+        return Rejected(code, printable(command.error.message))
+    return NotPulsar.STRANGE
 
 
-def plain(text: str | bytes) -> str:
-    """A peer's text for a terminal: short, on one line, and without anything that steers one.
+def printable(text: str | bytes) -> str:
+    """Return a peer's text for a terminal: short, on one line, without control characters.
 
-    Protobuf hands out bytes where it is not UTF-8.
+    Protobuf returns bytes if a string is not UTF-8.
     """
     decoded = text.decode(errors="replace") if isinstance(text, bytes) else text
     shown = "".join(letter if letter.isprintable() else " " for letter in decoded[:_LONGEST_TEXT])
     return " ".join(shown.split())
 
 
-def _silence(denial: StepResult) -> Oddity:
+def _read_silence(denial: StepResult) -> NotPulsar:
     refusal = denial.refusal if isinstance(denial, Denial) else None
-    return _SILENCES.get(refusal, Oddity.STRANGE)  # strange: a frame that is far too large
+    return _SILENCES.get(refusal, NotPulsar.STRANGE)  # STRANGE: a frame far too large
 
 
-_SILENCES: dict[Refusal | None, Oddity] = {
-    Refusal.TIMEOUT: Oddity.SILENT,
-    Refusal.CLOSED: Oddity.CLOSED,
+_SILENCES: dict[Refusal | None, NotPulsar] = {
+    Refusal.TIMEOUT: NotPulsar.SILENT,
+    Refusal.CLOSED: NotPulsar.CLOSED,
 }
 
 
-def recognized(oddity: Oddity, received: bytes) -> Oddity:
-    """What speaks, by its first bytes, where there are any."""
-    if received.startswith((b"HTTP/", b"<")):  # old servers send a page without a head
-        return Oddity.HTTP
+def recognize(silence: NotPulsar, received: bytes) -> NotPulsar:
+    """Return the protocol that the first bytes show; `silence` without any."""
+    if received.startswith((b"HTTP/", b"<")):  # old servers send a page without headers
+        return NotPulsar.HTTP
     if received[:2] in (b"\x15\x03", b"\x16\x03"):  # a TLS record: alert, handshake
-        return Oddity.TLS
-    return Oddity.STRANGE if received else oddity
+        return NotPulsar.TLS
+    return NotPulsar.STRANGE if received else silence

@@ -1,7 +1,6 @@
-"""Where brokers lead clients: a few topics looked up as the gateway does it, redirects followed.
+"""Checks where brokers direct clients: looks a few topics up like the gateway, following redirects.
 
-A lookup creates no topic. It may make a broker load the part of the namespace that the topic would
-be in, as any client's does.
+A lookup creates no topic. Like any client's, it may make a broker load the topic's bundle.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ import trio
 
 from gateway.brokers.targets import REFUSED, TargetList
 from gateway.doctor.finding import Finding, fail, ok, skip, warn
-from gateway.doctor.hello import DOCTOR, No, Probe, Unreached, frame_length, plain
+from gateway.doctor.hello import DOCTOR, Probe, Rejected, Unreached, frame_length, printable
 from gateway.doctor.reach import LARGEST_ANSWER, Network
-from gateway.doctor.targets import allowed
-from gateway.doctor.verdicts import UNAUTHENTICATED, UNAUTHORIZED, said
+from gateway.doctor.targets import allowed_ips
+from gateway.doctor.verdicts import UNAUTHENTICATED, UNAUTHORIZED, describe
 from gateway.errors import PeerError
 from gateway.front.conversation import Conversation
 from gateway.front.leg import Leg
@@ -30,8 +29,7 @@ from gateway.wire.pulsar.urls import parse
 NAMESPACE = "public/default"
 
 TOPICS = tuple(f"persistent://{NAMESPACE}/{DOCTOR}-{number}" for number in range(4))
-"""One in each quarter of the hash range: a namespace is made with four bundles, and each may be at
-another broker."""
+"""One per quarter of the hash range: a new namespace has four bundles, on up to four brokers."""
 
 _TOO_SLOW = Denial(Refusal.TIMEOUT, "no answer in time")
 _NOT_REACHED = Denial(Refusal.NOT_READY, "a broker cannot be connected to")
@@ -40,41 +38,41 @@ _NOWHERE = Denial(Refusal.NOT_READY, "no broker is named in the answer")
 
 
 @dataclass(slots=True)
-class Led:
-    """Where the lookups of one broker led: to brokers (`owners`), on the way to redirected ones
-    (`hops`, of which `barred` are not allowed), to addresses for TLS alone, or to a no.
+class LookupResults:
+    """Results of the lookups at one broker: brokers found (`owners`), redirects on the way (`hops`,
+    of which `forbidden` are not allowed), addresses with TLS only, and refusals.
     """
 
     owners: set[Address] = field(default_factory=set)
     hops: set[Address] = field(default_factory=set)
-    barred: set[Address] = field(default_factory=set)
+    forbidden: set[Address] = field(default_factory=set)
     tls_only: set[str] = field(default_factory=set)
-    refusals: list[No | Denial] = field(default_factory=list)
+    refusals: list[Rejected | Denial] = field(default_factory=list)
 
     @property
     def addresses(self) -> set[Address]:
-        """All that brokers named."""
+        """Return all addresses that brokers named."""
         return self.owners | self.hops
 
 
-class Search:
+class TopicLookups:
     """The lookups that begin at one broker: `named` in the configuration, dialled at `ip`."""
 
     def __init__(
-        self, network: Network, caller: Probe, targets: TargetList, named: Address, ip: str
+        self, network: Network, probe: Probe, targets: TargetList, named: Address, ip: str
     ) -> None:
         self._network = network
-        self._caller = caller
+        self._probe = probe
         self._targets = targets
         self._named = named
         self._ip = ip
         self._legs: dict[Address, Leg] = {}
-        self._led = Led()
+        self._results = LookupResults()
 
-    async def run(self) -> Led:
-        """Look all topics up, one after the other, within the patience for one step."""
+    async def run(self) -> LookupResults:
+        """Look all topics up in sequence, within the timeout of one step."""
         try:
-            with trio.move_on_after(self._network.patience) as scope:
+            with trio.move_on_after(self._network.timeout) as scope:
                 for topic in TOPICS:
                     self._note(await self._look_up(topic))
         finally:
@@ -82,30 +80,30 @@ class Search:
                 leg.close()
         if scope.cancelled_caught:
             self._note(_TOO_SLOW)
-        return self._led
+        return self._results
 
     async def _look_up(self, topic: str) -> bytes | Denial:
         lookup = BaseCommand(type=BaseCommand.LOOKUP)
         lookup.lookupTopic.topic = topic
         lookup.lookupTopic.request_id = 1
         chase = Chase(
-            self._caller.listener,
-            self._caller.client,
+            self._probe.listener,
+            self._probe.client,
             1,
             encode(lookup),
             Hop(self._named, authoritative=False),
         )
         try:
-            conversation = Conversation(inf, self._reach, leave=_keep)
+            conversation = Conversation(inf, self._open_leg, leave=_keep)
             return await conversation.run(chase.converse())
         except PeerError as violation:
             return Denial(Refusal.UNSUPPORTED, str(violation))
 
-    async def _reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
-        """A connection to the first broker, or to one that an answer named."""
+    async def _open_leg(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
+        """Return a connection to the first broker, or to one that an answer named."""
         assert target is not None
         if target != self._named:
-            self._led.hops.add(target)
+            self._results.hops.add(target)
         if target in self._legs:
             return self._legs[target], Dialled(target, fresh=False)
         leg = await self._dial(target)
@@ -125,76 +123,79 @@ class Search:
         return _NOT_REACHED
 
     async def _ips(self, target: Address) -> tuple[str, ...] | Denial:
-        """Where to dial; the first broker was found already."""
+        """Return the IP addresses to dial; the first broker's is known."""
         if target == self._named:
             return (self._ip,)
         resolved = await self._network.resolve(target.host)
         if not resolved.ips:
             return _NOT_KNOWN
-        ips = allowed(self._targets, target, resolved.ips)
+        ips = allowed_ips(self._targets, target, resolved.ips)
         if not ips:
-            self._led.barred.add(target)
+            self._results.forbidden.add(target)
         return ips or REFUSED
 
     def _note(self, outcome: bytes | Denial) -> None:
         if isinstance(outcome, Denial):
-            self._led.refusals.append(outcome)
+            self._results.refusals.append(outcome)
             return
         answer = decode(outcome).lookupTopicResponse
         if answer.response != CommandLookupTopicResponse.Connect:
             code = answer.error if answer.HasField("error") else None
-            self._led.refusals.append(No(code, plain(answer.message)))
+            self._results.refusals.append(Rejected(code, printable(answer.message)))
             return
         self._note_owner(answer)
 
     def _note_owner(self, answer: CommandLookupTopicResponse) -> None:
         owner = parse(answer.brokerServiceUrl)
         if owner is not None:
-            self._led.owners.add(owner)
+            self._results.owners.add(owner)
         elif answer.brokerServiceUrlTls:
-            self._led.tls_only.add(plain(answer.brokerServiceUrlTls))
+            self._results.tls_only.add(printable(answer.brokerServiceUrlTls))
         else:
-            self._led.refusals.append(_NOWHERE)
+            self._results.refusals.append(_NOWHERE)
 
 
-# -- what it means ---------------------------------------------------------------------------
+# -- findings --------------------------------------------------------------------------------
 
 
-def verdict(what: str, led: Led, role: str | None = None) -> Finding:
-    """What one broker's answers come to. `role`: of the gateway, where it has one there."""
-    if led.tls_only:
+def judge(check: str, results: LookupResults, role: str | None = None) -> Finding:
+    """Return the finding for one broker's answers. `role`: of the gateway, if it has one there."""
+    if results.tls_only:
         return fail(
-            what,
-            f"lead to {_listed(led.tls_only)}: TLS, which the gateway does not speak yet",
+            check,
+            f"lead to {_listed(results.tls_only)}: TLS, which the gateway does not speak yet",
             "Let the brokers advertise a plain port too (brokerServicePort in broker.conf).",
         )
-    if led.refusals:
-        return _refused(what, led.refusals[0], led, role)
-    way = ", by redirects" if led.hops else ""
-    return ok(what, f"lead to {_listed(led.owners)}{way}")
+    if results.refusals:
+        return _refused(check, results.refusals[0], results, role)
+    way = ", by redirects" if results.hops else ""
+    return ok(check, f"lead to {_listed(results.owners)}{way}")
 
 
-def _refused(what: str, why: No | Denial, led: Led, role: str | None) -> Finding:
+def _refused(
+    check: str, why: Rejected | Denial, results: LookupResults, role: str | None
+) -> Finding:
     if why == REFUSED:
         return fail(
-            what,
-            f"are redirected to {_listed(led.barred)}, where the gateway may not go",
+            check,
+            f"are redirected to {_listed(results.forbidden)}, where the gateway may not go",
             "See `advertised` below.",
         )
     if _is_about_rights(why):
-        return _without_rights(what, role)
-    words = plain(why.text) if isinstance(why, Denial) else said(why)
+        return _without_rights(check, role)
+    failed = f"{len(results.refusals)} of {len(TOPICS)} lookups"
+    words = printable(why.text) if isinstance(why, Denial) else describe(why)
     return warn(
-        what,
-        f"{_tried(led)} of topics in {NAMESPACE} fail: {words}",
+        check,
+        f"{failed} of topics in {NAMESPACE} fail: {words}",
         f"If {NAMESPACE} is there, the broker's log has the reason.",
     )
 
 
-def _without_rights(what: str, role: str | None) -> Finding:
+def _without_rights(check: str, role: str | None) -> Finding:
     roles = [DOCTOR, *([role] if role else [])]
     return skip(
-        what,
+        check,
         f'not tried: "{DOCTOR}" has no rights in {NAMESPACE}, or the gateway has none',
         "Brokers tell nobody else where topics are. To have it tried:",
         "\n".join(
@@ -204,11 +205,7 @@ def _without_rights(what: str, role: str | None) -> Finding:
     )
 
 
-def _tried(led: Led) -> str:
-    return f"{len(led.refusals)} of {len(TOPICS)} lookups"
-
-
-def _is_about_rights(why: No | Denial) -> bool:
+def _is_about_rights(why: Rejected | Denial) -> bool:
     if isinstance(why, Denial):
         return why.refusal in (Refusal.UNAUTHENTICATED, Refusal.UNAUTHORIZED)
     return why.code in (UNAUTHENTICATED, UNAUTHORIZED)
@@ -219,4 +216,4 @@ def _listed(things: set[Address] | set[str]) -> str:
 
 
 def _keep(_leg: Leg) -> None:
-    """Leave a connection open: later lookups go on with it."""
+    """Leave a connection open for later lookups."""

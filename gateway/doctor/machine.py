@@ -1,4 +1,4 @@
-"""What the machine allows the process: descriptors and memory."""
+"""Resources that the machine allows the process: descriptors and memory."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from gateway.system.machine import (
 MIB = 1024 * 1024
 
 OWN_MEMORY = 64 * MIB
-"""Bytes of a process without connections; measured."""
+"""Bytes of a process without connections, measured."""
 
 IDLE_CONNECTION = 5632
-"""Bytes of one idle connection; measured."""
+"""Bytes of one idle connection, measured."""
 
 
 def examine(configuration: model.Configuration) -> Iterator[Finding]:
-    """Compare what the limits of a configuration may need with what there is."""
+    """Compare the resources that a configuration may need with the available ones."""
     connections = configuration.limits.connections * len(configuration.listeners)
     yield descriptors(connections, machine.descriptors())
     each = OWN_MEMORY + configuration.limits.buffered + connections * IDLE_CONNECTION
@@ -38,35 +38,35 @@ def examine(configuration: model.Configuration) -> Iterator[Finding]:
     )
 
 
-def descriptors(connections: int, there: int | None) -> Finding:
-    """`there`: how many the process may have; None: endless."""
-    what, needed = "descriptors", descriptors_for(connections)
-    if there is None or there >= needed:
-        return ok(what, f"{there or 'endless'}, {needed} at the most")
+def descriptors(connections: int, allowed: int | None) -> Finding:
+    """`allowed`: most descriptors of the process; None: no limit."""
+    check, needed = "descriptors", descriptors_for(connections)
+    if allowed is None or allowed >= needed:
+        return ok(check, f"{allowed or 'endless'}, {needed} at the most")
     return warn(
-        what,
-        f"{there} in this shell; limits.connections ({connections} in all) may need {needed}",
+        check,
+        f"{allowed} in this shell; limits.connections ({connections} in all) may need {needed}",
         "Beyond them new connections wait. Raise the limit (in systemd LimitNOFILE=), or set "
         "limits.connections lower:",
         f"ulimit -n {needed}",
     )
 
 
-def memory(needed: int, there: int, bound: str) -> Finding:
-    """`needed` and `there` are bytes; `bound`: what sets the limit."""
-    what, told = "memory", f"{there // MIB} MiB by {bound}"
-    if there >= needed:
-        return ok(what, f"{told}, {needed // MIB} MiB at the most")
+def memory(needed: int, allowed: int, limited_by: str) -> Finding:
+    """`needed` and `allowed` are bytes; `limited_by`: the source of the limit."""
+    check, detail = "memory", f"{allowed // MIB} MiB by {limited_by}"
+    if allowed >= needed:
+        return ok(check, f"{detail}, {needed // MIB} MiB at the most")
     return warn(
-        what,
-        f"{told}; limits.buffered and limits.connections may need {needed // MIB} MiB",
+        check,
+        f"{detail}; limits.buffered and limits.connections may need {needed // MIB} MiB",
         "With slow clients the process would be killed. Allow more memory, or set "
         "limits.buffered or limits.connections lower.",
     )
 
 
 def available(groups: Path, own: Path, physical: int) -> tuple[int, str]:
-    """Bytes that the process may have, and what says so: its container, or the machine."""
+    """Return the bytes that the process may have, and the source of the limit."""
     limits = [limit for limit in map(_limit, control_groups(groups, own)) if limit is not None]
     if limits and min(limits) < physical:
         return min(limits), "the container's limit"

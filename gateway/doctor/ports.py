@@ -1,4 +1,4 @@
-"""The addresses to listen on: free, or taken by whom."""
+"""Checks the addresses of listeners: whether they are free, or what listens there."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import trio
 
 from gateway.config import model
 from gateway.doctor.finding import Finding, fail, ok, warn
-from gateway.doctor.hello import No, Oddity, Unreached, Welcome, anonymous
-from gateway.doctor.reach import Network, together
+from gateway.doctor.hello import Accepted, NotPulsar, Rejected, Unreached, anonymous
+from gateway.doctor.reach import Network, run_all
 from gateway.wire.address import Address
 
-EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - tried, and closed at once
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - bound, and closed at once
 
 _LOOPBACK = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
-"""Where to ask who has a port of all addresses."""
+"""Where to reach whatever listens on all addresses."""
 
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -29,16 +29,13 @@ _NO_IPV6 = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 _LIVEZ = b"GET /livez HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n"
 
 LARGEST_ANSWER = 4096
-"""Bytes; a gateway's has about 130."""
+"""Bytes; a gateway's answer has about 130."""
 
 _RUNS = "a gateway seems to run here already"
-_RUNS_REMEDY = (
-    "If it is this configuration's, all is well; a second one needs other ports. Who it is:"
-)
 
 
 async def examine(configuration: model.Configuration, network: Network) -> list[Finding]:
-    """Try to have each address of listeners and admin, and ask those who have them."""
+    """Try to bind each address of listeners and admin, and probe those in use."""
     named = [it for cluster in configuration.clusters.values() for it in cluster.brokers]
     tries = [
         partial(_examine_listener, listener.name, bind, named, network)
@@ -47,63 +44,67 @@ async def examine(configuration: model.Configuration, network: Network) -> list[
     ]
     if configuration.admin is not None:
         tries.append(partial(_examine_admin, configuration.admin, network))
-    return await together(tries)
+    return await run_all(tries)
 
 
 async def _examine_listener(
     name: str, bind: Address, brokers: Sequence[Address], network: Network
 ) -> Finding:
-    what = f"{name} {_written(bind)}"
-    if any(is_here(broker, bind) for broker in brokers):
+    check = f"{name} {_format(bind)}"
+    if any(points_here(broker, bind) for broker in brokers):
         return fail(
-            what,
+            check,
             "`brokers` names this very address: the gateway would be its own broker",
             "Let the gateway listen on another port, and give clients that one.",
         )
-    error = bound(bind)
+    error = try_bind(bind)
     if error != errno.EADDRINUSE:
-        return _free(what, bind, error)
-    heard = await network.greet(_asked(bind), anonymous())
-    if isinstance(heard.answer, Welcome | No):
-        return warn(what, f"taken by something that speaks Pulsar: {_RUNS}", *_who(bind))
-    return _taken(what, bind, heard.answer)
+        return _bind_finding(check, bind, error)
+    answered = await network.greet(_reachable(bind), anonymous())
+    if isinstance(answered.answer, Accepted | Rejected):
+        return warn(
+            check,
+            f"taken by something that speaks Pulsar: {_RUNS}",
+            *_remedy(bind),
+        )
+    return _taken(check, bind, answered.answer)
 
 
 async def _examine_admin(admin: model.Admin, network: Network) -> Finding:
-    what = f"admin {_written(admin.bind)}"
-    error = bound(admin.bind)
+    check = f"admin {_format(admin.bind)}"
+    error = try_bind(admin.bind)
     if error != errno.EADDRINUSE:
-        return _free(what, admin.bind, error)
-    if await _is_gateway(_asked(admin.bind), network):
-        return warn(what, f"taken: {_RUNS}, and says that it is alive", *_who(admin.bind))
-    return _taken(what, admin.bind, None)
+        return _bind_finding(check, admin.bind, error)
+    if await _is_gateway(_reachable(admin.bind), network):
+        return warn(check, f"taken: {_RUNS}, and says that it is alive", *_remedy(admin.bind))
+    return _taken(check, admin.bind, None)
 
 
-def is_here(broker: Address, bind: Address) -> bool:
-    """Whether a broker has the address to listen on, as far as that can be told by its name."""
+def points_here(broker: Address, bind: Address) -> bool:
+    """Return whether a broker's address is the listener's, as far as its name tells."""
     if broker.port != bind.port:
         return False
     local = broker.host in _LOCAL
     return broker.host == bind.host or (local and (bind.host in _LOCAL or bind.host in _LOOPBACK))
 
 
-# -- having an address -----------------------------------------------------------------------
+# -- binding ---------------------------------------------------------------------------------
 
 
-def bound(bind: Address) -> int:
-    """Bind as a listener would, and close. Answers 0 or an `errno`.
+def try_bind(bind: Address) -> int:
+    """Bind as a listener would, and close. Return 0 or an `errno`.
 
-    Nothing listens meanwhile, so no client can come.
+    The socket does not listen meanwhile, so no client can connect.
     """
     hosts = [bind.host] if bind.host else EVERYWHERE
     for number, host in enumerate(hosts):
-        code = _bound(Address(host, bind.port))
+        code = _bind(Address(host, bind.port))
         if code and not (number and code in _NO_IPV6):
             return code
     return 0
 
 
-def _bound(address: Address) -> int:
+def _bind(address: Address) -> int:
     try:
         with socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET) as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -117,56 +118,59 @@ def _bound(address: Address) -> int:
     return 0
 
 
-def _free(what: str, bind: Address, error: int) -> Finding:
+def _bind_finding(check: str, bind: Address, error: int) -> Finding:
     match error:
         case 0:
-            return ok(what, "free" if bind.port else "any free port")
+            return ok(check, "free" if bind.port else "any free port")
         case errno.EADDRNOTAVAIL:
             return fail(
-                what,
+                check,
                 "this machine has no such address",
                 f'Use one that it has, or ":{bind.port}" for all of them. Those it has:',
                 "ip -brief address",
             )
         case errno.EACCES:
             return fail(
-                what,
+                check,
                 "this user may not listen there: low ports are kept for the system",
                 "Use a port from 1024 on, or give the service the capability "
                 "(AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd).",
             )
         case _:
-            return fail(what, f"cannot be had: {os.strerror(error).lower()}", "Use another one.")
+            return fail(check, f"cannot be had: {os.strerror(error).lower()}", "Use another one.")
 
 
-def _taken(what: str, bind: Address, answer: Oddity | Unreached | None) -> Finding:
-    whose = f"taken by something that {answer.value}" if isinstance(answer, Oddity) else "taken"
+def _taken(check: str, bind: Address, answer: NotPulsar | Unreached | None) -> Finding:
+    whose = f"taken by something that {answer.value}" if isinstance(answer, NotPulsar) else "taken"
     return fail(
-        what, f"{whose}; it is no gateway", "Use another port, or end who has it:", _ss(bind)
+        check, f"{whose}; it is no gateway", "Use another port, or end who has it:", _ss(bind)
     )
 
 
-def _who(bind: Address) -> tuple[str, str]:
-    return _RUNS_REMEDY, _ss(bind)
+def _remedy(bind: Address) -> tuple[str, str]:
+    remedy = (
+        "If it is this configuration's, all is well; a second one needs other ports. Who it is:"
+    )
+    return remedy, _ss(bind)
 
 
 def _ss(bind: Address) -> str:
     return f"ss -ltnp 'sport = :{bind.port}'"
 
 
-# -- who has it ------------------------------------------------------------------------------
+# -- probing ---------------------------------------------------------------------------------
 
 
-def _asked(bind: Address) -> Address:
+def _reachable(bind: Address) -> Address:
     return Address(_LOOPBACK.get(bind.host, bind.host), bind.port)
 
 
 async def _is_gateway(address: Address, network: Network) -> bool:
-    """Whether the admin listener of a gateway answers."""
+    """Return whether a gateway's admin listener answers."""
     sock = await network.connect(address)
     if isinstance(sock, Unreached):
         return False
-    with trio.move_on_after(network.patience), suppress(OSError, trio.BrokenResourceError):
+    with trio.move_on_after(network.timeout), suppress(OSError, trio.BrokenResourceError):
         async with trio.SocketStream(trio.socket.from_stdlib_socket(sock)) as stream:
             await stream.send_all(_LIVEZ)
             return await _says_alive(stream)
@@ -182,5 +186,5 @@ async def _says_alive(stream: trio.SocketStream) -> bool:
     return received.startswith(b"HTTP/1.1 200") and b"\nalive\n" in received
 
 
-def _written(bind: Address) -> str:
+def _format(bind: Address) -> str:
     return str(bind) if bind.host else f":{bind.port}"

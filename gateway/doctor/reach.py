@@ -1,7 +1,7 @@
-"""The network under the tries: names, connections, one conversation on each. All is bounded.
+"""Network access of the checks: names, connections, one conversation on each, all bounded.
 
-Each step takes at most `patience` seconds, so a peer that does not answer cannot keep a person
-waiting; the steps of different tries run at the same time.
+Each step takes at most `timeout` seconds, so that a silent peer cannot block the user; steps of
+different checks run concurrently.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from gateway.brokers.health import connect, look_up
 from gateway.brokers.resolver import LookUp
 from gateway.doctor.hello import (
     Answer,
-    Oddity,
+    NotPulsar,
     Probe,
     Unreached,
     frame_length,
     greet,
-    recognized,
+    recognize,
 )
 from gateway.errors import PeerError
 from gateway.front.conversation import Conversation
@@ -36,27 +36,26 @@ from gateway.wire.contract import Denial, Dialled
 
 T = TypeVar("T")
 
-LONGEST_PATIENCE = 3.0
-"""Seconds for one step. A lost SYN is sent again after 1 s, so this is enough for two; whoever
-needs longer is not well."""
+LONGEST_TIMEOUT = 3.0
+"""Seconds for one step: a lost SYN is resent after 1 s, so this covers two losses."""
 
-TLS_PATIENCE = 1.0
-"""Seconds for the first record of a handshake: a server that speaks TLS has it ready."""
+TLS_SECONDS = 1.0
+"""Seconds for the first record of a handshake, which a TLS server sends at once."""
 
 MOST_ADDRESSES = 16
-"""Of one name. A name with more is a balancer's: what they say does not differ."""
+"""Per name. A name with more belongs to a balancer, behind which answers do not differ."""
 
 LARGEST_ANSWER = 64 * 1024
 """Bytes of a frame. Answers to CONNECT and LOOKUP have some hundred."""
 
-_UNSURE = frozenset({Oddity.CLOSED, Oddity.SILENT})
-"""What a TLS server may do, too, when it hears something that is not TLS."""
+_UNSURE = frozenset({NotPulsar.CLOSED, NotPulsar.SILENT})
+"""Reactions that a TLS server may also show to plain Pulsar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """`ips` in the order to try them, empty with `error`; `others`: how many more there are.
-    `seconds` that it took.
+    """`ips` in the order to try them, empty with `error`; `others`: IPs left out; `seconds`:
+    duration.
     """
 
     ips: tuple[str, ...]
@@ -66,15 +65,15 @@ class Resolved:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """An answer, and the seconds until the connection stood (0.0 where none did)."""
+class TimedAnswer:
+    """An answer, and the seconds until the connection was established (0.0 without one)."""
 
     answer: Answer
     seconds: float
 
 
 def is_literal(host: str) -> bool:
-    """Whether this is an IP address already."""
+    """Return whether the host is an IP address."""
     try:
         ip_address(host)
     except ValueError:
@@ -84,22 +83,22 @@ def is_literal(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Whatever the tries need of it. `patience`: seconds for one step."""
+    """Network access of the checks. `timeout`: seconds for one step."""
 
-    patience: float = LONGEST_PATIENCE
+    timeout: float = LONGEST_TIMEOUT
     look_up: LookUp = look_up
 
     async def resolve(self, host: str) -> Resolved:
-        """Ask for a host's addresses."""
+        """Resolve a host."""
         began = trio.current_time()
-        ips, error = await self._resolved(host)
+        ips, error = await self._look_up_addresses(host)
         seconds = trio.current_time() - began
         return Resolved(ips[:MOST_ADDRESSES], seconds, error, max(0, len(ips) - MOST_ADDRESSES))
 
-    async def _resolved(self, host: str) -> tuple[tuple[str, ...], str]:
+    async def _look_up_addresses(self, host: str) -> tuple[tuple[str, ...], str]:
         if is_literal(host):
             return (host,), ""
-        with trio.move_on_after(self.patience):
+        with trio.move_on_after(self.timeout):
             try:
                 return tuple(dict.fromkeys(await self.look_up(host))), ""
             except (OSError, UnicodeError) as error:
@@ -107,52 +106,52 @@ class Network:
         return (), "the name server does not answer"
 
     async def connect(self, address: Address) -> socket.socket | Unreached:
-        """A connection to an IP literal."""
-        with trio.move_on_after(self.patience):
+        """Connect to an IP literal."""
+        with trio.move_on_after(self.timeout):
             try:
                 return await connect(address)
             except OSError as error:
                 return Unreached(error.errno or errno.EIO)
         return Unreached(None)
 
-    async def greet(self, address: Address, caller: Probe) -> Heard:
-        """Have one CONNECT answered by whoever listens at an IP literal."""
+    async def greet(self, address: Address, probe: Probe) -> TimedAnswer:
+        """Send one CONNECT to an IP literal and return the answer."""
         began = trio.current_time()
         sock = await self.connect(address)
         if isinstance(sock, Unreached):
-            return Heard(sock, 0.0)
+            return TimedAnswer(sock, 0.0)
         seconds = trio.current_time() - began
         with sock:
-            answer = await self._spoken(Leg(sock, frame_length, LARGEST_ANSWER), address, caller)
+            answer = await self._converse(Leg(sock, frame_length, LARGEST_ANSWER), address, probe)
         if answer in _UNSURE and await self._speaks_tls(address):
-            answer = Oddity.TLS
-        return Heard(answer, seconds)
+            answer = NotPulsar.TLS
+        return TimedAnswer(answer, seconds)
 
-    async def _spoken(self, leg: Leg, address: Address, caller: Probe) -> Answer:
+    async def _converse(self, leg: Leg, address: Address, probe: Probe) -> Answer:
         async def reach(_target: Address | None) -> tuple[Leg, Dialled] | Denial:
             return leg, Dialled(address)
 
-        conversation = Conversation(trio.current_time() + self.patience, reach)
+        conversation = Conversation(trio.current_time() + self.timeout, reach)
         try:
-            answer = await conversation.run(greet(caller))
+            answer = await conversation.run(greet(probe))
         except PeerError:
-            answer = Oddity.STRANGE
-        return recognized(answer, bytes(leg.received)) if isinstance(answer, Oddity) else answer
+            answer = NotPulsar.STRANGE
+        return recognize(answer, bytes(leg.received)) if isinstance(answer, NotPulsar) else answer
 
     async def _speaks_tls(self, address: Address) -> bool:
-        """Whether a ClientHello is answered by a record of a TLS handshake."""
+        """Return whether a TLS handshake record answers a ClientHello."""
         sock = await self.connect(address)
         if isinstance(sock, Unreached):
             return False
-        with sock, trio.move_on_after(min(self.patience, TLS_PATIENCE)), suppress(OSError):
-            sock.send(_client_hello())  # some hundred bytes: a new connection takes them at once
+        with sock, trio.move_on_after(min(self.timeout, TLS_SECONDS)), suppress(OSError):
+            sock.send(_client_hello())  # some hundred bytes: a new connection accepts them at once
             await trio.lowlevel.wait_readable(sock)
             return sock.recv(2) == b"\x16\x03"
         return False
 
 
 def _client_hello() -> bytes:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without roots: nothing is verified
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without roots: verifies nothing
     sent = ssl.MemoryBIO()
     try:
         context.wrap_bio(ssl.MemoryBIO(), sent, server_hostname="localhost").do_handshake()
@@ -161,8 +160,8 @@ def _client_hello() -> bytes:
     raise AssertionError("a handshake does not end with its first message")
 
 
-async def together(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
-    """Call all at once; the results in the order of the calls."""
+async def run_all(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """Call all concurrently; return the results in the order of the calls."""
     results: dict[int, T] = {}
 
     async def keep(number: int, call: Callable[[], Awaitable[T]]) -> None:

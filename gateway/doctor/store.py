@@ -1,11 +1,11 @@
-"""The store that replicas share limits by: does it answer, and soon enough?"""
+"""Checks that the store of shared limits answers, and fast enough."""
 
 from __future__ import annotations
 
 import trio
 
 from gateway.config import model
-from gateway.doctor.files import mistaken
+from gateway.doctor.files import file_error
 from gateway.doctor.finding import Finding, fail, ok, warn
 from gateway.doctor.reach import Network
 from gateway.errors import ConfigurationError
@@ -14,31 +14,31 @@ from gateway.fleet.stores import store_of
 from gateway.policy.reservations import UnitRequest
 
 _ASK = UnitRequest("doctor", rate=1, burst=1, units=0)
-"""Takes nothing of anything, and leaves two keys for a second."""
+"""A request for no units; it leaves two keys in the store for a second."""
 
 _TIMES = 5
-"""Questions; the fastest answer tells of the way, the others of what else is going on."""
+"""Number of measured requests; the fastest shows the latency, the others also other load."""
 
 
 async def examine(configured: model.Store, network: Network) -> Finding:
-    """Ask as the gateway would, but with more patience."""
-    what = f"store {configured.url}"
+    """Ask the store as the gateway would, but with a longer timeout."""
+    check = f"store {configured.url}"
     try:
-        store = store_of(configured.model_copy(update={"timeout": network.patience}))
+        store = store_of(configured.model_copy(update={"timeout": network.timeout}))
     except ConfigurationError as error:
-        return mistaken(what, error)
+        return file_error(check, error)
     async with trio.open_nursery() as nursery:
         await nursery.start(store.run)
         try:
-            found = _judged(what, await _answered(store), configured.timeout)
+            found = _judge_time(check, await _fastest_answer(store), configured.timeout)
         except StoreError as error:
-            found = _unanswered(what, error)
+            found = _judge_error(check, error)
         await store.close()
     return found
 
 
-async def _answered(store: Store) -> float:
-    """In how many seconds; the first question waits for the connection, too."""
+async def _fastest_answer(store: Store) -> float:
+    """Return the seconds of the fastest answer; the first request also opens the connection."""
     await _ask(store)
     took = []
     for _ in range(_TIMES):
@@ -54,20 +54,20 @@ async def _ask(store: Store) -> None:
         raise answer
 
 
-def _unanswered(what: str, error: StoreError) -> Finding:
+def _judge_error(check: str, error: StoreError) -> Finding:
     remedy = (
         "See that it is up, that `url` names it, and that its user may do what "
         "docs/configuration.md lists. Until then each rule's on_store_failure holds."
     )
-    return fail(what, str(error), remedy)
+    return fail(check, str(error), remedy)
 
 
-def _judged(what: str, seconds: float, allowed: float) -> Finding:
-    told = f"answers in {seconds * 1000:.1f} ms"
-    if seconds <= allowed / 2:
-        return ok(what, told)
+def _judge_time(check: str, seconds: float, timeout: float) -> Finding:
+    detail = f"answers in {seconds * 1000:.1f} ms"
+    if seconds <= timeout / 2:
+        return ok(check, detail)
     return warn(
-        what,
-        f"{told}, and `timeout` is {allowed * 1000:.0f} ms",
+        check,
+        f"{detail}, and `timeout` is {timeout * 1000:.0f} ms",
         "Use a store that is nearer, or raise `timeout`.",
     )

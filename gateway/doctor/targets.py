@@ -1,4 +1,4 @@
-"""The allow-list, and the addresses that brokers advertise: does the one hold the others?"""
+"""Compares the allow-list with the addresses that brokers advertise."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from gateway.wire.address import Address
 
 
 def allow_list(cluster: model.Cluster) -> TargetList:
-    """What the gateway may dial by name in this cluster."""
+    """Return the targets that the gateway may dial by name in this cluster."""
     return TargetList.of(cluster.brokers, cluster.targets)
 
 
-def allowed(targets: TargetList, address: Address, ips: Iterable[str]) -> tuple[str, ...]:
-    """The addresses, of those that the host resolves to, that may be dialled."""
+def allowed_ips(targets: TargetList, address: Address, ips: Iterable[str]) -> tuple[str, ...]:
+    """Return the resolved IP addresses of a host that the gateway may dial."""
     return tuple(ip for ip in ips if targets.check(address.host, ip, address.port) is None)
 
 
-def widened(cluster: model.Cluster, missing: Sequence[Address]) -> str:
-    """The `targets` of a cluster with these addresses too, as a line of its configuration."""
+def widen_targets(cluster: model.Cluster, missing: Sequence[Address]) -> str:
+    """Return a cluster's `targets` with these addresses added, as a line of configuration."""
     known = cluster.targets
     hosts = known.hosts if known else tuple(broker.host for broker in cluster.brokers)
     ports = known.ports if known else tuple(broker.port for broker in cluster.brokers)

@@ -1,7 +1,6 @@
 """The doctor in front of real brokers: with and without authentication, and two that redirect.
 
-What brokers answer to a CONNECT that is wrong in some way stands in no specification; this is where
-the verdicts learned it.
+No specification says how brokers answer an invalid CONNECT; the verdicts come from these tests.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ pytestmark = pytest.mark.real
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the command printed, and its status."""
+class Output:
+    """The command's output and exit status."""
 
     status: int
     table: str
 
     def row(self, what: str) -> str:
-        """State and detail of one row, on one line."""
+        """Return status and detail of a row, on one line."""
         lines = self.table.splitlines()
         (at,) = [n for n, line in enumerate(lines) if re.match(rf"  \w+ +{re.escape(what)} ", line)]
         text = lines[at]
@@ -45,14 +44,16 @@ class Told:
         return " ".join(text.replace(what, "").split())
 
 
-Examine = Callable[..., Told]
+Examine = Callable[..., Output]
 
 
 @pytest.fixture
 def examine(tmp_path: Path, capsys: pytest.CaptureFixture[str], authority: Authority) -> Examine:
-    """Runs the command in front of brokers; `role`: of our own token."""
+    """Run the command in front of brokers; `role`: of the gateway's token."""
 
-    def run(url: str, mode: str = "pass-through", role: str | None = None, **cluster: Any) -> Told:
+    def run(
+        url: str, mode: str = "pass-through", role: str | None = None, **cluster: Any
+    ) -> Output:
         identity: dict[str, Any] = {"mode": mode}
         if mode != "pass-through":
             _keep(tmp_path / "secret.key", authority.secret)
@@ -67,14 +68,14 @@ def examine(tmp_path: Path, capsys: pytest.CaptureFixture[str], authority: Autho
 
 def _told(
     folder: Path, capsys: pytest.CaptureFixture[str], identity: dict[str, Any], cluster: Any
-) -> Told:
+) -> Output:
     listener = {"name": "edge", "bind": "127.0.0.1:0", "cluster": "main", "identity": identity}
     path = folder / "gateway.yaml"
     path.write_text(
         yaml.safe_dump({"version": 1, "listeners": [listener], "clusters": {"main": cluster}})
     )
     status = doctor(path)
-    return Told(status, capsys.readouterr().out)
+    return Output(status, capsys.readouterr().out)
 
 
 def _keep(path: Path, content: bytes) -> None:
@@ -106,18 +107,18 @@ def test_the_web_port_is_recognized(pulsar: Standalone, examine: Examine) -> Non
     assert told.row(f"broker {at}") == "FAIL speaks HTTP: not a broker's plain port"
 
 
-def test_no_topic_is_made(pulsar: Standalone, examine: Examine) -> None:
+def test_no_topic_is_created(pulsar: Standalone, examine: Examine) -> None:
     examine(pulsar.service_url)
     topics = pulsar.admin.request("GET", "admin/v2/persistent/public/default")
     assert not [topic for topic in topics if "gateway-doctor" in topic]
 
 
-def test_beside_a_running_gateway_it_is_a_guest(
+def test_a_running_gateway_is_not_disturbed(
     pulsar: Standalone, gateway: StartGateway, capsys: pytest.CaptureFixture[str]
 ) -> None:
     running = gateway(pulsar)
     status = doctor(running.log.parent / "gateway.yaml")
-    told = Told(status, capsys.readouterr().out)
+    told = Output(status, capsys.readouterr().out)
     assert status == WORKS, told.table
     assert "a gateway seems to run here" in told.row(f"clients 127.0.0.1:{running.port}")
     assert "says that it is alive" in told.row(f"admin 127.0.0.1:{running.admin_port}")
@@ -139,9 +140,7 @@ def test_the_command_itself(pulsar: Standalone, tmp_path: Path) -> None:
 # -- one that wants tokens -------------------------------------------------------------------
 
 
-def test_passed_through_clients_bring_their_tokens(
-    pulsar_auth: Standalone, examine: Examine
-) -> None:
+def test_pass_through_clients_need_tokens(pulsar_auth: Standalone, examine: Examine) -> None:
     told, at = examine(pulsar_auth.service_url), _address(pulsar_auth)
     assert told.status == WORKS, told.table
     assert told.row(f"clients at {at}") == "ok wants authentication; clients have to bring it"
@@ -158,7 +157,7 @@ def test_passed_through_clients_bring_their_tokens(
         ("verify-and-forward", "proxy", 'warn accepts the role "proxy" as a proxy, and does not'),
     ],
 )
-def test_what_the_gateway_is_to_a_broker_with_proxy_roles(
+def test_roles_at_a_broker_with_proxy_roles(
     pulsar_auth: Standalone, examine: Examine, mode: str, role: str | None, row: str
 ) -> None:
     told = examine(pulsar_auth.service_url, mode, role)
@@ -166,7 +165,7 @@ def test_what_the_gateway_is_to_a_broker_with_proxy_roles(
     assert told.status == (FAILS if row.startswith("FAIL") else WORKS), told.table
 
 
-def test_a_token_of_somebody_else_is_not_accepted(
+def test_a_token_of_another_key_is_rejected(
     pulsar_auth: Standalone, examine: Examine, tmp_path: Path
 ) -> None:
     _keep(tmp_path / "false.token", Authority().token("proxy").encode())
@@ -176,9 +175,7 @@ def test_a_token_of_somebody_else_is_not_accepted(
     assert row.startswith("FAIL does not accept the gateway's credential")
 
 
-def test_a_gateway_in_front_of_a_broker_that_lets_everybody_in(
-    pulsar: Standalone, examine: Examine
-) -> None:
+def test_a_broker_without_authentication_is_a_warning(pulsar: Standalone, examine: Examine) -> None:
     told = examine(pulsar.service_url, "verify", "proxy")
     row = told.row(f"gateway at {_address(pulsar)}")
     assert row == "warn lets the gateway in, and everybody without a credential too"
@@ -186,7 +183,7 @@ def test_a_gateway_in_front_of_a_broker_that_lets_everybody_in(
 
 @pytest.fixture(scope="module")
 def strict(start_broker: StartBroker, authority: Authority) -> Standalone:
-    """Believes a proxy only with the client's own token."""
+    """Yield a broker that accepts a proxy only with the client's own token."""
     return start_broker(
         "strict", authority=authority, extra={"authenticateOriginalAuthData": "true"}
     )
@@ -199,7 +196,7 @@ def strict(start_broker: StartBroker, authority: Authority) -> Standalone:
         ("verify-and-forward", "ok accepts the credential, and verifies forwarded tokens itself"),
     ],
 )
-def test_a_broker_that_wants_the_clients_token_too(
+def test_a_broker_that_also_requires_client_tokens(
     strict: Standalone, examine: Examine, mode: str, row: str
 ) -> None:
     told = examine(strict.service_url, mode, "proxy")
@@ -209,17 +206,13 @@ def test_a_broker_that_wants_the_clients_token_too(
 # -- two that redirect -----------------------------------------------------------------------
 
 
-def test_brokers_that_lead_to_each_other_are_allowed_where_both_are_listed(
-    modular: Cluster, examine: Examine
-) -> None:
+def test_redirects_between_listed_brokers_are_allowed(modular: Cluster, examine: Examine) -> None:
     told = examine(modular.service_url)
     assert told.status == WORKS, told.table
     assert len(re.findall("ok +advertised", told.table)) == 2
 
 
-def test_a_broker_that_is_not_listed_is_found_by_where_the_other_leads(
-    modular: Cluster, examine: Examine
-) -> None:
+def test_an_unlisted_broker_is_found_by_a_lookup(modular: Cluster, examine: Examine) -> None:
     one, two = modular.service_url.removeprefix("pulsar://").split(",")
     told = examine(f"pulsar://{one}")
     assert told.status == FAILS
@@ -228,8 +221,8 @@ def test_a_broker_that_is_not_listed_is_found_by_where_the_other_leads(
     assert f"targets: {{hosts: [{hosts}], ports: [{one.rpartition(':')[2]}]}}" in told.table
 
 
-def test_a_broker_outside_of_the_targets_is_told(modular: Cluster, examine: Examine) -> None:
-    """The one that is configured is allowed anyway."""
+def test_a_broker_outside_the_targets_is_reported(modular: Cluster, examine: Examine) -> None:
+    """The configured broker is allowed anyway."""
     one, two = modular.service_url.removeprefix("pulsar://").split(",")
     targets = {"hosts": ["pulsar-*.internal"], "ports": [6650]}
     told = examine(f"pulsar://{one}", targets=targets)

@@ -18,9 +18,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from gateway.demo import plan
-from gateway.demo.command import run
 from gateway.errors import ConfigurationError
+from gateway.lab.demo import plan
+from gateway.lab.demo.command import run
 
 from .brokers.admin import Admin
 from .brokers.jars import PULSAR_VERSION, FetchError, MissingToolError, pulsar_jars

@@ -1,4 +1,4 @@
-"""A sandbox of its own for each module, since its tests break it."""
+"""A separate sandbox per module, since its tests cause faults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.sandbox import Sandbox
 
 @pytest.fixture(scope="module")
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A sandbox to be broken."""
+    """Yield a sandbox for faults."""
     sandbox = Sandbox(tmp_path_factory.mktemp("sandbox"))
     sandbox.start()
     yield sandbox
@@ -24,7 +24,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def peer(broken: Sandbox) -> Iterator[Peer]:
-    """A connection to its first broker."""
+    """Yield a connection to its first broker."""
     with Peer.of(broken, 0) as peer:
         peer.connect()
         yield peer
@@ -32,7 +32,7 @@ def peer(broken: Sandbox) -> Iterator[Peer]:
 
 @pytest.fixture(scope="module")
 def secret(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of a secret that tokens are made with."""
+    """Return the file of a secret that signs tokens."""
     path = tmp_path_factory.mktemp("secret") / "token.key"
     path.write_bytes(secrets.token_bytes(32))
     return path
@@ -40,7 +40,7 @@ def secret(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory, secret: Path) -> Iterator[Sandbox]:
-    """A sandbox that wants tokens, and lets the role `proxy` speak for others."""
+    """Yield a sandbox that requires tokens, with the proxy role `proxy`."""
     options = ["--token-secret", str(secret), "--proxy-role", "proxy"]
     sandbox = Sandbox(tmp_path_factory.mktemp("guarded"), *options)
     sandbox.start()

@@ -1,4 +1,4 @@
-"""A client that is only a socket: it sends frames, and reads what comes."""
+"""A client on a plain socket: sends frames and reads answers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.support import frames
 from tests.support.sandbox import Sandbox
 
 PATIENCE = 10.0
-"""Seconds for what must come."""
+"""Seconds to wait for an expected frame."""
 SILENCE = 0.3
-"""Seconds in which we listen to be sure that nothing comes."""
+"""Seconds without a frame that count as silence."""
 
 
 class Peer(AbstractContextManager["Peer"]):
@@ -46,7 +46,7 @@ class Peer(AbstractContextManager["Peer"]):
         return self.ask(Kind.CONNECT, client_version="test", protocol_version=21, **fields)
 
     def read(self) -> Any:
-        """The next command, out of its envelope; what follows it in its frame is left out."""
+        """Return the next command without its envelope; drop the payload."""
         command = BaseCommand.FromString(self._command())
         return command.ListFields()[1][1]
 
@@ -55,11 +55,11 @@ class Peer(AbstractContextManager["Peer"]):
         return self._exactly(total - 4)[:size]
 
     def size(self) -> int:
-        """The size that the next frame claims."""
+        """Return the size that the next frame claims."""
         return int(struct.unpack(">I", self._exactly(4))[0])
 
     def is_silent(self) -> bool:
-        """Whether nothing comes for a while."""
+        """Return whether nothing arrives for `SILENCE`."""
         self._socket.settimeout(SILENCE)
         try:
             self._socket.recv(1, socket.MSG_PEEK)
@@ -70,7 +70,7 @@ class Peer(AbstractContextManager["Peer"]):
         return False
 
     def is_closed(self) -> bool:
-        """Whether the other side closes, before anything else that it sends."""
+        """Return whether the other side closes without sending more."""
         try:
             return self._socket.recv(1) == b""
         except ConnectionResetError:
@@ -86,5 +86,5 @@ class Peer(AbstractContextManager["Peer"]):
 
 
 def address_of(sandbox: Sandbox, broker: int) -> str:
-    """`host:port` of a broker."""
+    """Return `host:port` of a broker."""
     return sandbox.service_url.removeprefix("pulsar://").split(",")[broker]

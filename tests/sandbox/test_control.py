@@ -1,4 +1,4 @@
-"""The control of a running sandbox, and who it says is there."""
+"""The control of a running sandbox, and the clients that it shows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE = 10
 
 
 def got(url: str, method: str = "GET") -> tuple[int, str]:
-    """Status and body."""
+    """Return status and body."""
     request = urllib.request.Request(url, method=method)
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
@@ -34,19 +34,19 @@ def got(url: str, method: str = "GET") -> tuple[int, str]:
 
 
 def owner_of(sandbox: Sandbox, topic: str) -> int:
-    """The number of the broker that has a topic."""
+    """Return the number of the broker that owns a topic."""
     owner = sandbox.topics()[topic]["owner"].removeprefix("pulsar://")
     return [address_of(sandbox, number) for number in (0, 1)].index(owner)
 
 
-def test_it_says_what_it_is_and_what_can_be_tried(broken: Sandbox) -> None:
+def test_help_lists_brokers_and_requests(broken: Sandbox) -> None:
     status, text = got(broken.control_url + "/")
     assert status == 200
     assert "in memory" in text
     assert f"curl -X POST '{broken.control_url}/move?" in text
 
 
-def test_what_cannot_be_is_refused(broken: Sandbox) -> None:
+def test_invalid_requests_are_rejected(broken: Sandbox) -> None:
     assert got(f"{broken.control_url}/move?topic=nowhere", "POST")[0] == 400
     assert got(f"{broken.control_url}/move?topic=nowhere")[0] == 405
     assert got(f"{broken.control_url}/nowhere")[0] == 404
@@ -66,7 +66,7 @@ def test_a_move_sends_clients_to_the_other_broker(broken: Sandbox) -> None:
     assert owner_of(broken, topic) == 1 - before
 
 
-def test_a_large_message_comes_through(broken: Sandbox) -> None:
+def test_a_large_message_arrives(broken: Sandbox) -> None:
     broken.create_partitioned("large", 1)
     topic = "persistent://public/default/large-partition-0"
     size = 5 * 1024 * 1024
@@ -81,8 +81,8 @@ def test_a_large_message_comes_through(broken: Sandbox) -> None:
     assert broken.topics()[topic]["bytes"] > size
 
 
-def test_who_reads_late_gets_everything(broken: Sandbox) -> None:
-    """More than the sockets between them hold, and more than the sandbox lets wait."""
+def test_a_slow_reader_receives_every_message(broken: Sandbox) -> None:
+    """The messages exceed both the sockets' buffers and the sandbox's unsent bytes."""
     broken.create_partitioned("late", 1)
     topic = "persistent://public/default/late-partition-0"
     owner, count, size = owner_of(broken, topic), 80, 256 * 1024
@@ -112,7 +112,7 @@ def token(secret: Path, role: str) -> dict[str, Any]:
     return {"auth_method_name": "token", "auth_data": text.encode()}
 
 
-def test_it_shows_for_whom_a_proxy_speaks(guarded: Sandbox, secret: Path) -> None:
+def test_topics_show_the_original_principal_of_a_proxy(guarded: Sandbox, secret: Path) -> None:
     guarded.create_partitioned("guarded", 1)
     topic = "persistent://public/default/guarded-partition-0"
     with Peer.of(guarded, owner_of(guarded, topic)) as proxy:
@@ -130,7 +130,7 @@ def test_it_shows_for_whom_a_proxy_speaks(guarded: Sandbox, secret: Path) -> Non
         ("alice", "bob", ServerError.AuthorizationError),
     ],
 )
-def test_who_does_not_fit_is_told_why_and_sent_away(
+def test_an_unauthorized_client_gets_an_error_and_a_close(
     guarded: Sandbox, secret: Path, role: str, original: str, error: int
 ) -> None:
     fields = {"original_principal": original} if original else {}

@@ -1,4 +1,4 @@
-"""Faults on request, as a client meets them."""
+"""Faults on request, as a client sees them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_frozen_broker_answers_when_it_thaws(broken: Sandbox, peer: Peer) -> N
     assert peer.read().DESCRIPTOR.name == "CommandPong"
 
 
-def test_a_frozen_broker_takes_connections_and_says_nothing(broken: Sandbox) -> None:
+def test_a_frozen_broker_accepts_connections_and_sends_nothing(broken: Sandbox) -> None:
     broken.fault(0, "freeze", LONG)
     with Peer.of(broken, 0) as late:
         late.say(Kind.CONNECT, client_version="test")
@@ -29,14 +29,14 @@ def test_a_frozen_broker_takes_connections_and_says_nothing(broken: Sandbox) -> 
         assert "sandbox" in late.read().server_version
 
 
-def test_a_fault_is_of_one_broker(broken: Sandbox) -> None:
+def test_a_fault_affects_one_broker(broken: Sandbox) -> None:
     broken.fault(0, "freeze", LONG)
     with Peer.of(broken, 1) as other:
         assert "sandbox" in other.connect().server_version
     broken.fault(0, "freeze", 0)
 
 
-def test_a_delayed_answer_comes_in_its_turn(broken: Sandbox, peer: Peer) -> None:
+def test_delayed_answers_keep_their_order(broken: Sandbox, peer: Peer) -> None:
     broken.fault(0, "delay", LONG)
     for request in (1, 2):
         peer.say(Kind.LOOKUP, topic="t", request_id=request)
@@ -55,7 +55,7 @@ def test_all_connections_can_be_cut(broken: Sandbox, peer: Peer) -> None:
         assert "sandbox" in new.connect().server_version
 
 
-def test_a_producer_is_gone_with_its_connection(broken: Sandbox, peer: Peer) -> None:
+def test_a_cut_connection_removes_its_producer(broken: Sandbox, peer: Peer) -> None:
     topic = _topic_of(broken, 0)
     fields = {"topic": topic, "producer_id": 1, "request_id": 1, "producer_name": "p"}
     assert peer.ask(Kind.PRODUCER, **fields).producer_name == "p"
@@ -66,7 +66,7 @@ def test_a_producer_is_gone_with_its_connection(broken: Sandbox, peer: Peer) -> 
         assert again.ask(Kind.PRODUCER, **fields).producer_name == "p"
 
 
-def test_while_it_refuses_who_comes_is_sent_away(broken: Sandbox, peer: Peer) -> None:
+def test_a_refusing_broker_closes_new_connections(broken: Sandbox, peer: Peer) -> None:
     broken.fault(0, "refuse", LONG)
     with Peer.of(broken, 0) as new:
         assert new.is_closed()
@@ -77,7 +77,7 @@ def test_while_it_refuses_who_comes_is_sent_away(broken: Sandbox, peer: Peer) ->
     assert not peer.ask(Kind.LOOKUP, topic="t", request_id=8).HasField("error")
 
 
-def test_a_broker_can_lie_once_about_a_size(broken: Sandbox, peer: Peer) -> None:
+def test_a_broker_falsifies_one_frame_size(broken: Sandbox, peer: Peer) -> None:
     broken.fault(0, "lie")
     peer.say(Kind.PING)
     assert peer.size() > 1 << 30
@@ -86,12 +86,12 @@ def test_a_broker_can_lie_once_about_a_size(broken: Sandbox, peer: Peer) -> None
 
 
 @pytest.mark.parametrize("size", [0x7FFFFFFF, 6 * 1024 * 1024, 3, 0])
-def test_a_client_that_lies_about_a_size_is_cut_off(peer: Peer, size: int) -> None:
+def test_a_client_with_a_false_frame_size_is_closed(peer: Peer, size: int) -> None:
     peer.send(size.to_bytes(4, "big") + bytes(60))
     assert peer.is_closed()
 
 
-def test_a_client_that_breaks_the_protocol_is_cut_off_alone(broken: Sandbox, peer: Peer) -> None:
+def test_a_protocol_violation_closes_that_connection_alone(broken: Sandbox, peer: Peer) -> None:
     with Peer.of(broken, 0) as other:
         other.connect()
         other.send(b"\x00\x00\x00\x08\x00\x00\x00\x04\xff\xff\xff\xff")
@@ -100,7 +100,7 @@ def test_a_client_that_breaks_the_protocol_is_cut_off_alone(broken: Sandbox, pee
 
 
 def _topic_of(sandbox: Sandbox, broker: int) -> str:
-    """A topic that this broker has."""
+    """Return a topic that this broker owns."""
     url = sandbox.service_url.removeprefix("pulsar://").split(",")[broker]
     sandbox.create_partitioned("of-a-broker", 2)
     found = sandbox.topics().items()

@@ -1,5 +1,7 @@
-"""Real clients and the gateway with brokers that tell what they believe, and that can be broken at
-will. What real brokers can show as well is in `tests/shared`.
+"""Real clients and the gateway in front of sandbox brokers, which show their state and break on
+request.
+
+`tests/shared` has the tests that real brokers can run as well.
 """
 
 import json
@@ -25,8 +27,8 @@ SECONDS = 0.5
 
 
 @pytest.mark.gateway_only
-def test_a_redirect_to_what_is_no_target_is_refused(sandbox: Sandbox, reach: Reach) -> None:
-    """The gateway knows one of the two brokers, which names the other."""
+def test_a_redirect_to_a_forbidden_target_is_refused(sandbox: Sandbox, reach: Reach) -> None:
+    """The gateway may dial one of two brokers, which redirects to the other."""
     first, second = sandbox.urls
     topic = topic_of(sandbox, second)
     route = reach(SandboxBroker(first, sandbox.traces))
@@ -37,7 +39,7 @@ def test_a_redirect_to_what_is_no_target_is_refused(sandbox: Sandbox, reach: Rea
 
 
 def topic_of(sandbox: Sandbox, url: str) -> str:
-    """A new topic that this broker has."""
+    """Return a new topic that this broker owns."""
     topics = [fresh_topic() for _ in range(50)]
     for topic in topics:
         sandbox.create_partitioned(topic, 0)
@@ -54,7 +56,7 @@ def topic_of(sandbox: Sandbox, url: str) -> str:
     ],
     ids=MODES,
 )
-def test_the_broker_is_told_who_the_user_is(
+def test_the_broker_learns_the_original_principal(
     sandbox_auth: Sandbox,
     gateway_of_mode: GatewayOfMode,
     reach: Reach,
@@ -96,7 +98,7 @@ def test_nothing_is_lost_when_connections_are_cut(
 def test_clients_of_a_frozen_broker_come_back(
     sandbox: Sandbox, gateway: StartGateway, reach: Reach, connect: Connect
 ) -> None:
-    """It neither closes nor answers; the client would wait for a minute, and others for ever."""
+    """The broker neither closes nor answers; clients alone would wait a minute or for ever."""
     impatient = gateway(sandbox, Plan(deadlines={"silent": "1s"}))
     client = connect(reach(sandbox, through=impatient).url)
     topic = topic_of(sandbox, sandbox.urls[1])
@@ -109,6 +111,6 @@ def test_clients_of_a_frozen_broker_come_back(
 
 
 def ended(gateway: Gateway) -> set[EndReason]:
-    """Why connections did."""
+    """Return the end reasons of connections."""
     events = [json.loads(line) for line in gateway.log.read_text().splitlines()]
     return {EndReason(it["reason"]) for it in events if it["event"] == "connection_ended"}

@@ -1,4 +1,4 @@
-"""Rules that change under a running gateway, and a real client's messages meanwhile."""
+"""Rules change under a running gateway while a real client sends."""
 
 import json
 import os
@@ -32,12 +32,12 @@ pytestmark = [pytest.mark.long, pytest.mark.gateway_only]
 
 SLOW, FAST = "1/m", "100000/s"
 COUNT = 200
-"""Messages: under the slow rule they would take hours, and no client waits as long."""
+"""Messages; under the slow rule they would take hours, longer than any client waits."""
 
 
 @dataclass(frozen=True)
 class Ruled(Plan):
-    """With files of rules."""
+    """A configuration with rule files."""
 
     rules: Path = Path("rules")
 
@@ -47,7 +47,7 @@ class Ruled(Plan):
 
 @pytest.fixture
 def rules(tmp_path: Path) -> Path:
-    """A file of one rule that hardly limits."""
+    """Return a file with one rule that hardly limits."""
     folder = tmp_path / "rules"
     folder.mkdir()
     write(folder / "all.yaml", FAST)
@@ -79,7 +79,7 @@ def await_generation(gateway: Gateway, number: int) -> None:
 
 
 class Sending:
-    """Messages that are under way, and what became of them."""
+    """Messages in flight, and their outcomes."""
 
     def __init__(self, producer: Producer, messages: list[bytes]) -> None:
         self.results: list[Any] = []
@@ -91,10 +91,10 @@ class Sending:
         assert set(self.results) == {client_library.Result.Ok}
 
 
-def test_an_open_producer_is_held_to_what_the_file_says_now(
+def test_an_open_producer_follows_changed_rules(
     sandbox: Sandbox, rules: Path, limiting: Gateway, reach: Reach, connect: Connect
 ) -> None:
-    """Nothing is lost by it, or comes twice or in another order."""
+    """No message is lost, repeated or reordered."""
     client, topic = connect(reach(sandbox, through=limiting).url), fresh_topic()
     consumer = client.subscribe(topic, "s", initial_position=EARLIEST)
     producer = client.create_producer(topic, batching_enabled=False)
@@ -109,7 +109,7 @@ def test_an_open_producer_is_held_to_what_the_file_says_now(
     wait_until(lambda: figure(limiting, "gateway_buffered_bytes") > 0)
     assert len(held.results) < COUNT / 2
 
-    write(rules, FAST)  # no signal: it looks by itself
+    write(rules, FAST)  # no signal: the gateway polls
     await_generation(limiting, 3)
     held.await_all()
     Sending(producer, third).await_all()
@@ -117,7 +117,7 @@ def test_an_open_producer_is_held_to_what_the_file_says_now(
     assert [it["changed"] for it in logged(limiting, "rules_loaded")] == [1, 1]
 
 
-def test_a_rule_that_goes_frees_whom_it_held(
+def test_a_removed_rule_releases_held_producers(
     sandbox: Sandbox, rules: Path, limiting: Gateway, reach: Reach, connect: Connect
 ) -> None:
     write(rules, SLOW)
@@ -135,7 +135,7 @@ def test_a_rule_that_goes_frees_whom_it_held(
     assert payloads(receive(consumer, COUNT)) == numbered(COUNT)
 
 
-def test_a_file_that_is_wrong_changes_nothing_and_is_told(
+def test_an_invalid_file_changes_nothing_and_is_reported(
     sandbox: Sandbox, rules: Path, limiting: Gateway, reach: Reach, connect: Connect
 ) -> None:
     client, topic = connect(reach(sandbox, through=limiting).url), fresh_topic()
@@ -155,17 +155,17 @@ def test_a_file_that_is_wrong_changes_nothing_and_is_told(
 
 
 def checked(folder: Path) -> list[str]:
-    """What the command says is wrong."""
+    """Return the errors that the command prints."""
     command = [sys.executable, "-m", "gateway", "rules", "check", str(folder)]
     ended = subprocess.run(command, check=False, capture_output=True, text=True)
     assert ended.returncode == 2
     return ended.stderr.splitlines()
 
 
-def test_a_link_that_is_swapped_is_a_change(
+def test_a_swapped_symlink_is_a_change(
     sandbox: Sandbox, tmp_path: Path, gateway: StartGateway
 ) -> None:
-    """So Kubernetes brings a ConfigMap: a link to a folder, in which each file's link leads."""
+    """Kubernetes updates a ConfigMap this way: it swaps a link to the folder of the files."""
     folder = tmp_path / "mounted"
     folder.mkdir()
     swap(folder, FAST)
@@ -185,17 +185,15 @@ def swap(folder: Path, rate: str) -> None:
     (folder / "..new").rename(folder / "..data")
 
 
-def test_at_a_signal_the_files_are_read_as_they_are(limiting: Gateway) -> None:
+def test_a_signal_rereads_the_files(limiting: Gateway) -> None:
     hang_up(limiting)
     wait_until(lambda: figure(limiting, "gateway_rules_reloads_total", outcome="loaded") == 1)
     assert figure(limiting, "gateway_rules_generation") == 1
 
 
-def test_without_rules_the_signal_ends_the_process_as_ever(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_without_rules_sighup_ends_the_process(sandbox: Sandbox, tmp_path: Path) -> None:
     plain = Gateway(sandbox, Plan(), tmp_path)
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # below nohup it is ignored by all
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup would make all children ignore it
     plain.start()
     signal.signal(signal.SIGHUP, before)
     process, plain._process = plain._process, None

@@ -1,4 +1,4 @@
-"""Several processes as one gateway, and real clients meanwhile."""
+"""Several processes as one gateway, with real clients."""
 
 import json
 import os
@@ -32,18 +32,18 @@ from tests.support.sandbox import Sandbox
 pytestmark = [pytest.mark.long, pytest.mark.gateway_only]
 
 MOST = 200
-"""Connections until each of two workers has had one, however unevenly they share."""
+"""Connections after which each of two workers has served one, however unevenly."""
 
 
 class Several:
-    """A gateway of two workers that all listen."""
+    """A gateway with two workers, both listening."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
         self.await_all()
 
     def await_all(self, starts: int = 2) -> None:
-        """Since the start so many have come to listen."""
+        """Wait until so many workers in total have begun to listen."""
         wait_until(lambda: len(self.logged("listening")) == starts)
 
     def logged(self, event: str) -> list[dict[str, Any]]:
@@ -51,16 +51,16 @@ class Several:
         return [line for line in lines if line["event"] == event]
 
     def processes(self) -> dict[int, int]:
-        """Of each worker the one that was started last."""
+        """Return each worker's latest process."""
         return {it["worker"]: it["process"] for it in self.logged("worker_started")}
 
     def signal(self, number: signal.Signals) -> None:
-        """To the parent."""
+        """Send a signal to the parent."""
         assert self.gateway._process is not None
         os.kill(self.gateway._process.pid, number)
 
     def have_served(self) -> set[int]:
-        """Workers that had connections which are over."""
+        """Return the workers with ended connections."""
         return {it["worker"] for it in self.logged("connection_ended")}
 
 
@@ -101,7 +101,7 @@ def test_all_workers_serve_and_the_metrics_are_the_sum(
     assert figure(them.gateway, "gateway_broker_healthy") == 2
 
 
-def test_a_name_that_one_worker_sealed_is_opened_by_all(
+def test_a_name_sealed_by_one_worker_is_opened_by_all(
     sandbox: Sandbox, several: StartSeveral, reach: Reach
 ) -> None:
     """No key is configured."""
@@ -118,7 +118,7 @@ def test_a_name_that_one_worker_sealed_is_opened_by_all(
         assert number < MOST
 
 
-def test_a_worker_that_is_killed_takes_nothing_along_but_its_connections(
+def test_a_killed_worker_loses_only_its_connections(
     sandbox: Sandbox, several: StartSeveral, reach: Reach, connect: Connect
 ) -> None:
     them = several()
@@ -166,10 +166,10 @@ def test_counters_do_not_fall_with_a_worker(
     assert figure(them.gateway, "gateway_connections") == 0
 
 
-def test_workers_whose_parent_is_gone_drain_and_end(
+def test_workers_without_a_parent_drain_and_end(
     sandbox: Sandbox, several: StartSeveral, reach: Reach
 ) -> None:
-    """Whoever has its place next finds the address free."""
+    """Their successor finds the address free."""
     them = several()
     route = reach(sandbox, through=them.gateway)
     with ExitStack() as opened:
@@ -190,7 +190,7 @@ def lives(process: int) -> bool:
         return False
 
 
-def test_a_hang_up_reaches_all_workers(several: StartSeveral, tmp_path: Path) -> None:
+def test_sighup_reaches_all_workers(several: StartSeveral, tmp_path: Path) -> None:
     file = tmp_path / "rules.yaml"
     rule = {"id": "all", "limit": {"publish": {"messages": "100/s"}}}
     file.write_text(json.dumps({"version": 1, "rules": [rule]}))
@@ -204,7 +204,7 @@ def test_a_hang_up_reaches_all_workers(several: StartSeveral, tmp_path: Path) ->
     assert figure(them.gateway, "gateway_rules_reloads_total", outcome="loaded") == 2
 
 
-def test_a_worker_that_is_told_to_stop_by_itself_is_replaced(several: StartSeveral) -> None:
+def test_a_worker_stopped_directly_is_replaced(several: StartSeveral) -> None:
     them = several()
     before = them.processes()
     os.kill(before[1], signal.SIGTERM)
@@ -214,7 +214,7 @@ def test_a_worker_that_is_told_to_stop_by_itself_is_replaced(several: StartSever
     assert them.processes().keys() == before.keys()
 
 
-def test_a_worker_that_hangs_leaves_new_connections_to_the_others(
+def test_a_hung_worker_leaves_new_connections_to_the_others(
     sandbox: Sandbox, several: StartSeveral, reach: Reach
 ) -> None:
     them = several()
@@ -229,7 +229,7 @@ def test_a_worker_that_hangs_leaves_new_connections_to_the_others(
     os.kill(hanging, signal.SIGCONT)
 
 
-def test_a_worker_that_does_not_answer_counts_as_it_did(
+def test_an_unresponsive_worker_keeps_its_last_counts(
     sandbox: Sandbox, several: StartSeveral, reach: Reach, connect: Connect
 ) -> None:
     them = several()

@@ -45,7 +45,7 @@ ALLOWED = {
         "real/clients.py": "opens all of them, at URLs of routes",
         "clients/python/client.py": "a program that is given its URL, as those in Go and Java are",
         "clients/python/load.py": "a program that is given its URL, too",
-        "unit/demo/test_table.py": "a text that the demo shows",
+        "unit/lab/demo/test_table.py": "a text that the demo shows",
     },
 }
 """Who may, and why; by pattern."""

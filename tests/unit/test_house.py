@@ -61,7 +61,7 @@ def test_import_contracts_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert " 0 broken" in said
 
 
-OF_A_PROTOCOL = ("wire/pulsar/", "protocols.py", "sandbox/", "demo/", "lab/", "doctor/")
+OF_A_PROTOCOL = ("wire/pulsar/", "protocols.py", "lab/", "doctor/")
 """Where the words of a protocol belong: its folder, the registry, the lab and the doctor."""
 
 PROTOCOL_WORDS = re.compile(

@@ -24,7 +24,7 @@ from tests.support.frames import simple
 HOST = "127.0.0.1"
 
 Script = Callable[[trio.SocketStream], Awaitable[None]]
-"""What a peer does with one connection."""
+"""The peer's part of one connection."""
 
 OnConnect = Callable[[CommandConnect], bytes]
 OnLookup = Callable[[CommandLookupTopic], bytes]
@@ -38,17 +38,17 @@ CONNECTED = simple(
 
 
 def error(code: int, text: str = "no") -> bytes:
-    """An ERROR in answer to CONNECT."""
+    """Return an ERROR that answers CONNECT."""
     return simple(Kind.ERROR, request_id=(1 << 64) - 1, error=code, message=text)
 
 
 def connect_to(address: Address) -> OnLookup:
-    """Topics are there."""
+    """Return a lookup answer: topics are at this broker."""
     return _answer(address, CommandLookupTopicResponse.Connect)
 
 
 def redirect_to(address: Address) -> OnLookup:
-    """Somebody else knows."""
+    """Return a lookup answer: a redirect."""
     return _answer(address, CommandLookupTopicResponse.Redirect)
 
 
@@ -65,7 +65,7 @@ def _answer(address: Address, kind: int) -> OnLookup:
 
 
 def failing(code: int, text: str = "") -> OnLookup:
-    """No lookup succeeds."""
+    """Return a lookup answer: an error."""
 
     def lookup(asked: CommandLookupTopic) -> bytes:
         return simple(
@@ -84,7 +84,7 @@ NOT_FOUND = failing(ServerError.TopicNotFound, "no such topic")
 
 @dataclass
 class FakeBroker:
-    """A script: answers CONNECT and LOOKUP, and keeps what it was shown."""
+    """A script that answers CONNECT and LOOKUP, and records received commands."""
 
     on_connect: OnConnect = lambda _connect: CONNECTED
     on_lookup: OnLookup = NOT_FOUND
@@ -92,7 +92,7 @@ class FakeBroker:
 
     async def __call__(self, stream: trio.SocketStream) -> None:
         with suppress(trio.BrokenResourceError):
-            while (command := await _hear(stream)) is not None:
+            while (command := await _ask_address(stream)) is not None:
                 await stream.send_all(self._answer(command))
 
     def _answer(self, command: BaseCommand) -> bytes:
@@ -103,16 +103,16 @@ class FakeBroker:
         return self.on_lookup(command.lookupTopic)
 
 
-async def _hear(stream: trio.SocketStream) -> BaseCommand | None:
+async def _ask_address(stream: trio.SocketStream) -> BaseCommand | None:
     head = await stream.receive_some(8)
     if not head:
         return None
-    _total, size = struct.unpack(">II", head)
+    _read_length, size = struct.unpack(">II", head)
     return BaseCommand.FromString(bytes(await stream.receive_some(size)))
 
 
 def saying(data: bytes) -> Script:
-    """Hears something, says this, and closes."""
+    """Receive something, send this, and close."""
 
     async def script(stream: trio.SocketStream) -> None:
         await stream.receive_some(4096)
@@ -122,13 +122,13 @@ def saying(data: bytes) -> Script:
 
 
 async def silent(stream: trio.SocketStream) -> None:
-    """Never says anything."""
+    """Send nothing."""
     async for _ in stream:
         pass
 
 
 async def tls_server(stream: trio.SocketStream) -> None:
-    """Answers a ClientHello with the beginning of a handshake, and closes on all else."""
+    """Answer a ClientHello with the beginning of a handshake; close on anything else."""
     heard = await stream.receive_some(4096)
     if heard[:2] == b"\x16\x03":
         await stream.send_all(b"\x16\x03\x03\x00\x7a")
@@ -136,7 +136,7 @@ async def tls_server(stream: trio.SocketStream) -> None:
 
 @asynccontextmanager
 async def peer(script: Script) -> AsyncIterator[Address]:
-    """Listen while a test lasts; answers where."""
+    """Listen during a test; yield the address."""
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(_serve, script)
         yield Address(HOST, listeners[0].socket.getsockname()[1])
@@ -151,7 +151,7 @@ async def _serve(
 
 
 def free_port() -> int:
-    """One that nobody has."""
+    """Return a free port."""
     with socket.socket() as sock:
         sock.bind((HOST, 0))
         port: int = sock.getsockname()[1]

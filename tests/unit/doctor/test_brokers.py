@@ -1,4 +1,4 @@
-"""A whole cluster of fake brokers is examined: rows, states, and where lookups lead."""
+"""A whole cluster of fake brokers is checked: rows, statuses, and advertised addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.brokers.names import TemplateNames
 from gateway.config.load import build
 from gateway.config.model import Cluster
 from gateway.doctor.brokers import Plan, examine
-from gateway.doctor.finding import Finding, State
+from gateway.doctor.finding import Finding, Status
 from gateway.doctor.lookups import NAMESPACE, TOPICS
 from gateway.doctor.reach import Network
 from gateway.identity.credential import NoCredential, OwnCredential, TokenFile
@@ -69,13 +69,13 @@ async def examined(
     return list((await examine(plan)).findings)
 
 
-def at(findings: Sequence[Finding], what: str) -> Finding:
-    (found,) = [it for it in findings if it.what == what]
+def at(findings: Sequence[Finding], check: str) -> Finding:
+    (found,) = [it for it in findings if it.check == check]
     return found
 
 
 def names(table: dict[str, Sequence[str]]) -> Network:
-    """A network with these names."""
+    """Return a network with these names."""
 
     async def look_up(host: str) -> Sequence[str]:
         if host not in table:
@@ -94,7 +94,7 @@ def own(tmp_path: Path) -> TokenFile:
 
 @pytest.fixture
 def autojump_clock() -> trio.testing.MockClock:
-    """Jumps only after real sockets had a moment to answer."""
+    """Jump only after real sockets had a moment to answer."""
     return trio.testing.MockClock(autojump_threshold=0.01)
 
 
@@ -106,18 +106,18 @@ async def test_a_good_broker_is_ok_in_every_row() -> None:
     async with peer(broker) as address:
         broker.on_lookup = connect_to(address)
         findings = await examined(cluster(address))
-    assert [it.what for it in findings] == [
+    assert [it.check for it in findings] == [
         f"broker {address}",
         f"clients at {address}",
         f"lookups at {address}",
         f"advertised {address}",
     ]
-    assert {it.state for it in findings} == {State.OK}
+    assert {it.status for it in findings} == {Status.OK}
 
 
-async def test_where_nobody_listens_there_is_one_row() -> None:
+async def test_a_refused_connection_is_one_row() -> None:
     (found,) = await examined(cluster(Address(HOST, free_port())))
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert "nothing listens there" in found.detail
 
 
@@ -129,16 +129,16 @@ async def test_where_nobody_listens_there_is_one_row() -> None:
         (b"", "closes without a word"),
     ],
 )
-async def test_what_is_no_broker_is_one_row(answer: bytes, detail: str) -> None:
+async def test_a_peer_that_is_not_a_broker_is_one_row(answer: bytes, detail: str) -> None:
     async with peer(saying(answer)) as address:
         (found,) = await examined(cluster(address))
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert detail in found.detail
 
 
 async def test_a_name_that_does_not_resolve_is_one_row() -> None:
     (found,) = await examined(cluster("nowhere.internal:6650"), network=names({}))
-    assert (found.what, found.state) == ("name nowhere.internal", State.FAIL)
+    assert (found.check, found.status) == ("name nowhere.internal", Status.FAIL)
     assert "name or service not known" in found.detail
 
 
@@ -150,8 +150,8 @@ async def test_each_address_of_a_name_is_tried_and_one_may_be_down() -> None:
         network = names({"pulsar.internal": [HOST, "127.0.0.2"]})
         findings = await examined(cluster(named), network=network)
     assert at(findings, "name pulsar.internal").detail.startswith(f"{HOST}, 127.0.0.2 in ")
-    assert at(findings, f"broker {named} ({HOST})").state is State.OK
-    assert at(findings, f"broker {named} (127.0.0.2)").state is State.WARN
+    assert at(findings, f"broker {named} ({HOST})").status is Status.OK
+    assert at(findings, f"broker {named} (127.0.0.2)").status is Status.WARN
 
 
 async def test_a_slow_name_server_is_a_warning() -> None:
@@ -167,21 +167,21 @@ async def test_a_slow_name_server_is_a_warning() -> None:
 
     findings = await trio.to_thread.run_sync(lambda: trio.run(run, clock=clock))
     assert at(findings, "name slow.internal").detail == f"{HOST}, after 2.0 s"
-    assert at(findings, "name slow.internal").state is State.WARN
+    assert at(findings, "name slow.internal").status is Status.WARN
 
 
-async def test_a_cluster_that_no_listener_leads_to_is_a_warning() -> None:
+async def test_a_cluster_without_listeners_is_a_warning() -> None:
     async with peer(FakeBroker()) as address:
         findings = await examined(cluster(address), modes=())
-    assert at(findings, "listeners").state is State.WARN
-    assert at(findings, f"broker {address}").state is State.OK
+    assert at(findings, "listeners").status is Status.WARN
+    assert at(findings, f"broker {address}").status is Status.OK
 
 
 # -- who is let in ---------------------------------------------------------------------------
 
 
 def guarded(role_of: Callable[[CommandConnect], bytes | None]) -> FakeBroker:
-    """A broker that wants the token, and asks `role_of` about the rest."""
+    """Return a broker that requires the token, and asks `role_of` about the rest."""
 
     def on_connect(connect: CommandConnect) -> bytes:
         if connect.auth_data != b"the-token":
@@ -194,11 +194,11 @@ def guarded(role_of: Callable[[CommandConnect], bytes | None]) -> FakeBroker:
 async def test_pass_through_to_a_broker_that_authenticates_tries_no_lookups() -> None:
     async with peer(guarded(lambda _connect: None)) as address:
         findings = await examined(cluster(address))
-    assert {it.state for it in findings} == {State.OK, State.SKIP}
-    assert at(findings, f"lookups at {address}").state is State.SKIP
+    assert {it.status for it in findings} == {Status.OK, Status.SKIP}
+    assert at(findings, f"lookups at {address}").status is Status.SKIP
 
 
-async def test_the_gateway_is_let_in_as_a_proxy(own: TokenFile) -> None:
+async def test_the_gateway_is_accepted_as_a_proxy(own: TokenFile) -> None:
     def proxy(connect: CommandConnect) -> bytes | None:
         invalid = error(ServerError.AuthorizationError, "Invalid roles.")
         return None if connect.original_principal else invalid
@@ -207,7 +207,7 @@ async def test_the_gateway_is_let_in_as_a_proxy(own: TokenFile) -> None:
     async with peer(broker) as address:
         broker.on_lookup = connect_to(address)
         findings = await examined(cluster(address), VERIFY, own)
-    assert {it.state for it in findings} == {State.OK}
+    assert {it.status for it in findings} == {Status.OK}
     assert at(findings, f"gateway at {address}").detail.endswith('"proxy" as a proxy')
 
 
@@ -219,41 +219,39 @@ async def test_the_gateway_may_not_speak_for_others(own: TokenFile) -> None:
     async with peer(guarded(no_proxy)) as address:
         findings = await examined(cluster(address), VERIFY, own)
     assert at(findings, f"gateway at {address}").example == "proxyRoles=proxy"
-    assert at(findings, f"lookups at {address}").state is State.SKIP
+    assert at(findings, f"lookups at {address}").status is Status.SKIP
 
 
-async def test_a_token_that_cannot_be_read_is_not_tried() -> None:
+async def test_an_unreadable_token_is_not_tried() -> None:
     async with peer(guarded(lambda _connect: None)) as address:
         plan = Plan("main", cluster(address), VERIFY, None, None, None, Network())
         findings = (await examine(plan)).findings
-    assert [it.what for it in findings] == [f"broker {address}", f"lookups at {address}"]
+    assert [it.check for it in findings] == [f"broker {address}", f"lookups at {address}"]
     assert "cannot be read" in findings[1].detail
 
 
-async def test_a_cluster_of_both_kinds_of_listeners_is_tried_in_both(own: TokenFile) -> None:
+async def test_a_cluster_with_both_modes_is_checked_in_both(own: TokenFile) -> None:
     async with peer(guarded(lambda _connect: None)) as address:
         findings = await examined(cluster(address), PASS_THROUGH | VERIFY, own)
-    assert at(findings, f"clients at {address}").state is State.OK
-    assert at(findings, f"gateway at {address}").state is State.WARN
+    assert at(findings, f"clients at {address}").status is Status.OK
+    assert at(findings, f"gateway at {address}").status is Status.WARN
 
 
 # -- lookups ---------------------------------------------------------------------------------
 
 
-async def test_a_broker_that_is_advertised_under_another_name_is_told_with_the_line_to_add() -> (
-    None
-):
+async def test_a_broker_advertised_under_another_name_is_reported_with_the_line_to_add() -> None:
     broker = FakeBroker()
     async with peer(broker) as address:
         inner = Address("pulsar-0.internal", address.port)
         broker.on_lookup = connect_to(inner)
         findings = await examined(cluster(address), network=names({inner.host: [HOST]}))
     found = at(findings, f"advertised {inner}")
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert found.example == f"targets: {{hosts: [{HOST}, {inner.host}], ports: [{inner.port}]}}"
 
 
-async def test_an_advertised_name_may_have_an_address_that_is_down() -> None:
+async def test_one_address_of_an_advertised_name_may_be_down() -> None:
     broker = FakeBroker()
     async with peer(broker) as address:
         named = Address("pulsar-0.internal", address.port)
@@ -261,18 +259,18 @@ async def test_an_advertised_name_may_have_an_address_that_is_down() -> None:
         targets = {"hosts": ["*.internal"], "ports": [named.port]}
         network = names({named.host: ["127.0.0.2", HOST]})
         findings = await examined(cluster(address, targets=targets), network=network)
-    assert at(findings, f"advertised {named}").state is State.OK
+    assert at(findings, f"advertised {named}").status is Status.OK
 
 
-async def test_a_redirect_is_followed_to_the_broker_that_knows() -> None:
+async def test_a_redirect_is_followed_to_the_owner() -> None:
     first, second = FakeBroker(), FakeBroker()
     async with peer(first) as one, peer(second) as two:
         first.on_lookup, second.on_lookup = redirect_to(two), connect_to(two)
         findings = await examined(cluster(one, two))
     assert at(findings, f"lookups at {one}").detail == f"lead to {two}, by redirects"
-    assert at(findings, f"lookups at {one}").state is State.OK
-    assert at(findings, f"lookups at {two}").state is State.OK
-    # Its own CONNECT, its own lookups, and one connection for all topics that came from the first.
+    assert at(findings, f"lookups at {one}").status is Status.OK
+    assert at(findings, f"lookups at {two}").status is Status.OK
+    # Its own CONNECT, its own lookups, and one connection for all topics redirected by the first.
     assert len(second.connects) == 3
 
 
@@ -286,19 +284,19 @@ async def test_a_redirect_to_an_unlisted_host_is_not_followed() -> None:
         f"are redirected to {two}, where the gateway may not go"
     )
     found = at(findings, f"advertised {two}")
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert str(two.port) in found.example
 
 
-async def test_a_redirect_to_a_name_that_is_not_known_here_is_told_as_that() -> None:
+async def test_a_redirect_to_an_unresolvable_name_is_reported_as_such() -> None:
     broker = FakeBroker(on_lookup=redirect_to(Address("inner.invalid", 6650)))
     async with peer(broker) as address:
         findings = await examined(cluster(address), network=names({}))
     assert at(findings, f"lookups at {address}").detail.endswith("does not resolve here")
-    assert at(findings, "advertised inner.invalid:6650").state is State.FAIL
+    assert at(findings, "advertised inner.invalid:6650").status is Status.FAIL
 
 
-async def test_an_answer_that_names_nobody_is_a_warning() -> None:
+async def test_an_answer_without_a_broker_is_a_warning() -> None:
     def lookup(asked: CommandLookupTopic) -> bytes:
         connect = CommandLookupTopicResponse.Connect
         return simple(Kind.LOOKUP_RESPONSE, request_id=asked.request_id, response=connect)
@@ -308,17 +306,17 @@ async def test_an_answer_that_names_nobody_is_a_warning() -> None:
     assert at(findings, f"lookups at {address}").detail.endswith("no broker is named in the answer")
 
 
-async def test_a_broker_that_redirects_in_a_circle_is_given_up() -> None:
+async def test_circular_redirects_end() -> None:
     broker = FakeBroker()
     async with peer(broker) as address:
         broker.on_lookup = redirect_to(address)
         findings = await examined(cluster(address))
     found = at(findings, f"lookups at {address}")
-    assert found.state is State.WARN
+    assert found.status is Status.WARN
     assert f"{len(TOPICS)} of {len(TOPICS)} lookups" in found.detail
 
 
-async def test_a_redirect_to_a_broker_that_is_down_is_told() -> None:
+async def test_a_redirect_to_an_unreachable_broker_is_reported() -> None:
     broker = FakeBroker()
     async with peer(broker) as address:
         down = Address(HOST, free_port())
@@ -329,17 +327,17 @@ async def test_a_redirect_to_a_broker_that_is_down_is_told() -> None:
     assert "nothing listens there" in at(findings, f"advertised {down}").detail
 
 
-async def test_a_broker_that_is_advertised_by_a_name_that_is_not_known_here_fails() -> None:
+async def test_an_unresolvable_advertised_name_fails() -> None:
     broker = FakeBroker()
     async with peer(broker) as address:
         broker.on_lookup = connect_to(Address("inner.invalid", 6650))
         findings = await examined(cluster(address), network=names({}))
     found = at(findings, "advertised inner.invalid:6650")
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert "advertisedAddress" in found.remedy
 
 
-async def test_a_broker_that_is_advertised_for_tls_alone_fails() -> None:
+async def test_a_broker_advertised_only_with_tls_fails() -> None:
     def lookup(asked: CommandLookupTopic) -> bytes:
         return simple(
             Kind.LOOKUP_RESPONSE,
@@ -351,49 +349,49 @@ async def test_a_broker_that_is_advertised_for_tls_alone_fails() -> None:
     async with peer(FakeBroker(on_lookup=lookup)) as address:
         findings = await examined(cluster(address))
     found = at(findings, f"lookups at {address}")
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert "pulsar+ssl://inner.internal:6651" in found.detail
 
 
-async def test_lookups_without_rights_are_not_tried_and_say_which_are_missing(
+async def test_lookups_without_rights_are_skipped_and_name_the_missing_rights(
     own: TokenFile,
 ) -> None:
     broker = FakeBroker(on_lookup=failing(ServerError.AuthorizationError))
     async with peer(broker) as address:
         findings = await examined(cluster(address), VERIFY, own)
     found = at(findings, f"lookups at {address}")
-    assert found.state is State.SKIP
+    assert found.status is Status.SKIP
     assert "--role gateway-doctor" in found.example
     assert "--role proxy" in found.example
 
 
-async def test_lookups_that_fail_are_a_warning_with_the_brokers_words() -> None:
+async def test_failing_lookups_are_a_warning_with_the_brokers_text() -> None:
     broker = FakeBroker(on_lookup=failing(ServerError.MetadataError, "Namespace not found"))
     async with peer(broker) as address:
         findings = await examined(cluster(address))
     found = at(findings, f"lookups at {address}")
-    assert found.state is State.WARN
+    assert found.status is Status.WARN
     assert NAMESPACE in found.detail
     assert "MetadataError: Namespace not found" in found.detail
 
 
-async def test_lookups_that_are_not_answered_are_not_waited_for(
+async def test_unanswered_lookups_time_out(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    async with peer(FakeBroker(on_lookup=lambda _asked: b"")) as address:
+    async with peer(FakeBroker(on_lookup=lambda _reachable: b"")) as address:
         findings = await examined(cluster(address))
     found = at(findings, f"lookups at {address}")
-    assert found.state is State.WARN
+    assert found.status is Status.WARN
     assert found.detail.endswith("no answer in time")
 
 
-async def test_a_lookup_that_is_answered_by_nonsense_is_a_warning() -> None:
-    async with peer(FakeBroker(on_lookup=lambda _asked: CONNECTED)) as address:
+async def test_an_invalid_lookup_answer_is_a_warning() -> None:
+    async with peer(FakeBroker(on_lookup=lambda _reachable: CONNECTED)) as address:
         findings = await examined(cluster(address))
-    assert at(findings, f"lookups at {address}").state is State.WARN
+    assert at(findings, f"lookups at {address}").status is Status.WARN
 
 
-async def test_a_silent_broker_ends_the_examination_too(
+async def test_a_silent_broker_does_not_block_the_checks(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with peer(silent) as address:
@@ -419,4 +417,4 @@ async def test_a_broker_that_does_not_fit_the_template_fails() -> None:
     async with peer(broker) as address:
         broker.on_lookup = connect_to(address)
         findings = await examined(cluster(address, names={"template": TEMPLATE}))
-    assert at(findings, f"name of {address}").state is State.FAIL
+    assert at(findings, f"name of {address}").status is Status.FAIL

@@ -37,7 +37,7 @@ def _point(path: Path, port: int) -> None:
 
 
 def _run(path: Path, broker: FakeBroker) -> int:
-    """Run the command in front of a broker that lives in another event loop."""
+    """Run the command in front of a broker in another event loop."""
     statuses = []
 
     async def serve() -> None:
@@ -52,27 +52,29 @@ def _run(path: Path, broker: FakeBroker) -> int:
     return statuses[0]
 
 
-def test_all_that_works_is_status_0(written: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_failures_the_status_is_0(
+    written: Write, capsys: pytest.CaptureFixture[str]
+) -> None:
     status = _run(written(f"{HOST}:1"), FakeBroker())
-    told = capsys.readouterr().out
-    assert status == WORKS, told
-    titles = [line for line in told.splitlines() if line and not line.startswith(" ")]
+    output = capsys.readouterr().out
+    assert status == WORKS, output
+    titles = [line for line in output.splitlines() if line and not line.startswith(" ")]
     assert titles[:-1] == ["files", "ports", "cluster main", "machine"]
     assert titles[-1].endswith("nothing fails")
-    assert "\x1b" not in told
+    assert "\x1b" not in output
 
 
-def test_what_does_not_work_is_status_1(written: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failure_is_status_1(written: Write, capsys: pytest.CaptureFixture[str]) -> None:
     assert doctor(written(f"{HOST}:{free_port()}")) == FAILS
     assert "nothing listens there" in capsys.readouterr().out
 
 
-def test_a_wrong_file_is_a_mistake_and_nothing_is_tried(written: Write) -> None:
+def test_an_invalid_configuration_is_an_error_before_any_check(written: Write) -> None:
     with pytest.raises(ConfigurationError, match="limitz: is not a key known here"):
         doctor(written(f"{HOST}:1", limitz={}))
 
 
-def test_a_wrong_key_is_a_row_and_the_rest_is_tried(
+def test_an_invalid_key_is_a_row_and_other_checks_run(
     written: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "own.token").write_text(" \n")
@@ -81,12 +83,12 @@ def test_a_wrong_key_is_a_row_and_the_rest_is_tried(
     data["clusters"]["main"]["credential"] = {"token_file": "own.token"}
     path.write_text(yaml.safe_dump(data))
     assert doctor(path) == FAILS
-    told = capsys.readouterr().out
-    assert "FAIL  own.token" in told
-    assert "nothing listens there" in told
+    output = capsys.readouterr().out
+    assert "FAIL  own.token" in output
+    assert "nothing listens there" in output
 
 
-def test_a_terminal_gets_colours_unless_it_asks_for_none(
+def test_a_terminal_gets_colours_unless_no_color_is_set(
     written: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(f"{HOST}:{free_port()}")
@@ -99,7 +101,7 @@ def test_a_terminal_gets_colours_unless_it_asks_for_none(
     assert "\x1b" not in capsys.readouterr().out
 
 
-def test_ctrl_c_ends_it_without_a_word(
+def test_ctrl_c_ends_without_output(
     written: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def interrupted(*_arguments: object) -> None:

@@ -1,4 +1,4 @@
-"""What key and token files hold, who may read them, and never what is secret in them."""
+"""Contents and access rights of key and token files; no secret is printed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from joserfc.jwk import OctKey
 
 from gateway.config.load import build
 from gateway.config.model import Configuration
-from gateway.doctor.files import DAY, SOON, claims, examine
-from gateway.doctor.finding import Finding, State
+from gateway.doctor.files import DAY, SOON, examine, read_claims
+from gateway.doctor.finding import Finding, Status
 
 NOW = 1_800_000_000.0
 SECRET = bytes(range(32))
@@ -27,8 +27,8 @@ Keep = Callable[..., None]
 TEMPLATE = {"template": {"advertise": "b-{n}.example", "broker": "p-{n}.internal:6650"}}
 
 
-def token(**said: Any) -> bytes:
-    return jwt.encode({"alg": "HS256"}, said, OctKey.import_key(SECRET)).encode()
+def token(**claims: Any) -> bytes:
+    return jwt.encode({"alg": "HS256"}, claims, OctKey.import_key(SECRET)).encode()
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def keep(tmp_path: Path) -> Keep:
 
 @pytest.fixture
 def examined(tmp_path: Path) -> Examine:
-    """Findings of a configuration with these parts."""
+    """Return the findings of a configuration with these parts."""
 
     def run(identity: Any = None, **cluster: Any) -> list[Finding]:
         configuration = _configuration(tmp_path, identity, cluster)
@@ -68,25 +68,25 @@ def verify(**token: Any) -> dict[str, Any]:
     return {"mode": "verify", "token": token}
 
 
-def of(findings: list[Finding], what: str) -> Finding:
-    (found,) = [it for it in findings if it.what == what]
+def of(findings: list[Finding], check: str) -> Finding:
+    (found,) = [it for it in findings if it.check == check]
     return found
 
 
 # -- keys of tokens --------------------------------------------------------------------------
 
 
-def test_a_good_secret_says_its_size_and_what_it_verifies(keep: Keep, examined: Examine) -> None:
+def test_a_valid_secret_shows_its_size_and_purpose(keep: Keep, examined: Examine) -> None:
     keep("secret.key", SECRET)
     found = of(examined(verify(secret_file="secret.key")), "secret.key")
-    assert found.state is State.OK
+    assert found.status is Status.OK
     assert found.detail == "a secret of 32 bytes; verifies HS256 for edge"
 
 
 def test_a_secret_that_others_may_read_is_a_warning(keep: Keep, examined: Examine) -> None:
     keep("secret.key", SECRET, 0o644)
     found = of(examined(verify(secret_file="secret.key")), "secret.key")
-    assert found.state is State.WARN
+    assert found.status is Status.WARN
     assert "everybody on this machine may read it" in found.detail
     assert found.example.startswith("chmod o-rwx ")
 
@@ -94,15 +94,15 @@ def test_a_secret_that_others_may_read_is_a_warning(keep: Keep, examined: Examin
 def test_a_short_secret_fails_with_the_way_to_make_one(keep: Keep, examined: Examine) -> None:
     keep("secret.key", b"short")
     found = of(examined(verify(secret_file="secret.key")), "secret.key")
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert found.detail.endswith("holds 5 bytes, at least 32 are needed")
     assert "create-secret-key" in found.remedy
 
 
-def test_a_key_that_fits_no_algorithm_fails(keep: Keep, examined: Examine) -> None:
+def test_a_key_without_a_matching_algorithm_fails(keep: Keep, examined: Examine) -> None:
     keep("secret.key", SECRET)
     found = of(examined(verify(secret_file="secret.key", algorithms=["HS512"])), "secret.key")
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert "fits none of the algorithms HS512" in found.detail
     assert found.remedy
 
@@ -112,23 +112,23 @@ def test_a_public_key_may_be_read_but_not_written_by_others(keep: Keep, examined
     identity = verify(public_key_file="issuer.pem", algorithms=["ES256"])
     keep("issuer.pem", pem, 0o644)
     found = of(examined(identity), "issuer.pem")
-    assert found.state is State.OK
+    assert found.status is Status.OK
     assert found.detail == "a public key of the curve P-256; verifies ES256 for edge"
     keep("issuer.pem", pem, 0o666)
     found = of(examined(identity), "issuer.pem")
-    assert (found.state, found.example[:10]) == (State.WARN, "chmod o-w ")
+    assert (found.status, found.example[:10]) == (Status.WARN, "chmod o-w ")
 
 
 # -- sealing keys ----------------------------------------------------------------------------
 
 
-def test_names_that_nobody_gave_a_key_are_a_warning(examined: Examine) -> None:
+def test_sealed_names_without_a_key_are_a_warning(examined: Examine) -> None:
     found = of(examined(), "sealing key of main")
-    assert found.state is State.WARN
+    assert found.status is Status.WARN
     assert "head -c 32 /dev/urandom" in found.example
 
 
-def test_readable_names_need_no_key(examined: Examine) -> None:
+def test_template_names_need_no_key(examined: Examine) -> None:
     assert examined(names=TEMPLATE) == []
 
 
@@ -140,10 +140,10 @@ def test_the_first_sealing_key_seals_and_the_others_open(keep: Keep, examined: E
     assert of(findings, "old.key").detail.endswith("; opens names of main")
 
 
-def test_a_sealing_key_that_everybody_can_guess_fails(keep: Keep, examined: Examine) -> None:
+def test_a_guessable_sealing_key_fails(keep: Keep, examined: Examine) -> None:
     keep("seal.key", bytes(32))
     found = of(examined(names={"sealed": {"keys": [{"file": "seal.key"}]}}), "seal.key")
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert "one byte over and over" in found.detail
 
 
@@ -152,7 +152,7 @@ def test_a_sealing_key_that_everybody_can_guess_fails(keep: Keep, examined: Exam
 
 @pytest.fixture
 def credential(keep: Keep, examined: Examine) -> Callable[..., list[Finding]]:
-    """Findings about a token file with this content, in front of brokers that are shown it."""
+    """Return the findings about a token file with this content, which a listener uses."""
 
     def run(content: bytes, mode: int = 0o600, *, used: bool = True) -> list[Finding]:
         keep("secret.key", SECRET)
@@ -160,28 +160,28 @@ def credential(keep: Keep, examined: Examine) -> Callable[..., list[Finding]]:
         identity = verify(secret_file="secret.key") if used else None
         own = {"token_file": "own.token"}
         findings = examined(identity, names=TEMPLATE, credential=own)
-        return [it for it in findings if it.what == "own.token"]
+        return [it for it in findings if it.check == "own.token"]
 
     return run
 
 
 @pytest.mark.parametrize(
-    ("said", "state", "detail"),
+    ("claims", "status", "detail"),
     [
-        ({}, State.OK, 'a token of the role "proxy", without an end'),
-        ({"exp": NOW + SOON + DAY}, State.OK, 'of the role "proxy", until 2027-01-23'),
-        ({"exp": NOW + DAY}, State.WARN, "expires soon: 2027-01-16 08:00 UTC"),
-        ({"exp": NOW}, State.FAIL, "expired since 2027-01-15 08:00 UTC"),
-        ({"nbf": NOW + DAY}, State.FAIL, "not valid before 2027-01-16 08:00 UTC"),
-        ({"exp": 1e300}, State.OK, "without an end"),
-        ({"exp": True}, State.OK, "without an end"),
+        ({}, Status.OK, 'a token of the role "proxy", without an end'),
+        ({"exp": NOW + SOON + DAY}, Status.OK, 'of the role "proxy", until 2027-01-23'),
+        ({"exp": NOW + DAY}, Status.WARN, "expires soon: 2027-01-16 08:00 UTC"),
+        ({"exp": NOW}, Status.FAIL, "expired since 2027-01-15 08:00 UTC"),
+        ({"nbf": NOW + DAY}, Status.FAIL, "not valid before 2027-01-16 08:00 UTC"),
+        ({"exp": 1e300}, Status.OK, "without an end"),
+        ({"exp": True}, Status.OK, "without an end"),
     ],
 )
-def test_our_token_tells_its_role_and_its_dates(
-    credential: Callable[..., list[Finding]], said: dict[str, Any], state: State, detail: str
+def test_the_gateways_token_shows_its_role_and_dates(
+    credential: Callable[..., list[Finding]], claims: dict[str, Any], status: Status, detail: str
 ) -> None:
-    (found,) = credential(token(sub="proxy", **said))
-    assert found.state is state
+    (found,) = credential(token(sub="proxy", **claims))
+    assert found.status is status
     assert detail in found.detail
 
 
@@ -192,9 +192,9 @@ def test_no_part_of_a_token_is_shown(credential: Callable[..., list[Finding]]) -
         assert not any(part.decode() in told for part in content.split(b"."))
 
 
-def test_a_token_that_is_none_is_a_warning(credential: Callable[..., list[Finding]]) -> None:
+def test_an_invalid_token_is_a_warning(credential: Callable[..., list[Finding]]) -> None:
     (found,) = credential(b"not-a-token")
-    assert found.state is State.WARN
+    assert found.status is Status.WARN
     assert found.detail == "does not hold a JSON Web Token"
 
 
@@ -202,31 +202,31 @@ def test_a_token_that_others_may_read_is_a_warning(
     credential: Callable[..., list[Finding]],
 ) -> None:
     (found,) = credential(token(sub="proxy"), 0o604)
-    assert found.state is State.WARN
+    assert found.status is Status.WARN
 
 
-def test_a_token_file_of_blanks_fails(credential: Callable[..., list[Finding]]) -> None:
+def test_a_blank_token_file_fails(credential: Callable[..., list[Finding]]) -> None:
     (found,) = credential(b" \n")
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert found.detail.endswith("is empty")
 
 
-def test_a_token_that_no_listener_uses_is_a_warning(
+def test_an_unused_token_is_a_warning(
     credential: Callable[..., list[Finding]],
 ) -> None:
     (_, unused) = credential(token(sub="proxy"), used=False)
-    assert unused.state is State.WARN
+    assert unused.status is Status.WARN
     assert unused.detail.startswith("is not used")
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"a.b", b"a.b.c", b"e30.W10.e30", b"e30.\xff.e30", b"." * 9000]
 )
-def test_what_is_no_token_has_no_claims(content: bytes) -> None:
-    assert claims(content) is None
+def test_an_invalid_token_has_no_claims(content: bytes) -> None:
+    assert read_claims(content) is None
 
 
-def test_a_role_that_is_no_text_is_not_told() -> None:
-    held = claims(token(sub=["proxy"], aud="pulsar"))
+def test_a_role_that_is_not_text_is_not_shown() -> None:
+    held = read_claims(token(sub=["proxy"], aud="pulsar"))
     assert held is not None
     assert held.role is None

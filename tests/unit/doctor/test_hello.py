@@ -1,4 +1,4 @@
-"""One CONNECT: what is said in each of three ways, and what is made of the answer."""
+"""One CONNECT: its content for each of three probes, and the meaning of the answer."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import pytest
 
 from gateway.doctor.hello import (
     DOCTOR,
+    Accepted,
     Answer,
-    No,
-    Oddity,
+    NotPulsar,
     Probe,
-    Welcome,
+    Rejected,
     alone,
     anonymous,
     frame_length,
     greet,
-    plain,
-    recognized,
+    printable,
+    recognize,
     speaking_for,
 )
 from gateway.errors import PeerError
@@ -41,26 +41,26 @@ def own(tmp_path: Path) -> TokenFile:
     return TokenFile(path)
 
 
-def said(caller: Probe) -> CommandConnect:
-    return decode(caller.greeting()).connect
+def connect_of(probe: Probe) -> CommandConnect:
+    return decode(probe.greeting()).connect
 
 
-def play(caller: Probe, *heard: StepResult) -> tuple[Answer, list[bytes]]:
-    """Have the conversation with a broker that says this; what it was told, too."""
-    answers, told = iter(heard), list[bytes]()
-    steps = greet(caller)
+def play(probe: Probe, *heard: StepResult) -> tuple[Answer, list[bytes]]:
+    """Run the conversation with a broker that sends this; return the answer and the sent frames."""
+    answers, sent = iter(heard), list[bytes]()
+    steps = greet(probe)
     result: StepResult = None
     while True:
         try:
             step = steps.send(result)
         except StopIteration as stop:
             assert next(answers, None) is None, "the broker was not heard to the end"
-            return stop.value, told
+            return stop.value, sent
         match step:
             case Dial():
                 result = Dialled(Address("127.0.0.1", 1))
             case Transmit(_, data):
-                told.append(data)
+                sent.append(data)
                 result = None
             case Receive():
                 result = next(answers)
@@ -69,21 +69,21 @@ def play(caller: Probe, *heard: StepResult) -> tuple[Answer, list[bytes]]:
 # -- who speaks ------------------------------------------------------------------------------
 
 
-def test_the_anonymous_one_says_nothing_of_itself() -> None:
-    connect = said(anonymous())
+def test_the_anonymous_probe_sends_no_credential() -> None:
+    connect = connect_of(anonymous())
     assert (connect.auth_method_name, connect.auth_data) == ("none", b"")
     assert not connect.HasField("original_principal")
     assert not connect.HasField("proxy_version")
 
 
-def test_alone_the_gateway_shows_its_credential_and_speaks_for_nobody(own: TokenFile) -> None:
-    connect = said(alone(own))
+def test_the_probe_alone_sends_only_its_credential(own: TokenFile) -> None:
+    connect = connect_of(alone(own))
     assert (connect.auth_method_name, connect.auth_data) == ("token", b"the-token")
     assert not connect.HasField("original_principal")
 
 
-def test_speaking_for_somebody_it_is_what_the_gateway_sends(own: TokenFile) -> None:
-    connect = said(speaking_for(own))
+def test_the_probe_for_a_client_sends_what_the_gateway_sends(own: TokenFile) -> None:
+    connect = connect_of(speaking_for(own))
     assert (connect.auth_method_name, connect.auth_data) == ("token", b"the-token")
     assert connect.original_principal == DOCTOR
     assert connect.proxy_version
@@ -92,60 +92,62 @@ def test_speaking_for_somebody_it_is_what_the_gateway_sends(own: TokenFile) -> N
 # -- what is answered ------------------------------------------------------------------------
 
 
-def test_connected_is_a_welcome() -> None:
-    answer, told = play(anonymous(), CONNECTED)
-    assert answer == Welcome("Pulsar Server of a test", 20, 5 * 1024 * 1024)
-    assert len(told) == 1
+def test_connected_means_accepted() -> None:
+    answer, sent = play(anonymous(), CONNECTED)
+    assert answer == Accepted("Pulsar Server of a test", 20, 5 * 1024 * 1024)
+    assert len(sent) == 1
 
 
-def test_an_error_is_a_no_with_its_code() -> None:
+def test_an_error_means_rejected_with_its_code() -> None:
     answer, _ = play(anonymous(), error(ServerError.AuthorizationError, "Invalid roles."))
-    assert answer == No(ServerError.AuthorizationError, "Invalid roles.")
+    assert answer == Rejected(ServerError.AuthorizationError, "Invalid roles.")
 
 
 def test_an_error_of_a_later_version_has_no_code() -> None:
     answer, _ = play(
         anonymous(), frame(command(Kind.ERROR, number(1, 7) + number(2, 99) + data(3, b"new")))
     )
-    assert answer == No(None, "new")
+    assert answer == Rejected(None, "new")
 
 
-def test_a_challenge_is_a_no_to_those_without_a_credential() -> None:
+def test_a_challenge_rejects_a_probe_without_a_credential() -> None:
     answer, _ = play(anonymous(), CHALLENGE)
-    assert isinstance(answer, No)
+    assert isinstance(answer, Rejected)
     assert answer.code == ServerError.AuthenticationError
 
 
 def test_a_challenge_is_answered_with_the_credential(own: TokenFile) -> None:
-    answer, told = play(speaking_for(own), CHALLENGE, CONNECTED)
-    assert isinstance(answer, Welcome)
-    assert decode(told[1]).authResponse.response.auth_data == b"the-token"
+    answer, sent = play(speaking_for(own), CHALLENGE, CONNECTED)
+    assert isinstance(answer, Accepted)
+    assert decode(sent[1]).authResponse.response.auth_data == b"the-token"
 
 
-def test_challenges_without_end_are_a_no(own: TokenFile) -> None:
-    answer, told = play(alone(own), *[CHALLENGE] * 10)
-    assert answer == No(ServerError.AuthenticationError, "asks for the credential without end")
-    assert len(told) == 11
+def test_endless_challenges_mean_rejected(own: TokenFile) -> None:
+    answer, sent = play(alone(own), *[CHALLENGE] * 10)
+    assert answer == Rejected(
+        ServerError.AuthenticationError, "asks for the credential without end"
+    )
+    assert len(sent) == 11
 
 
 @pytest.mark.parametrize(
     ("refusal", "oddity"),
     [
-        (Refusal.TIMEOUT, Oddity.SILENT),
-        (Refusal.CLOSED, Oddity.CLOSED),
-        (Refusal.TOO_MANY, Oddity.STRANGE),
+        (Refusal.TIMEOUT, NotPulsar.SILENT),
+        (Refusal.CLOSED, NotPulsar.CLOSED),
+        (Refusal.TOO_MANY, NotPulsar.STRANGE),
     ],
 )
-def test_no_answer_is_an_oddity(refusal: Refusal, oddity: Oddity) -> None:
+def test_no_answer_means_not_pulsar(refusal: Refusal, oddity: NotPulsar) -> None:
     answer, _ = play(anonymous(), Denial(refusal, ""))
     assert answer is oddity
 
 
 def test_another_command_is_strange() -> None:
-    assert play(anonymous(), simple(Kind.PONG))[0] is Oddity.STRANGE
+    assert play(anonymous(), simple(Kind.PONG))[0] is NotPulsar.STRANGE
 
 
-def test_bytes_that_hold_no_command_are_an_error_of_the_peer() -> None:
+def test_undecodable_bytes_are_a_peer_error() -> None:
     with pytest.raises(PeerError):
         play(anonymous(), b"\0\0\0\4\0\0\0\xff")
 
@@ -153,28 +155,28 @@ def test_bytes_that_hold_no_command_are_an_error_of_the_peer() -> None:
 @pytest.mark.parametrize(
     ("received", "oddity"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n", Oddity.HTTP),
-        (b"<!DOCTYPE HTML>", Oddity.HTTP),
-        (b"\x15\x03\x03\x00\x02\x02\x46", Oddity.TLS),
-        (b"\x16\x03\x03\x00\x7a", Oddity.TLS),
-        (b"SSH-2.0-OpenSSH_9", Oddity.STRANGE),
-        (b"", Oddity.CLOSED),
+        (b"HTTP/1.1 400 Bad Request\r\n", NotPulsar.HTTP),
+        (b"<!DOCTYPE HTML>", NotPulsar.HTTP),
+        (b"\x15\x03\x03\x00\x02\x02\x46", NotPulsar.TLS),
+        (b"\x16\x03\x03\x00\x7a", NotPulsar.TLS),
+        (b"SSH-2.0-OpenSSH_9", NotPulsar.STRANGE),
+        (b"", NotPulsar.CLOSED),
     ],
 )
-def test_a_peer_is_recognized_by_its_first_bytes(received: bytes, oddity: Oddity) -> None:
-    assert recognized(Oddity.CLOSED, received) is oddity
+def test_a_peer_is_recognized_by_its_first_bytes(received: bytes, oddity: NotPulsar) -> None:
+    assert recognize(NotPulsar.CLOSED, received) is oddity
 
 
-def test_a_frame_tells_its_length_in_its_first_bytes() -> None:
+def test_the_first_bytes_tell_the_length_of_a_frame() -> None:
     assert frame_length(b"\0\0\0") == 0
     assert frame_length(CONNECTED) == len(CONNECTED)
 
 
-def test_a_peers_text_cannot_steer_the_terminal() -> None:
-    assert plain("a\x1b[2Jb\r\nc") == "a [2Jb c"
-    assert plain(b"not UTF-8: \xff") == "not UTF-8: \N{REPLACEMENT CHARACTER}"
-    assert len(plain("x" * 10_000)) == 200
+def test_a_peers_text_cannot_control_the_terminal() -> None:
+    assert printable("a\x1b[2Jb\r\nc") == "a [2Jb c"
+    assert printable(b"not UTF-8: \xff") == "not UTF-8: \N{REPLACEMENT CHARACTER}"
+    assert len(printable("x" * 10_000)) == 200
 
 
-def test_without_a_credential_the_gateway_says_so() -> None:
-    assert said(speaking_for(NoCredential())).auth_method_name == "none"
+def test_without_a_credential_the_method_is_none() -> None:
+    assert connect_of(speaking_for(NoCredential())).auth_method_name == "none"

@@ -1,4 +1,4 @@
-"""docs/doctor.md tells of every finding that asks somebody to do something."""
+"""docs/doctor.md explains every finding that needs attention."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from gateway.doctor import verdicts
-from gateway.doctor.hello import Oddity
+from gateway.doctor.hello import NotPulsar
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "doctor.md").read_text(encoding="utf-8")
 
 
-_OF_TABLES = [it.value for it in Oddity] + [
+_OF_TABLES = [it.value for it in NotPulsar] + [
     detail.partition(":")[0] for detail, _remedy in verdicts._UNREACHED.values()
 ]
-"""Details that are looked up, by what was met."""
+"""Details from tables."""
 
 
 def _details() -> Iterator[str]:
-    """The longest literal part of what each finding says."""
+    """Yield the longest literal part of each finding's detail."""
     for path in sorted((ROOT / "gateway" / "doctor").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and _name(node) in {"fail", "warn", "skip"}:
@@ -45,5 +45,5 @@ def test_there_are_findings() -> None:
 
 
 @pytest.mark.parametrize("detail", sorted({*_details(), *_OF_TABLES}))
-def test_the_page_tells_of_it(detail: str) -> None:
+def test_the_page_explains_the_finding(detail: str) -> None:
     assert detail in PAGE

@@ -1,4 +1,4 @@
-"""Addresses to listen on: free, not to be had, or taken by somebody who is asked."""
+"""Addresses of listeners: free, unavailable, or in use by a process that is probed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gateway.admin.routes import routes
 from gateway.admin.server import serve
 from gateway.config.load import build
 from gateway.doctor import ports
-from gateway.doctor.finding import Finding, State
-from gateway.doctor.ports import bound, examine
+from gateway.doctor.finding import Finding, Status
+from gateway.doctor.ports import examine, try_bind
 from gateway.doctor.reach import Network
 from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
@@ -44,7 +44,7 @@ async def examined(
 
 @contextmanager
 def taken() -> Iterator[Address]:
-    """An address where somebody listens, and accepts nobody."""
+    """Return an address that listens and accepts no connection."""
     with socket.create_server((HOST, 0)) as server:
         yield Address(HOST, server.getsockname()[1])
 
@@ -56,7 +56,7 @@ async def test_a_free_address_is_ok_and_free_afterwards() -> None:
     address = Address(HOST, free_port())
     for _ in range(2):
         (found,) = await examined(address)
-        assert (found.state, found.what, found.detail) == (State.OK, f"edge {address}", "free")
+        assert (found.status, found.check, found.detail) == (Status.OK, f"edge {address}", "free")
 
 
 async def test_any_port_is_free() -> None:
@@ -64,26 +64,26 @@ async def test_any_port_is_free() -> None:
     assert found.detail == "any free port"
 
 
-async def test_all_addresses_are_written_as_in_the_file() -> None:
+async def test_the_wildcard_address_is_shown_as_in_the_file() -> None:
     port = free_port()
     (found,) = await examined(Address("", port))
-    assert (found.what, found.state) == (f"edge :{port}", State.OK)
+    assert (found.check, found.status) == (f"edge :{port}", Status.OK)
 
 
-def test_all_addresses_are_taken_where_one_of_them_is() -> None:
+def test_the_wildcard_address_is_taken_if_one_address_is() -> None:
     with taken() as address:
-        assert bound(Address("", address.port)) == errno.EADDRINUSE
+        assert try_bind(Address("", address.port)) == errno.EADDRINUSE
 
 
-def test_a_machine_without_ipv6_has_all_addresses_of_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = ports._bound
+def test_without_ipv6_the_wildcard_address_is_ipv4_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = ports._bind
 
     def without(address: Address) -> int:
         return errno.EAFNOSUPPORT if ":" in address.host else real(address)
 
-    monkeypatch.setattr(ports, "_bound", without)
-    assert bound(Address("", 0)) == 0
-    assert bound(Address("::1", 0)) == errno.EAFNOSUPPORT
+    monkeypatch.setattr(ports, "_bind", without)
+    assert try_bind(Address("", 0)) == 0
+    assert try_bind(Address("::1", 0)) == errno.EAFNOSUPPORT
 
 
 # -- not to be had ---------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def test_a_machine_without_ipv6_has_all_addresses_of_ipv4(monkeypatch: pytest.Mo
 
 async def test_an_address_of_another_machine_fails() -> None:
     (found,) = await examined(Address("192.0.2.7", 6650))
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert found.detail == "this machine has no such address"
     assert '":6650"' in found.remedy
 
@@ -103,7 +103,7 @@ async def test_an_address_of_another_machine_fails() -> None:
         (errno.EPERM, "cannot be had: operation not permitted"),
     ],
 )
-async def test_an_address_that_the_system_keeps_fails(
+async def test_a_privileged_port_fails(
     monkeypatch: pytest.MonkeyPatch, code: int, detail: str
 ) -> None:
     def refuse(_sock: socket.socket, _address: object) -> None:
@@ -111,7 +111,7 @@ async def test_an_address_that_the_system_keeps_fails(
 
     monkeypatch.setattr(socket.socket, "bind", refuse)
     (found,) = await examined(Address(HOST, 81))
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert found.detail.startswith(detail)
 
 
@@ -126,14 +126,16 @@ async def test_an_address_that_the_system_keeps_fails(
         (Address("127.0.0.1", 6650), Address("10.0.0.1", 6650), False),
     ],
 )
-def test_a_broker_may_have_the_very_address(broker: Address, bind: Address, same: bool) -> None:
-    assert ports.is_here(broker, bind) == same
+def test_a_broker_with_the_listeners_address_is_recognized(
+    broker: Address, bind: Address, same: bool
+) -> None:
+    assert ports.points_here(broker, bind) == same
 
 
 async def test_a_gateway_that_would_be_its_own_broker_fails() -> None:
     async with peer(FakeBroker()) as address:
         (found,) = await examined(address, broker=address)
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert "its own broker" in found.detail
 
 
@@ -150,15 +152,15 @@ async def test_a_gateway_that_would_be_its_own_broker_fails() -> None:
 async def test_a_listener_that_speaks_pulsar_may_be_the_gateway(broker: FakeBroker) -> None:
     async with peer(broker) as address:
         (found,) = await examined(address)
-    assert found.state is State.WARN
+    assert found.status is Status.WARN
     assert "a gateway seems to run here already" in found.detail
     assert found.example == f"ss -ltnp 'sport = :{address.port}'"
 
 
-async def test_a_port_that_somebody_else_has_fails_with_the_way_to_find_out_who() -> None:
+async def test_a_port_of_another_process_fails_with_a_command_to_find_it() -> None:
     async with peer(saying(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as address:
         (found,) = await examined(address)
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert found.detail == "taken by something that speaks HTTP; it is no gateway"
     assert found.example == f"ss -ltnp 'sport = :{address.port}'"
 
@@ -169,7 +171,7 @@ async def test_an_admin_listener_that_is_alive_is_a_gateway() -> None:
         (address,) = await nursery.start(partial(serve, Address(HOST, 0), table))
         _, found = await examined(Address(HOST, 0), admin=address)
         nursery.cancel_scope.cancel()
-    assert (found.what, found.state) == (f"admin {address}", State.WARN)
+    assert (found.check, found.status) == (f"admin {address}", Status.WARN)
     assert found.detail.endswith("and says that it is alive")
 
 
@@ -181,22 +183,22 @@ async def test_an_admin_listener_that_is_alive_is_a_gateway() -> None:
         b"",
     ],
 )
-async def test_an_admin_port_that_somebody_else_has_fails(answer: bytes) -> None:
+async def test_an_admin_port_of_another_process_fails(answer: bytes) -> None:
     async with peer(saying(answer)) as address:
         _, found = await examined(Address(HOST, 0), admin=address)
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert found.detail == "taken; it is no gateway"
 
 
-async def test_who_has_a_port_and_says_nothing_is_not_waited_for(
+async def test_a_silent_process_on_a_port_times_out(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with peer(silent) as one, peer(silent) as two:
         listener, admin = await examined(one, admin=two)
-    assert listener.state is admin.state is State.FAIL
+    assert listener.status is admin.status is Status.FAIL
 
 
 @pytest.fixture
 def autojump_clock() -> trio.testing.MockClock:
-    """Jumps only after real sockets had a moment to answer."""
+    """Jump only after real sockets had a moment to answer."""
     return trio.testing.MockClock(autojump_threshold=0.01)

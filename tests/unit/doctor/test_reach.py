@@ -10,8 +10,8 @@ import pytest
 import trio
 import trio.testing
 
-from gateway.doctor.hello import Answer, Oddity, Unreached, Welcome, anonymous
-from gateway.doctor.reach import MOST_ADDRESSES, Network, Resolved, together
+from gateway.doctor.hello import Accepted, Answer, NotPulsar, Unreached, anonymous
+from gateway.doctor.reach import MOST_ADDRESSES, Network, Resolved, run_all
 from gateway.wire.address import Address
 from tests.unit.doctor.fakes import (
     FakeBroker,
@@ -26,7 +26,7 @@ from tests.unit.doctor.fakes import (
 
 @pytest.fixture
 def autojump_clock() -> trio.testing.MockClock:
-    """Jumps only after real sockets had a moment to answer."""
+    """Jump only after real sockets had a moment to answer."""
     return trio.testing.MockClock(autojump_threshold=0.01)
 
 
@@ -45,7 +45,7 @@ async def test_an_address_needs_no_name_server() -> None:
     assert (await Network(look_up=never).resolve("::1")).ips == ("::1",)
 
 
-async def test_a_name_has_each_of_its_addresses_once_and_not_too_many() -> None:
+async def test_addresses_of_a_name_are_distinct_and_bounded() -> None:
     many = [f"10.0.0.{number}" for number in range(MOST_ADDRESSES + 2)]
 
     async def look_up(_host: str) -> Sequence[str]:
@@ -64,7 +64,7 @@ async def test_a_name_that_does_not_resolve_says_why() -> None:
     assert (found.ips, found.error) == ((), "name or service not known")
 
 
-async def test_a_name_server_that_is_silent_is_not_waited_for(
+async def test_a_silent_name_server_times_out(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async def look_up(_host: str) -> Sequence[str]:
@@ -77,27 +77,27 @@ async def test_a_name_server_that_is_silent_is_not_waited_for(
 # -- CONNECT ---------------------------------------------------------------------------------
 
 
-async def test_a_broker_is_heard() -> None:
-    assert isinstance(await heard(FakeBroker()), Welcome)
+async def test_a_broker_answers() -> None:
+    assert isinstance(await heard(FakeBroker()), Accepted)
 
 
 @pytest.mark.parametrize(
     ("script", "oddity"),
     [
-        (saying(b"HTTP/1.1 400 Bad Request\r\n\r\n"), Oddity.HTTP),
-        (saying(b"\x15\x03\x03\x00\x02\x02\x46"), Oddity.TLS),
-        (saying(b"SSH-2.0-OpenSSH_9.6\r\n"), Oddity.STRANGE),
-        (saying(b"\0\0\0\4\0\0\0\xff"), Oddity.STRANGE),
-        (saying(b""), Oddity.CLOSED),
-        (tls_server, Oddity.TLS),
+        (saying(b"HTTP/1.1 400 Bad Request\r\n\r\n"), NotPulsar.HTTP),
+        (saying(b"\x15\x03\x03\x00\x02\x02\x46"), NotPulsar.TLS),
+        (saying(b"SSH-2.0-OpenSSH_9.6\r\n"), NotPulsar.STRANGE),
+        (saying(b"\0\0\0\4\0\0\0\xff"), NotPulsar.STRANGE),
+        (saying(b""), NotPulsar.CLOSED),
+        (tls_server, NotPulsar.TLS),
     ],
 )
-async def test_what_is_no_broker_is_recognized(script: Script, oddity: Oddity) -> None:
+async def test_other_protocols_are_recognized(script: Script, oddity: NotPulsar) -> None:
     assert await heard(script) is oddity
 
 
-async def test_a_silent_peer_is_not_waited_for(autojump_clock: trio.testing.MockClock) -> None:
-    assert await heard(silent) is Oddity.SILENT
+async def test_a_silent_peer_times_out(autojump_clock: trio.testing.MockClock) -> None:
+    assert await heard(silent) is NotPulsar.SILENT
 
 
 async def test_a_port_where_nobody_listens_refuses() -> None:
@@ -106,7 +106,7 @@ async def test_a_port_where_nobody_listens_refuses() -> None:
 
 
 async def test_no_socket_is_left_open() -> None:
-    """Warnings are errors here, those of sockets that nobody closed too."""
+    """Warnings are errors here, those of unclosed sockets too."""
     broker = FakeBroker()
     async with peer(broker) as address, trio.open_nursery() as nursery:
         for _ in range(3):
@@ -114,7 +114,7 @@ async def test_no_socket_is_left_open() -> None:
     assert len(broker.connects) == 3
 
 
-async def test_together_keeps_the_order_of_the_calls(
+async def test_run_all_keeps_the_order_of_the_calls(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async def slow() -> str:
@@ -124,5 +124,5 @@ async def test_together_keeps_the_order_of_the_calls(
     async def quick() -> str:
         return "quick"
 
-    assert await together([slow, quick]) == ["slow", "quick"]
-    assert await together([]) == []
+    assert await run_all([slow, quick]) == ["slow", "quick"]
+    assert await run_all([]) == []

@@ -1,8 +1,8 @@
-"""Findings become a table that a person can read, copy from, and look through for FAIL."""
+"""Findings become a table to read, copy from, and search for FAIL."""
 
 from __future__ import annotations
 
-from gateway.doctor.finding import Section, State, fail, ok, skip, warn, works
+from gateway.doctor.finding import Section, Status, fail, nothing_failed, ok, skip, warn
 from gateway.doctor.report import NARROWEST, WIDEST, table
 
 GOOD = ok("broker a:6650", "Pulsar 4")
@@ -35,12 +35,12 @@ def test_details_are_wrapped_under_themselves() -> None:
     assert lines[2].startswith("              word")
 
 
-def test_words_that_must_be_copied_are_not_cut() -> None:
+def test_words_to_be_copied_stay_whole() -> None:
     path = "/etc/gateway/" + "very-long-name-" * 8
     assert path in _table(ok("file", f"see {path} there"))
 
 
-def test_a_very_narrow_or_wide_terminal_gets_a_table_of_sane_width() -> None:
+def test_the_width_of_the_table_is_bounded() -> None:
     lines = ok("name", "word " * 60)
     assert _table(lines, width=1) == _table(lines, width=NARROWEST)
     assert _table(lines, width=1000) == _table(lines, width=WIDEST)
@@ -59,20 +59,20 @@ def test_the_last_line_counts() -> None:
     assert every.splitlines()[-1] == "1 ok, 1 not tried, 1 to look at, 2 do not work"
 
 
-def test_colours_surround_the_state_alone_and_only_when_wanted() -> None:
+def test_only_the_status_is_coloured_and_only_on_request() -> None:
     assert "\x1b" not in _table(GOOD, BAD)
     coloured = _table(GOOD, BAD, colour=True)
     assert "\x1b[1;31mFAIL\x1b[0m  name b" in coloured
     assert "\x1b[32mok  \x1b[0m  broker" in coloured
 
 
-def test_only_a_failure_means_that_it_does_not_work() -> None:
-    assert works([Section("a", (GOOD, warn("w", "d", "r"), skip("s", "d")))])
-    assert not works([Section("a", (GOOD,)), Section("b", (BAD,))])
-    assert {it.value for it in State} == {"ok", "skip", "warn", "FAIL"}
+def test_only_a_failure_fails_the_result() -> None:
+    assert nothing_failed([Section("a", (GOOD, warn("w", "d", "r"), skip("s", "d")))])
+    assert not nothing_failed([Section("a", (GOOD,)), Section("b", (BAD,))])
+    assert {it.value for it in Status} == {"ok", "skip", "warn", "FAIL"}
 
 
-def test_nothing_that_a_peer_said_steers_the_terminal() -> None:
+def test_a_peers_text_cannot_control_the_terminal() -> None:
     evil = "a\x1b[2J\nb"
     shown = _table(fail(evil, evil, evil, "targets: {hosts: [\x1b]}"))
     assert "\x1b" not in shown

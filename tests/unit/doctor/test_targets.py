@@ -1,4 +1,4 @@
-"""The allow-list, and the line that widens it by just what is missing."""
+"""The allow-list, and the line that adds exactly the missing addresses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import yaml
 
 from gateway.config.load import build
 from gateway.config.model import Cluster
-from gateway.doctor.targets import allow_list, allowed, widened
+from gateway.doctor.targets import allow_list, allowed_ips, widen_targets
 from gateway.wire.address import Address
 
 LISTED = {"hosts": ["pulsar-*.internal"], "networks": ["10.0.0.0/8"], "ports": [6650]}
@@ -30,15 +30,15 @@ def cluster(targets: dict[str, Any] | None = None) -> Cluster:
 
 def test_without_targets_the_brokers_themselves_are_allowed() -> None:
     targets = allow_list(cluster())
-    assert allowed(targets, Address("one.internal", 6650), ["10.0.0.1"]) == ("10.0.0.1",)
-    assert allowed(targets, Address("one.internal", 6651), ["10.0.0.1"]) == ()
-    assert allowed(targets, Address("10.0.0.1", 6650), ["10.0.0.1"]) == ()
+    assert allowed_ips(targets, Address("one.internal", 6650), ["10.0.0.1"]) == ("10.0.0.1",)
+    assert allowed_ips(targets, Address("one.internal", 6651), ["10.0.0.1"]) == ()
+    assert allowed_ips(targets, Address("10.0.0.1", 6650), ["10.0.0.1"]) == ()
 
 
-def test_a_network_allows_those_addresses_of_a_name_that_lie_in_it() -> None:
+def test_a_network_allows_the_addresses_inside_it() -> None:
     targets = allow_list(cluster(LISTED))
     ips = ["10.0.0.1", "192.0.2.1"]
-    assert allowed(targets, Address("other.internal", 6650), ips) == ("10.0.0.1",)
+    assert allowed_ips(targets, Address("other.internal", 6650), ips) == ("10.0.0.1",)
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,10 @@ def test_a_network_allows_those_addresses_of_a_name_that_lie_in_it() -> None:
         ),
     ],
 )
-def test_the_line_holds_what_was_listed_and_what_was_missing(
+def test_the_line_contains_listed_and_missing_targets(
     targets: dict[str, Any] | None, missing: list[Address], line: str
 ) -> None:
-    assert widened(cluster(targets), missing) == line
+    assert widen_targets(cluster(targets), missing) == line
 
 
 @pytest.mark.parametrize("targets", [None, LISTED])
@@ -72,11 +72,11 @@ def test_the_line_holds_what_was_listed_and_what_was_missing(
     "missing",
     [Address("two.internal", 7650), Address("192.0.2.1", 6650), Address("fd00::1", 6650)],
 )
-def test_the_line_allows_what_was_missing_once_it_is_in_the_file(
+def test_the_line_allows_the_missing_addresses(
     targets: dict[str, Any] | None, missing: Address
 ) -> None:
-    line = yaml.safe_load(widened(cluster(targets), [missing]))
+    line = yaml.safe_load(widen_targets(cluster(targets), [missing]))
     widened_list = allow_list(cluster(line["targets"]))
     ip = missing.host if missing.host[0] != "t" else "192.0.2.9"
-    assert allowed(widened_list, missing, [ip]) == (ip,)
-    assert allowed(widened_list, Address("one.internal", 6650), ["10.0.0.1"])
+    assert allowed_ips(widened_list, missing, [ip]) == (ip,)
+    assert allowed_ips(widened_list, Address("one.internal", 6650), ["10.0.0.1"])

@@ -1,4 +1,4 @@
-"""What a broker's answers come to, for each mode and each kind of broker.
+"""Findings from a broker's answers, for each mode and each kind of broker.
 
 The kinds were seen on real brokers 4.2: see tests/doctor/test_real.py.
 """
@@ -9,22 +9,22 @@ import errno
 
 import pytest
 
-from gateway.doctor.finding import Finding, State
-from gateway.doctor.hello import Answer, No, Oddity, Unreached, Welcome
-from gateway.doctor.verdicts import Answers, broker, passed_through, verified
+from gateway.doctor.finding import Finding, Status
+from gateway.doctor.hello import Accepted, Answer, NotPulsar, Rejected, Unreached
+from gateway.doctor.verdicts import BrokerAnswers, judge_broker, judge_pass_through, judge_verified
 from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 
 ADDRESS = Address("10.0.0.1", 6650)
 
-YES = Welcome("Pulsar 4", 21, 5 * 1024 * 1024)
-WHO = No(ServerError.AuthenticationError, "Failed to authenticate")
-ROLES = No(ServerError.AuthorizationError, "Invalid roles.")
-STARTING = No(ServerError.ServiceNotReady, "Server is not ready")
+YES = Accepted("Pulsar 4", 21, 5 * 1024 * 1024)
+WHO = Rejected(ServerError.AuthenticationError, "Failed to authenticate")
+ROLES = Rejected(ServerError.AuthorizationError, "Invalid roles.")
+STARTING = Rejected(ServerError.ServiceNotReady, "Server is not ready")
 
 
 def of(answer: Answer) -> Finding:
-    return broker("b", ADDRESS, answer, 0.0031)
+    return judge_broker("b", ADDRESS, answer, 0.0031)
 
 
 # -- is there a broker -----------------------------------------------------------------------
@@ -32,41 +32,41 @@ def of(answer: Answer) -> Finding:
 
 def test_a_broker_tells_its_version_and_its_largest_message() -> None:
     assert of(YES).detail == "Pulsar 4, protocol 21, messages up to 5 MiB; connected in 3 ms"
-    assert of(Welcome("old", 12, 0)).detail == "old, protocol 12; connected in 3 ms"
+    assert of(Accepted("old", 12, 0)).detail == "old, protocol 12; connected in 3 ms"
 
 
 @pytest.mark.parametrize("no", [WHO, ROLES])
-def test_a_broker_that_asks_who_is_there_is_a_broker(no: No) -> None:
-    assert of(no).state is State.OK
+def test_a_broker_that_requires_authentication_is_a_broker(no: Rejected) -> None:
+    assert of(no).status is Status.OK
 
 
-def test_a_broker_that_starts_is_not_ready_yet() -> None:
+def test_a_starting_broker_is_not_ready() -> None:
     found = of(STARTING)
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert found.detail == "refuses: ServiceNotReady: Server is not ready"
     assert "starting" in found.remedy
 
 
-def test_an_error_of_a_later_version_is_told_too() -> None:
-    assert of(No(None, "new")).detail == "refuses: an error that is not known here: new"
-    assert of(No(ServerError.UnknownError, "")).detail == "refuses: UnknownError"
+def test_an_error_of_a_later_version_is_reported() -> None:
+    assert of(Rejected(None, "new")).detail == "refuses: an error that is not known here: new"
+    assert of(Rejected(ServerError.UnknownError, "")).detail == "refuses: UnknownError"
 
 
 @pytest.mark.parametrize(
     ("oddity", "remedy"),
     [
-        (Oddity.TLS, "brokerServicePortTls (6651)"),
-        (Oddity.HTTP, "webServicePort (8080)"),
-        (Oddity.SILENT, "what lies between"),
-        (Oddity.CLOSED, "what lies between"),
-        (Oddity.STRANGE, "what lies between"),
+        (NotPulsar.TLS, "brokerServicePortTls (6651)"),
+        (NotPulsar.HTTP, "webServicePort (8080)"),
+        (NotPulsar.SILENT, "what lies between"),
+        (NotPulsar.CLOSED, "what lies between"),
+        (NotPulsar.STRANGE, "what lies between"),
     ],
 )
-def test_what_is_no_broker_is_told_with_the_port_that_may_be_meant(
-    oddity: Oddity, remedy: str
+def test_a_peer_that_is_not_a_broker_gets_advice_about_the_port(
+    oddity: NotPulsar, remedy: str
 ) -> None:
     found = of(oddity)
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert found.detail == f"{oddity.value}: not a broker's plain port"
     assert remedy in found.remedy
 
@@ -83,7 +83,7 @@ def test_what_is_no_broker_is_told_with_the_port_that_may_be_meant(
 )
 def test_no_connection_has_a_reason_and_a_remedy(code: int | None, detail: str) -> None:
     found = of(Unreached(code))
-    assert (found.state, found.detail) == (State.FAIL, detail)
+    assert (found.status, found.detail) == (Status.FAIL, detail)
     assert found.remedy
     assert "{" not in found.remedy
 
@@ -91,99 +91,99 @@ def test_no_connection_has_a_reason_and_a_remedy(code: int | None, detail: str) 
 # -- who is let in ---------------------------------------------------------------------------
 
 
-def test_passed_through_clients_are_let_in_or_asked() -> None:
-    everybody = passed_through("c", Answers(YES))
-    asked = passed_through("c", Answers(WHO))
+def test_pass_through_clients_are_accepted_or_must_authenticate() -> None:
+    everybody = judge_pass_through("c", BrokerAnswers(YES))
+    asked = judge_pass_through("c", BrokerAnswers(WHO))
     assert everybody is not None
     assert asked is not None
-    assert everybody.state is asked.state is State.OK
+    assert everybody.status is asked.status is Status.OK
     assert asked.detail == "wants authentication; clients have to bring it"
 
 
-@pytest.mark.parametrize("answer", [Oddity.TLS, Unreached(None), STARTING])
-def test_where_nobody_answers_nothing_is_said_of_clients(answer: Answer) -> None:
-    assert passed_through("c", Answers(answer)) is None
-    assert verified("g", Answers(answer), "proxy", forward=False) is None
+@pytest.mark.parametrize("answer", [NotPulsar.TLS, Unreached(None), STARTING])
+def test_without_an_answer_there_is_no_finding_about_clients(answer: Answer) -> None:
+    assert judge_pass_through("c", BrokerAnswers(answer)) is None
+    assert judge_verified("g", BrokerAnswers(answer), "proxy", forward=False) is None
 
 
 def let_in(
     anonymous: Answer, alone: Answer | None, proxied: Answer, *, forward: bool = False
 ) -> Finding:
-    found = verified("g", Answers(anonymous, alone, proxied), "proxy", forward=forward)
+    found = judge_verified("g", BrokerAnswers(anonymous, alone, proxied), "proxy", forward=forward)
     assert found is not None
     return found
 
 
 def test_a_proxy_role_is_recognized() -> None:
     found = let_in(WHO, ROLES, YES)
-    assert found.state is State.OK
+    assert found.status is Status.OK
     assert found.detail == 'accepts the credential, and the role "proxy" as a proxy'
 
 
-def test_a_role_that_is_no_proxy_is_told_with_the_setting_that_makes_it_one() -> None:
+def test_a_role_that_is_not_a_proxy_gets_the_setting_to_add() -> None:
     found = let_in(WHO, YES, ROLES)
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert '"proxy" may not speak for others' in found.detail
     assert found.example == "proxyRoles=proxy"
 
 
-def test_a_credential_that_is_not_accepted_fails() -> None:
+def test_a_rejected_credential_fails() -> None:
     found = let_in(WHO, WHO, WHO)
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert "does not accept the gateway's credential" in found.detail
 
 
-def test_a_gateway_without_a_credential_is_told_to_have_one() -> None:
+def test_a_gateway_without_a_credential_gets_advice() -> None:
     found = let_in(WHO, None, WHO)
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert found.example.startswith("credential: ")
 
 
-def test_a_broker_that_lets_everybody_in_is_a_warning() -> None:
-    assert let_in(YES, YES, YES).state is State.WARN
-    assert let_in(YES, None, YES).state is State.WARN
+def test_a_broker_without_authentication_is_a_warning() -> None:
+    assert let_in(YES, YES, YES).status is Status.WARN
+    assert let_in(YES, None, YES).status is Status.WARN
 
 
-def test_a_broker_that_authorizes_nobody_is_a_warning() -> None:
+def test_a_broker_without_authorization_is_a_warning() -> None:
     found = let_in(WHO, YES, YES)
-    assert found.state is State.WARN
+    assert found.status is Status.WARN
     assert "authorization is off" in found.detail
     assert "proxyRoles=proxy" in found.example
 
 
-def test_a_broker_that_wants_the_clients_token_needs_the_forwarding_mode() -> None:
-    assert let_in(WHO, ROLES, WHO, forward=True).state is State.OK
+def test_a_broker_that_requires_client_tokens_needs_forwarding() -> None:
+    assert let_in(WHO, ROLES, WHO, forward=True).status is Status.OK
     found = let_in(WHO, ROLES, WHO)
-    assert found.state is State.FAIL
+    assert found.status is Status.FAIL
     assert "verify-and-forward" in found.remedy
 
 
-def test_forwarding_to_a_broker_that_does_not_look_is_a_warning() -> None:
+def test_ignored_forwarded_tokens_are_a_warning() -> None:
     found = let_in(WHO, ROLES, YES, forward=True)
-    assert found.state is State.WARN
+    assert found.status is Status.WARN
     assert found.example == "authenticateOriginalAuthData=true"
 
 
-def test_another_no_has_the_brokers_words() -> None:
+def test_another_error_shows_the_brokers_text() -> None:
     neither = let_in(WHO, ROLES, ROLES)
-    assert neither.state is State.FAIL
+    assert neither.status is Status.FAIL
     assert "AuthorizationError: Invalid roles." in neither.detail
     assert "Server is not ready" in let_in(WHO, STARTING, STARTING).detail
 
 
-@pytest.mark.parametrize("answer", [Oddity.CLOSED, Unreached(None)])
-def test_a_broker_that_only_hangs_up_on_the_gateway_fails(answer: Answer) -> None:
-    assert let_in(WHO, ROLES, answer).state is State.FAIL
+@pytest.mark.parametrize("answer", [NotPulsar.CLOSED, Unreached(None)])
+def test_a_broker_that_closes_only_on_the_gateway_fails(answer: Answer) -> None:
+    assert let_in(WHO, ROLES, answer).status is Status.FAIL
 
 
-def test_a_role_that_is_not_known_is_left_to_the_reader() -> None:
-    found = verified("g", Answers(WHO, YES, ROLES), None, forward=False)
+def test_an_unknown_role_is_a_placeholder() -> None:
+    found = judge_verified("g", BrokerAnswers(WHO, YES, ROLES), None, forward=False)
     assert found is not None
     assert "the gateway's role may not" in found.detail
     assert found.example == "proxyRoles=ROLE-OF-THE-GATEWAY"
 
 
-def test_the_answer_that_says_most_is_a_welcome() -> None:
-    assert Answers(WHO, ROLES, YES).best == YES
-    assert Answers(WHO, YES, ROLES).best == YES
-    assert Answers(WHO, None, ROLES).best == WHO
+def test_the_best_answer_is_acceptance() -> None:
+    assert BrokerAnswers(WHO, ROLES, YES).best == YES
+    assert BrokerAnswers(WHO, YES, ROLES).best == YES
+    assert BrokerAnswers(WHO, None, ROLES).best == WHO

@@ -1,0 +1,83 @@
+"""The demonstration's ports, all on loopback."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gateway.errors import ConfigurationError
+from gateway.wire.address import LAST_PORT, Address, parse_url, split_urls
+from gateway.wire.pulsar.urls import SCHEMES
+
+HOST = "127.0.0.1"
+
+VARIABLE = "GATEWAY_DEMO_PORTS"
+"""Selects other ports: three numbers separated by commas, in the order of `Ports`."""
+
+
+class Ports(NamedTuple):
+    """The gateway's listener, its admin listener, and the sandbox's control."""
+
+    clients: int = 6650
+    admin: int = 8080
+    control: int = 16680
+
+
+def read_ports(environment: Mapping[str, str]) -> Ports:
+    """Return the default ports, or those of `GATEWAY_DEMO_PORTS`. Raises `ConfigurationError`."""
+    text = environment.get(VARIABLE)
+    if not text:
+        return Ports()
+    numbers = [int(part) for part in text.split(",") if part.strip().isdecimal()]
+    good = {number for number in numbers if 1 <= number <= LAST_PORT}
+    if len(text.split(",")) != len(Ports._fields) or len(good) != len(Ports._fields):
+        usual = ",".join(map(str, Ports()))
+        raise ConfigurationError(
+            f"{VARIABLE} is wrong: name three different ports, like {usual}, "
+            "for clients, admin and control"
+        )
+    return Ports(*numbers)
+
+
+def brokers(urls: str) -> tuple[Address, ...]:
+    """Read `pulsar://host:port[,host:port]`, no address twice. Raises `ConfigurationError`."""
+    try:
+        return tuple({parse_url(url, SCHEMES): None for url in split_urls(urls)})
+    except ValueError as why:
+        raise ConfigurationError(
+            f"--brokers {why}. Write for example pulsar://a.example:6650,b.example:6650"
+        ) from None
+
+
+def require_free(ports: tuple[int, ...]) -> None:
+    """Raise a `ConfigurationError` that names the first port in use."""
+    for port in ports:
+        try:
+            socket.create_server((HOST, port)).close()
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot listen on {HOST}:{port}: {_reason(error)}; end what listens there, "
+                f"or name other ports: {VARIABLE}=26650,28080,26680"
+            ) from None
+
+
+def require_reachable(addresses: tuple[Address, ...], seconds: float) -> None:
+    """Raise a `ConfigurationError` if no broker accepts within `seconds` each."""
+    reasons = []
+    for address in addresses:
+        try:
+            socket.create_connection((address.host, address.port), seconds).close()
+        except OSError as error:
+            reasons.append(f"{address}: {_reason(error)}")
+        else:
+            return
+    raise ConfigurationError(f"cannot connect to any broker ({'; '.join(reasons)}); is it running?")
+
+
+def _reason(error: OSError) -> str:
+    """Return the system's error text, without Python's additions."""
+    if error.errno and error.errno > 0:  # errors of name lookups are negative
+        return os.strerror(error.errno).lower()
+    return (error.strerror or str(error)).lower()

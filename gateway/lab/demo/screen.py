@@ -1,0 +1,108 @@
+"""Output of the table: a terminal that redraws it, or plain text anywhere else."""
+
+from __future__ import annotations
+
+import re
+import sys
+from io import StringIO
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.terminal_theme import MONOKAI
+
+from gateway.lab.demo.table import WIDTH
+
+PLAIN_EVERY = 5
+"""Seconds between two tables on an output that cannot redraw."""
+
+_TITLE = "make run"
+_FONT_FACE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
+
+
+class Screen(Protocol):
+    """Shows tables in a `with` block. `span`: seconds that the rates of one table should cover."""
+
+    span: int
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def show(self, table: RenderableType) -> None:
+        """Show the next table."""
+
+
+def console() -> Console:
+    """Return standard output, without escape codes unless it is a terminal."""
+    terminal = sys.stdout.isatty()
+    return Console(
+        force_terminal=terminal, width=None if terminal else WIDTH, highlight=False, soft_wrap=False
+    )
+
+
+def screen(console: Console) -> Screen:
+    """Return the screen that fits the console."""
+    redraws = console.is_terminal and not console.is_dumb_terminal
+    return LiveScreen(console) if redraws else PlainScreen(console)
+
+
+class LiveScreen:
+    """Redraws the table in place."""
+
+    span = 1
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, auto_refresh=False)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, table: RenderableType) -> None:
+        self._live.update(table, refresh=True)
+
+
+class PlainScreen:
+    """Prints a table every `PLAIN_EVERY` seconds, and always the last one."""
+
+    span = PLAIN_EVERY
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._shown = 0
+        self._unprinted: RenderableType | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._unprinted is not None:
+            self._console.print(self._unprinted)
+
+    def show(self, table: RenderableType) -> None:
+        """Print a table if it is due, otherwise keep it as the last one."""
+        self._shown += 1
+        self._unprinted = table
+        if self._shown % PLAIN_EVERY == 0:
+            self._console.print(table)
+            self._unprinted = None
+
+
+def draw(table: RenderableType, file: Path) -> None:
+    """Write a table as a picture without embedded fonts: it uses the reader's."""
+    paper = Console(record=True, width=WIDTH + 2, file=StringIO(), force_terminal=True)
+    paper.print(table)
+    paper.print()
+    text = paper.export_svg(title=_TITLE, theme=MONOKAI, unique_id="gateway-demo")
+    file.write_text(_FONT_FACE.sub("", text), encoding="utf-8")

@@ -1,0 +1,175 @@
+"""The parts of the demonstration: brokers, the gateway in front of them, and clients."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import trio
+import yaml
+
+from gateway.lab.demo import plan
+from gateway.lab.demo import ports as demo_ports
+from gateway.lab.demo.children import Child, running
+from gateway.lab.demo.figures import without_partition
+from gateway.lab.demo.ports import HOST, Ports
+
+START_SECONDS = 20.0
+"""For the gateway to become ready. It needs one on an idle machine."""
+
+OPEN_SECONDS = 60.0
+"""For the clients to open. They need one; longer if a busy machine's brokers create topics."""
+
+FINISH_SECONDS = 30.0
+"""For the clients to receive the remaining messages: more than all of their own timeouts."""
+
+CLOSE_SECONDS = 10.0
+"""For the clients to close. They need a tenth of a second if all connections answer."""
+
+RESPONSE_SECONDS = 5.0
+"""For one HTTP response."""
+
+GRACE = "3s"
+"""How long the drain waits for the user's clients; the demonstration's are gone by then."""
+
+_POLL_SECONDS = 0.05
+_OK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """The brokers. `control`: port of the sandbox's control; None for other brokers."""
+
+    service_url: str
+    control: int | None = None
+
+
+@asynccontextmanager
+async def brokers(given: str | None, ports: Ports) -> AsyncIterator[Upstream]:
+    """Yield the given brokers, or a sandbox that runs as long as the context."""
+    if given is not None:
+        yield Upstream(given)
+        return
+    # Not needed in front of real brokers.
+    from gateway.lab.sandbox.server import Sandbox, SandboxSettings
+    from gateway.wire.address import Address
+
+    free = Address(HOST, 0)
+    sandbox = Sandbox(SandboxSettings(brokers=(free, free), control=Address(HOST, ports.control)))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(sandbox.serve)
+        for flow in plan.FLOWS:
+            if flow.partitions:
+                name = quote(flow.topic, safe="")
+                path = f"/topics?name={name}&partitions={flow.partitions}"
+                status, text = await request("POST", ports.control, path)
+                assert status == _OK, text
+        yield Upstream(sandbox.service_url, ports.control)
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def gateway(upstream: Upstream, ports: Ports, folder: Path) -> AsyncIterator[Child]:
+    """Run the gateway as users start it; it is ready when the context is entered.
+
+    Raises `ChildError` if it does not become ready.
+    """
+    file = folder / "gateway.yaml"
+    file.write_text(yaml.safe_dump(configuration(upstream, ports), sort_keys=False))
+    command = [sys.executable, "-m", "gateway", "run", str(file)]
+    async with running("the gateway", command, folder / "gateway.log") as child:
+        await _until_ready(child, ports.admin)
+        yield child
+
+
+def clients(ports: Ports, folder: Path) -> AbstractAsyncContextManager[Child]:
+    """Run the demonstration's clients, whose reports `read_report` reads."""
+    url = f"pulsar://{HOST}:{ports.clients}"
+    command = [sys.executable, "-m", "gateway.lab.demo.load", url]
+    return running("the client process", command, folder / "clients.log", piped=True)
+
+
+async def read_report(child: Child, name: str, seconds: float) -> Any:
+    """Return the value of the clients' next report. Raises `ChildError`."""
+    with trio.move_on_after(seconds):
+        return json.loads(await child.read_line())[name]
+    raise child.failure(f"did not say {name!r} within {seconds:.0f} s")
+
+
+async def owners(upstream: Upstream) -> dict[str, str]:
+    """Return the owner of each topic as a broker's number from 1 on: `2`, of partitions `1 2 1`.
+
+    Empty if the brokers are not a sandbox.
+    """
+    if upstream.control is None:
+        return {}
+    status, text = await request("GET", upstream.control, "/topics")
+    assert status == _OK, text
+    return owner_numbers(json.loads(text), upstream.service_url)
+
+
+def owner_numbers(topics: Mapping[str, Any], service_url: str) -> dict[str, str]:
+    """Return the owners in a sandbox's answer as positions of the brokers in a service URL."""
+    hosts = service_url.removeprefix("pulsar://").split(",")
+    numbers = {f"pulsar://{host}": str(number) for number, host in enumerate(hosts, start=1)}
+    found: dict[str, list[str]] = defaultdict(list)
+    for topic in sorted(topics):
+        found[without_partition(topic)].append(numbers.get(topics[topic]["owner"], "?"))
+    return {topic: " ".join(each) for topic, each in found.items()}
+
+
+async def request(method: str, port: int, path: str) -> tuple[int, str]:
+    """Send a request to a server on loopback; return status and text. Raises `OSError`."""
+    return await trio.to_thread.run_sync(_send_request, method, port, path, abandon_on_cancel=True)
+
+
+def _send_request(method: str, port: int, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection(HOST, port, timeout=RESPONSE_SECONDS)
+    try:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    except http.client.HTTPException as error:
+        raise ConnectionError(str(error)) from error
+    finally:
+        connection.close()
+
+
+async def _until_ready(child: Child, port: int) -> None:
+    why = "no answer"
+    with trio.move_on_after(START_SECONDS):
+        while True:
+            child.require_running()
+            try:
+                status, why = await request("GET", port, "/readyz")
+            except OSError:  # not listening yet
+                status = 0
+            if status == _OK:
+                return
+            await trio.sleep(_POLL_SECONDS)
+    raise child.failure(f"is not ready after {START_SECONDS:.0f} s ({why.strip()})")
+
+
+def configuration(upstream: Upstream, ports: Ports) -> dict[str, Any]:
+    """Return the content of the gateway's configuration file."""
+    broker_ports = {address.port for address in demo_ports.brokers(upstream.service_url)}
+    listener = {"name": "demo", "bind": f"{HOST}:{ports.clients}", "cluster": "demo"}
+    # Brokers may advertise other hosts than the user named. Any host is right here: only this
+    # machine connects.
+    targets = {"hosts": ["*"], "ports": sorted(broker_ports)}
+    return {
+        "version": 1,
+        "listeners": [listener],
+        "clusters": {"demo": {"brokers": upstream.service_url, "targets": targets}},
+        "admin": {"bind": f"{HOST}:{ports.admin}"},
+        "deadlines": {"grace": GRACE},
+        "log": {"format": "console"},
+    }

@@ -1,0 +1,112 @@
+"""All brokers together: the topics, the owner of each, and the memory bound."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import count
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from gateway.lab.sandbox.names import FullTopicName
+from gateway.lab.sandbox.schemas import Schemas
+from gateway.lab.sandbox.topic import Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gateway.lab.sandbox.log import Position
+    from gateway.lab.sandbox.record import Record
+
+MOST_TOPICS = 10_000
+"""A topic costs some kilobytes, and is kept until the sandbox ends."""
+
+MEMORY = 256 * 1024 * 1024
+"""Most bytes of entries: a minute of the demonstration's traffic, on the smallest machine."""
+
+
+class SandboxCluster:
+    """`urls`: `pulsar://host:port` of each broker, in the order of their numbers.
+
+    `memory`: most bytes of entries. Beyond it the oldest entry is evicted, acknowledged or not.
+    """
+
+    def __init__(self, urls: Sequence[str], memory: int = MEMORY) -> None:
+        self.urls = tuple(urls)
+        self.topics: dict[FullTopicName, Topic] = {}
+        self.partitions: dict[FullTopicName, int] = {}
+        self.schemas = Schemas()
+        self.used = 0
+        self._memory = memory
+        self._ages: deque[Topic] = deque()
+        self._ledgers = count(1)
+        self._names = count(0)
+
+    # -- topics ----------------------------------------------------------------------------------
+
+    def owner(self, name: FullTopicName) -> int:
+        """Return the number of the broker that owns a topic, or would own it."""
+        topic = self.topics.get(name)
+        if topic is not None:
+            return topic.owner
+        return (crc32(str(name.base).encode()) + max(name.partition, 0)) % len(self.urls)
+
+    def topic(self, name: FullTopicName) -> Topic | None:
+        """Return a topic, created if missing; None if there are too many."""
+        found = self.topics.get(name)
+        if found is None and len(self.topics) < MOST_TOPICS:
+            found = self.topics[name] = Topic(name, self.owner(name), next(self._ledgers))
+        return found
+
+    def has(self, name: FullTopicName) -> bool:
+        return name in self.topics or name in self.partitions
+
+    def create(self, name: FullTopicName, partitions: int) -> str | None:
+        """Create a topic, unpartitioned with 0 partitions. Return an error text, or None."""
+        if self.has(name) and self.partitions.get(name, 0) != partitions:
+            return f"{name} is there already, with {self.partitions.get(name, 0)} partitions"
+        if name.partition >= 0:
+            return f"{name} is the name of a partition"
+        parts = [name.part(number) for number in range(partitions)] or [name]
+        if len(self.topics) + len(parts) > MOST_TOPICS:
+            return f"a sandbox has {MOST_TOPICS} topics at most"
+        if partitions:
+            self.partitions[name] = partitions
+        for part in parts:
+            self.topic(part)
+        return None
+
+    def names_in(self, namespace: str) -> list[FullTopicName]:
+        """Return the topics of `tenant/namespace`, with each partition."""
+        return [name for name in self.topics if name.namespace == namespace]
+
+    def producer_name(self) -> str:
+        """Return a new name for a producer without one."""
+        return f"sandbox-{next(self._names)}"
+
+    # -- entries ---------------------------------------------------------------------------------
+
+    def publish(self, topic: Topic, record: Record) -> Position:
+        """Keep and deliver an entry; evict the oldest ones beyond the memory bound."""
+        position = topic.publish(record)
+        self.used += record.cost
+        self._ages.append(topic)
+        while self.used > self._memory and len(self._ages) > 1:
+            self.used -= self._ages.popleft().evict_oldest()
+        return position
+
+    # -- moves -----------------------------------------------------------------------------------
+
+    def move(self, name: FullTopicName, *, assigned: bool) -> dict[FullTopicName, str]:
+        """Move a topic, or each of its partitions, to the next broker; return the URLs of the new
+        owners.
+
+        `assigned`: clients are told the new owner, and need no lookup.
+        """
+        found = [name.part(number) for number in range(self.partitions.get(name, 0))] or [name]
+        return {part: self._move(self.topics[part], assigned=assigned) for part in found}
+
+    def _move(self, topic: Topic, *, assigned: bool) -> str:
+        owner = (topic.owner + 1) % len(self.urls)
+        url = self.urls[owner]
+        topic.move(owner, next(self._ledgers), url if assigned else None)
+        return url

@@ -1,0 +1,67 @@
+"""Producers and consumers as a topic knows them, and the connection of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from gateway.lab.sandbox.identity import ClientRoles
+
+MOST_PERMITS = 1 << 31
+"""Bound of a consumer's permits; clients that request more get no fewer messages."""
+
+
+class ClientLink(Protocol):
+    """A client's connection, as its producers and consumers see it."""
+
+    @property
+    def roles(self) -> ClientRoles:
+        """Return the roles under which the broker knows the client."""
+
+    @property
+    def is_congested(self) -> bool:
+        """Return whether so much is unsent that no more messages should follow."""
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame after all frames before."""
+
+    def close_producer(self, producer: Producer, url: str | None) -> None:
+        """Close a producer as the broker; `url`: the topic's new broker, if the client is told."""
+
+    def close_consumer(self, consumer: Consumer, url: str | None) -> None:
+        """Close a consumer in the same way."""
+
+
+@dataclass(slots=True, eq=False)
+class Producer:
+    """`epoch`: how often the client has reopened it. `is_user_named`: the user chose the name."""
+
+    link: ClientLink
+    id: int
+    name: str
+    epoch: int = 0
+    is_user_named: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class Consumer:
+    """`permits`: messages that the consumer may still be sent; below zero after a larger batch.
+
+    `epoch`: the client's last rewind, if the client counts them.
+    """
+
+    link: ClientLink
+    id: int
+    name: str
+    priority: int = 0
+    epoch: int | None = None
+    permits: int = 0
+
+    @property
+    def is_ready(self) -> bool:
+        return self.permits > 0 and not self.link.is_congested
+
+    def allow(self, permits: int) -> None:
+        """Add the permits of a FLOW."""
+        self.permits = min(self.permits + permits, MOST_PERMITS)

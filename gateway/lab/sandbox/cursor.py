@@ -1,0 +1,103 @@
+"""Progress of one subscription: which entries are acknowledged, and which is delivered next.
+
+All entries before `mark_delete` are acknowledged, and so are single offsets in a set. Entries to be
+redelivered (after a negative acknowledgement, or when a consumer leaves) are in a heap and go
+first.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+
+from gateway.lab.sandbox.log import Log
+
+
+class Cursor:
+    """The progress of one subscription in a log, from the offset `start` on."""
+
+    def __init__(self, log: Log, start: int) -> None:
+        self._log = log
+        self.mark_delete = start
+        self._read = start
+        self._redeliveries: list[int] = []
+        self._acknowledged: set[int] = set()
+        # Partly acknowledged batches: a bit per unacknowledged message.
+        self._ack_sets: dict[int, int] = {}
+
+    @property
+    def backlog(self) -> int:
+        """Return the number of entries that are not acknowledged."""
+        return self._log.end - self.mark_delete - len(self._acknowledged)
+
+    def is_acknowledged(self, offset: int) -> bool:
+        return offset < self.mark_delete or offset in self._acknowledged
+
+    def ack_set(self, offset: int) -> int | None:
+        """Return a bit per unacknowledged message of a batch; None if none is acknowledged."""
+        return self._ack_sets.get(offset)
+
+    # -- acknowledging ---------------------------------------------------------------------------
+
+    def acknowledge(self, offset: int) -> None:
+        """Acknowledge one entry."""
+        if self.is_acknowledged(offset):
+            return
+        self._ack_sets.pop(offset, None)
+        self._acknowledged.add(offset)
+        self._advance()
+
+    def acknowledge_part(self, offset: int, ack_set: int) -> bool:
+        """Acknowledge a batch's messages without a set bit; return whether all of it is done."""
+        if not self.is_acknowledged(offset):
+            ack_set &= self._ack_sets.get(offset, ack_set)
+            self._ack_sets[offset] = ack_set
+            if not ack_set:
+                self.acknowledge(offset)
+        return self.is_acknowledged(offset)
+
+    def acknowledge_before(self, offset: int) -> None:
+        """Acknowledge all entries before an offset."""
+        for done in range(self.mark_delete, offset):
+            self._acknowledged.discard(done)
+            self._ack_sets.pop(done, None)
+        self.mark_delete = max(self.mark_delete, offset)
+        self._advance()
+
+    def _advance(self) -> None:
+        while self.mark_delete in self._acknowledged:
+            self._acknowledged.remove(self.mark_delete)
+            self.mark_delete += 1
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def take(self) -> int | None:
+        """Return the next offset to deliver, or None."""
+        while self._redeliveries:
+            offset = heappop(self._redeliveries)
+            if not self.is_acknowledged(offset):
+                return offset
+        self._read = max(self._read, self.mark_delete)
+        while self._read < self._log.end:
+            offset, self._read = self._read, self._read + 1
+            if not self.is_acknowledged(offset):
+                return offset
+        return None
+
+    def redeliver(self, offset: int) -> None:
+        """Deliver an offset again."""
+        heappush(self._redeliveries, offset)
+
+    def reset(self, offset: int) -> None:
+        """Go to an offset: all entries before it are acknowledged, none from it on."""
+        self.mark_delete = self._read = offset
+        self._redeliveries.clear()
+        self._acknowledged.clear()
+        self._ack_sets.clear()
+
+    def trim(self) -> None:
+        """Forget entries that the log has evicted."""
+        self.acknowledge_before(self._log.first)
+        # Redeliveries of evicted entries would accumulate while no consumer takes any.
+        if len(self._redeliveries) > 2 * len(self._log) + 1:
+            self._redeliveries = [it for it in self._redeliveries if not self.is_acknowledged(it)]
+            heapify(self._redeliveries)

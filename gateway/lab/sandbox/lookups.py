@@ -1,0 +1,127 @@
+"""Handlers of lookups: owners and partitions of topics, topics of namespaces, schemas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.lab.sandbox import answers
+from gateway.lab.sandbox.answers import INVALID_NAME, ErrorReply
+from gateway.lab.sandbox.names import parse_topic
+from gateway.lab.sandbox.schemas import is_typed
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
+    CommandGetTopicsOfNamespace,
+    CommandLookupTopicResponse,
+    CommandPartitionedTopicMetadataResponse,
+    ServerError,
+)
+from gateway.wire.pulsar.commands import text
+from gateway.wire.pulsar.frames import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gateway.lab.sandbox.names import FullTopicName
+    from gateway.lab.sandbox.session import BrokerSession, Handler
+    from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
+        CommandGetOrCreateSchema,
+        CommandGetSchema,
+        CommandLookupTopic,
+        CommandPartitionedTopicMetadata,
+        CommandProducer,
+        CommandSubscribe,
+    )
+
+Partitions = CommandPartitionedTopicMetadataResponse
+Lookup = CommandLookupTopicResponse
+
+
+def partitions(session: BrokerSession, request: CommandPartitionedTopicMetadata, _: bytes) -> None:
+    """Answer 0 for a topic without partitions, and for a topic that does not exist."""
+    cluster, name = session.cluster, _name_or_error(session, request.topic)
+    is_known = isinstance(name, ErrorReply) or cluster.has(name)
+    if not (is_known or request.metadata_auto_creation_enabled):
+        name = ErrorReply(ServerError.TopicNotFound, f"there is no topic {name}")
+    if isinstance(name, ErrorReply):
+        fields = {"response": Partitions.Failed, "error": name.error, "message": name.text}
+    else:
+        fields = {"response": Partitions.Success, "partitions": cluster.partitions.get(name, 0)}
+    kind = Kind.PARTITIONED_METADATA_RESPONSE
+    session.send(answers.frame(kind, request_id=request.request_id, **fields))
+
+
+def lookup(session: BrokerSession, request: CommandLookupTopic, _: bytes) -> None:
+    """Answer *connect* as the owner, and a redirect to the owner otherwise."""
+    name = _name_or_error(session, request.topic)
+    if isinstance(name, ErrorReply):
+        fields = {"response": Lookup.Failed, "error": name.error, "message": name.text}
+    else:
+        owner = session.cluster.owner(name)
+        fields = {
+            "response": Lookup.Connect if owner == session.context.broker else Lookup.Redirect,
+            "brokerServiceUrl": session.cluster.urls[owner],
+            "authoritative": True,
+        }
+    session.send(answers.frame(Kind.LOOKUP_RESPONSE, request_id=request.request_id, **fields))
+
+
+def _name_or_error(session: BrokerSession, topic: str) -> FullTopicName | ErrorReply:
+    if session.context.faults.is_refusing(session.now):
+        return ErrorReply(ServerError.ServiceNotReady, "the sandbox was asked to refuse")
+    return parse_topic(text(topic)) or INVALID_NAME
+
+
+def topics(session: BrokerSession, request: CommandGetTopicsOfNamespace, _: bytes) -> None:
+    """Answer all topics of a namespace; clients apply their pattern themselves."""
+    domains = {
+        CommandGetTopicsOfNamespace.PERSISTENT: {"persistent"},
+        CommandGetTopicsOfNamespace.NON_PERSISTENT: {"non-persistent"},
+    }.get(request.mode, {"persistent", "non-persistent"})
+    found = session.cluster.names_in(text(request.namespace))
+    names = [str(name) for name in found if name.domain in domains]
+    kind = Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE
+    session.send(answers.frame(kind, request_id=request.request_id, topics=names))
+
+
+def schema(session: BrokerSession, request: CommandGetSchema, _: bytes) -> None:
+    name = parse_topic(text(request.topic))
+    found = name and session.cluster.schemas.get(name, request.schema_version)
+    fields: dict[str, object]
+    if found:
+        fields = {"schema": found.schema, "schema_version": found.number}
+    else:
+        reason = "the topic has no such schema"
+        fields = {"error_code": ServerError.TopicNotFound, "error_message": reason}
+    session.send(answers.frame(Kind.GET_SCHEMA_RESPONSE, request_id=request.request_id, **fields))
+
+
+def get_or_create_schema(
+    session: BrokerSession, request: CommandGetOrCreateSchema, _: bytes
+) -> None:
+    name = parse_topic(text(request.topic))
+    found = session.cluster.schemas.get_or_create(name, request.schema) if name else INVALID_NAME
+    fields: dict[str, object]
+    if isinstance(found, ErrorReply):
+        fields = {"error_code": found.error, "error_message": found.text}
+    else:
+        fields = {"schema_version": found.number}
+    kind = Kind.GET_OR_CREATE_SCHEMA_RESPONSE
+    session.send(answers.frame(kind, request_id=request.request_id, **fields))
+
+
+def register_schema(
+    session: BrokerSession, name: FullTopicName, request: CommandProducer | CommandSubscribe
+) -> bytes | ErrorReply:
+    """Return the version of a producer's or consumer's schema; empty without a schema."""
+    if not request.HasField("schema") or not is_typed(request.schema):
+        return b""
+    found = session.cluster.schemas.get_or_create(name, request.schema)
+    return found if isinstance(found, ErrorReply) else found.number
+
+
+HANDLERS: Mapping[int, Handler] = {
+    Kind.PARTITIONED_METADATA: partitions,
+    Kind.LOOKUP: lookup,
+    Kind.GET_TOPICS_OF_NAMESPACE: topics,
+    Kind.GET_SCHEMA: schema,
+    Kind.GET_OR_CREATE_SCHEMA: get_or_create_schema,
+}

@@ -1,0 +1,112 @@
+"""One topic, or one partition: its log, producers and subscriptions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.lab.sandbox.log import Log
+from gateway.lab.sandbox.subscription import Subscription
+
+if TYPE_CHECKING:
+    from gateway.lab.sandbox.consumer import Consumer, Producer
+    from gateway.lab.sandbox.log import Position
+    from gateway.lab.sandbox.names import FullTopicName
+    from gateway.lab.sandbox.record import Record
+
+MOST_SUBSCRIPTIONS = 1000
+"""Per topic. Each subscription costs time with every entry."""
+
+
+class Topic:
+    """`owner`: number of the broker that serves the topic; `ledger`: id of its first ledger."""
+
+    def __init__(self, name: FullTopicName, owner: int, ledger: int) -> None:
+        self.name = name
+        self.partition = name.partition
+        self.owner = owner
+        self.log = Log(ledger)
+        self.producers: dict[str, Producer] = {}
+        self.subscriptions: dict[str, Subscription] = {}
+
+    # -- entries ---------------------------------------------------------------------------------
+
+    def publish(self, record: Record) -> Position:
+        """Keep an entry and deliver it."""
+        offset = self.log.append(record)
+        for subscription in self.subscriptions.values():
+            subscription.dispatch()
+        return self.log.position(offset)
+
+    def evict_oldest(self) -> int:
+        """Evict the oldest entry and return the bytes that it took."""
+        cost = self.log.evict_oldest()
+        for subscription in self.subscriptions.values():
+            subscription.trim()
+        return cost
+
+    # -- producers -------------------------------------------------------------------------------
+
+    def add_producer(self, producer: Producer) -> bool:
+        """Add a producer and return True, unless its name is in use.
+
+        A reconnecting producer whose name the broker chose replaces its predecessor: the old
+        connection broke, and the broker has not noticed yet.
+        """
+        other = self.producers.get(producer.name)
+        if other is not None and not _replaces(producer, other):
+            return False
+        if other is not None:
+            other.link.close_producer(other, None)
+        self.producers[producer.name] = producer
+        return True
+
+    def remove_producer(self, producer: Producer) -> None:
+        if self.producers.get(producer.name) is producer:
+            del self.producers[producer.name]
+
+    # -- subscriptions ---------------------------------------------------------------------------
+
+    def subscribe(self, name: str, start: int, *, durable: bool) -> Subscription | None:
+        """Return a subscription, created at an offset if missing; None if there are too many."""
+        found = self.subscriptions.get(name)
+        if found is not None:
+            return found
+        if len(self.subscriptions) >= MOST_SUBSCRIPTIONS:
+            return None
+        found = Subscription(self.log, start, durable=durable, partition=self.partition)
+        self.subscriptions[name] = found
+        return found
+
+    def detach(self, name: str, consumer: Consumer) -> None:
+        """Remove a consumer, and with the last one a subscription that is not durable."""
+        subscription = self.subscriptions[name]
+        subscription.detach(consumer)
+        if not subscription.durable and not subscription.consumers:
+            del self.subscriptions[name]
+
+    # -- moves -----------------------------------------------------------------------------------
+
+    def move(self, owner: int, ledger: int, url: str | None) -> None:
+        """Move to another broker: close all producers and consumers, telling them any `url`."""
+        self.owner = owner
+        self.log.begin_ledger(ledger)
+        for producer in list(self.producers.values()):
+            producer.link.close_producer(producer, url)
+        for subscription in list(self.subscriptions.values()):
+            close_consumers(subscription, url)
+
+
+def close_consumers(subscription: Subscription, url: str | None = None) -> None:
+    """Close all consumers of a subscription, as the broker."""
+    # Consumers that are closed next must not get the entries of the first.
+    for consumer in list(subscription.consumers):
+        consumer.permits = 0
+    for consumer in list(subscription.consumers):
+        consumer.link.close_consumer(consumer, url)
+
+
+def _replaces(producer: Producer, other: Producer) -> bool:
+    if producer.link is other.link and producer.id == other.id:
+        return True
+    same = producer.id == other.id and not (producer.is_user_named or other.is_user_named)
+    return same and producer.epoch > other.epoch

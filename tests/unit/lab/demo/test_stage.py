@@ -1,0 +1,51 @@
+"""The parts of the demonstration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+import yaml
+
+from gateway.app import check
+from gateway.lab.demo.ports import Ports
+from gateway.lab.demo.stage import Upstream, configuration, owner_numbers
+
+URL = "pulsar://127.0.0.1:1001,127.0.0.1:1002"
+
+
+@pytest.fixture
+def own_log() -> Iterator[None]:
+    """Undo changes of the check to the process's logging."""
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.mark.usefixtures("own_log")
+def test_the_gateways_configuration_is_valid(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(yaml.safe_dump(configuration(Upstream(URL), Ports(1, 2, 3))))
+    assert check(file).startswith(f"{file}: ok")
+
+
+def test_the_gateway_listens_on_loopback_and_may_dial_the_brokers_ports() -> None:
+    found = configuration(Upstream(URL), Ports(1, 2, 3))
+    assert [it["bind"] for it in found["listeners"]] == ["127.0.0.1:1"]
+    assert found["admin"] == {"bind": "127.0.0.1:2"}
+    assert found["clusters"]["demo"]["targets"]["ports"] == [1001, 1002]
+
+
+def test_owners_are_broker_numbers_one_per_partition() -> None:
+    topics = {
+        "persistent://shop/orders/placed-partition-1": {"owner": "pulsar://127.0.0.1:1002"},
+        "persistent://shop/orders/placed-partition-0": {"owner": "pulsar://127.0.0.1:1001"},
+        "persistent://noisy/import/rows": {"owner": "pulsar://127.0.0.1:1002"},
+        "persistent://public/default/odd": {"owner": "pulsar://127.0.0.1:9"},
+    }
+    assert owner_numbers(topics, URL) == {
+        "persistent://shop/orders/placed": "1 2",
+        "persistent://noisy/import/rows": "2",
+        "persistent://public/default/odd": "?",
+    }
