@@ -244,28 +244,6 @@ def test_the_page_has_every_state_and_every_event(heading: str) -> None:
     assert [row[0] for row in rows] == list(events)
 
 
-# -- what changes the order --------------------------------------------------------------------
-
-CORE = PAGE.parents[2] / "gateway" / "wire" / "pulsar"
-ORDER = "Where the order changes"
-
-
-def test_the_page_names_every_module_that_drops_delays_or_invents_frames() -> None:
-    effects = re.compile(r"\b(Drop\(|DROP\b|Inject\(|Hold\(|Refuse\(|Later\(|Start\()")
-    found = {path.stem for path in CORE.glob("*.py") if effects.search(path.read_text())}
-    rows = table(ORDER)[1:]
-    named = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[2])}
-    assert found <= named
-    assert all((CORE / f"{name}.py").exists() for name in named)
-
-
-def test_what_the_page_says_was_tried_is_there_to_be_tried() -> None:
-    rows = table(ORDER)[1:]
-    tests = {name for row in rows for name in re.findall(r"`(tests/[^`]+)`", row[3])}
-    assert tests
-    assert [name for name in tests if not (PAGE.parents[2] / name).exists()] == []
-
-
 def test_every_state_is_on_the_page() -> None:
     named = {*PRODUCER_STATES, *CONSUMER_STATES} - {"none"}
     assert named == {state.name.lower() for state in State}
