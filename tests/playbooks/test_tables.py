@@ -222,12 +222,17 @@ def played(action: Action, state: Said, event: Said) -> str:
     return effects if before is after and "discard" not in effects else f"{effects} → {name}"
 
 
+def exceptions(cell: str) -> dict[str, str]:
+    """What the last column says, by state: `open, closing: drop; none: forward`."""
+    parts = (part.partition(": ") for part in cell.split("; ") if ": " in part)
+    return {state: what for states, _, what in parts for state in states.split(", ")}
+
+
 def cells() -> Iterator[tuple[str, str, str, str]]:
-    for heading in GRIDS:
-        head, *rows = table(heading)
-        for row in rows:
-            for state, cell in zip(head[1:], row[1:], strict=True):
-                yield heading, row[0], state, cell
+    for heading, (_, states, _) in GRIDS.items():
+        for event, usual, others in table(heading)[1:]:
+            for state in states:
+                yield heading, event, state, exceptions(others).get(state, usual)
 
 
 @pytest.mark.parametrize(("heading", "event", "state", "cell"), list(cells()))
@@ -241,31 +246,9 @@ def test_what_the_page_says_of_a_state_is_what_happens(
 @pytest.mark.parametrize("heading", GRIDS)
 def test_the_page_has_every_state_and_every_event(heading: str) -> None:
     _, states, events = GRIDS[heading]
-    head, *rows = table(heading)
-    assert head[1:] == list(states)
+    _, *rows = table(heading)
     assert [row[0] for row in rows] == list(events)
-
-
-# -- what changes the order --------------------------------------------------------------------
-
-CORE = PAGE.parents[2] / "gateway" / "wire" / "pulsar"
-ORDER = "Where the order changes"
-
-
-def test_the_page_names_every_module_that_drops_delays_or_invents_frames() -> None:
-    effects = re.compile(r"\b(Drop\(|DROP\b|Inject\(|Hold\(|Refuse\(|Later\(|Start\()")
-    found = {path.stem for path in CORE.glob("*.py") if effects.search(path.read_text())}
-    rows = table(ORDER)[1:]
-    named = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[2])}
-    assert found <= named
-    assert all((CORE / f"{name}.py").exists() for name in named)
-
-
-def test_what_the_page_says_was_tried_is_there_to_be_tried() -> None:
-    rows = table(ORDER)[1:]
-    tests = {name for row in rows for name in re.findall(r"`(tests/[^`]+)`", row[3])}
-    assert tests
-    assert [name for name in tests if not (PAGE.parents[2] / name).exists()] == []
+    assert {state for row in rows for state in exceptions(row[2])} <= set(states)
 
 
 def test_every_state_is_on_the_page() -> None:

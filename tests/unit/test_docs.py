@@ -318,13 +318,6 @@ def test_every_metric_is_documented_with_its_type_and_labels() -> None:
     assert documented == exposed
 
 
-@pytest.mark.parametrize("page", _pages(), ids=_named)
-def test_no_metric_is_named_that_does_not_exist(page: Path) -> None:
-    exposed = set(re.findall(r"^# TYPE (\w+)", _exposition(), re.MULTILINE))
-    named = set(re.findall(r"\bgateway_\w*[a-z]\b", page.read_text(encoding="utf-8")))
-    assert named <= exposed
-
-
 def test_every_end_reason_is_documented_and_no_other() -> None:
     documented = [_codes(row.cells["Reason"])[0] for row in _rows(OPERATING, "Reason")]
     assert documented == [reason.value for reason in EndReason]
@@ -337,15 +330,6 @@ def test_everyday_end_reasons_are_marked() -> None:
     assert {_codes(cell)[0] for cell in rows if cell.endswith("*")} == set(_ORDINARY)
 
 
-def test_every_event_of_the_log_is_documented() -> None:
-    call = re.compile(r"\blog(?:\(\))?(?:\.(?:info|warning|error|exception))?\(\s*\"(\w+)\"")
-    sources = (path.read_text() for path in (ROOT / "gateway").rglob("*.py"))
-    logged = set(chain.from_iterable(call.findall(text.replace("_log", "log")) for text in sources))
-    documented = {code for row in _rows(OPERATING, "Event") for code in _codes(row.cells["Event"])}
-    assert "connection_ended" in logged
-    assert logged <= documented
-
-
 # -- links -----------------------------------------------------------------------------------
 
 
@@ -355,6 +339,14 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)\s]+)\)", text)
     broken = [link for link in links if "://" not in link and not _leads_somewhere(page, link)]
     assert not broken
+
+
+@pytest.mark.parametrize("page", _pages(), ids=_named)
+def test_tests_that_a_page_names_exist(page: Path) -> None:
+    named = re.findall(r"`(tests/[\w./]+)(?:::(\w+))?`", page.read_text(encoding="utf-8"))
+    assert not [path for path, _ in named if not (ROOT / path).exists()]
+    tests = [(path, name) for path, name in named if name]
+    assert not [it for it in tests if f"def {it[1]}(" not in (ROOT / it[0]).read_text()]
 
 
 def _leads_somewhere(page: Path, link: str) -> bool:
