@@ -40,6 +40,7 @@ NOT_RUN = {
     r"bin/pulsar tokens create .*": NOT_OURS,
     r"bin/pulsar-admin .*": NOT_OURS,
     r"BENCH_PYTHON=\S+ make bench": "it names an interpreter that this machine may lack",
+    r"make test": "it runs these very tests",
     r"make shaping( .*)?": "it takes half an hour; tests/shaping has a short run of all",
     r"\.venv/bin/python -m tests\.shaping .*": "the same, and the tables of such a run",
 }
