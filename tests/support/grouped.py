@@ -2,9 +2,9 @@
 
     pytest -n 3 --dist loadgroup -m broker
 
-Each broker is started by the one process that runs all tests of its group; tests of no group go
-wherever there is time. (xdist's own groups change the ids of tests on their way, which does nothing
-since pytest 9.2: https://github.com/pytest-dev/pytest-xdist/issues/1386.)
+Each broker is started by the one process that runs all tests of its group; the plain one has two
+groups. Tests of no group go wherever there is time. (xdist's own groups change the ids of tests on
+their way, which does nothing since pytest 9.2, see its issue 1386.)
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from tests.real.brokers.jars import POMS, PULSAR_VERSION
 
 SHARED = ("pulsar", "transactional", "pulsar_auth", "modular", "extensible", "oracles")
 """Fixtures of a run: each takes a core ten seconds to start."""
+
+PROGRAMS = "pulsar, for programs"
+"""Half of all tests have this broker: two processes start one, if these are not the same."""
 
 FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 """Where the processes that run tests write the groups, for the one that shares them out."""
@@ -50,7 +53,9 @@ def _group(item: pytest.Item) -> str | None:
         return item.path.stem  # they live as long as the file's tests
     if "broker_of" in asked:
         version = next(it for it in POMS if it in asked)
-        return "pulsar" if version == PULSAR_VERSION else f"pulsar {version}"
+        return PROGRAMS if version == PULSAR_VERSION else f"pulsar {version}"
+    if {"pulsar", "built_program"} <= asked:
+        return PROGRAMS
     return next((it for it in SHARED if it in asked), None)
 
 
