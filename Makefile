@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# How tests run that are not marked `alone`.
+# How tests run that neither have a real broker nor measure.
 PARALLEL ?= -n 2 --dist worksteal
+# And those that have real brokers, for which they mostly wait: each is started by one process.
+GROUPED ?= -n 3 --dist loadgroup
 INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
@@ -39,9 +41,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $(RUNNABLE)
 
 test: lint ## all tests that this machine can run, real brokers included
-	@echo "== all tests (40 minutes on two cores; 900 MB of jars for real brokers and clients the first time)"
-	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not alone'
-	@$(BIN)/python -m pytest --durations=40 -m alone
+	@echo "== all tests (about 20 minutes on two cores; 900 MB of jars for real brokers and clients the first time)"
+	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone'
+	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'broker and not alone'
+	@$(BIN)/python -m pytest -q --durations=20 -m alone
 
 test-fast: lint ## about three minutes: no Java, and without what takes seconds against running processes
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long'

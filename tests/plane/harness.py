@@ -246,7 +246,7 @@ class Plane:
             self.reactor.deadlines.expire(self.clock.now)
             if self.woken(0):
                 self.reactor.turn()
-            elif (self.reactor.deadlines.head or math.inf) > self.clock.now:
+            elif not self._is_due():
                 return
         raise AssertionError("the reactor spins")
 
@@ -260,9 +260,13 @@ class Plane:
             if reached():
                 return
             self.reactor.deadlines.expire(self.clock.now)
-            if self.woken(0.01):
+            if self.woken(0 if self._is_due() else 0.01):
                 self.reactor.turn()
         raise AssertionError("it never came to that")
+
+    def _is_due(self) -> bool:
+        """Whether the plane has left something for its next turn."""
+        return (self.reactor.deadlines.head or math.inf) <= self.clock.now
 
     def after(self, seconds: float) -> None:
         """Let time pass, and do what is due by then."""

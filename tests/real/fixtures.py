@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import pytest
 
@@ -29,7 +29,7 @@ from tests.support.sandbox import Sandbox
 from .artifacts import Artifacts
 from .brokers.admin import AdminError
 from .brokers.cluster import Cluster, LoadManager
-from .brokers.jars import MissingToolError, Say, pulsar_jars
+from .brokers.jars import PULSAR_VERSION, MissingToolError, Say, pulsar_jars
 from .brokers.standalone import Standalone
 from .brokers.tokens import Authority
 from .clients import OPERATION_SECONDS, Client, Token, close_client, open_client, wait_until
@@ -43,7 +43,7 @@ GATEWAY, DIRECT = "gateway", "direct"
 COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
 
 ARTIFACTS = pytest.StashKey[Artifacts]()
-KEPT = pytest.StashKey[Path]()
+KEPT = pytest.StashKey[list[Path]]()
 
 
 # --- how the tests run ---------------------------------------------------------------------------
@@ -76,13 +76,23 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if artifacts is None:
         return
     if session.testsfailed:
-        session.config.stash[KEPT] = artifacts.keep()
+        place = artifacts.keep()
+        session.config.stash[KEPT] = [place]
+        if hasattr(session.config, "workeroutput"):  # one of several processes: the first one tells
+            session.config.workeroutput["kept"] = str(place)
     artifacts.discard()
 
 
+@pytest.hookimpl(optionalhook=True)  # of xdist
+def pytest_testnodedown(node: Any) -> None:
+    if place := getattr(node, "workeroutput", {}).get("kept"):
+        node.config.stash.setdefault(KEPT, []).append(Path(place))
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    if KEPT in config.stash:
-        terminalreporter.write_line(f"logs of brokers and gateways: {config.stash[KEPT]}")
+    places: list[Path] = config.stash.get(KEPT, [])
+    for place in sorted(set(places)):
+        terminalreporter.write_line(f"logs of brokers and gateways: {place}")
 
 
 # --- brokers -------------------------------------------------------------------------------------
@@ -172,6 +182,30 @@ def has_coordinators(broker: Standalone) -> bool:
         return broker.admin.partitions(COORDINATORS) > 0
     except AdminError:
         return False
+
+
+class BrokerOf(Protocol):
+    def __call__(self, version: str) -> Standalone: ...
+
+
+@pytest.fixture(scope="session")
+def broker_of(request: pytest.FixtureRequest, say: Say, artifacts: Artifacts) -> Iterator[BrokerOf]:
+    """A broker of each version of `POMS` that lets everybody in, started when first asked for."""
+    started: dict[str, Standalone] = {}
+    with ExitStack() as running:
+
+        def start(version: str) -> Standalone:
+            if version == PULSAR_VERSION:
+                return cast(Standalone, request.getfixturevalue("pulsar"))
+            if version not in started:
+                jars = or_skip(lambda say: pulsar_jars(say, version), say)
+                broker = Standalone(jars, artifacts.directory(f"broker-{version}"))
+                broker.start()
+                running.callback(broker.stop)
+                started[version] = broker
+            return started[version]
+
+        yield start
 
 
 @pytest.fixture(scope="session")

@@ -191,14 +191,14 @@ def assert_renews_in_place(
 
 
 def test_a_client_renews_its_token_in_place(
-    reach: Reach, connect: Connect, pulsar_auth: Standalone, authority: Authority
+    reach: Reach, connect: Connect, renewing: Standalone, authority: Authority
 ) -> None:
-    """Tokens of 7 s, looked at every 5 s: asked for a new one at 10 s, and closed at 15
-    s without.
-    """
-    wallet = Wallet(authority, 7)
-    client = connect(reach(pulsar_auth).url, wallet)
-    assert_renews_in_place(client, topic_for(pulsar_auth, "alice"), pulsar_auth, wallet, 17)
+    """Tokens of 3 s, looked at every 2 s: asked for a new one at 4 s, and closed at 6 s without."""
+    wallet = Wallet(authority, RENEWAL_CHECK_S + 1)
+    client = connect(reach(renewing).url, wallet)
+    assert_renews_in_place(
+        client, topic_for(renewing, "alice"), renewing, wallet, 5 * RENEWAL_CHECK_S
+    )
 
 
 def test_a_client_renews_its_token_where_it_is_forwarded(

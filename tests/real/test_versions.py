@@ -17,11 +17,11 @@ from tests.shared.rolled import Rolled, in_front_of
 
 from .artifacts import Artifacts
 from .brokers.admin import topic_path
-from .brokers.jars import POMS, PULSAR_VERSION, Say, pulsar_jars
+from .brokers.jars import POMS, PULSAR_VERSION, Say
 from .brokers.standalone import Standalone
 from .clients import fresh_topic, wait_until
 from .configurations import Configuration, GatewayOf, configured
-from .fixtures import Reach, or_skip
+from .fixtures import BrokerOf, Reach, or_skip
 from .gateways import PASS_THROUGH, Gateway, Plan, Upstream
 from .tap import Tap
 
@@ -37,17 +37,9 @@ DIVIDED = 2
 
 
 @pytest.fixture(scope="module")
-def broker(request: pytest.FixtureRequest, say: Say, artifacts: Artifacts) -> Iterator[Standalone]:
+def broker(request: pytest.FixtureRequest, broker_of: BrokerOf) -> Standalone:
     """Of the version that the test names."""
-    version = request.param
-    if version == PULSAR_VERSION:
-        yield request.getfixturevalue("pulsar")
-        return
-    jars = or_skip(lambda say: pulsar_jars(say, version), say)
-    started = Standalone(jars, artifacts.directory(f"broker-{version}"))
-    started.start()
-    yield started
-    started.stop()
+    return broker_of(request.param)
 
 
 @pytest.fixture(scope="module")

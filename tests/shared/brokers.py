@@ -4,10 +4,16 @@ import secrets
 from dataclasses import dataclass
 from typing import Protocol
 
+import pytest
+
 from tests.real.brokers.standalone import Standalone
 from tests.real.clients import fresh_topic
 from tests.real.gateways import Upstream
 from tests.support.sandbox import Sandbox
+
+REAL = pytest.mark.parametrize("brokers", ["pulsar"], indirect=True)
+"""For what the sandbox would show once more. It serves each program in one test of
+`test_programs.py`."""
 
 
 class Brokers(Upstream, Protocol):

@@ -25,7 +25,7 @@ from tests.real.fixtures import Connect, Reach, Route
 from tests.real.gateways import Plan
 from tests.real.metrics import scrape, total
 
-from .brokers import Brokers
+from .brokers import REAL, Brokers
 
 pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
 
@@ -175,6 +175,7 @@ def opens(client: Client, topic: str) -> None:
 PARTITIONS = 30
 
 
+@REAL
 @pytest.mark.real
 @pytest.mark.parametrize(
     "limit",
@@ -189,6 +190,7 @@ def test_other_clients_wait(
     assert figure(route, "refused_total") == 0
 
 
+@REAL
 @pytest.mark.real
 @pytest.mark.parametrize(
     "limit",
@@ -204,6 +206,7 @@ def test_other_clients_try_again(
     assert figure(route, "refused_total") > 0
 
 
+@REAL
 @pytest.mark.real
 def test_other_clients_that_are_refused_when_they_come_back_lose_nothing(
     program: Program, limited: Limited, brokers: Brokers, logs: Path

@@ -19,7 +19,7 @@ from tests.real.brokers.standalone import Standalone
 from tests.real.clients import Client, fresh_topic
 from tests.real.fixtures import Connect, StartBroker, StartGateway, Tapped
 
-from .brokers import Brokers
+from .brokers import REAL, Brokers
 from .rolled import BREATH, INTERVAL_MS, Rolled, in_front_of
 from .transactions import take_over
 
@@ -200,6 +200,7 @@ def test_gateways_in_a_row_are_rolled(
 # -- Go and Java -------------------------------------------------------------------------------
 
 
+@REAL
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("partitions", "batch"),

@@ -25,7 +25,7 @@ from tests.real.fixtures import Connect, Reach, Route, StartGateway, Tapped
 from tests.real.gateways import Plan
 from tests.real.metrics import scrape, total
 
-from .brokers import Brokers
+from .brokers import REAL, Brokers
 from .rolled import in_front_of
 
 pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
@@ -203,6 +203,7 @@ rules:
 """
 
 
+@REAL
 @pytest.mark.real
 @pytest.mark.parametrize("built_program", ["java"], indirect=True)
 @pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])

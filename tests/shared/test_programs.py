@@ -1,4 +1,8 @@
-"""The Go and the Java client do through the gateway what they do without."""
+"""The Go and the Java client do through the gateway what they do without.
+
+They do it on real brokers. Of the sandbox one test with keys and partitions shows that it serves
+them; what clients may ask of it, Python clients ask in the other files of this folder.
+"""
 
 import time
 from contextlib import AbstractContextManager, nullcontext
@@ -15,7 +19,7 @@ from tests.real.configurations import Configuration, ReachConfigured
 from tests.real.fixtures import GATEWAY, GatewayOfMode, Reach, Route
 from tests.real.traffic import disturbed
 
-from .brokers import Brokers, Secured
+from .brokers import REAL, Brokers, Secured
 from .clusters import Pair, Redirecting
 
 # The programs are built by Go, or run by Java.
@@ -36,6 +40,7 @@ def program(program: Program, configuration: Configuration) -> Program:
     return replace(program, token=configuration.token)
 
 
+@REAL
 @pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])
 def test_messages_arrive_in_order(program: Program, route: Route, logs: Path, batch: bool) -> None:
     assert_exact(*exchange(program, route.url, fresh_topic(), logs, batch=batch))
@@ -49,6 +54,7 @@ def test_partitions_keep_the_order_of_keys(
     assert_exact(*exchange(program, route.url, topic, logs, key=True))
 
 
+@REAL
 @pytest.mark.parametrize("kind", ["shared", "key_shared"])
 def test_consumers_divide_the_messages(
     program: Program, route: Route, brokers: Brokers, logs: Path, kind: str
@@ -72,6 +78,7 @@ def test_consumers_divide_the_messages(
     assert second.received
 
 
+@pytest.mark.parametrize("redirecting", ["modular"], indirect=True)
 @pytest.mark.timing
 def test_nothing_is_lost_when_partitions_are_unloaded(
     program: Program, redirecting: Pair, reach_configured: ReachConfigured, logs: Path
@@ -81,6 +88,7 @@ def test_nothing_is_lost_when_partitions_are_unloaded(
     assert_survives_moves(program, route, topic, logs)
 
 
+@pytest.mark.parametrize("assigning", ["extensible"], indirect=True)
 @pytest.mark.timing
 def test_nothing_is_lost_when_a_topic_moves(
     program: Program, assigning: Pair, reach_configured: ReachConfigured, logs: Path
@@ -100,6 +108,7 @@ def assert_survives_moves(program: Program, route: Route, topic: str, logs: Path
     assert received.stored_twice == 0 or isinstance(pair, Redirecting)
 
 
+@REAL
 @pytest.mark.timing
 def test_a_consumer_without_a_queue_goes_on_after_unloads(
     program: Program, route: Route, brokers: Brokers, logs: Path
@@ -123,6 +132,7 @@ def test_a_consumer_without_a_queue_goes_on_after_unloads(
         assert consumer.received().received == set(range(WORKED))
 
 
+@REAL
 def test_a_client_that_is_told_to_stop_has_its_receipts(
     program: Program, route: Route, logs: Path
 ) -> None:
@@ -136,6 +146,7 @@ def test_a_client_that_is_told_to_stop_has_its_receipts(
     assert sent.acknowledged == set(range(len(sent.acknowledged)))
 
 
+@pytest.mark.parametrize("secured", ["pulsar_auth"], indirect=True)
 def test_a_client_shows_its_token(
     program: Program,
     secured: Secured,
@@ -160,6 +171,7 @@ CHUNKED_FACTOR = 2.5
 """Messages are larger than the broker takes by so much: three chunks each."""
 
 
+@REAL
 @pytest.mark.parametrize(
     ("verb", "expected"),
     [

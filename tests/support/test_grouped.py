@@ -1,0 +1,69 @@
+"""Which process runs what, as xdist has it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 120
+
+TESTS = """
+import os
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def modular():
+    pass
+
+
+@pytest.fixture
+def extensible():
+    pass
+
+
+def run_by(file):
+    with Path(file).open("a") as it:
+        it.write(os.environ["PYTEST_XDIST_WORKER"] + " ")
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_one(modular, number):
+    run_by("one")
+
+
+@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("asked", ["extensible"])
+def test_other(request, asked, number):
+    run_by("other")
+"""
+
+
+@pytest.mark.long
+def test_one_process_runs_all_tests_of_a_broker(tmp_path: Path) -> None:
+    (tmp_path / "test_some.py").write_text(TESTS)
+    ini = f"[pytest]\npythonpath = {ROOT}\nmarkers =\n real\n broker\n"
+    (tmp_path / "pytest.ini").write_text(ini)
+    options = "-p tests.support.grouped -p no:cacheprovider -n 2 --dist loadgroup -m broker"
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", *options.split()],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        timeout=PATIENCE,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    one, other = ((tmp_path / file).read_text().split() for file in ("one", "other"))
+    assert (len(one), len(other)) == (6, 5)
+    assert len({*one}) == len({*other}) == 1
+    assert {*one} != {*other}
