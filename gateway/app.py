@@ -191,7 +191,7 @@ class Application:
 
         targets = TargetList.of(cluster.brokers, cluster.targets)
         protocol = PLUGINS[assembly.protocol(self._configuration, name)]
-        learned = LearnedHosts(protocol, targets=targets.among)
+        learned = LearnedHosts(protocol, targets=targets.filter_listed)
         deadlines = self._configuration.deadlines
         timing = Timing(dial_timeout=deadlines.dial, attempt_timeout=min(3.0, deadlines.dial))
         buffer = self._configuration.data_plane.socket_buffer

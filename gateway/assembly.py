@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
+from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.plane.state import PlaneSettings
 from gateway.protocols import DEFAULT
@@ -168,7 +168,7 @@ def names(name: str, cluster: model.Cluster, secret: bytes | None = None) -> Nam
     sealing = sealing or [SealKey(secret) if secret else SealKey.random()]
     if cluster.brokers_are == "gateways":
         # Under one key, too, our names and theirs must not be taken for each other.
-        return HandedOnNames(SealedNames(f"{name} of gateways", sealing))
+        return ChainedNames(SealedNames(f"{name} of gateways", sealing))
     return SealedNames(name, sealing)
 
 

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from gateway.brokers import health
-from gateway.brokers.health import Brokers, Failure, Timing, begin, connect
+from gateway.brokers.health import Brokers, Failure, Timing, connect, start_connecting
 from gateway.brokers.learned import MOST_HOSTS, LearnedHosts
 from gateway.brokers.resolver import MOST_NAMES
 from gateway.brokers.targets import REFUSED, TargetList
@@ -160,7 +160,7 @@ async def test_a_dialled_socket_is_plain_and_does_not_block(broker: FakeBroker) 
 
 
 async def test_a_connection_to_this_machine_is_there_at_once(broker: FakeBroker) -> None:
-    sock, connected = begin(broker.address)
+    sock, connected = start_connecting(broker.address)
     with sock:
         assert connected
         assert sock.getpeername() == broker.address.pair
@@ -177,7 +177,7 @@ async def test_one_that_is_not_there_at_once_is_awaited(
 
     setting = Setting(broker.address)
     with monkeypatch.context() as patch:
-        patch.setattr(health, "begin", pending)
+        patch.setattr(health, "start_connecting", pending)
         await dialled(setting.brokers)
         broker.stop()
         await denied(setting.brokers)
@@ -185,7 +185,7 @@ async def test_one_that_is_not_there_at_once_is_awaited(
 
 
 async def test_the_kernels_buffers_are_as_large_as_asked_for(broker: FakeBroker) -> None:
-    sock, _ = begin(broker.address, 64 * 1024)
+    sock, _ = start_connecting(broker.address, 64 * 1024)
     with sock:
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
             # Linux doubles them, for what it keeps beside the bytes.
@@ -277,7 +277,7 @@ async def test_what_the_gateway_lacks_is_not_the_brokers_fault(
     setting = Setting(broker.address)
     await dialled(setting.brokers)
     with monkeypatch.context() as patch:
-        patch.setattr(health, "begin", starved)
+        patch.setattr(health, "start_connecting", starved)
         for _ in range(3):
             await denied(setting.brokers)
     assert setting.ready()
@@ -431,7 +431,7 @@ async def test_what_a_broker_said_is_not_forgotten_for_what_clients_lead_to(
     setting.learned.learn("said.svc")
     for number in range(MOST_HOSTS + 1):
         setting.ips[f"broker-{number}.svc"] = ["127.0.0.1"]
-        setting.learned.reached(f"broker-{number}.svc")
+        setting.learned.learn_dialled(f"broker-{number}.svc")
     await dialled(setting.brokers, Address("broker-0.svc", broker.address.port))
     assert setting.learned.clean("said.svc broker-0.svc") == "broker broker"
 

@@ -133,7 +133,7 @@ def test_what_may_be_dialled_is_replaced_before_it_was_learned() -> None:
 def test_what_clients_lead_to_makes_nothing_that_a_broker_said_forgotten() -> None:
     learned = LearnedHosts(PULSAR, bound=2)
     learned.learn("a.svc")
-    learned.reached(*(f"invented-{number}.svc" for number in range(10)))
+    learned.learn_dialled(*(f"invented-{number}.svc" for number in range(10)))
     assert learned.clean("a.svc invented-0.svc invented-9.svc") == "broker invented-0.svc broker"
     assert len(learned) == 3
 
@@ -198,7 +198,7 @@ def test_the_text_is_what_the_slow_way_makes_of_it(text: str) -> None:
 def test_targets_are_cleaned_as_learned_hosts_are(text: str) -> None:
     hosts = [it for it in HOSTS if ":" not in it]
     targets = TargetList([FQDN], ["10.0.0.1/32"], [6650])
-    learned = LearnedHosts(PULSAR, targets=targets.among)
+    learned = LearnedHosts(PULSAR, targets=targets.filter_listed)
     learned.learn("pulsar", "broker-1.svc")
     assert learned.clean(text) == slow_cleaning.clean(text, hosts)
 
@@ -226,7 +226,9 @@ def hostile(piece: str, times: int) -> str:
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_the_work_grows_as_the_text_does(piece: str) -> None:
-    learned = LearnedHosts(PULSAR, targets=TargetList(["*.svc"], ["10.0.0.0/8"], [6650]).among)
+    learned = LearnedHosts(
+        PULSAR, targets=TargetList(["*.svc"], ["10.0.0.0/8"], [6650]).filter_listed
+    )
     learned.learn(*HOSTS)
     one, two = (steps(learned, hostile(piece, times)) for times in (1_000, 2_000))
     assert two <= 2.2 * one + 50

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.brokers.names import PORT, UNKNOWN_NAME, HandedOnNames, SealedNames, TemplateNames
+from gateway.brokers.names import PORT, UNKNOWN_NAME, ChainedNames, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.errors import ConfigurationError
 from gateway.wire.address import Address
@@ -242,8 +242,8 @@ BEHIND = SealedNames("other", [OTHER_KEY])
 """What the gateway behind us names its brokers by."""
 
 
-def handed_on() -> HandedOnNames:
-    return HandedOnNames(SealedNames("main", [KEY]))
+def handed_on() -> ChainedNames:
+    return ChainedNames(SealedNames("main", [KEY]))
 
 
 def test_the_names_of_a_gateway_behind_are_handed_on() -> None:

@@ -12,7 +12,7 @@ from gateway.brokers.resolver import (
     KEPT_FOR,
     LOOK_UP_TIMEOUT,
     MOST_NAMES,
-    MOST_NEW,
+    MOST_NEW_LOOK_UPS,
     Resolver,
 )
 
@@ -111,7 +111,7 @@ async def test_a_name_server_that_is_silent_is_a_failure(
     names.seconds = 1000.0
     assert await resolver.resolve("a") == ()
     assert trio.current_time() == LOOK_UP_TIMEOUT
-    assert resolver.failing("a")
+    assert resolver.is_failing("a")
 
 
 async def test_the_last_answer_stands_in_for_failures_for_a_while(
@@ -136,7 +136,7 @@ async def test_only_changes_are_logged(
     names.ips["a"] = ips
     await resolver.resolve("a")
     assert heard.events == ["name_unresolved", "name_resolved"]
-    assert not resolver.failing("a")
+    assert not resolver.is_failing("a")
 
 
 async def test_an_impossible_name_is_a_failure() -> None:
@@ -152,17 +152,17 @@ async def test_names_that_never_resolved_are_bounded_and_leave_others_known(
     await resolver.resolve("a")
     for number in range(MOST_NAMES + 1):
         await resolver.resolve(f"host-{number}")
-    assert resolver.remembered("host-0") is None
-    assert resolver.remembered("host-1") == ()
-    assert resolver.remembered("a") == ("10.0.0.1", "10.0.0.2")
+    assert resolver.cached("host-0") is None
+    assert resolver.cached("host-1") == ()
+    assert resolver.cached("a") == ("10.0.0.1", "10.0.0.2")
 
 
 async def test_names_that_resolved_are_bounded(resolver: Resolver, names: FakeNames) -> None:
     for number in range(MOST_NAMES + 1):
         names.ips[f"host-{number}"] = ["10.0.0.1"]
         await resolver.resolve(f"host-{number}")
-    assert resolver.remembered("host-0") is None
-    assert resolver.remembered("host-1") == ("10.0.0.1",)
+    assert resolver.cached("host-0") is None
+    assert resolver.cached("host-1") == ("10.0.0.1",)
 
 
 async def test_a_flood_of_new_names_leaves_room_for_known_ones(
@@ -176,7 +176,7 @@ async def test_a_flood_of_new_names_leaves_room_for_known_ones(
         for number in range(50):
             nursery.start_soon(resolver.resolve, f"host-{number}")
         await trio.testing.wait_all_tasks_blocked()
-        assert len(names.asked) == MOST_NEW
+        assert len(names.asked) == MOST_NEW_LOOK_UPS
         began = trio.current_time()
         await resolver.resolve("a")
         assert trio.current_time() == began + names.seconds

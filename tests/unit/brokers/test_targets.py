@@ -96,7 +96,7 @@ def test_what_is_listed_is_known_in_a_text(host: str, named: bool) -> None:
     """But for patterns that any word of a text may match."""
     hosts, always = ["*.pulsar.svc", "pulsar-*", "fd00::1"], [Address("configured.example", 6650)]
     targets = TargetList(hosts, ["10.0.0.0/8"], [6650], always)
-    assert targets.among(["other", host, "1.2.3.4"]) == ({host} if named else set())
+    assert targets.filter_listed(["other", host, "1.2.3.4"]) == ({host} if named else set())
 
 
 @pytest.mark.parametrize(

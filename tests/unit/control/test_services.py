@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.brokers.learned import LearnedHosts
-from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
+from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.control.services import ClusterParts, ListenerServices
 from gateway.identity.credential import NoCredential
@@ -65,7 +65,7 @@ def test_a_cluster_without_one_is_withheld_counted_and_logged() -> None:
 # -- addresses in texts ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("names", [READABLE, HandedOnNames(SEALED)])
+@pytest.mark.parametrize("names", [READABLE, ChainedNames(SEALED)])
 def test_names_that_clients_make_up_are_not_learned(names: Names) -> None:
     """They would take the place of addresses that brokers said."""
     setting = Setting(names)
