@@ -87,7 +87,7 @@ class TargetList:
         return cls(listed.hosts, networks, listed.ports, always=brokers)
 
     def check(self, host: str, ip: str, port: int) -> Denial | None:
-        """Return None if `ip`, to which `host` resolved, and `port` may be dialled, or `REFUSED`."""
+        """Return None if `ip` (what `host` resolved to) and `port` may be dialled, or `REFUSED`."""
         if (_plain(host), port) in self._always:
             return None
         if port not in self._ports:

@@ -56,7 +56,7 @@ def test_the_parts_and_room_for_deciding_are_no_more_than_the_whole(buffered: st
 
 
 def test_one_frame_has_no_more_than_all_may_have_together() -> None:
-    found = assembly.bounds(configured(collected="10MiB", collected_frame="1MiB").limits)
+    found = assembly.frame_bounds(configured(collected="10MiB", collected_frame="1MiB").limits)
     assert (found.collected_from(5 * MIB), found.collected_from(100 * MIB)) == (5 * MIB, 10 * MIB)
     assert found.collected_from(0) == MIB
 
