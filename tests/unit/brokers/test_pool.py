@@ -26,7 +26,7 @@ def pool() -> BrokerPool:
     return pool
 
 
-def test_endpoints_take_turns(pool: BrokerPool) -> None:
+def test_endpoints_rotate(pool: BrokerPool) -> None:
     firsts = Counter(pool.candidates(0.0)[0] for _ in range(300))
     assert firsts == {ONE: 100, TWO: 100, THREE: 100}
 
@@ -37,7 +37,7 @@ def test_each_candidate_comes_once(pool: BrokerPool) -> None:
     assert sorted(pool.candidates(0.1)) == [ONE, TWO, THREE]
 
 
-def test_what_works_comes_before_what_is_down_before_what_waits(pool: BrokerPool) -> None:
+def test_healthy_endpoints_come_before_down_and_waiting_ones(pool: BrokerPool) -> None:
     pool.record_failure(ONE.address, 1.0)
     pool.record_failure(TWO.address, 0.0)
     pool.record_success(THREE.address, 0.0)
@@ -45,7 +45,7 @@ def test_what_works_comes_before_what_is_down_before_what_waits(pool: BrokerPool
         assert pool.candidates(1.1) == (THREE, TWO, ONE)
 
 
-def test_what_was_never_tried_gets_its_share(pool: BrokerPool) -> None:
+def test_untried_endpoints_get_their_share(pool: BrokerPool) -> None:
     pool.record_success(ONE.address, 0.0)
     assert Counter(pool.candidates(0.0)[0] for _ in range(3)) == {ONE: 1, TWO: 1, THREE: 1}
 
@@ -88,7 +88,7 @@ def test_a_success_ends_the_back_off(pool: BrokerPool) -> None:
     assert pool.statistics()[0].retry_at == 0.2 + FIRST_BACK_OFF
 
 
-def test_only_changes_are_news(pool: BrokerPool) -> None:
+def test_only_changes_are_reported(pool: BrokerPool) -> None:
     assert pool.record_failure(ONE.address, 0.0)
     assert not pool.record_failure(ONE.address, 0.1)
     assert not pool.record_failure(ONE.address, 1.0)
@@ -97,7 +97,7 @@ def test_only_changes_are_news(pool: BrokerPool) -> None:
     assert pool.record_failure(ONE.address, 4.0)
 
 
-def test_a_silent_one_comes_last_whatever_probes_say(pool: BrokerPool) -> None:
+def test_a_silent_endpoint_comes_last_even_if_probes_succeed(pool: BrokerPool) -> None:
     pool.record_success(ONE.address, 0.0)
     assert pool.record_silence(ONE.address, 1.0)
     pool.record_success(ONE.address, 2.0)
@@ -106,9 +106,9 @@ def test_a_silent_one_comes_last_whatever_probes_say(pool: BrokerPool) -> None:
     assert Counter(pool.candidates(9.0)[0] for _ in range(6)) == {ONE: 2, TWO: 2, THREE: 2}
 
 
-def test_silences_in_a_row_are_remembered_for_longer(pool: BrokerPool) -> None:
+def test_silences_in_a_row_count_for_longer(pool: BrokerPool) -> None:
     assert pool.record_silence(ONE.address, 0.0)
-    assert not pool.record_silence(ONE.address, 1.0)  # the same one
+    assert not pool.record_silence(ONE.address, 1.0)  # the same silence
     assert not pool.record_silence(ONE.address, 8.0)
     assert pool.candidates(23.9)[-1] == ONE
     assert not pool.record_silence(ONE.address, 24.0)
@@ -116,7 +116,7 @@ def test_silences_in_a_row_are_remembered_for_longer(pool: BrokerPool) -> None:
     assert pool.record_silence(ONE.address, 24.0 + 2 * LONGEST_BACK_OFF + 0.1)  # long forgotten
 
 
-def test_an_unknown_address_is_no_news(pool: BrokerPool) -> None:
+def test_an_unknown_address_is_ignored(pool: BrokerPool) -> None:
     stranger = Address("10.9.9.9", 6650)
     assert not pool.record_success(stranger, 0.0)
     assert not pool.record_failure(stranger, 0.0)
@@ -157,7 +157,7 @@ def test_probes_are_due_by_health(pool: BrokerPool) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.booleans(), st.floats(0.0, 100.0))))
-def test_nothing_is_lost_whatever_happens(events: list[tuple[int, bool, float]]) -> None:
+def test_candidates_are_complete_after_any_events(events: list[tuple[int, bool, float]]) -> None:
     pool, now = BrokerPool(), 0.0
     pool.replace([ONE, TWO, THREE])
     for number, works, seconds in events:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.trio
 
 
 class FakeNames:
-    """A name server: answers from a table, fails for the rest, and counts."""
+    """A name server that answers from a table, fails for other hosts, and records questions."""
 
     def __init__(self, **ips: Sequence[str]) -> None:
         self.ips = ips
@@ -58,13 +58,13 @@ def resolver(names: FakeNames, heard: Heard) -> Resolver:
     return Resolver(names.look_up, trio.current_time, heard)
 
 
-async def test_literals_are_not_asked_for(resolver: Resolver, names: FakeNames) -> None:
+async def test_literals_need_no_look_up(resolver: Resolver, names: FakeNames) -> None:
     assert await resolver.resolve("10.0.0.9") == ("10.0.0.9",)
     assert await resolver.resolve("fd00::1") == ("fd00::1",)
     assert names.asked == []
 
 
-async def test_an_answer_is_remembered_for_seconds(
+async def test_an_answer_is_cached_for_seconds(
     resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
 ) -> None:
     assert await resolver.resolve("a") == await resolver.resolve("a") == ("10.0.0.1", "10.0.0.2")
@@ -74,7 +74,7 @@ async def test_an_answer_is_remembered_for_seconds(
     assert len(names.asked) == 2
 
 
-async def test_many_askers_cause_one_look_up(
+async def test_concurrent_callers_share_one_look_up(
     resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
 ) -> None:
     names.seconds = 1.0
@@ -85,7 +85,7 @@ async def test_many_askers_cause_one_look_up(
     assert trio.current_time() == 1.0
 
 
-async def test_an_asker_that_gives_up_leaves_the_question_to_the_next(
+async def test_the_next_caller_repeats_a_cancelled_look_up(
     resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
 ) -> None:
     names.seconds = 1.0
@@ -94,7 +94,7 @@ async def test_an_asker_that_gives_up_leaves_the_question_to_the_next(
     assert await resolver.resolve("a") == ("10.0.0.1", "10.0.0.2")
 
 
-async def test_a_failure_is_remembered_for_a_second(
+async def test_a_failure_is_cached_for_a_second(
     resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
 ) -> None:
     assert await resolver.resolve("nowhere") == ()
@@ -105,7 +105,7 @@ async def test_a_failure_is_remembered_for_a_second(
     assert await resolver.resolve("nowhere") == ("10.0.0.3",)
 
 
-async def test_a_name_server_that_is_silent_is_a_failure(
+async def test_a_silent_name_server_is_a_failure(
     resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
 ) -> None:
     names.seconds = 1000.0
@@ -114,7 +114,7 @@ async def test_a_name_server_that_is_silent_is_a_failure(
     assert resolver.is_failing("a")
 
 
-async def test_the_last_answer_stands_in_for_failures_for_a_while(
+async def test_the_last_answer_replaces_failures_for_a_while(
     resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
 ) -> None:
     await resolver.resolve("a")
@@ -146,7 +146,7 @@ async def test_an_impossible_name_is_a_failure() -> None:
     assert await Resolver(look_up, trio.current_time, Heard()).resolve("a" * 70) == ()
 
 
-async def test_names_that_never_resolved_are_bounded_and_leave_others_known(
+async def test_names_that_never_resolved_are_bounded_and_evict_no_others(
     resolver: Resolver, names: FakeNames
 ) -> None:
     await resolver.resolve("a")
