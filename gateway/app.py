@@ -1,7 +1,7 @@
-"""The composition root: the one module that knows all the others.
+"""The composition root: connects the parts of all packages, and runs them.
 
-Nesting of nurseries is the order of shutdown, inside out: listeners stop first, the plane and its
-jobs go on for the grace period, the admin listener answers to the last.
+The nesting of nurseries is the order of shutdown, inside out: listeners stop first, the plane and
+its jobs continue for the grace period, and the admin listener answers until the end.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import errno
 import gc
 import secrets
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -62,41 +61,45 @@ if TYPE_CHECKING:
 Status = trio.TaskStatus[None]
 
 VERSION = f"broker-gateway {__version__}"
-"""What brokers are told as `proxy_version`."""
+"""The `proxy_version` that brokers get."""
+
+_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+_DESCRIPTORS = "cannot start: too many open files; raise the limit, for example: ulimit -n 21000"
+_GOOD_NEWS = frozenset({"broker_up", "name_resolved"})
 
 
 def check(path: Path) -> str:
-    """Answer what `gateway check` prints of a good file: all that `run` does before it listens.
+    """Return what `gateway check` prints for a good file, after all that `run` does to listen.
 
-    Raises as `run` does: keys are read here too, and a file that holds none is a mistake.
+    Raises as `run` does: key files are read here too, so a wrong one is an error.
     """
     found = check_file(path)
-    log.configure(log.Style(level="error"))  # a mistake that is raised need not be logged too
+    log.configure(log.Style(level="error"))  # errors are raised, so warnings need not be logged
     Application(load(path))
     return found
 
 
 def run(configuration: model.Configuration, *, trace: bool = False) -> int:
-    """Serve until a signal says to stop; answers the exit status.
+    """Serve until a signal stops the process. Return the exit status.
 
-    Raises `ConfigurationError` where the configuration cannot be put in force.
+    Raises `ConfigurationError` if the configuration cannot be put in force.
     """
-    with logged(configuration, trace=trace) as lines, mistakes_told():
+    with configured_log(configuration, trace=trace) as lines, configuration_errors_unwrapped():
         application = Application(configuration, trace=trace, lines=lines)
         trio.run(application.serve)
     return 0
 
 
 @contextmanager
-def logged(
+def configured_log(
     configuration: model.Configuration, *, trace: bool, **always: object
 ) -> Iterator[LogFigures]:
-    """Log as a configuration says, by a thread; `always`: fields of every line.
+    """Log as configured, from a thread of its own. `always`: fields of every line.
 
-    At the end what waits is written, for a second at the most.
+    On exit, queued lines are written for at most a second.
     """
     settings = configuration.log
-    # Traces are written as information: who asks for them wants to see them.
+    # Traces have level info, and somebody who asks for traces wants to see them.
     level = "info" if trace and settings.level != "debug" else settings.level
     style = log.Style(settings.format, level, settings.burst, settings.longest_text, always)
     queue = log.configure_queued(style, lines=settings.queue_lines, size=settings.queue)
@@ -107,46 +110,33 @@ def logged(
 
 
 @contextmanager
-def mistakes_told() -> Iterator[None]:
-    """What only a person can set right is raised as `ConfigurationError`, and nothing else."""
+def configuration_errors_unwrapped() -> Iterator[None]:
+    """Raise errors that only a person can correct as a plain `ConfigurationError`."""
     try:
         yield
     except (ExceptionGroup, OSError) as failures:
-        mistake = _unwrapped(failures)
-        if isinstance(mistake, ConfigurationError):
-            raise mistake from None
-        if isinstance(mistake, OSError) and mistake.errno in _NO_DESCRIPTOR:
+        error: BaseException = failures
+        # Nested nurseries wrap a failure in groups of one.
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
+        if isinstance(error, ConfigurationError):
+            raise error from None
+        if isinstance(error, OSError) and error.errno in _NO_DESCRIPTOR:
             raise ConfigurationError(_DESCRIPTORS) from None
         raise
 
 
-_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
-_DESCRIPTORS = "cannot start: too many open files; raise the limit, for example: ulimit -n 21000"
-
-
-def _unwrapped(error: BaseException) -> BaseException:
-    """Take off the groups of one that nested nurseries put around a failure."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Cluster:
-    """One cluster, put together."""
-
-    name: str
     brokers: Brokers
     parts: ClusterParts
-    accounts: AccountBook
-    figures: ClusterFigures = field(default_factory=ClusterFigures)
 
 
 class Application:
-    """All rooms of one process, furnished as a configuration says.
+    """All parts of one process, made from the configuration and connected.
 
-    `store`: where limits are shared with other processes. `inherited`: what a worker has of its
-    parent. `lines`: of the log.
+    `store`: shares limits with other processes. `inherited`: what a worker gets from its parent.
+    `lines`: counters of the log.
     """
 
     def __init__(
@@ -167,7 +157,7 @@ class Application:
         self._jobs.reactor = self._reactor
         self._readiness = Readiness()
         self._budget = Budget(configuration.limits.all_remembered)
-        self._rules = assembly.rules(configuration, self._reactor, store)
+        self._limiting = assembly.make_rate_limiting(configuration, self._reactor, store)
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
         }
@@ -178,34 +168,38 @@ class Application:
             self._server(listener, ids, trace=trace) for listener in configuration.listeners
         ]
         self._draining = False
-        # Of the names that clients are sent away with: those of two gateways must differ, because
-        # a client that was moved here by the one has a connection of that name.
+        # The generation of the aliases that clients get when this gateway stops. It must differ
+        # between gateways: a client that another gateway sent here has a connection of that name.
         self._generation = secrets.randbelow(2**32 - 1) + 1
 
-    # -- putting together --------------------------------------------------------------------
+    # -- construction ------------------------------------------------------------------------
 
     def _cluster(self, name: str, cluster: model.Cluster) -> _Cluster:
-        def tell(event: str, **values: object) -> None:
+        def log_event(event: str, **values: object) -> None:
             log_at = self._log.info if event in _GOOD_NEWS else self._log.warning
             log_at(event, cluster=name, **values)
 
         targets = TargetList.of(cluster.brokers, cluster.targets)
-        protocol = PLUGINS[assembly.protocol(self._configuration, name)]
-        learned = LearnedHosts(protocol, targets=targets.among)
+        protocol = PLUGINS[assembly.protocol_of(self._configuration, name)]
+        learned = LearnedHosts(protocol, targets=targets.filter_listed)
         deadlines = self._configuration.deadlines
         timing = Timing(dial_timeout=deadlines.dial, attempt_timeout=min(3.0, deadlines.dial))
         buffer = self._configuration.data_plane.socket_buffer
         brokers = Brokers(
-            name, cluster.brokers, targets, learned, timing, socket_buffer=buffer, log=tell
+            name, cluster.brokers, targets, learned, timing, socket_buffer=buffer, log=log_event
         )
         own = cluster.credential
-        credential = TokenFile(own.token_file, tell) if own else NoCredential()
-        accounts, figures = AccountBook(), ClusterFigures()
         secret = self._inherited.seals.get(name) if self._inherited else None
-        names = assembly.names(name, cluster, secret)
-        known = (names, learned, credential, accounts, figures)
-        parts = ClusterParts(name, *known, assembly.migrations(cluster))
-        return _Cluster(name, brokers, parts, accounts, figures)
+        parts = ClusterParts(
+            name=name,
+            names=assembly.make_names(name, cluster, secret),
+            learned=learned,
+            credential=TokenFile(own.token_file, log_event) if own else NoCredential(),
+            accounts=AccountBook(),
+            figures=ClusterFigures(),
+            migrations={broker: to.gateway for to in cluster.migrations for broker in to.brokers},
+        )
+        return _Cluster(brokers, parts)
 
     def _server(self, listener: model.Listener, ids: count[int], *, trace: bool) -> Server:
         cluster = self._clusters[listener.cluster]
@@ -233,10 +227,10 @@ class Application:
     def _entry(self, listener: model.Listener, cluster: _Cluster) -> Entry:
         services = ListenerServices(
             cluster.parts,
-            assembly.verifiers(listener.identity),
+            assembly.make_verifiers(listener.identity),
             self._log.warning,
             name=listener.name,
-            limits=None if self._rules is None else self._rules.shaper,
+            limits=None if self._limiting is None else self._limiting.shaper,
         )
         self._services.append(services)
         chained = self._configuration.clusters[listener.cluster].brokers_are == "gateways"
@@ -246,25 +240,25 @@ class Application:
                 mode=Mode(listener.identity.mode),
                 proxies=frozenset(listener.identity.trusted_proxies),
                 chained=chained,
-                limited=self._rules is not None,
+                limited=self._limiting is not None,
                 unknown_pass=listener.unknown == "pass",
                 checksums=listener.checksums == "verify",
                 version=VERSION,
-                bounds=assembly.bounds(self._configuration.limits),
+                bounds=assembly.frame_bounds(self._configuration.limits),
                 budget=self._budget,
             )
         )
 
-    # -- life --------------------------------------------------------------------------------
+    # -- serving -----------------------------------------------------------------------------
 
     async def serve(self, *, task_status: Status = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until SIGTERM or SIGINT. Starts when it listens."""
+        """Serve until SIGTERM or SIGINT. The task has started once all listeners listen."""
         async with (
             received(*STOP, *([AT_ONCE] if self._inherited else [])) as signals,
             trio.open_nursery() as outer,
         ):
             await self._start_admin(outer)
-            await self._live(signals, task_status)
+            await self._run_plane(signals, task_status)
             outer.cancel_scope.cancel()
         self._log.info("stopped")
 
@@ -272,7 +266,7 @@ class Application:
         admin = self._configuration.admin
         if admin is None:
             return
-        # Imported only with an admin listener: 6 MB and 40 ms, which a plain relay does without.
+        # Imported only with an admin listener: these take 6 MB and 40 ms.
         from gateway.admin.routes import routes
         from gateway.admin.server import Bounds, serve
 
@@ -282,22 +276,22 @@ class Application:
         addresses = await nursery.start(partial(serve, admin.bind, table, bounds=bounds))
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])
 
-    async def _live(self, signals: AsyncIterator[int], task_status: Status) -> None:
+    async def _run_plane(self, signals: AsyncIterator[int], task_status: Status) -> None:
+        sharing = None if self._limiting is None else self._limiting.sharing
         async with trio.open_nursery() as plane:
             self._jobs.nursery = plane
             plane.start_soon(self._reactor.run)
             plane.start_soon(self._readiness.run)
             for cluster in self._clusters.values():
                 plane.start_soon(cluster.brokers.watch)
-            if self._rules is not None and self._rules.sharing is not None:
-                plane.start_soon(self._rules.sharing.run)
+            if sharing is not None:
+                plane.start_soon(sharing.run)
             async with trio.open_nursery() as front:
-                if self._rules is not None:
-                    await front.start(self._rules.reloader.run)
+                if self._limiting is not None:
+                    await front.start(self._limiting.reloader.run)
                 self._listen(front)
                 task_status.started()
-                # What is there now stays: no collection need walk through it again.
-                gc.freeze()
+                gc.freeze()  # objects that exist now stay: no later collection need visit them
                 collect_rarely()
                 await self._drain(signals, await self._stop_signal(signals))
                 front.cancel_scope.cancel()
@@ -316,9 +310,9 @@ class Application:
         return number
 
     async def _drain(self, signals: AsyncIterator[int], first: int) -> None:
-        """Not ready, no new connections; then clients are moved to other gateways.
+        """Become unready, refuse new connections, and move clients to other gateways.
 
-        A second signal ends at once.
+        A second signal ends the drain at once.
         """
         self._draining = True
         for server in self._servers:
@@ -330,47 +324,48 @@ class Application:
         grace = 0.0 if first == AT_ONCE else self._configuration.deadlines.grace
         with trio.move_on_after(grace):
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._second_signal, signals, nursery.cancel_scope)
+                nursery.start_soon(self._cancel_at_signal, signals, nursery.cancel_scope)
                 await drain(self._reactor, grace)
                 nursery.cancel_scope.cancel()
 
-    async def _second_signal(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
-        hurry = (AT_ONCE,) if self._inherited else STOP
-        while await self._stop_signal(signals) not in hurry:
+    async def _cancel_at_signal(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
+        at_once = (AT_ONCE,) if self._inherited else STOP
+        while await self._stop_signal(signals) not in at_once:
             pass
         scope.cancel()
 
-    # -- what the admin listener shows -------------------------------------------------------
+    # -- readiness and metrics ---------------------------------------------------------------
 
     def unready(self) -> list[str]:
-        """Why no new client should come here."""
+        """Return the reasons why no new client should connect here."""
         reasons = ["draining"] if self._draining else []
         return reasons + [
-            f"no healthy broker in cluster {cluster.name}"
-            for cluster in self._clusters.values()
+            f"no healthy broker in cluster {name}"
+            for name, cluster in self._clusters.items()
             if not cluster.brokers.ready
         ]
 
     def exposition(self) -> Callable[[], Iterator[bytes]]:
-        """What writes all metrics. Made once: it remembers the labels of topics."""
+        """Return a function that writes all metrics; call this once, as labels are cached in it."""
         from gateway.telemetry.exposition import TopicExposition
         from gateway.telemetry.process import ProcessMetrics, Sources
 
-        sharing = None if self._rules is None else self._rules.sharing
+        limiting = self._limiting
+        sharing = None if limiting is None else limiting.sharing
         sources = Sources(
             version=__version__,
             listeners=self._listeners,
-            clusters={name: cluster.figures for name, cluster in self._clusters.items()},
-            plane=self._plane,
-            brokers=self._health,
-            failures=self._failures,
-            rules=tuple if self._rules is None else self._rules.shaper.figures,
+            clusters={name: cluster.parts.figures for name, cluster in self._clusters.items()},
+            plane=self._plane_figures,
+            brokers=self._broker_health,
+            failures=self._broker_failures,
+            rules=tuple if limiting is None else limiting.shaper.figures,
             log=self._lines,
-            reloads=None if self._rules is None else self._rules.figures,
+            reloads=None if limiting is None else limiting.figures,
             store=None if sharing is None else sharing.supplier.figures,
         )
         process = ProcessMetrics(sources)
-        books = {name: cluster.accounts for name, cluster in self._clusters.items()}
+        books = {name: cluster.parts.accounts for name, cluster in self._clusters.items()}
         verified = any(it.checksums == "verify" for it in self._configuration.listeners)
         topics = TopicExposition(books, verified=verified)
 
@@ -380,9 +375,8 @@ class Application:
 
         return write
 
-    def _plane(self) -> PlaneFigures:
-        reactor = self._reactor
-        memory = reactor.memory
+    def _plane_figures(self) -> PlaneFigures:
+        reactor, memory = self._reactor, self._reactor.memory
         return PlaneFigures(
             buffered=memory.kept,
             held=memory.held,
@@ -392,19 +386,12 @@ class Application:
             resets=reactor.resets,
         )
 
-    def _health(self) -> Iterable[BrokerHealth]:
-        for cluster in self._clusters.values():
-            for endpoint in cluster.brokers.statistics():
-                yield BrokerHealth(cluster.name, str(endpoint.endpoint.address), endpoint.healthy)
+    def _broker_health(self) -> Iterable[BrokerHealth]:
+        for name, cluster in self._clusters.items():
+            for state in cluster.brokers.statistics():
+                yield BrokerHealth(name, str(state.endpoint.address), state.healthy)
 
-    def _failures(self) -> Iterable[BrokerFailures]:
-        for cluster in self._clusters.values():
+    def _broker_failures(self) -> Iterable[BrokerFailures]:
+        for name, cluster in self._clusters.items():
             for cause, number in cluster.brokers.failures().items():
-                yield BrokerFailures(cluster.name, cause.value, number)
-
-
-_GOOD_NEWS = frozenset({"broker_up", "name_resolved"})
-
-
-if __name__ == "__main__":
-    sys.exit("run `gateway`, or `python -m gateway`")
+                yield BrokerFailures(name, cause.value, number)

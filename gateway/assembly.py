@@ -1,7 +1,4 @@
-"""Makes the parts of each package from the configuration.
-
-Here is what a part is made of; who gets it is the affair of `app`.
-"""
+"""Makes the parts of each package from the configuration; `app` connects them."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
+from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.plane.state import PlaneSettings
 from gateway.protocols import DEFAULT
@@ -29,19 +26,20 @@ if TYPE_CHECKING:
     from gateway.fleet.store import Store
     from gateway.fleet.supplier import Supplier
     from gateway.plane.reactor import Reactor
-    from gateway.policy.supply import Supply
     from gateway.reload.reloader import Reloader
-    from gateway.wire.address import Address
 
 
 PARENT_TIMEOUT = 1.0
-"""Seconds for an answer of the parent of workers, which may wait for its turn on a busy machine. It
-has nothing else to do: one that does not answer has died, and its workers with it."""
+"""Seconds for an answer of the workers' parent, which may have to wait for CPU on a busy machine.
+The parent has nothing else to do: if it does not answer it has died, and its workers with it."""
+
+LEAST_ADMIN_CONNECTIONS = 64
+"""Kept for probes, scrapers and people even if clients may use up all descriptors."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimiting:
-    """What there is where there are rules."""
+    """The parts of a gateway with rules."""
 
     shaper: Shaper
     reloader: Reloader
@@ -51,13 +49,13 @@ class RateLimiting:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What there is where limits are shared with other processes."""
+    """The parts of a gateway that shares limits with other processes."""
 
     store: Store
     supplier: Supplier
 
     async def run(self) -> None:
-        """Share until cancelled."""
+        """Share limits until cancelled."""
         async with trio.open_nursery() as nursery:
             await nursery.start(self.store.run)
             nursery.start_soon(self.supplier.run)
@@ -65,26 +63,24 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """What a worker has of its parent: sockets that listen, by listener; by cluster the secrets
-    that seal names, where no keys are configured: all workers open what one has sealed.
+    """The parts that a worker gets from its parent.
+
+    `sockets`: listening sockets, by listener. `seals`: the secrets for sealed names, by cluster,
+    used where no keys are configured so that all workers can open each other's names.
     """
 
     sockets: Mapping[str, Sequence[socket.socket]]
     seals: Mapping[str, bytes]
 
 
-LEAST_ADMIN_CONNECTIONS = 64
-"""Where clients may use up all descriptors: probes, scrapers and people still have these."""
-
-
 def admin_connections(setting: int, clients: int) -> int:
-    """How many connections the admin listener may have: as many as are set, but no more than so
-    many clients leave of the process's descriptors.
-    """
-    there = machine.descriptors()
-    if there is None:
+    """Return the maximum of admin connections: the setting, or fewer if `clients` connections
+    leave fewer of the process's descriptors."""
+    descriptors = machine.descriptors()
+    if descriptors is None:
         return setting
-    return max(LEAST_ADMIN_CONNECTIONS, min(setting, there - machine.descriptors_for(clients)))
+    left = descriptors - machine.descriptors_for(clients)
+    return max(LEAST_ADMIN_CONNECTIONS, min(setting, left))
 
 
 def plane_settings(configuration: model.Configuration) -> PlaneSettings:
@@ -103,8 +99,8 @@ def plane_settings(configuration: model.Configuration) -> PlaneSettings:
     )
 
 
-def bounds(limits: model.ResourceLimits) -> FrameBounds:
-    """Return what one connection may send."""
+def frame_bounds(limits: model.ResourceLimits) -> FrameBounds:
+    """Return the bounds of frames that one connection may send."""
     return FrameBounds(
         collected=limits.collected_frame,
         all_collected=limits.all_collected,
@@ -115,11 +111,14 @@ def bounds(limits: model.ResourceLimits) -> FrameBounds:
     )
 
 
-def rules(
+def make_rate_limiting(
     configuration: model.Configuration, reactor: Reactor, store: Store | None
 ) -> RateLimiting | None:
-    """Imported only where there are rules. `store`: what limits are shared by where none is
-    configured, by which workers share with those of other gateways, too."""
+    """Return the rate limiting, or None without rules; its packages are imported only with rules.
+
+    `store`: used if no store is configured. Through a configured store, workers share limits with
+    the workers of other gateways too.
+    """
     paths = configuration.rules
     if not paths:
         return None
@@ -130,36 +129,28 @@ def rules(
     from gateway.reload.reloader import Reloader
     from gateway.rules import files
 
-    seen = frozenset(signs(paths))  # before they are read: what changes from here on is read again
+    seen = frozenset(signs(paths))  # taken before reading, so that any later change is noticed
     found = files.rules_of(files.load(paths))
     compiled = RuleSet.compile(found)
-    store = _store(configuration) or store
+    timeout = PARENT_TIMEOUT
+    if configuration.store is not None:
+        from gateway.fleet.stores import store_of
+
+        store, timeout = store_of(configuration.store), configuration.store.timeout
     supply = Supply() if store is not None else None
     shaper, figures = Shaper(compiled, reactor, supply), ReloadFigures(time.time())
     reloader = Reloader(paths, compiled, shaper.adopt, figures, seen)
-    sharing = _sharing(configuration, store, supply, shaper) if store and supply else None
+    sharing = None
+    if store is not None and supply is not None:
+        from gateway.fleet.supplier import Supplier
+
+        sharing = Sharing(store, Supplier(store, supply, shaper.supplied, timeout))
     return RateLimiting(shaper, reloader, figures, sharing)
 
 
-def _store(configuration: model.Configuration) -> Store | None:
-    if configuration.store is None:
-        return None
-    from gateway.fleet.stores import store_of
-
-    return store_of(configuration.store)
-
-
-def _sharing(
-    configuration: model.Configuration, store: Store, supply: Supply, shaper: Shaper
-) -> Sharing:
-    from gateway.fleet.supplier import Supplier
-
-    timeout = PARENT_TIMEOUT if configuration.store is None else configuration.store.timeout
-    return Sharing(store, Supplier(store, supply, shaper.supplied, timeout))
-
-
-def names(name: str, cluster: model.Cluster, secret: bytes | None = None) -> Names:
-    """How brokers are named. `secret`: what seals where no keys are configured, else a new one."""
+def make_names(name: str, cluster: model.Cluster, secret: bytes | None = None) -> Names:
+    """Return the names of a cluster's brokers. `secret`: seals them if no keys are configured;
+    None: a new random secret."""
     names = cluster.names
     if names.template is not None:
         return TemplateNames(names.template.advertise, names.template.broker)
@@ -167,24 +158,22 @@ def names(name: str, cluster: model.Cluster, secret: bytes | None = None) -> Nam
     sealing = [SealKey.from_file(key.file) for key in keys]
     sealing = sealing or [SealKey(secret) if secret else SealKey.random()]
     if cluster.brokers_are == "gateways":
-        # Under one key, too, our names and theirs must not be taken for each other.
-        return HandedOnNames(SealedNames(f"{name} of gateways", sealing))
+        # Both gateways may have the same key: their names must still be distinguishable.
+        return ChainedNames(SealedNames(f"{name} of gateways", sealing))
     return SealedNames(name, sealing)
 
 
-def protocol(configuration: model.Configuration, cluster: str) -> str:
-    """Return the protocol of a cluster: that of its listeners, which all have the same one."""
-    listeners = (it.protocol for it in configuration.listeners if it.cluster == cluster)
-    return next(listeners, DEFAULT)
+def protocol_of(configuration: model.Configuration, cluster: str) -> str:
+    """Return the protocol of a cluster, which all its listeners share."""
+    protocols = (it.protocol for it in configuration.listeners if it.cluster == cluster)
+    return next(protocols, DEFAULT)
 
 
-def migrations(cluster: model.Cluster) -> dict[Address, Address]:
-    """Gateways of other clusters, by the brokers there."""
-    return {broker: to.gateway for to in cluster.migrations for broker in to.brokers}
+def make_verifiers(identity: model.Identity) -> dict[str, Verifier]:
+    """Return verifiers by authentication method.
 
-
-def verifiers(identity: model.Identity) -> dict[str, Verifier]:
-    """By authentication method. Imported only where tokens are verified: 12 MB, 40 ms."""
+    Their packages are imported only where tokens are verified: that takes 12 MB and 40 ms.
+    """
     token = identity.token
     if identity.mode == "pass-through" or token is None:
         return {}

@@ -1,7 +1,7 @@
-"""Who is behind: addresses, the names that hide them, what may be dialled, and who is alive.
+"""Broker addresses: the names that hide them, which ones may be dialled, and which are healthy.
 
-address: where a broker listens, as configured or as a broker said it · endpoint: one socket
-address that a configured address resolved to · target: a broker asked for by name · name: what
-stands for a broker towards clients, sealed or readable · learned host: one that must not appear in
-texts to clients.
+address: where a broker listens, as configured or as a broker sent it · endpoint: one socket address
+that a configured address resolved to · target: a broker that a client asks for by name · name: what
+a client gets in place of a broker's address, sealed or readable · learned host: a host that texts
+to clients must not contain.
 """

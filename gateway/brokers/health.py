@@ -1,14 +1,14 @@
-"""Connections to brokers, and who of them is alive. The one module of this folder with I/O.
+"""Connects to brokers and watches their health. The only module of this package with I/O.
 
-`dial` is on the way of every client connection: a plain non-blocking connect, a cancel scope only
-where that has to be waited for, and a name server only where a name is not remembered. It answers a
-standard library socket, which is what the data plane owns.
+`dial` runs for every client connection: a plain non-blocking connect, with a cancel scope only if
+the connect has to wait, and a look-up only if the name is not cached. It returns a standard library
+socket, as the data plane needs it.
 
-`watch` runs beside it: it looks configured names up again, and probes endpoints of which no dial
-has told anything lately. A probe is a TCP connection that says nothing.
+`watch` runs concurrently: it resolves configured names again, and probes endpoints that were not
+dialled lately. A probe is a TCP connection without data.
 
-What is logged are transitions (down, up, silent) and refused targets. What is told to clients holds
-no address.
+The log gets transitions (down, up, silent) and refused targets. Texts for clients contain no
+address.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import trio
 
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.pool import FIRST_BACK_OFF, BrokerPool, Endpoint, EndpointStatistics
-from gateway.brokers.resolver import Log, LookUp, Resolver
+from gateway.brokers.resolver import Log, LookUp, Resolver, no_log
 from gateway.brokers.targets import TargetList
 from gateway.plane.stream import Stream
 from gateway.wire.address import Address
@@ -35,40 +35,43 @@ from gateway.wire.contract import Denial, Refusal
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds."""
+    """Timeouts and intervals, in seconds."""
 
     dial_timeout: float = 10.0
-    """All attempts of one dial together. Clients give a connection 10 s (`connectionTimeoutMs`)."""
+    """For all attempts of one dial together. Clients wait 10 s (`connectionTimeoutMs`)."""
 
     attempt_timeout: float = 3.0
-    """One attempt. A lost SYN is sent again after 1 s, so this is enough for two."""
+    """For one attempt. A lost SYN is sent again after 1 s, so this is enough for two SYNs."""
 
     resolve_interval: float = 30.0
     """Between two look-ups of configured names; name servers of Kubernetes cache for as long."""
 
     resolve_retry: float = 2.0
-    """The same where a name does not resolve: pods start before their names are known."""
+    """Between two look-ups while a name does not resolve: pods start before their names resolve."""
 
     probe_interval: float = 10.0
-    """After which a healthy endpoint that nobody dialled is probed; a broker logs each probe."""
+    """Between two probes of a healthy endpoint that is not dialled; a broker logs each probe."""
 
 
 DEFAULT_TIMING = Timing()
 
-_TICK = FIRST_BACK_OFF  # no endpoint becomes due sooner than that after a failure
-_FIRST_TICK = 0.01  # while no name was resolved yet: readiness waits for it
+_TICK = FIRST_BACK_OFF  # no endpoint is due for a probe sooner after a failure
+_FIRST_TICK = 0.01  # until the first name is resolved: readiness depends on that probe
 
 _UNREACHABLE = Denial(Refusal.NOT_READY, "the broker is not reachable")
-_TLS_ALONE = Denial(Refusal.NOT_READY, "the broker speaks TLS alone, which the gateway does not")
+_TLS_ONLY = Denial(Refusal.NOT_READY, "the broker requires TLS, which the gateway does not speak")
 _TOO_SLOW = Denial(Refusal.TIMEOUT, "the broker did not answer in time")
 
-_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
-"""Errors that say nothing about a broker: descriptors, memory or local ports are used up."""
+_OWN_ERRORS = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL}
+)
+"""Errors that say nothing about a broker: the gateway has no descriptors, memory or local ports
+left."""
 
 
 class Failure(StrEnum):
-    """Why a broker was not reached. `SILENT`: it accepted, and did not answer in time. `OWN`: the
-    gateway had nothing left to connect with.
+    """Why a broker was not reached. `SILENT`: the broker accepted, and did not answer in time.
+    `OWN`: the gateway had no resources left to connect.
     """
 
     REFUSED = "refused"
@@ -79,22 +82,18 @@ class Failure(StrEnum):
 
 
 async def look_up(host: str) -> Sequence[str]:
-    """Ask the system's resolver, in a thread. Raises `OSError`."""
+    """Resolve a host with the system's resolver, in a thread. Raises `OSError`."""
     answers = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return [str(sockaddr[0]) for *_, sockaddr in answers]
-
-
-def unheard(event: str, **values: object) -> None:
-    """A log that nobody reads."""
 
 
 class Brokers:
     """The brokers of one cluster.
 
-    `addresses`: as configured, any of them takes any new connection. `targets` bounds what else
-    may be dialled by name. `learned` is told of hosts and addresses that are brokers: configured
-    ones, and those that were connected to. `socket_buffer`: of the kernel, in bytes; None: it tunes
-    them.
+    `addresses`: the configured ones, each of which takes any new connection. `targets`: which other
+    addresses may be dialled by name. `learned`: gets the hosts and IP addresses of brokers, both
+    configured ones and those that were connected to. `socket_buffer`: size of the kernel's buffers
+    in bytes; None leaves them to the kernel.
     """
 
     def __init__(
@@ -108,7 +107,7 @@ class Brokers:
         socket_buffer: int | None = None,
         clock: Callable[[], float] = trio.current_time,
         look_up: LookUp = look_up,
-        log: Log = unheard,
+        log: Log = no_log,
     ) -> None:
         self._addresses = tuple(addresses)
         self._targets = targets
@@ -119,25 +118,25 @@ class Brokers:
         self._log = log
         self._pool = BrokerPool()
         self._endpoints: dict[Address, tuple[Endpoint, ...]] = dict.fromkeys(self._addresses, ())
-        # Two resolvers, so that names which clients lead to never evict configured ones.
+        # Two resolvers, so that names which clients ask for never evict configured ones.
         self._resolver = Resolver(look_up, clock, log)
         self._target_resolver = Resolver(look_up, clock, log)
-        self._starved = False
+        self._is_exhausted = False  # the last attempts failed for want of resources
         self._failures = dict.fromkeys(Failure, 0)
         self._none = Denial(Refusal.NOT_READY, f'no broker of cluster "{cluster}" is reachable')
         learned.learn(*(address.host for address in self._addresses))
 
     @property
     def ready(self) -> bool:
-        """At least one endpoint is healthy; never before one was connected to."""
+        """Return True if at least one endpoint is healthy, which takes a first connection."""
         return self._pool.ready
 
     def statistics(self) -> tuple[EndpointStatistics, ...]:
-        """How each endpoint does."""
-        return self._pool.snapshot()
+        """Return the state of each endpoint."""
+        return self._pool.statistics()
 
     def failures(self) -> dict[Failure, int]:
-        """How often what went wrong, since the start."""
+        """Return the number of failures since the start, by cause."""
         unresolved = self._resolver.failures + self._target_resolver.failures
         return self._failures | {Failure.UNRESOLVED: unresolved}
 
@@ -146,8 +145,8 @@ class Brokers:
     async def dial(self, target: Address | None = None) -> tuple[socket.socket, Address] | Denial:
         """Connect to `target`, or to any broker.
 
-        Answers a connected non-blocking socket with TCP_NODELAY, which the caller closes, and the
-        address as it was named (TLS verifies that name; `getpeername` tells the IP address).
+        Return a connected non-blocking socket with TCP_NODELAY, which the caller closes, and the
+        address as it was named (TLS verifies that name; `getpeername` returns the IP address).
         """
         deadline = self._clock() + self._timing.dial_timeout
         if target is None:
@@ -168,10 +167,10 @@ class Brokers:
         self, target: Address, deadline: float
     ) -> tuple[socket.socket, Address] | Denial:
         if target.tls:
-            return _TLS_ALONE
+            return _TLS_ONLY
         refused = self._targets.check_name(target.host, target.port)
         if refused is not None:
-            self._tell_refused(target, ())
+            self._log_refused(target, ())
             return refused
         ips = await self._target_ips(target.host)
         if ips is None:
@@ -182,15 +181,15 @@ class Brokers:
         for ip in allowed:
             sock = await self._attempt(Address(ip, target.port), deadline)
             if sock is not None:
-                self._learned.reached(target.host, *ips)
+                self._learned.learn_dialled(target.host, *ips)
                 return sock, target
         return _TOO_SLOW if self._clock() >= deadline else _UNREACHABLE
 
     async def _target_ips(self, host: str) -> Sequence[str] | None:
-        """What a host resolves to; None: nobody says so in time."""
-        configured = any(host == address.host for address in self._addresses)
-        resolver = self._resolver if configured else self._target_resolver
-        ips = resolver.remembered(host)
+        """Return the IP addresses of a host, or None if the look-up takes too long."""
+        is_configured = any(host == address.host for address in self._addresses)
+        resolver = self._resolver if is_configured else self._target_resolver
+        ips = resolver.cached(host)
         if ips is None:
             with trio.move_on_after(self._timing.dial_timeout):
                 ips = await resolver.resolve(host)
@@ -201,65 +200,61 @@ class Brokers:
         refused = next((denial for denial in denials if denial), None)
         if refused is None:
             return list(ips)
-        self._tell_refused(target, ips)
+        self._log_refused(target, ips)
         return [ip for ip, denial in zip(ips, denials, strict=True) if not denial] or refused
 
-    def _tell_refused(self, target: Address, ips: Sequence[str]) -> None:
-        """`ips`: what was looked up, if anything was."""
+    def _log_refused(self, target: Address, ips: Sequence[str]) -> None:
         allowed = self._targets.describe()
         self._log("target_refused", broker=str(target), ips=ips, allowed=allowed)
 
     async def _attempt(self, address: Address, deadline: float) -> socket.socket | None:
-        """Connect, and remember how that went."""
+        """Connect and record the result in the pool. Return None if that fails."""
         allotted = min(deadline - self._clock(), self._timing.attempt_timeout)
         if allotted <= 0:
             return None
         try:
-            sock, connected = begin(address, self._socket_buffer)
+            sock, connected = start_connecting(address, self._socket_buffer)
             if not connected:
                 with trio.move_on_after(allotted) as scope:
-                    await finish(sock)
+                    await finish_connecting(sock)
                 if scope.cancelled_caught:
-                    self._timed_out(address, allotted)
+                    self._record_timeout(address, allotted)
                     return None
         except OSError as error:
-            self._failed(address, error)
+            self._record_error(address, error)
             return None
-        self._is_up(address)
+        self._is_exhausted = False
+        if self._pool.record_success(address, self._clock()):
+            self._log("broker_up", broker=str(address))
         return sock
 
-    def _timed_out(self, address: Address, allotted: float) -> None:
+    def _record_timeout(self, address: Address, allotted: float) -> None:
         self._failures[Failure.TIMED_OUT] += 1
-        if allotted >= self._timing.attempt_timeout:  # else it had less time than a broker is due
-            self._is_down(address, "timed out")
+        if allotted >= self._timing.attempt_timeout:  # a shorter attempt says nothing about health
+            self._record_down(address, "timed out")
 
-    def _failed(self, address: Address, error: OSError) -> None:
-        ours = error.errno in _OURS
-        self._failures[Failure.OWN if ours else Failure.REFUSED] += 1
-        if not ours:
-            self._is_down(address, error.strerror or str(error))
-        elif not self._starved:
-            self._starved = True
+    def _record_error(self, address: Address, error: OSError) -> None:
+        is_own = error.errno in _OWN_ERRORS
+        self._failures[Failure.OWN if is_own else Failure.REFUSED] += 1
+        if not is_own:
+            self._record_down(address, error.strerror or str(error))
+        elif not self._is_exhausted:
+            self._is_exhausted = True
             self._log("resources_exhausted", broker=str(address), error=error.strerror)
 
+    def _record_down(self, address: Address, error: str) -> None:
+        if self._pool.record_failure(address, self._clock()):
+            self._log("broker_down", broker=str(address), error=error)
+
     def unanswered(self, stream: Stream) -> None:
-        """A broker accepted this connection, and did not answer what was said on it in time."""
+        """Record that the broker accepted this connection and did not answer on it in time."""
         self._failures[Failure.SILENT] += 1
         try:
             address = Address(*stream.getpeername()[:2])
-        except OSError:  # gone by now
+        except OSError:  # the connection is gone by now
             return
-        if self._pool.silent(address, self._clock()):
+        if self._pool.record_silence(address, self._clock()):
             self._log("broker_silent", broker=str(address))
-
-    def _is_up(self, address: Address) -> None:
-        self._starved = False
-        if self._pool.succeeded(address, self._clock()):
-            self._log("broker_up", broker=str(address))
-
-    def _is_down(self, address: Address, error: str) -> None:
-        if self._pool.failed(address, self._clock()):
-            self._log("broker_down", broker=str(address), error=error)
 
     # -- watching --
 
@@ -272,7 +267,7 @@ class Brokers:
     async def _keep_resolved(self) -> None:
         while True:
             await self._resolve()
-            failing = any(self._resolver.failing(address.host) for address in self._addresses)
+            failing = any(self._resolver.is_failing(address.host) for address in self._addresses)
             timing = self._timing
             await trio.sleep(timing.resolve_retry if failing else timing.resolve_interval)
 
@@ -294,7 +289,7 @@ class Brokers:
                 nursery.start_soon(self._resolve_one, address)
 
     async def _resolve_one(self, address: Address) -> None:
-        """Look one configured address up; where that fails its endpoints stay."""
+        """Resolve one configured address; if that fails, keep its endpoints."""
         ips = await self._resolver.resolve(address.host)
         if not ips:
             return
@@ -304,49 +299,54 @@ class Brokers:
 
 
 async def connect(address: Address) -> socket.socket:
-    """A connected non-blocking socket with TCP_NODELAY. The host must be an IP literal.
+    """Return a connected non-blocking socket with TCP_NODELAY. The host must be an IP literal.
 
-    Raises `OSError`. trio's epoll is left with nothing armed for the socket, so another poller
-    may have it.
+    Raises `OSError`. trio's epoll has nothing armed for the socket afterwards, so another poller
+    may take it.
     """
-    sock, connected = begin(address)
+    sock, connected = start_connecting(address)
     if not connected:
-        await finish(sock)
+        await finish_connecting(sock)
     return sock
 
 
-def begin(address: Address, socket_buffer: int | None = None) -> tuple[socket.socket, bool]:
-    """Begin to connect as `connect` does; answers whether that is done. Raises `OSError`."""
+def start_connecting(
+    address: Address, socket_buffer: int | None = None
+) -> tuple[socket.socket, bool]:
+    """Start to connect as `connect` does. Return the socket, and whether it is connected already.
+
+    Raises `OSError`.
+    """
     sock = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET)
     try:
-        if socket_buffer:  # before it connects: the window is agreed upon then
+        if socket_buffer:  # set before the handshake, which negotiates the window
             for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
                 sock.setsockopt(socket.SOL_SOCKET, option, socket_buffer)
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         code = sock.connect_ex(address.pair)
         if code == errno.EINPROGRESS:
-            # A broker on this machine, as a sidecar's is, has answered meanwhile. To ask costs
-            # 1 to 2 us, to wait for it 30 to 50.
+            # A broker on this machine, as with a sidecar, has answered by now. Asking again costs
+            # 1 to 2 us, waiting costs 30 to 50.
             code = sock.connect_ex(address.pair)
         if code != errno.EALREADY:
-            _raise_unless_none(code)
+            _raise_if_error(code)
     except BaseException:
         sock.close()
         raise
     return sock, code == 0
 
 
-async def finish(sock: socket.socket) -> None:
-    """Wait until what was begun is done. Raises `OSError`, and closes the socket when it raises."""
+async def finish_connecting(sock: socket.socket) -> None:
+    """Wait until the socket is connected. If that raises (`OSError`), the socket is closed."""
     try:
         await trio.lowlevel.wait_writable(sock)
-        _raise_unless_none(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+        _raise_if_error(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
     except BaseException:
         sock.close()
         raise
 
 
-def _raise_unless_none(code: int) -> None:
+def _raise_if_error(code: int) -> None:
     if code:
         raise OSError(code, os.strerror(code))

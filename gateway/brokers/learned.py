@@ -1,18 +1,20 @@
-"""Takes brokers' addresses out of texts that go to clients.
+"""Removes brokers' addresses from texts that go to clients.
 
-C++ clients decide on such texts ("is being unloaded"), and topic names are in them: only hosts that
-were learned, or that may be dialled, are replaced, never what merely looks like an address.
+C++ clients decide on such texts ("is being unloaded"), and the texts contain topic names. So only
+hosts that were learned, or that may be dialled, are replaced, never what merely looks like an
+address.
 
-A text holds what clients choose, so its cost is bounded whatever it says. A few scans without a
-loop of ours list every spelling in it that could be a host, and sets say which of them are brokers.
-Mostly none is, and that is all. Otherwise one pattern, the same for all hosts, finds what has the
-shape of an address. The shapes, all of them seen in brokers' texts:
+Clients choose parts of a text, so its cost must be bounded whatever it contains. A few regular
+expressions list every spelling that could be a host, without a Python loop, and set operations
+select the brokers among them. Usually there is none, and the text is done. Otherwise one pattern,
+the same for all hosts, finds everything that has the shape of an address. The shapes, all seen in
+brokers' texts:
 
     scheme://host:6650   http://host:8080   host:6650   host.example   10.0.0.1   [fd00::1]:6650
     host/10.0.0.1:6650   /10.0.0.1:6650   host/<unresolved>:6650   (Java's InetSocketAddress)
 
-Topics are matched first, whole, and stay as they are. Hosts are compared without regard to the case
-of ASCII letters.
+Topics are matched first, as a whole, and stay unchanged. Hosts are compared without regard to the
+case of ASCII letters.
 """
 
 from __future__ import annotations
@@ -26,22 +28,22 @@ from socket import AF_INET6, inet_pton
 from gateway.wire.plugin import Plugin
 
 MOST_HOSTS = 4096
-"""Hosts and addresses remembered of each origin, the oldest forgotten first. The largest clusters
-have hundreds of brokers, each with a name and an address or two; 4096 take half a megabyte."""
+"""Hosts kept from each of the two sources; the oldest is forgotten first. The largest clusters have
+hundreds of brokers, each with a name and an address or two; 4096 entries take half a megabyte."""
 
 REPLACEMENT = "broker"
 
 _V4 = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
-_V6 = r"[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,8}"  # Java writes address:port without brackets, too
-_NAME = r"\w+(?:(?:\.|-+)\w+)*"  # IPv4 addresses have this shape, too
+_V6 = r"[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,8}"  # also Java's address:port without brackets
+_NAME = r"\w+(?:(?:\.|-+)\w+)*"  # also matches IPv4 addresses
 
 
 @lru_cache
 def _pattern(url_schemes: str, topic_schemes: str) -> re.Pattern[str]:
-    """Return the pattern of texts about brokers; both arguments are alternatives of schemes."""
+    """Return the pattern that finds addresses and topics; both arguments are regex alternatives."""
     return re.compile(
         rf"""
-        # Words that are followed by a space are no addresses, and many of them cost one match.
+        # Words followed by a space are no addresses, and one match skips many of them.
         (?P<other> (?: [\w-]++ [\s,;'"()]++ )++
           | (?: {topic_schemes} ) :// [^\s,;'"<>()\[\]{{}}]* )
         |
@@ -58,23 +60,22 @@ def _pattern(url_schemes: str, topic_schemes: str) -> re.Pattern[str]:
     )
 
 
-# Every `host` and `ip` that a pattern can find is among what these find.
+# Together these find every `host` and `ip` that the pattern above can find.
 _NAMES = re.compile(_NAME)
 _NAMES_BEHIND_ADDRESSES = re.compile(rf"[0-9a-f:]-+({_NAME})")
 _V4_BEHIND_NAMES = re.compile(rf"/({_V4})(?!\.?\w)")
 _V6_ANYWHERE = re.compile(rf"(?<![\w:.]){_V6}(?!\.?\w)")
 
-_V6_COLONS = 7  # where none of its groups is left out
-
+_V6_COLONS = 7  # in an IPv6 address that omits no group
 
 Host = str | bytes | None
-"""A name or IPv4 address in lower case, or the bytes of an IPv6 address; None: it is no address."""
+"""A name or IPv4 address in lower case, or the bytes of an IPv6 address; None: no address."""
 
 
 class LearnedHosts:
     """A bounded set of the host names and IP addresses of brokers that speak `protocol`.
 
-    `targets`: which of some hosts, in lower case, are brokers by what is configured.
+    `targets`: returns which of the given hosts, in lower case, may be dialled by configuration.
     """
 
     def __init__(
@@ -87,30 +88,30 @@ class LearnedHosts:
         self._targets = targets
         urls = (*protocol.schemes, "http", "https")
         self._pattern = _pattern(_alternatives(urls), _alternatives(protocol.topic_schemes))
-        # Two sets, so that addresses which clients lead to never evict those that brokers named.
+        # Two sets, so that hosts which clients ask for never evict hosts that brokers named.
         # Both are in the order of learning.
         self._named: OrderedDict[Host, None] = OrderedDict()
-        self._reached: OrderedDict[Host, None] = OrderedDict()
+        self._dialled: OrderedDict[Host, None] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._named.keys() | self._reached.keys())
+        return len(self._named.keys() | self._dialled.keys())
 
     def learn(self, *hosts: str) -> None:
         """Remember host names or IP literals (IPv6 without brackets) that the configuration, a
         name server or a broker named."""
         self._remember(self._named, hosts)
 
-    def reached(self, *hosts: str) -> None:
-        """Remember those to which a client led the gateway, once they were connected to."""
-        self._remember(self._reached, hosts)
+    def learn_dialled(self, *hosts: str) -> None:
+        """Remember hosts that a client asked for, after a successful connection to them."""
+        self._remember(self._dialled, hosts)
 
     def clean(self, text: str) -> str:
-        """The text with `broker` in place of each learned host, its address and its port.
+        """Return the text with `broker` in place of each learned host, its address and its port.
 
-        A host without a dot could be any word: it is replaced only behind a scheme, or before
+        A host without a dot could be any word, so it is replaced only after a scheme, or before
         a port or an address.
         """
-        if not (self._named or self._reached):
+        if not (self._named or self._dialled):
             return text
         lower = _lower(text)
         brokers = self._brokers_in(lower)
@@ -124,19 +125,20 @@ class LearnedHosts:
             known.popitem(last=False)
 
     def _brokers_in(self, lower: str) -> Set[str]:
-        """All spellings of brokers' hosts in a text."""
+        """Return all spellings of brokers' hosts in a text."""
         names = {*_NAMES.findall(lower), *_NAMES_BEHIND_ADDRESSES.findall(lower)}
         names.update(_V4_BEHIND_NAMES.findall(lower))
         found = set(_V6_ANYWHERE.findall(lower))
-        long = set(filter(_is_long, (*found, *map(_without_port, found))))
-        brokers = {*self._targets(names | long)}
-        brokers.update(it for it in long if self._holds(_packed(it)))
-        for known in (self._named, self._reached):
+        whole = set(filter(_may_be_whole_v6, (*found, *map(_without_port, found))))
+        brokers = {*self._targets(names | whole)}
+        packed = {it: _packed_v6(it) for it in whole}
+        for known in (self._named, self._dialled):
+            brokers.update(it for it, address in packed.items() if address in known)
             brokers.update(it for it in known.keys() & names if isinstance(it, str))
         return brokers
 
     def _cleaned(self, text: str, lower: str, brokers: Set[str]) -> Iterable[str]:
-        """The parts of a text, those that are brokers replaced."""
+        """Return the parts of a text, with brokers replaced."""
         begin = 0
         for found in self._pattern.finditer(lower):
             other, scheme, host, ip, port = found.groups()
@@ -146,9 +148,6 @@ class LearnedHosts:
                 yield REPLACEMENT
                 begin = found.end()
         yield text[begin:]
-
-    def _holds(self, host: bytes | None) -> bool:
-        return host in self._named or host in self._reached
 
 
 def _alternatives(words: Iterable[str]) -> str:
@@ -165,35 +164,35 @@ def _is_broker(
 
 
 def _is_in(spelling: str, brokers: Set[str]) -> bool:
-    """Whether one of these is spelled so, or in brackets, or before a port."""
+    """Return True if the spelling, without brackets, scope and port, is one of these."""
     if ":" not in spelling:
         return spelling in brokers
     plain = spelling.strip("[]").partition("%")[0]
     return plain in brokers or _without_port(plain) in brokers
 
 
-def _is_long(six: str) -> bool:
+def _may_be_whole_v6(text: str) -> bool:
     """Return whether the text can be a whole IPv6 address. Times such as 10:30:00 cannot."""
-    return "::" in six or six.count(":") == _V6_COLONS
+    return "::" in text or text.count(":") == _V6_COLONS
 
 
-def _without_port(six: str) -> str:
-    return six.rpartition(":")[0]
+def _without_port(address: str) -> str:
+    return address.rpartition(":")[0]
 
 
 def _lower(text: str) -> str:
-    """A text in which everything is where it was: lower-case letters beyond ASCII may be two."""
+    """Lower ASCII letters only, which keeps offsets: others may become two characters."""
     return text.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")
 
 
 def _key(host: str) -> Host:
-    """One for each host: Java writes fd00:0:0:0:0:0:0:1 where others write fd00::1."""
+    """Return the same key for all spellings: Java writes fd00:0:0:0:0:0:0:1 for fd00::1."""
     plain = host.lower().strip("[]").rstrip(".")
-    return _packed(plain.partition("%")[0]) or plain
+    return _packed_v6(plain.partition("%")[0]) or plain
 
 
-def _packed(six: str) -> bytes | None:
+def _packed_v6(address: str) -> bytes | None:
     try:
-        return inet_pton(AF_INET6, six) if ":" in six else None
+        return inet_pton(AF_INET6, address) if ":" in address else None
     except (OSError, ValueError):
         return None

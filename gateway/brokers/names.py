@@ -1,11 +1,12 @@
-"""Names that stand for brokers towards clients.
+"""Names that clients get in place of broker addresses.
 
-A client sends a name back as `<name>:<port>`, case kept, and never resolves it (client-behaviour.md
-section 1). Java takes it apart as a URI and finds no host in it when the last label begins with a
-digit or a label holds an underscore; all names here are made of `[a-z0-9-]` and end in a label that
-begins with a letter.
+A client sends a name back as `<name>:<port>`, in the same case, and never resolves it
+(client-behaviour.md section 1). Java parses it as a URI, and finds no host if the last label begins
+with a digit or a label contains an underscore. So all names here consist of `[a-z0-9-]` and end
+with a label that begins with a letter.
 
-Two kinds: sealed (nobody can make one, so nothing needs to be remembered) and readable templates.
+Two kinds: sealed names (nobody else can make one, so the gateway needs no table of them), and
+readable names made from a template.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gateway.errors import ConfigurationError
 from gateway.wire.address import Address, parse_address
 from gateway.wire.contract import Denial, Refusal
 
-if TYPE_CHECKING:  # cryptography is loaded only by those who build keys
+if TYPE_CHECKING:  # cryptography is loaded only where keys are made
     from gateway.brokers.seal import SealKey
 
 LONGEST_NAME = 253
@@ -30,39 +31,38 @@ LONGEST_NAME = 253
 LONGEST_LABEL = 63
 
 UNKNOWN_NAME = Denial(Refusal.TARGET, "unknown broker name")
-"""One text for every reason: a client that guesses learns nothing from it."""
+"""The same text for every reason: a client that guesses names learns nothing from it."""
 
 PORT = 6650
-"""Of all addresses that are made here. Clients neither resolve such a name nor connect to it: any
-port serves, as long as it is always the same, because the text is the key of their connection
-pools."""
+"""The port of all advertised addresses. Clients neither resolve such a name nor connect to it, so
+any port serves, but it must always be the same: the text is the key of their connection pools."""
 
-_REMEMBERED_SEALS = 4096
-"""A seal costs 10 µs, remembered 0.2. Brokers times live generations are far fewer than this,
-and an entry is about 400 bytes."""
+_CACHED_SEALS = 4096
+"""Sealing costs 10 µs, a cached seal 0.2. Brokers times live generations are far fewer than this,
+and an entry takes about 400 bytes."""
 
 
 class Names(Protocol):
-    """Makes names and opens them."""
+    """Translates broker addresses to names, and names to broker addresses."""
 
     def advertise(self, broker: Address, generation: int = 0) -> Address | Denial:
-        """Return the address that stands for a broker, the same one each time.
+        """Return the address that clients get for a broker, always the same one.
 
-        Another generation (0 to 2**32 - 1) is another address of the same broker.
+        Each generation (0 to 2**32 - 1) has its own address of the same broker.
         """
         ...
 
     def open(self, name: str) -> Address | Denial:
-        """The broker that `name` or `name:port` stands for."""
+        """Return the broker that `name` or `name:port` denotes."""
         ...
 
 
 # -- sealed ----------------------------------------------------------------------------------
 
 _SUFFIX = "gw"
-"""The last label, for Java's sake."""
+"""The last label: Java needs one that begins with a letter."""
 
-# All labels but the last sealed one are full, so there is one spelling of a seal.
+# All sealed labels but the last are full, so each seal has exactly one spelling.
 _SEALED = re.compile(
     rf"((?:[0-9a-v]{{{LONGEST_LABEL}}}\.)*[0-9a-v]{{1,{LONGEST_LABEL}}})\.{_SUFFIX}(?::[0-9]{{1,5}})?",
     re.ASCII,
@@ -70,18 +70,19 @@ _SEALED = re.compile(
 _LONGEST_NAME_AND_PORT = LONGEST_NAME + len(":65535")
 
 _HEAD = struct.Struct("!BHI")
-"""Length of the cluster's name, port, generation; the cluster's name and the host follow."""
+"""Length of the cluster's name, port, generation. The cluster's name and the host follow."""
 
 _TLS = 0x80
-"""Added to the length where the broker speaks TLS."""
+"""A bit set in the length if the broker speaks TLS."""
 
 _LONGEST_CLUSTER = _TLS - 1
 
 
 class SealedNames:
-    """Names sealed by the first key, opened by any: a key is rotated in behind the first, put
-    first when all replicas have it, and taken out when all clients have looked up again.
+    """Names sealed with the first key, and opened with any key.
 
+    To rotate keys, add the new key behind the first, move it to the front once all replicas have
+    it, and remove the old key once all clients have repeated their lookups.
     Raises `ConfigurationError` without a key, or for a cluster name beyond 127 bytes.
     """
 
@@ -94,24 +95,24 @@ class SealedNames:
             raise ConfigurationError(
                 f"The cluster name {cluster!r} must have 1 to {_LONGEST_CLUSTER} bytes"
             )
-        self._seal = lru_cache(_REMEMBERED_SEALS)(self._seal_anew)
+        self._cached_seal = lru_cache(_CACHED_SEALS)(self._seal)
 
     def advertise(self, broker: Address, generation: int = 0) -> Address | Denial:
-        return self._seal(broker, generation)
+        return self._cached_seal(broker, generation)
 
-    def _seal_anew(self, broker: Address, generation: int) -> Address | Denial:
+    def _seal(self, broker: Address, generation: int) -> Address | Denial:
         length = len(self._cluster) | (_TLS if broker.tls else 0)
         head = _HEAD.pack(length, broker.port, generation)
-        name = _spell(self._keys[0].seal(head + self._cluster + broker.host.encode()))
+        name = _encode(self._keys[0].seal(head + self._cluster + broker.host.encode()))
         if len(name) > LONGEST_NAME:
             return Denial(
                 Refusal.UNSUPPORTED,
-                "the names of the cluster and of the broker are together too long to be hidden",
+                "the names of the cluster and the broker are together too long for a sealed name",
             )
         return Address(name, PORT)
 
     def open(self, name: str) -> Address | Denial:
-        sealed = _unspell(name)
+        sealed = _decode(name)
         if sealed is None:
             return UNKNOWN_NAME
         for key in self._keys:
@@ -128,11 +129,11 @@ class SealedNames:
         return Address(plaintext[cluster_end:].decode(), port, tls=bool(length & _TLS))
 
 
-class HandedOnNames:
-    """For a gateway before another one: the sealed names of that one are handed on as they are.
+class ChainedNames:
+    """Names for a gateway in front of another gateway, whose sealed names pass unchanged.
 
-    They say nothing, and sealed once more they would soon be too long. Whatever else the other
-    gateway names is sealed by us, and so are aliases; names that we did not seal are its to judge.
+    Those names reveal nothing, and would soon be too long if sealed again. This gateway seals all
+    other addresses, and aliases; the other gateway judges names that were not sealed here.
     """
 
     def __init__(self, own: SealedNames) -> None:
@@ -151,14 +152,14 @@ class HandedOnNames:
         return Address(host, PORT) if _SEALED.fullmatch(host) else found
 
 
-def _spell(sealed: bytes) -> str:
-    """Base32 with the "extended hex" letters (RFC 4648 section 7): those that `int` reads."""
+def _encode(sealed: bytes) -> str:
+    """Encode in base32 with "extended hex" letters (RFC 4648 section 7), which `int` parses."""
     text = base64.b32hexencode(sealed).decode().rstrip("=").lower()
     labels = [text[at : at + LONGEST_LABEL] for at in range(0, len(text), LONGEST_LABEL)]
     return ".".join((*labels, _SUFFIX))
 
 
-def _unspell(name: str) -> bytes | None:
+def _decode(name: str) -> bytes | None:
     parts = _SEALED.fullmatch(name) if len(name) <= _LONGEST_NAME_AND_PORT else None
     if parts is None:
         return None
@@ -174,7 +175,7 @@ def _unspell(name: str) -> bytes | None:
 
 _PLACE = "{n}"
 _LARGEST_NUMBER = "999999"
-_NUMBER = r"(0|[1-9][0-9]{0,5})"  # canonical: one name for a broker, one broker for a name
+_NUMBER = r"(0|[1-9][0-9]{0,5})"  # no leading zeros: each broker has exactly one name
 
 _NAME_LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _READABLE = re.compile(rf"(?:{_NAME_LABEL}\.)*(?![0-9]){_NAME_LABEL}", re.ASCII)
@@ -183,8 +184,8 @@ _READABLE = re.compile(rf"(?:{_NAME_LABEL}\.)*(?![0-9]){_NAME_LABEL}", re.ASCII)
 class TemplateNames:
     """Readable names: `broker-{n}.example` for `pulsar-broker-{n}.pulsar.svc:6650`.
 
-    Such a name has no second form, so a generation other than 0 is denied.
-    Raises `ConfigurationError` for templates that cannot be used.
+    A broker has a single readable name, so a generation other than 0 is denied.
+    Raises `ConfigurationError` for unusable templates.
     """
 
     def __init__(self, advertised: str, broker: str) -> None:
@@ -195,7 +196,7 @@ class TemplateNames:
         largest = advertised.replace(_PLACE, _LARGEST_NUMBER)
         if len(largest) > LONGEST_NAME or not _READABLE.fullmatch(largest):
             raise ConfigurationError(
-                f"The advertised name {advertised!r} must be made of a-z, 0-9 and '-', in labels "
+                f"The advertised name {advertised!r} must consist of a-z, 0-9 and '-', in labels "
                 f"of at most {LONGEST_LABEL} characters, the last one beginning with a letter. "
                 "Write for example broker-{n}.example"
             )
@@ -226,13 +227,13 @@ def _pattern(template: str, what: str) -> re.Pattern[str]:
     before, place, after = template.partition(_PLACE)
     if not place or _PLACE in after:
         raise ConfigurationError(
-            f"The template {template!r} of the {what} must hold {_PLACE} exactly once"
+            f"The template {template!r} of the {what} must contain {_PLACE} exactly once"
         )
     return re.compile(re.escape(before) + _NUMBER + re.escape(after), re.ASCII)
 
 
 def _broker_template(template: str) -> tuple[str, int]:
-    """Host with its placeholder, and port."""
+    """Return the host with its placeholder, and the port."""
     try:
         sample = parse_address(template.replace(_PLACE, "0"))
     except ValueError as why:

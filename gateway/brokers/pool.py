@@ -1,10 +1,11 @@
-"""The brokers to which any new connection may go, and how each of them does.
+"""The endpoints that may take any new connection, and the health of each.
 
-An endpoint is *healthy* after a connection to it was made, *down* after an attempt failed, and
-*waiting* while the back-off after that failure runs. Before the first attempt it is neither, and
-trusted. A *silent* one accepts and then says nothing, as a frozen process does: it stays healthy,
-for probes cannot tell, but for a while others come first, since each client that is led there loses
-all its patience. No endpoint is ever given up: where all are down, all are tried.
+An endpoint is *healthy* after a successful connection, *down* after a failed attempt, and *waiting*
+during the back-off after that failure. Before the first attempt it is neither, and treated like a
+healthy one. A *silent* endpoint accepts connections and then does not answer, as a frozen process
+does. It stays healthy, because probes cannot detect this, but other endpoints are preferred for a
+while, since each client led to it waits until its own timeout. No endpoint is ever given up: when
+all are down, all are tried.
 """
 
 from __future__ import annotations
@@ -17,26 +18,27 @@ from typing import NamedTuple
 from gateway.wire.address import Address
 
 FIRST_BACK_OFF = 0.5
-"""Seconds. A broker that restarts listens again within seconds; a refused attempt is cheap."""
+"""Seconds. A restarting broker listens again within seconds, and a refused attempt is cheap."""
 
 LONGEST_BACK_OFF = 30.0
-"""Seconds. What a broker that comes back waits at most; attempts at a dead host are time-outs."""
+"""Seconds: the longest delay until a returning broker is noticed. Attempts at a dead host time
+out."""
 
 FIRST_SILENCE = 8.0
-"""Seconds that the first silence of an endpoint is remembered; about what it has cost a client."""
+"""Seconds for which the first silence of an endpoint counts: about what it cost the client."""
 
-_MOST_DOUBLINGS = 16  # beyond the longest back-off, and far from what a float can hold
+_MOST_DOUBLINGS = 16  # beyond the longest back-off, and far below what overflows a float
 
 
 class Endpoint(NamedTuple):
-    """A socket address (its host is an IP literal), and the configured address it came from."""
+    """A socket address (the host is an IP literal), and the configured address it came from."""
 
     address: Address
     named: Address
 
 
 class EndpointStatistics(NamedTuple):
-    """One endpoint at one moment. `failures`: in a row. `retry_at`: of the pool's clock."""
+    """One endpoint at one moment. `failures`: in a row. `retry_at`: by the pool's clock."""
 
     endpoint: Endpoint
     healthy: bool
@@ -66,7 +68,7 @@ class _Member:
 
 
 class BrokerPool:
-    """Endpoints in the order they were given, one for a socket address."""
+    """Endpoints in the order given, one for each socket address."""
 
     def __init__(self) -> None:
         self._members: dict[Address, _Member] = {}
@@ -77,11 +79,11 @@ class BrokerPool:
 
     @property
     def ready(self) -> bool:
-        """At least one endpoint is healthy."""
+        """Return True if at least one endpoint is healthy."""
         return any(member.healthy for member in self._members.values())
 
     def replace(self, endpoints: Iterable[Endpoint]) -> None:
-        """These are the endpoints from now on; those that stay keep their health."""
+        """Replace all endpoints; those that were here before keep their health."""
         members: dict[Address, _Member] = {}
         for endpoint in endpoints:
             known = self._members.get(endpoint.address)
@@ -89,11 +91,11 @@ class BrokerPool:
         self._members = members
 
     def candidates(self, now: float) -> tuple[Endpoint, ...]:
-        """All endpoints in the order to try them: not down, down, waiting.
+        """Return all endpoints in the order to try them: up, then down, then waiting or silent.
 
-        Calls take turns in each of the three, so that each endpoint gets its share whatever the
-        others do. One that is down is left to probes as long as there are others: a client would
-        pay for the attempt.
+        Each tier rotates from call to call, so that its endpoints get equal shares whatever the
+        other tiers do. An endpoint that is down is left to probes while others are up: a client
+        would have to wait for the attempt.
         """
         tiers: tuple[list[Endpoint], ...] = ([], [], [])
         for member in self._members.values():
@@ -102,41 +104,42 @@ class BrokerPool:
         return tuple(endpoint for tier in tiers for endpoint in _rotated(tier, self._turn))
 
     def due(self, now: float, interval: float) -> tuple[Endpoint, ...]:
-        """Those to probe: healthy and unheard of for `interval` seconds, or not waiting."""
+        """Return the endpoints to probe: healthy ones last checked `interval` seconds ago or
+        earlier, and others whose back-off is over."""
         return tuple(
             member.endpoint for member in self._members.values() if now >= member.due_at(interval)
         )
 
-    def succeeded(self, address: Address, now: float) -> bool:
-        """A connection was made. Answers whether that is news."""
+    def record_success(self, address: Address, now: float) -> bool:
+        """Record a successful connection. Return True if the endpoint was not healthy before."""
         member = self._members.get(address)
         if member is None:
             return False
-        news = not member.healthy
+        is_news = not member.healthy
         member.healthy, member.failures, member.retry_at = True, 0, -inf
         member.checked_at = now
-        return news
+        return is_news
 
-    def failed(self, address: Address, now: float) -> bool:
-        """An attempt failed. Answers whether that is news.
+    def record_failure(self, address: Address, now: float) -> bool:
+        """Record a failed attempt. Return True if it is the first one in a row.
 
-        While the back-off runs, further failures are the same failure: a hundred attempts that
-        were under way together must not make it a hundred times longer.
+        Further failures during the back-off count as the same failure: a hundred concurrent
+        attempts must not make the back-off a hundred times longer.
         """
         member = self._members.get(address)
         if member is None or now < member.retry_at:
             return False
-        news = member.failures == 0
         member.retry_at = now + _doubled(FIRST_BACK_OFF, member.failures)
         member.failures += 1
         member.healthy = False
-        return news
+        return member.failures == 1
 
-    def silent(self, address: Address, now: float) -> bool:
-        """It accepted, and did not answer. Answers whether that is news.
+    def record_silence(self, address: Address, now: float) -> bool:
+        """Record a connection that was accepted and not answered. Return True if it is the first
+        one in a row.
 
-        Silences in a row are remembered twice as long each; one that comes as long after the last
-        one as the longest of them is the first again.
+        Each silence in a row counts twice as long as the one before. A silence starts a new row
+        when the last one ended more than `LONGEST_BACK_OFF` ago.
         """
         member = self._members.get(address)
         if member is None or now < member.silent_until:
@@ -147,8 +150,8 @@ class BrokerPool:
         member.silences += 1
         return member.silences == 1
 
-    def snapshot(self) -> tuple[EndpointStatistics, ...]:
-        """How each endpoint does."""
+    def statistics(self) -> tuple[EndpointStatistics, ...]:
+        """Return the state of each endpoint."""
         return tuple(
             EndpointStatistics(member.endpoint, member.healthy, member.failures, member.retry_at)
             for member in self._members.values()

@@ -1,7 +1,7 @@
-"""Host names to IP addresses, remembered for seconds.
+"""Resolves host names to IP addresses, with a cache of some seconds.
 
-The look-up itself is injected; here is what makes it cheap and safe to ask at each connection:
-literals skip it, answers are remembered, and any number of askers cause one look-up at a time.
+The look-up itself is injected. The resolver makes it cheap and safe to resolve at each connection:
+IP literals need no look-up, answers are cached, and concurrent callers share one look-up of a host.
 """
 
 from __future__ import annotations
@@ -15,34 +15,38 @@ from typing import Protocol
 import trio
 
 LookUp = Callable[[str], Awaitable[Sequence[str]]]
-"""Host name to IP literals, in the order to try them. Raises `OSError`."""
+"""Resolve a host name to IP literals, in the order to try them. Raises `OSError`."""
 
 FRESH_FOR = 5.0
 """Seconds. Short enough for a moved pod, long enough for a storm of reconnecting clients."""
 
 FAILED_FOR = 1.0
-"""Seconds. Those who waited for a look-up that failed fail with it, not each on its own."""
+"""Seconds. Callers that waited for a failed look-up fail with it, instead of each repeating it."""
 
 KEPT_FOR = 60.0
-"""Seconds that an answer stands in for look-ups that fail. Name servers restart within that time;
-much later the address may be that of somebody else's pod."""
+"""Seconds for which the last good answer replaces failed look-ups. Name servers restart within that
+time; much later the address may belong to an unrelated pod."""
 
 LOOK_UP_TIMEOUT = 5.0
 """Seconds. One try of the C library's resolver at one name server (resolv.conf `timeout`)."""
 
 MOST_NAMES = 1024
-"""Names remembered, of those that ever resolved and of others each; a cluster has hundreds of
-brokers, and a name forgotten is asked again."""
+"""Cached names, separately for names that resolved at least once and for others. A cluster has
+hundreds of brokers, and a forgotten name is looked up again."""
 
-MOST_NEW = 4
-"""Look-ups at a time of names that never resolved. Each takes one of 40 threads for as long as the
-C library tries, with names that clients made up half a minute: the others are for known names."""
+MOST_NEW_LOOK_UPS = 4
+"""Concurrent look-ups of names that never resolved. Each occupies one of 40 threads while the C
+library tries, half a minute for names that clients invent: the rest is for known names."""
 
 
 class Log(Protocol):
-    """Takes an event and its values; `structlog`'s `info` and `warning` are such."""
+    """Takes an event and its values, as `structlog`'s `info` and `warning` do."""
 
     def __call__(self, event: str, **values: object) -> None: ...
+
+
+def no_log(event: str, **values: object) -> None:
+    """Discard an event: the `Log` of those that need none."""
 
 
 class _Answer:
@@ -56,43 +60,43 @@ class _Answer:
 
 
 class Resolver:
-    """Remembers answers, `MOST_NAMES` of them; `clock` gives seconds."""
+    """A resolver that caches answers for `MOST_NAMES` names; `clock` returns seconds."""
 
     def __init__(self, look_up: LookUp, clock: Callable[[], float], log: Log) -> None:
         self._look_up = look_up
         self._clock = clock
         self._log = log
-        # Apart, so that names which clients make up are forgotten for each other.
+        # Two caches, so that names which clients invent evict only each other.
         self._resolved: OrderedDict[str, _Answer] = OrderedDict()
-        self._others: OrderedDict[str, _Answer] = OrderedDict()
-        self._new = trio.Semaphore(MOST_NEW)
+        self._unresolved: OrderedDict[str, _Answer] = OrderedDict()
+        self._new_look_ups = trio.Semaphore(MOST_NEW_LOOK_UPS)
         self.failures = 0  # look-ups without an answer
 
     async def resolve(self, host: str) -> tuple[str, ...]:
-        """The IP literals of a host; where the look-up fails those of a minute ago, or none."""
-        known = self.remembered(host)
-        if known is not None:
-            return known
-        answer = self._known(host) or self._remember(self._others, host, _Answer())
+        """Return the IP literals of a host; if the look-up fails, those of a minute ago or none."""
+        ips = self.cached(host)
+        if ips is not None:
+            return ips
+        answer = self._answer(host) or self._remember(self._unresolved, host, _Answer())
         async with answer.lock:
             if self._clock() >= answer.expires_at:
-                await self._ask(host, answer)
+                await self._refresh(host, answer)
         return answer.ips
 
-    def remembered(self, host: str) -> tuple[str, ...] | None:
-        """What `resolve` answers without waiting; None where it has to ask."""
-        answer = self._known(host)
+    def cached(self, host: str) -> tuple[str, ...] | None:
+        """Return what `resolve` returns without a look-up, or None if it needs one."""
+        answer = self._answer(host)
         if answer is not None:
             return answer.ips if self._clock() < answer.expires_at else None
         return (host,) if _is_literal(host) else None
 
-    def failing(self, host: str) -> bool:
-        """The last look-up of this host failed."""
-        answer = self._known(host)
+    def is_failing(self, host: str) -> bool:
+        """Return True if the last look-up of this host failed."""
+        answer = self._answer(host)
         return answer is not None and answer.failing
 
-    def _known(self, host: str) -> _Answer | None:
-        return self._resolved.get(host) or self._others.get(host)
+    def _answer(self, host: str) -> _Answer | None:
+        return self._resolved.get(host) or self._unresolved.get(host)
 
     @staticmethod
     def _remember(answers: OrderedDict[str, _Answer], host: str, answer: _Answer) -> _Answer:
@@ -101,8 +105,8 @@ class Resolver:
         answers[host] = answer
         return answer
 
-    async def _ask(self, host: str, answer: _Answer) -> None:
-        ips, error = await self._ask_in_time(host)
+    async def _refresh(self, host: str, answer: _Answer) -> None:
+        ips, error = await self._look_up_in_time(host)
         failing, now = not ips, self._clock()
         if failing != answer.failing:
             event = "name_unresolved" if failing else "name_resolved"
@@ -110,13 +114,14 @@ class Resolver:
         if ips or now >= answer.kept_until:
             answer.ips, answer.kept_until = ips, now + KEPT_FOR
         if ips and host not in self._resolved:
-            self._others.pop(host, None)
+            self._unresolved.pop(host, None)
             self._remember(self._resolved, host, answer)
         answer.failing = failing
         self.failures += failing
         answer.expires_at = now + (FAILED_FOR if failing else FRESH_FOR)
 
-    async def _ask_in_time(self, host: str) -> tuple[tuple[str, ...], str]:
+    async def _look_up_in_time(self, host: str) -> tuple[tuple[str, ...], str]:
+        """Return the IP literals without duplicates, and an error if there are none."""
         with trio.move_on_after(LOOK_UP_TIMEOUT):
             try:
                 return tuple(dict.fromkeys(await self._look_up_by_turn(host))), ""
@@ -127,7 +132,7 @@ class Resolver:
     async def _look_up_by_turn(self, host: str) -> Sequence[str]:
         if host in self._resolved:
             return await self._look_up(host)
-        async with self._new:
+        async with self._new_look_ups:
             return await self._look_up(host)
 
 

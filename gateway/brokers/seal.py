@@ -1,8 +1,7 @@
-"""Keys that seal broker names: AES-SIV (RFC 5297), deterministic and authenticated.
+"""Keys that seal broker names with AES-SIV (RFC 5297), deterministic and authenticated.
 
-Deterministic, because the name of a broker is the key of a client's connection pool: a nonce
-would make every lookup open another connection. What SIV gives away, that two equal texts have
-equal seals, is what is wanted here.
+The name of a broker is the key of a client's connection pool: with a nonce, every lookup would open
+another connection. SIV reveals that two equal texts have equal seals, which is intended here.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from gateway.errors import ConfigurationError
 
 SEAL_OVERHEAD = 17
-"""Bytes that a seal adds: the key id, and the synthetic initialization vector."""
+"""Bytes that sealing adds: the key id, and the synthetic initialization vector."""
 
 _SMALLEST_FILE = 32
-"""256 random bits; AES-256-SIV is no stronger than what it is derived from."""
+"""Bytes, so 256 random bits: AES-256-SIV is no stronger than the secret that it is derived from."""
 
 _LARGEST_FILE = 4096
-"""A key file is tens of bytes: anything larger is a wrong path."""
+"""Bytes. A key file has some tens: a larger file means a wrong path."""
 
 _PURPOSE = b"gateway: sealed broker names, format 2"
-"""Keeps these keys apart from anything else derived from the same file, and formats apart."""
+"""Separates these keys from other keys derived from the same file, and formats from each other."""
 
 _CIPHER_KEY = 64
 """AES-256-SIV takes two 256-bit keys."""
 
 
 class SealKey:
-    """One key. `key_id` (0 to 255) is derived with it, so replicas agree without configuration."""
+    """One key. `key_id` (0 to 255) is derived from the same secret, so replicas agree on it."""
 
     __slots__ = ("_cipher", "_prefix", "key_id")
 
@@ -54,24 +53,24 @@ class SealKey:
             with path.open("rb") as file:
                 secret = file.read(_LARGEST_FILE + 1)
         except OSError as error:
-            raise _wrong(path, f"cannot be read: {error.strerror}") from None
+            raise _file_error(path, f"cannot be read: {error.strerror}") from None
         if not _SMALLEST_FILE <= len(secret) <= _LARGEST_FILE:
-            raise _wrong(path, f"must hold {_SMALLEST_FILE} to {_LARGEST_FILE} bytes")
+            raise _file_error(path, f"must hold {_SMALLEST_FILE} to {_LARGEST_FILE} bytes")
         if len(set(secret)) == 1:
-            raise _wrong(path, "holds one byte over and over, which everybody can guess")
+            raise _file_error(path, "holds one byte over and over, which everybody can guess")
         return cls(secret)
 
     @classmethod
     def random(cls) -> SealKey:
-        """A key for a process that has none configured; no other process opens its seals."""
+        """Return a key for a process that has none configured; no other process has this key."""
         return cls(os.urandom(_SMALLEST_FILE))
 
     def seal(self, plaintext: bytes) -> bytes:
-        """Seal a text that is not empty; the answer is `SEAL_OVERHEAD` bytes longer."""
+        """Seal a text that is not empty. The result is `SEAL_OVERHEAD` bytes longer."""
         return self._prefix + self._cipher.encrypt(plaintext, None)
 
     def open(self, sealed: bytes) -> bytes | None:
-        """The text that this key sealed, or None where it did not."""
+        """Return the text that this key sealed, or None if this key did not seal it."""
         if len(sealed) <= SEAL_OVERHEAD or sealed[:1] != self._prefix:
             return None
         try:
@@ -80,7 +79,7 @@ class SealKey:
             return None
 
 
-def _wrong(path: Path, why: str) -> ConfigurationError:
+def _file_error(path: Path, why: str) -> ConfigurationError:
     return ConfigurationError(
         f"The key file {path} for sealed broker names {why}. "
         f"Make one with: head -c {_SMALLEST_FILE} /dev/urandom > {path}"

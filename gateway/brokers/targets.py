@@ -1,7 +1,7 @@
-"""Which addresses may be dialled, checked on the address that is actually dialled.
+"""The list of addresses that may be dialled, checked on the address that is actually dialled.
 
-A sealed name cannot be forged, but what a broker answers (a redirect, a lookup) is sealed by us
-unseen, and a host name resolves to whatever its DNS says. This list is what bounds both.
+A sealed name cannot be forged, but the gateway seals addresses from brokers' answers (redirects,
+lookups) unchecked, and a host name resolves to whatever its DNS says. This list bounds both.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from gateway.wire.address import Address
 from gateway.wire.contract import Denial, Refusal
 
 REFUSED = Denial(Refusal.TARGET, "the gateway may not connect to this broker")
-"""No address in it: the client must not learn one from asking for it."""
+"""The text has no address: a client must not learn one by asking for it."""
 
 Network = IPv4Network | IPv6Network
 
 _MAPPED_PREFIX = 96  # ::ffff:0:0/96, RFC 4291 section 2.5.5.2
+_MAPPED = b"\0" * 10 + b"\xff\xff"  # the bytes of that prefix
 _V6_SIZE = 16  # bytes
-_MAPPED = b"\0" * 10 + b"\xff\xff"  # its bytes
 
 _LONGEST_HOST = 253  # characters of a DNS name, RFC 1035 section 2.3.4
 
 _V4 = re.compile(r"^[0-9]{1,3}(?:\.[0-9]{1,3}){3}$", re.MULTILINE)
 _V4_OR_V6 = re.compile(rf"{_V4.pattern}|^[0-9a-f:]+$", re.MULTILINE)
 
-# A name that is made of these matches patterns made of these; '*' is for any run of characters,
-# dots included, as in the Pulsar proxy's `brokerProxyAllowedHostNames`.
+# '*' matches any run of characters, including dots, as in the Pulsar proxy's
+# `brokerProxyAllowedHostNames`.
 _HOST_PATTERN = re.compile(r"[a-z0-9_.:*-]{1,253}", re.ASCII)
 
 
 class Listed(Protocol):
-    """What is configured beside the brokers; see `TargetList`."""
+    """Targets configured in addition to the brokers; see `TargetList`."""
 
     @property
     def hosts(self) -> Sequence[str]: ...
@@ -49,12 +49,12 @@ class Listed(Protocol):
 
 
 class TargetList:
-    """An address may be dialled if its port is listed, and its host name matches a listed pattern
-    or its IP address lies in a listed network.
+    """An address may be dialled if its port is listed, and either its host name matches a listed
+    pattern or its IP address lies in a listed network.
 
-    `hosts`: names, `*` for any characters (`*.pulsar.svc`). `networks`: `10.0.0.0/8`, or one
-    address. `ports`: 1 to 65535. `always`: addresses that are allowed as they are, by name.
-    Raises `ConfigurationError`.
+    `hosts`: names, with `*` for any characters (`*.pulsar.svc`). `networks`: `10.0.0.0/8`, or one
+    address. `ports`: 1 to 65535. `always`: pairs of host name and port that are allowed in any
+    case. Raises `ConfigurationError`.
     """
 
     def __init__(
@@ -73,20 +73,21 @@ class TargetList:
         self._addresses = (_V4_OR_V6 if _V6_SIZE in sizes else _V4) if sizes else None
         self._ports = frozenset(_port(port) for port in ports)
         self._pattern = re.compile(_any_of(self._hosts), re.ASCII)
-        telling = _any_of(host for host in self._hosts if not host.endswith("*"))
-        within = rf"(?=.{{1,{_LONGEST_HOST}}}$)"
-        self._lines = re.compile(rf"^{within}(?:{telling})$", re.ASCII | re.MULTILINE)
+        specific = _any_of(host for host in self._hosts if not host.endswith("*"))
+        short = rf"(?=.{{1,{_LONGEST_HOST}}}$)"
+        self._lines = re.compile(rf"^{short}(?:{specific})$", re.ASCII | re.MULTILINE)
 
     @classmethod
     def of(cls, brokers: Sequence[Address], listed: Listed | None = None) -> TargetList:
-        """The configured brokers, and what is listed besides; else any of their hosts and ports."""
+        """Return a list of the configured brokers and the listed targets. Without `listed`, any
+        combination of the brokers' hosts and ports is allowed."""
         if listed is None:
             return cls([broker.host for broker in brokers], (), [broker.port for broker in brokers])
         networks = [str(network) for network in listed.networks]
         return cls(listed.hosts, networks, listed.ports, always=brokers)
 
     def check(self, host: str, ip: str, port: int) -> Denial | None:
-        """`REFUSED`, or None where `ip` (to which `host` resolved) and `port` may be dialled."""
+        """Return None if `ip` (what `host` resolved to) and `port` may be dialled, or `REFUSED`."""
         if (_plain(host), port) in self._always:
             return None
         if port not in self._ports:
@@ -96,18 +97,18 @@ class TargetList:
         return REFUSED
 
     def check_name(self, host: str, port: int) -> Denial | None:
-        """`REFUSED` where `check` refuses whatever `host` resolves to: no name server need be
-        asked."""
+        """Return `REFUSED` if `check` refuses the host whatever it resolves to: then no look-up is
+        needed. Otherwise return None."""
         plain = _plain(host)
         if (plain, port) in self._always:
             return None
         possible = port in self._ports and (self._networks or self._pattern.fullmatch(plain))
         return None if possible else REFUSED
 
-    def among(self, hosts: Collection[str]) -> set[str]:
-        """Return which of these hosts, written in lower case, are listed, on whatever port.
+    def filter_listed(self, hosts: Collection[str]) -> set[str]:
+        """Return those of the hosts, given in lower case, that are listed, on any port.
 
-        Patterns that end with `*` are left out: they would match ordinary words of a text.
+        Patterns that end with `*` do not count: they would match ordinary words of a text.
         """
         lines = "\n".join(hosts)
         found = set(self._lines.findall(lines))
@@ -116,12 +117,12 @@ class TargetList:
         return found
 
     def describe(self) -> str:
-        """What is listed, for a log: nothing that a client may see."""
+        """Return the list as a text for the log. Clients must not see it."""
         hosts = ", ".join(self._hosts) or "none"
         networks = ", ".join(str(network) for network in self._networks) or "none"
         ports = ", ".join(str(port) for port in sorted(self._ports)) or "none"
-        beside = "; and the brokers that are configured" if self._always else ""
-        return f"hosts: {hosts}; networks: {networks}; ports: {ports}{beside}"
+        always = "; and the configured brokers" if self._always else ""
+        return f"hosts: {hosts}; networks: {networks}; ports: {ports}{always}"
 
     def _lists(self, ip: str) -> bool:
         return self._contains(ip) or _packed(ip) in self._literals
@@ -143,7 +144,8 @@ def _plain(host: str) -> str:
 
 
 def _packed(text: str) -> bytes | None:
-    """The bytes of an address without its scope; of IPv4 where it is IPv4 dressed as IPv6."""
+    """Return the bytes of an address without its scope, or None if the text is no address. An
+    IPv4-mapped IPv6 address counts as IPv4."""
     try:
         address = inet_pton(AF_INET6 if ":" in text else AF_INET, text.partition("%")[0])
     except (OSError, ValueError):
@@ -152,8 +154,8 @@ def _packed(text: str) -> bytes | None:
 
 
 def _prefixes(networks: Iterable[Network]) -> dict[tuple[int, int], set[int]]:
-    """What the addresses of these networks begin with, by their bytes and by the bits behind it: so
-    a thousand networks cost no more than one."""
+    """Return the networks' prefixes by address size in bytes and number of host bits, so that a
+    check of a thousand networks costs no more than a check of one."""
     found: dict[tuple[int, int], set[int]] = {}
     for network in networks:
         shift = network.max_prefixlen - network.prefixlen
@@ -166,14 +168,14 @@ def _host_pattern(text: str) -> str:
     pattern = _plain(text.strip())
     if not _HOST_PATTERN.fullmatch(pattern):
         raise ConfigurationError(
-            f"The allowed target host {text!r} is no host name, and no pattern like *.pulsar.svc"
+            f"The allowed target host {text!r} is no host name and no pattern (*.pulsar.svc)"
         )
     return pattern
 
 
 def _any_of(patterns: Iterable[str]) -> str:
-    """A regular expression for any of these. What stands between two `*` is looked for once, from
-    the left: the time is linear, whatever a client writes."""
+    """Return a regular expression for any of these patterns. Each part between two `*` is searched
+    for once, from the left: the time is linear for any text."""
     return "|".join(map(_expression, patterns)) or r"(?!)"
 
 

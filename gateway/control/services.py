@@ -1,6 +1,6 @@
-"""Identity, policy and brokers together, as the answers that a protocol session asks for.
+"""Answers the questions of protocol sessions, from identity, policy and brokers together.
 
-One for each listener. Everything is in memory: each method answers at once.
+Each listener has its own services. All state is in memory: no method waits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Protocol
 
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import Names
+from gateway.brokers.resolver import Log, no_log
 from gateway.identity.credential import OwnCredential
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import ClusterFigures
@@ -23,7 +24,7 @@ from gateway.wire.subject import Caller, Subject
 
 
 class Proof(Protocol):
-    """A credential that was found good."""
+    """The result of a successful verification."""
 
     @property
     def name(self) -> str: ...
@@ -33,13 +34,13 @@ class Proof(Protocol):
 
 
 class Verifier(Protocol):
-    """Checks the credentials of clients. `now`: wall-clock seconds, for what expires."""
+    """Verifies the credentials of clients. `now_wall`: wall-clock seconds, to check expiry."""
 
     def verify(self, data: bytes, now_wall: float) -> Proof | Denial: ...
 
 
 class RateLimits(Protocol):
-    """What rules limit. All listeners of a process share it."""
+    """The limits that rules set. All listeners of a process share one object."""
 
     @property
     def paced(self) -> Collection[Action]: ...
@@ -59,9 +60,9 @@ class RateLimits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClusterParts:
-    """What all listeners of one cluster share. `name`: the cluster's.
+    """The parts that all listeners of one cluster share. `name`: the cluster's.
 
-    `migrations`: the gateways of other clusters, by the brokers there.
+    `migrations`: the gateways of other clusters, by broker of those clusters.
     """
 
     name: str
@@ -77,10 +78,6 @@ _NO_GATEWAY = Denial(Refusal.NOT_READY, "no gateway is known for the cluster of 
 _NO_METHOD = Denial(Refusal.UNAUTHENTICATED, "a credential of method token is needed")
 
 
-def _unheard(event: str, **values: object) -> None:
-    """A log that nobody reads."""
-
-
 def _always(_account: Account) -> bool:
     return True
 
@@ -90,17 +87,17 @@ def _never(_account: Account) -> bool:
 
 
 class ListenerServices:
-    """See `wire.services.Services`. `verifiers`: by authentication method; none for pass-through.
+    """The `wire.services.Services` of one listener, which documents the methods.
 
-    `log(event, **values)` is told what an operator must mend. `name`: the listener's. `limits`: of
-    all rules; None: there are none.
+    `verifiers`: by authentication method; empty for pass-through. `log`: gets events that an
+    operator must act on. `name`: the listener's. `limits`: None if there are no rules.
     """
 
     def __init__(
         self,
         cluster: ClusterParts,
         verifiers: dict[str, Verifier],
-        log: Callable[..., object] = _unheard,
+        log: Log = no_log,
         wall_clock: Callable[[], float] = time.time,
         *,
         name: str = "",
@@ -112,20 +109,19 @@ class ListenerServices:
         self._wall_clock = wall_clock
         self._name = name
         self._limits = limits
-        # Asked for frames that wait: bound once, so that each call is one call less.
+        # Called for waiting frames: bound once, which saves a call each time.
         self.wants = _always if limits is None else limits.wants
         self.is_in_debt = _never if limits is None else limits.is_in_debt
         self._generation = 0
 
     def leave(self, generation: int) -> None:
-        """The gateway stops: from now on lookups are answered with aliases.
+        """Answer lookups with aliases from now on, because the gateway stops.
 
-        `generation`: of the aliases, 1 to 2**32 - 1, another one for each gateway.
+        `generation`: of the aliases, 1 to 2**32 - 1, different for each gateway.
         """
         self._generation = generation
 
     def authenticate(self, credential: Credential) -> Principal | Denial:
-        """See `wire.services.Services`."""
         verifier = self._verifiers.get(credential.method)
         if verifier is None:
             return _NO_METHOD
@@ -135,27 +131,23 @@ class ListenerServices:
         return Principal(proof.name, verified=True, expires_at=proof.expires_at)
 
     def credential(self) -> Credential | Denial:
-        """See `wire.services.Services`."""
         return self._cluster.credential.current()
 
     @property
     def paced(self) -> Collection[Action]:
-        """See `wire.services.Services`."""
         return () if self._limits is None else self._limits.paced
 
     def complete(self, caller: Caller) -> Caller:
-        """See `wire.services.Services`."""
         return caller._replace(listener=self._name, cluster=self._cluster.name)
 
     def wait(
         self, action: Action, subject: Subject, again: Again | None = None
     ) -> float | Again | Denial:
-        """See `wire.services.Services`."""
         return 0.0 if self._limits is None else self._limits.wait(action, subject, again)
 
     def admit(self, action: Action, subject: Subject, *, again: bool = False) -> Account | Denial:
-        """See `wire.services.Services`. Refuse what rules have no room for. An account
-        that no rule limits is endless."""
+        """Refuse an account that rules have no room for. An account
+        without limits has endless allowance."""
         account = self._cluster.accounts.open(action, subject)
         if self._limits is None or action is Action.LOOKUP:
             return account
@@ -166,13 +158,11 @@ class ListenerServices:
         return denial
 
     def release(self, account: Account) -> None:
-        """See `wire.services.Services`."""
         if self._limits is not None:
             self._limits.release(account)
         self._cluster.accounts.close(account)
 
     def advertise(self, broker: Address) -> Address | Denial:
-        """See `wire.services.Services`."""
         self._cluster.learned.learn(broker.host)
         names = self._cluster.names
         found = names.advertise(broker, self._generation)
@@ -183,13 +173,12 @@ class ListenerServices:
         return found
 
     def alias(self, broker: Address) -> Address | Denial:
-        """See `wire.services.Services`. Names made from a template have none."""
+        """Names made from a template have no alias."""
         return self._cluster.names.advertise(broker, self._generation or 1)
 
     def migrated(self, broker: Address) -> Address | Denial:
-        """See `wire.services.Services`."""
         self._cluster.learned.learn(broker.host)
-        # A broker is the same one by TLS; the configuration names it without.
+        # The same broker may be reached with TLS; the configuration names it without.
         gateway = self._cluster.migrations.get(broker._replace(tls=False))
         if gateway is None:
             self._cluster.figures.migrations_withheld += 1
@@ -199,18 +188,14 @@ class ListenerServices:
         return gateway
 
     def open(self, name: str) -> Address | Denial:
-        """See `wire.services.Services`."""
-        # Not learned: clients make names up. What is connected to is learned then.
+        # Clients invent names, so the broker is learned only once a connection succeeds.
         return self._cluster.names.open(name)
 
     def clean(self, text: str) -> str:
-        """See `wire.services.Services`."""
         return self._cluster.learned.clean(text)
 
     def looked_up(self, outcome: LookupOutcome) -> None:
-        """See `wire.services.Services`."""
         self._cluster.figures.lookups[outcome] += 1
 
     def redirected(self) -> None:
-        """See `wire.services.Services`."""
         self._cluster.figures.redirects += 1

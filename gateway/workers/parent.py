@@ -19,7 +19,7 @@ import structlog
 import trio
 
 from gateway import assembly
-from gateway.app import Application, logged, mistakes_told
+from gateway.app import Application, configuration_errors_unwrapped, configured_log
 from gateway.config import model
 from gateway.front.binding import listening
 from gateway.policy.reservations import Reservations, Reserved, UnitRequest
@@ -45,7 +45,7 @@ def run(configuration: model.Configuration, size: int, *, trace: bool = False) -
 
     Raises `ConfigurationError` if the configuration cannot be put in force.
     """
-    with logged(configuration, trace=trace) as lines, mistakes_told():
+    with configured_log(configuration, trace=trace) as lines, configuration_errors_unwrapped():
         Application(configuration)  # finds mistakes in files before anything is started
         gc.collect()
         gc.freeze()  # objects that exist now stay: no later collection need visit them

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import trio
 
-from gateway.app import Application, logged, mistakes_told
+from gateway.app import Application, configuration_errors_unwrapped, configured_log
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.fleet.parent import ParentStore
 from gateway.telemetry.figures import LogFigures
@@ -38,8 +38,10 @@ async def _run(end: socket.socket) -> int:
         try:
             (text,) = await channel.ask("briefing")
             briefing = decode(text)
-            log = logged(briefing.configuration, trace=briefing.trace, worker=briefing.worker)
-            with log as lines, mistakes_told():
+            log = configured_log(
+                briefing.configuration, trace=briefing.trace, worker=briefing.worker
+            )
+            with log as lines, configuration_errors_unwrapped():
                 await _serve(briefing, channel, handlers, lines)
         except trio.BrokenResourceError:
             return 0  # the parent ended before this worker started to serve

@@ -1,4 +1,4 @@
-"""The admin listener among clients that keep it waiting."""
+"""The admin listener while other clients are idle or slow."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ROOM = 4 * (IDLE + SLOW)
 PROBES = 20
 
 PATIENCE = 2.0
-"""Seconds for a probe. It takes milliseconds; a machine that has other work is not to fail."""
+"""Seconds for a probe. It takes milliseconds; a busy machine must not fail the test."""
 
 HEAD = b"GET /metrics HTTP/1.1\r\nHost: gw\r\nX-Long: "
 
 
 def connected(number: int, port: int, said: bytes, clients: ExitStack) -> list[socket.socket]:
-    """So many that have said something."""
+    """Return this many connections, each of which has sent something."""
     found = []
     for _ in range(number):
         sock = clients.enter_context(socket.create_connection((HOST, port)))
@@ -41,7 +41,7 @@ def connected(number: int, port: int, said: bytes, clients: ExitStack) -> list[s
 
 @contextmanager
 def dripping(clients: list[socket.socket]) -> Iterator[None]:
-    """Each says a byte now and then."""
+    """Send a byte on each connection now and then."""
     stopped = threading.Event()
 
     def drip() -> None:
@@ -67,7 +67,7 @@ def dripping(clients: list[socket.socket]) -> Iterator[None]:
 def test_probes_are_answered_among_idle_and_slow_clients(
     broker: Broker, tmp_path: Path, workers: int, connections: int
 ) -> None:
-    """Where the gateway's own clients may need all descriptors, most of the others must go."""
+    """If messaging clients may need all descriptors, most of the other admin clients must go."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most < ROOM:
         pytest.skip(f"a process may have {most} descriptors here, and {ROOM} are needed")

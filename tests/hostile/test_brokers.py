@@ -1,4 +1,4 @@
-"""What a broker does to a gateway that trusts it."""
+"""Misbehaviour of a broker that the gateway trusts."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from .peers import CONNECT, CONNECTED, Broker, Client, Closed, Script, Wire
 from .process import COLLECTED, HANDSHAKE, Gateway
 
 CLIENT_GONE = EndReason.CLIENT_CLOSED, EndReason.CLIENT_LOST
-"""One that closes before it has read everything resets."""
+"""A peer that closes before it has read everything resets the connection."""
 
 CHALLENGE = simple(Kind.AUTH_CHALLENGE, server_version="x", challenge={"auth_method_name": "x"})
 RESPONSE = simple(Kind.AUTH_RESPONSE, client_version="x", response={"auth_method_name": "x"})
 
 
 def listen(wire: Wire) -> None:
-    """Say nothing, to the end."""
+    """Read until the end, and send nothing."""
     wire.hear_all()
 
 
 def says(data: bytes, then: Script = listen) -> Script:
-    """Bytes in answer to CONNECT; then silence, unless told otherwise."""
+    """Return a script that answers CONNECT with these bytes, and then runs `then`."""
 
     def script(wire: Wire) -> None:
         wire.say(data)
@@ -82,7 +82,7 @@ def test_a_broker_that_does_not_say_connected(gateway: Gateway, broker: Broker, 
 
 
 def test_a_silent_one_is_avoided(broker: Broker, tmp_path: Path) -> None:
-    """A frozen process accepts as well as a good one; one client pays for it, and not the next."""
+    """A frozen process still accepts connections. One client waits in vain, the next does not."""
     silent = Broker()
     gateway = Gateway([broker, silent], tmp_path, {"handshake": f"{HANDSHAKE}s"})
     try:
@@ -213,7 +213,7 @@ LYING = [
 
 @pytest.mark.parametrize("lie", LYING)
 def test_metadata_that_lies(gateway: Gateway, broker: Broker, lie: bytes) -> None:
-    """It is the producer's word, which a broker hands on: clients know how to take it."""
+    """A broker passes on the producer's metadata, and clients handle it."""
     script = says(CONNECTED + lie + simple(Kind.PING))
     with (
         broker.playing(script),
@@ -306,7 +306,7 @@ def test_noise(gateway: Gateway, broker: Broker) -> None:
 
 
 def redirects(url: str) -> Script:
-    """Every lookup is sent elsewhere."""
+    """Redirect every lookup to this URL."""
 
     def script(wire: Wire) -> None:
         wire.say(CONNECTED)
@@ -370,7 +370,7 @@ class Misled:
 
 
 def flood(wire: Wire) -> None:
-    """Say PING, and PING, and PING."""
+    """Send a million PINGs."""
     wire.say(CONNECTED)
     pings = simple(Kind.PING) * 5000
     for _ in range(200):
@@ -406,7 +406,7 @@ def test_a_redirect_to_a_broker_that_misbehaves(
 
 
 def test_a_broker_that_is_gone(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Its clients are told."""
+    """Its clients get an error."""
     broker = Broker()
     gateway = Gateway([broker], tmp_path_factory.mktemp("gone"), {"dial": "200ms"})
     broker.close()

@@ -1,4 +1,4 @@
-"""The gateway itself lacks something: nobody else is blamed for it, and it recovers."""
+"""The gateway runs out of a resource: it blames no broker, and recovers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .peers import CONNECT, Broker, Client
 from .process import CHECKOUT, Gateway, until
 
 DESCRIPTORS = 60
-"""What the process may have: some forty more than it has when nobody is there."""
+"""Descriptors of the process: some forty more than an idle gateway has."""
 
 WITH_FEW = ("sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh")
 

@@ -1,4 +1,4 @@
-"""What a stranger says first, and what becomes of it."""
+"""The first bytes of an unknown client, and how its connection ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HANDSHAKE_FRAME = 64 * 1024
 everywhere = pytest.mark.parametrize("listener", LISTENERS)
 
 DEEP = b"\x0b" * 30_000
-"""Groups within groups; no end of any."""
+"""Nested protobuf groups that never end."""
 
 NESTED = data(2, b"")
 for _ in range(2_000):
@@ -140,7 +140,7 @@ def test_a_client_that_leaves(gateway: Gateway, listener: str, said: bytes) -> N
 
 
 def test_clients_that_wait(gateway: Gateway) -> None:
-    """All of them at once: each waits for its deadline."""
+    """All at once: each reaches its deadline."""
     for listener in LISTENERS:
         said = [b"", CONNECT[:1], CONNECT[:3], CONNECT[:8], CONNECT[:-1]]
         with gateway.expecting(listener, EndReason.HANDSHAKE_TIMEOUT, number=len(said)):
@@ -153,7 +153,7 @@ def test_clients_that_wait(gateway: Gateway) -> None:
 
 
 def test_a_client_that_says_a_byte_now_and_then(gateway: Gateway) -> None:
-    """The deadline is for the whole, not for each byte."""
+    """The deadline covers the whole frame, not each byte."""
     long = simple(Kind.CONNECT, client_version="x" * 60_000)
     with gateway.expecting("passing", EndReason.HANDSHAKE_TIMEOUT):
         client = Client(gateway.ports["passing"])
@@ -202,7 +202,7 @@ def test_a_large_connect(gateway: Gateway) -> None:
     ],
 )
 def test_names_that_are_not_ours(gateway: Gateway, name: str) -> None:
-    """The gateway cannot be used to reach anything else."""
+    """A client cannot use the gateway to reach other hosts."""
     with (
         gateway.expecting("passing", EndReason.TARGET_REFUSED),
         Client(gateway.ports["passing"]) as client,
@@ -255,7 +255,7 @@ def test_unknown_fields_and_groups_in_connect(gateway: Gateway) -> None:
 
 
 def test_more_than_one_command_at_once(gateway: Gateway) -> None:
-    """What follows CONNECT before its answer is not lost, and not believed either."""
+    """Bytes behind CONNECT are not lost, and get no trust before the answer."""
     with gateway.expecting("passing", EndReason.CLIENT_VIOLATION, number=2):
         for nonsense in (CONNECT, bytes(10)):
             with Client(gateway.ports["passing"]) as client:

@@ -1,4 +1,4 @@
-"""What an opened client says, and what becomes of it."""
+"""The frames of an open client, and how its connection ends."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_what_is_too_large_to_be_held(gateway: Gateway, name: str) -> None:
 
 
 def test_a_large_frame_that_passes(gateway: Gateway) -> None:
-    """It is the broker's to judge, and is never held. It never comes to its end."""
+    """The broker judges it, and the gateway never collects it. The frame never ends."""
     with (
         gateway.expecting("passing", EndReason.CLIENT_CLOSED),
         Client(gateway.ports["passing"]).open() as client,
@@ -120,7 +120,7 @@ def test_broken_commands(gateway: Gateway) -> None:
 
 
 class Listening:
-    """A polite broker that remembers what it heard."""
+    """A well-behaved broker that records what it received."""
 
     def __init__(self) -> None:
         self.kinds: list[int] = []
@@ -196,7 +196,7 @@ LYING = [
 
 
 def test_sends_that_lie(gateway: Gateway) -> None:
-    """Their metadata is the broker's to judge."""
+    """The broker judges their metadata."""
     with (
         gateway.expecting("passing", EndReason.CLIENT_CLOSED),
         Client(gateway.ports["passing"]).open() as client,

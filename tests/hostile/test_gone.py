@@ -1,4 +1,4 @@
-"""Peers that are there no more and say nothing of it: they hang, or their machine is gone."""
+"""Peers that vanish without closing: their process hangs, or their machine is gone."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .process import Gateway, until
 
 PING = simple(Kind.PING)
 SOON = 0.2
-"""Seconds between two words of a peer that lives."""
+"""Seconds between two frames of a live peer."""
 
 
 @pytest.fixture(scope="module")
 def impatient(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """It waits a second where others wait a minute."""
+    """A gateway with deadlines of a second in place of a minute."""
     deadlines = {"silent": "1s", "stalled": "1s", "idle": "1h"}
     gateway = Gateway([broker], tmp_path_factory.mktemp("impatient"), deadlines)
     yield gateway
@@ -31,7 +31,7 @@ def impatient(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def pings(wire: Wire, gone: threading.Event) -> None:
-    """Say a word now and then, until the end."""
+    """Send a PING now and then until `gone` is set."""
     while not gone.wait(SOON):
         wire.say(PING)
 

@@ -1,4 +1,4 @@
-"""Hostile clients that use up what there is for them: others go on as if they were not there."""
+"""Hostile clients use up their share of resources, and other clients do not notice."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ pytestmark = pytest.mark.alone
 
 MIB = 1 << 20
 HONEST = "127.0.0.2"
-"""The address of honest clients: the hostile ones have one of their own."""
+"""The address of honest clients; hostile clients have another one."""
 
 PING = simple(Kind.PING)
 TOPIC = "persistent://public/default/t"
 SECONDS = 3.0
-"""For which somebody else says PING, again and again."""
+"""Seconds for which another client sends PING again and again."""
 
 AT_LEAST = int(SECONDS / 0.1)
-"""Answers in that time, where none takes longer than 100 ms. Undisturbed they are some hundreds."""
+"""Answers in that time if none takes longer than 100 ms. Undisturbed there are some hundreds."""
 
 STALLED = 30
-"""Clients that do not read what they asked for."""
+"""Number of clients that do not read their answers."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def bounded(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def producer(size: int) -> bytes:
-    """A PRODUCER of this many bytes, most of them a schema."""
+    """Return a PRODUCER of this many bytes, most of them a schema."""
     schema = {"name": "s", "schema_data": b"x" * size, "type": 1}
     return simple(Kind.PRODUCER, topic=TOPIC, producer_id=1, request_id=1, schema=schema)
 
@@ -87,13 +87,13 @@ class Hostile:
             sock.send(b"x")
 
     def has_said_all(self) -> bool:
-        """Whether nobody takes more of it."""
+        """Return True if no connection takes more bytes."""
         before = self.said
         time.sleep(0.5)
         return 0 < before == self.said
 
     def stop(self) -> None:
-        """Be gone."""
+        """Stop all hostile clients."""
         self._stopped.set()
         for thread in self._threads:
             thread.join(PATIENCE)
@@ -101,7 +101,7 @@ class Hostile:
 
 @contextmanager
 def besieged(gateway: Gateway, number: int, frame: bytes) -> Iterator[Hostile]:
-    """So many hostile clients are at it, and have said as much as they can."""
+    """Start this many hostile clients, and wait until they have sent as much as they can."""
     hostile = Hostile(gateway.ports["passing"], number, frame)
     try:
         until(hostile.has_said_all)
@@ -111,7 +111,7 @@ def besieged(gateway: Gateway, number: int, frame: bytes) -> Iterator[Hostile]:
 
 
 def answered(client: Client) -> int:
-    """How many PINGs are answered, one after the other."""
+    """Return how many PINGs, sent one after the other, are answered."""
     number, until_then = 0, time.monotonic() + SECONDS
     while time.monotonic() < until_then:
         client.say(PING)
@@ -126,7 +126,7 @@ def answered(client: Client) -> int:
     "frame", [send(9, 1, b"x" * 5_900_000), producer(900_000)], ids=["SEND", "PRODUCER"]
 )
 def test_frames_that_do_not_come_stop_nobody(bounded: Gateway, number: int, frame: bytes) -> None:
-    """SENDs of a producer that is not open, and PRODUCERs: both must be held whole."""
+    """SENDs of a producer that is not open, and PRODUCERs: the gateway must collect both whole."""
     before = bounded.metrics().ended("passing")
     with (
         Client(bounded.ports["serving"], source=HONEST).open() as client,
@@ -146,7 +146,7 @@ def test_frames_that_do_not_come_stop_nobody(bounded: Gateway, number: int, fram
 
 
 def test_a_large_frame_of_somebody_else_has_its_turn(bounded: Gateway) -> None:
-    """It waits until one of the hostile frames has had its time, and not for all of them."""
+    """It waits until one hostile frame reaches its deadline, and not for all of them."""
     with (
         Client(bounded.ports["serving"], source=HONEST).open() as client,
         besieged(bounded, 20, send(9, 1, b"x" * 5_900_000)),
@@ -157,7 +157,7 @@ def test_a_large_frame_of_somebody_else_has_its_turn(bounded: Gateway) -> None:
 
 
 def test_a_frame_that_comes_slowly_passes(bounded: Gateway) -> None:
-    """As on a narrow way: within its time, piece by piece."""
+    """As on a slow link: piece by piece, within the deadline."""
     with Client(bounded.ports["serving"], source=HONEST).open() as client:
         frame = producer(900_000)
         for at in range(0, len(frame), 100_000):
@@ -167,7 +167,7 @@ def test_a_frame_that_comes_slowly_passes(bounded: Gateway) -> None:
 
 
 def test_openings_that_do_not_come_keep_little(bounded: Gateway) -> None:
-    """Before anybody is known: large CONNECTs that never become whole."""
+    """Before authentication: large CONNECTs that never become complete."""
     number = 400
     large = simple(Kind.CONNECT, client_version="x", auth_data=b"t" * 63_000)
     before = bounded.memory
@@ -193,7 +193,7 @@ def test_openings_that_do_not_come_keep_little(bounded: Gateway) -> None:
 
 
 def asking(gateway: Gateway) -> Client:
-    """A client that asks for what the gateway refuses by itself, until it is not read any more."""
+    """Return a client that sent requests which the gateway itself refuses, until it is not read."""
     topic = "persistent://pulsar/x/" + "y" * 1000
     ask = simple(Kind.PRODUCER, topic=topic, producer_id=1, request_id=1)
     client = Client(gateway.ports["passing"]).open()
@@ -205,13 +205,13 @@ def asking(gateway: Gateway) -> Client:
 
 
 def patient(wire: Wire) -> None:
-    """A broker that waits for long until it is asked."""
+    """A broker that waits long for the next request."""
     wire.sock.settimeout(10 * PATIENCE)
     polite(wire)
 
 
 def is_calm(gateway: Gateway) -> bool:
-    """Whether nothing happens any more."""
+    """Return True if the number of buffered bytes no longer changes."""
     before = gateway.metrics().buffered
     time.sleep(0.5)
     return gateway.metrics().buffered == before

@@ -1,4 +1,4 @@
-"""Whoever reads the log has stopped, or clients make it say more than anybody reads."""
+"""The log when its reader has stopped, or when clients cause more lines than anybody reads."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from .peers import Broker, Client
 from .process import Gateway, until
 
 FLOOD = 1000
-"""Connections. A line of each is more than three times what a pipe takes."""
+"""Connections. With a line for each, the log is more than three times what a pipe holds."""
 
 UNFOLDED = {"burst": 1_000_000}
 
 
 class Pipe:
-    """What a gateway writes its log to; read only when that is asked for."""
+    """The pipe for a gateway's log, which is read only on request."""
 
     def __init__(self) -> None:
         self.reading, self.writing = os.pipe()
 
     def rest(self) -> list[dict[str, Any]]:
-        """All lines; when nobody writes any more."""
+        """Return all remaining lines. Call this once the gateway has ended."""
         os.close(self.writing)
         with os.fdopen(os.dup(self.reading)) as stream:
             *lines, _cut = stream.read().split("\n")
         return [json.loads(line) for line in lines]
 
     def take(self) -> bytes:
-        """Some of it."""
+        """Read some of the log."""
         return os.read(self.reading, 1 << 20)
 
 
@@ -45,7 +45,7 @@ def pipe() -> Iterator[Pipe]:
 
 
 def flooded(gateway: Gateway, number: int = FLOOD) -> None:
-    """So many short connections; returns when all of them are over."""
+    """Make this many short connections, and return when all have ended."""
     for _ in range(number):
         Client(gateway.ports["passing"]).close()
     assert until(lambda: gateway.metrics().ended("passing").total() >= number)

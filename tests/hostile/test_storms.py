@@ -1,4 +1,4 @@
-"""Many of them, again and again: nothing may grow."""
+"""Many connections, again and again: neither memory nor descriptors may grow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def knock(gateway: Gateway) -> None:
 
 
 def babble(gateway: Gateway) -> None:
-    """Say nonsense, and leave without listening."""
+    """Send garbage, and reset without reading."""
     noise = random.Random(8)
     reasons = EndReason.FRAME_TOO_LARGE, EndReason.CLIENT_CLOSED
     with gateway.expecting("passing", *reasons, number=AT_ONCE):
@@ -90,7 +90,7 @@ def test_nothing_grows(gateway: Gateway, broker: Broker, storm: object) -> None:
 
 
 def settled(gateway: Gateway, broker: Broker) -> tuple[int, int]:
-    """Memory and descriptors when all that lingered is gone."""
+    """Return memory and descriptors once lingering connections are gone."""
     until(lambda: broker.connections <= 1)
     lowest = gateway.descriptors
 
@@ -104,7 +104,7 @@ def settled(gateway: Gateway, broker: Broker) -> tuple[int, int]:
 
 
 def test_many_frames_grow_nothing(gateway: Gateway) -> None:
-    """Opened and closed again and again on one connection."""
+    """Open and close producers and consumers again and again on one connection."""
     with (
         gateway.expecting("passing", EndReason.CLIENT_CLOSED),
         Client(gateway.ports["passing"]).open() as client,
@@ -116,7 +116,7 @@ def test_many_frames_grow_nothing(gateway: Gateway) -> None:
 
 
 def cycle(client: Client, times: int) -> None:
-    """A producer and a consumer come and go."""
+    """Open and close a producer and a consumer."""
     topic = "persistent://public/default/cycle"
     for n in range(times):
         requests = range(4 * n, 4 * n + 4)
@@ -138,7 +138,7 @@ def cycle(client: Client, times: int) -> None:
 
 
 def test_idle_pairs_end(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Also those within a frame, and those that owe an answer."""
+    """This includes pairs within a frame, and pairs that owe an answer."""
     gateway = Gateway([broker], tmp_path_factory.mktemp("idle"), {"idle": "1s"})
     try:
         with gateway.expecting("passing", EndReason.IDLE, number=3):

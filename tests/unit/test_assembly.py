@@ -1,4 +1,4 @@
-"""What of the configuration reaches the data plane."""
+"""The settings that the data plane gets from the configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 def configured(**limits: str) -> Configuration:
-    """A configuration with these limits."""
+    """Return a configuration with these limits."""
     data = {
         "version": 1,
         "listeners": [{"name": "clients", "bind": "127.0.0.1:0", "cluster": "main"}],
@@ -29,7 +29,7 @@ def configured(**limits: str) -> Configuration:
 
 
 def settings(**limits: str) -> PlaneSettings:
-    """The data plane's, with these limits."""
+    """Return the settings of the data plane with these limits."""
     return assembly.plane_settings(configured(**limits))
 
 
@@ -42,7 +42,7 @@ def test_memory_is_divided_by_default_as_documented() -> None:
 
 
 @pytest.mark.parametrize("buffered", ["24MiB", "32MiB", "1GiB"])
-def test_the_parts_and_room_for_deciding_are_no_more_than_the_whole(buffered: str) -> None:
+def test_the_parts_and_room_for_deciding_add_up_to_the_whole(buffered: str) -> None:
     found = settings(buffered=buffered)
     assert found.collected is not None
     assert found.opening is not None
@@ -55,19 +55,19 @@ def test_the_parts_and_room_for_deciding_are_no_more_than_the_whole(buffered: st
     assert found.memory >= whole // 8
 
 
-def test_one_frame_has_no_more_than_all_may_have_together() -> None:
-    found = assembly.bounds(configured(collected="10MiB", collected_frame="1MiB").limits)
+def test_one_frame_has_no_more_room_than_all_frames_together() -> None:
+    found = assembly.frame_bounds(configured(collected="10MiB", collected_frame="1MiB").limits)
     assert (found.collected_from(5 * MIB), found.collected_from(100 * MIB)) == (5 * MIB, 10 * MIB)
     assert found.collected_from(0) == MIB
 
 
-def test_the_parts_may_be_chosen() -> None:
+def test_the_parts_are_configurable() -> None:
     found = settings(collected="10MiB", handshakes="1MiB", held="2MiB", collected_frame="1MiB")
     assert (found.collected, found.opening, found.held) == (10 * MIB, MIB, 2 * MIB)
-    assert found.memory == (256 - 10 - 1 - 5) * MIB  # a frame and four commands are decided
+    assert found.memory == (256 - 10 - 1 - 5) * MIB  # room to decide a frame and four commands
 
 
-def test_sessions_keep_twice_as_much_as_waits_unless_it_is_chosen() -> None:
+def test_sessions_may_keep_twice_the_buffered_bytes_unless_configured() -> None:
     assert configured().limits.all_remembered == 512 * MIB
     assert configured(buffered="32MiB").limits.all_remembered == 64 * MIB
     assert configured(remembered="5MiB").limits.all_remembered == 5 * MIB

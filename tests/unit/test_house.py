@@ -1,4 +1,4 @@
-"""The walls of docs/architecture.md and the sizes of CONTRIBUTING.md, held by tests."""
+"""Tests of the rules in docs/architecture.md and the sizes in CONTRIBUTING.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GATEWAY = ROOT / "gateway"
 
 LONGEST_FUNCTION = 60
-"""Lines. The usual function has about ten."""
+"""Lines. A typical function has about ten."""
 
 LONGER_FUNCTIONS = {
     "gateway/wire/pulsar/scan.py": {"scan": "a scan loop: flat, because a call costs a frame"},
@@ -27,11 +27,11 @@ LONGER_FUNCTIONS = {
 ASYNCHRONOUS = {
     "gateway/plane/reactor.py": "the one task that waits for all lanes, and its clock",
 }
-"""Modules of the plane that may await: everything else in it happens within a turn."""
+"""Modules of the plane that may await: all others run within a turn of the reactor."""
 
 
 def _modules(folder: Path = GATEWAY) -> list[Path]:
-    """What people wrote."""
+    """Return all modules that are not generated."""
     return sorted(path for path in folder.rglob("*.py") if not path.stem.endswith("_pb2"))
 
 
@@ -54,7 +54,7 @@ def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def test_import_contracts_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
-    """Who may import whom stands in pyproject.toml."""
+    """The import contracts are in pyproject.toml."""
     status = lint_imports(str(ROOT / "pyproject.toml"), no_cache=True, no_logo=True)
     said = capsys.readouterr().out
     assert status == 0, said
@@ -79,13 +79,13 @@ def test_words_of_a_protocol_stay_in_its_folder(path: Path) -> None:
     assert found == []
 
 
-def test_what_rules_and_workers_need_is_imported_where_there_are_some() -> None:
-    """Memory and time of a gateway without any."""
+def test_packages_for_rules_and_workers_are_imported_only_when_used() -> None:
+    """This saves memory and time in a gateway without rules and workers."""
     command = [sys.executable, "-c", "import sys, gateway.app; print(*sys.modules)"]
     ended = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     loaded = ended.stdout.split()
     assert "gateway.app" in loaded
-    rooms = (
+    packages = (
         "gateway.control.shaper",
         "gateway.reload",
         "gateway.policy.rules",
@@ -93,18 +93,18 @@ def test_what_rules_and_workers_need_is_imported_where_there_are_some() -> None:
         "gateway.fleet",
         "coredis",
     )
-    assert not [name for name in loaded if name.startswith(rooms)]
+    assert not [name for name in loaded if name.startswith(packages)]
 
 
 @pytest.mark.parametrize("path", _modules(GATEWAY / "plane"), ids=_named)
-def test_the_plane_waits_in_the_reactor_alone(path: Path) -> None:
+def test_only_the_reactor_awaits_in_the_plane(path: Path) -> None:
     awaiting = (ast.AsyncFunctionDef, ast.AsyncWith, ast.AsyncFor, ast.Await)
     found = [node.lineno for node in ast.walk(_tree(path)) if isinstance(node, awaiting)]
     assert bool(found) == (_named(path) in ASYNCHRONOUS)
 
 
 @pytest.mark.parametrize("path", _modules(), ids=_named)
-def test_a_module_says_what_it_is_for(path: Path) -> None:
+def test_each_module_has_a_docstring(path: Path) -> None:
     tree = _tree(path)
     assert ast.get_docstring(tree) or not tree.body, "a module with code and no docstring"
 
@@ -112,16 +112,18 @@ def test_a_module_says_what_it_is_for(path: Path) -> None:
 @pytest.mark.parametrize("path", _modules(), ids=_named)
 def test_functions_are_not_too_long(path: Path) -> None:
     long = {it.name for it in _functions(path) if _lines(it) > LONGEST_FUNCTION}
-    assert long == set(LONGER_FUNCTIONS.get(_named(path), {})), "split it; or unlist it"
+    assert long == set(LONGER_FUNCTIONS.get(_named(path), {})), (
+        "split the function, or remove it from the list"
+    )
 
 
-def test_what_is_listed_is_there() -> None:
+def test_listed_modules_exist() -> None:
     listed = {*LONGER_FUNCTIONS, *ASYNCHRONOUS}
     assert not [name for name in listed if not (ROOT / name).exists()]
 
 
-def test_no_file_names_a_place_on_somebody_s_machine() -> None:
-    """Paths of examples in docs are below /etc, and tests make their own folders."""
+def test_no_file_contains_a_local_path() -> None:
+    """Paths in the docs' examples are below /etc, and tests make their own folders."""
     own = re.compile(rb"(?<![\w.:/~$}])/(?:home|Users|root|work|workspace|tmp)/[\w.]")
     found = []
     for name in _tracked():
@@ -139,11 +141,11 @@ def _tracked() -> list[str]:
     return [name for name in listed.stdout.split("\0") if name]
 
 
-def test_the_page_draws_the_packages_as_they_are() -> None:
+def test_the_diagram_of_packages_is_up_to_date() -> None:
     page = diagram.PAGE.read_text(encoding="utf-8")
     assert page == diagram.rewritten(page), "run `make diagram`"
 
 
-def test_each_package_says_what_it_does() -> None:
+def test_each_package_has_a_purpose() -> None:
     packages = [package for layer in diagram.layers() for package in layer]
     assert all(map(diagram.purpose, packages))

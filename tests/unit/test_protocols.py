@@ -1,4 +1,4 @@
-"""The registry of protocols, and what reads their words from it."""
+"""The registry of protocols, and the modules that read words of a protocol from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.policy.rules import Rule
 from gateway.wire.account import Action
 
 
-def test_each_plugin_is_found_by_its_name_and_its_schemes() -> None:
+def test_each_plugin_is_found_by_name_and_scheme() -> None:
     for name, plugin in protocols.PLUGINS.items():
         assert plugin.name == name
         for scheme in plugin.schemes:
@@ -21,7 +21,7 @@ def test_each_plugin_is_found_by_its_name_and_its_schemes() -> None:
     assert protocols.plugin_of("smtp://host") is None
 
 
-def test_no_scheme_is_of_two_protocols() -> None:
+def test_no_two_protocols_share_a_scheme() -> None:
     schemes = [scheme for plugin in protocols.PLUGINS.values() for scheme in plugin.schemes]
     assert len(set(schemes)) == len(schemes) == len(protocols.SCHEMES)
 
@@ -31,7 +31,7 @@ def test_an_example_is_a_url_of_the_default_protocol() -> None:
     assert plugin is protocols.PLUGINS[protocols.DEFAULT]
 
 
-def test_a_rule_limits_only_what_its_protocols_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_limits_only_actions_of_its_protocols(monkeypatch: pytest.MonkeyPatch) -> None:
     default = protocols.PLUGINS[protocols.DEFAULT]
     other = replace(default, name="other", actions=frozenset({Action.PRODUCE}))
     monkeypatch.setattr(rules, "PLUGINS", {"other": other})

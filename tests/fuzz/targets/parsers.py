@@ -13,7 +13,7 @@ from contextlib import suppress
 from joserfc.jwk import OctKey
 
 from gateway.brokers.learned import LearnedHosts
-from gateway.brokers.names import LONGEST_NAME, HandedOnNames, Names, SealedNames, TemplateNames
+from gateway.brokers.names import LONGEST_NAME, ChainedNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.config import units
 from gateway.identity.token import TokenVerifier
@@ -33,7 +33,7 @@ _SEALED = SealedNames("main", [SealKey(b"one key of these tests, 32 bytes."), Se
 _NAMES: tuple[Names, ...] = (
     _SEALED,
     TemplateNames("broker-{n}.example", "pulsar-{n}.internal:6650"),
-    HandedOnNames(_SEALED),
+    ChainedNames(_SEALED),
 )
 _MADE = str(_SEALED.advertise(BROKER_1)).removesuffix(":6650")
 _SHORT = str(_SEALED.advertise(Address("b.internal", 6650))).removesuffix(":6650")
@@ -128,7 +128,7 @@ def _name(source: Source) -> None:
     if isinstance(opened, Denial):
         return
     assert len(said) <= LONGEST_NAME + 6
-    if isinstance(names, HandedOnNames):
+    if isinstance(names, ChainedNames):
         assert opened == _SEALED.open(said) or opened.host == said.partition(":")[0]
     else:
         advertised = names.advertise(opened)

@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from gateway.brokers import health
-from gateway.brokers.health import Brokers, Failure, Timing, begin, connect
+from gateway.brokers.health import Brokers, Failure, Timing, connect, start_connecting
 from gateway.brokers.learned import MOST_HOSTS, LearnedHosts
 from gateway.brokers.resolver import MOST_NAMES
 from gateway.brokers.targets import REFUSED, TargetList
@@ -27,7 +27,7 @@ TIMING = Timing(dial_timeout=5.0, attempt_timeout=2.0)
 
 @pytest.fixture
 def autojump_clock() -> trio.testing.MockClock:
-    """Jumps only after real sockets had a moment to answer."""
+    """Return a clock that jumps only after real sockets had a moment to answer."""
     return trio.testing.MockClock(autojump_threshold=0.005)
 
 
@@ -41,7 +41,7 @@ class FakeBroker:
         self.address = Address(host, self.socket.getsockname()[1])
 
     def connections(self) -> int:
-        """How many connections came since the last time."""
+        """Return the number of connections since the last call."""
         self.socket.setblocking(False)
         count = 0
         with contextlib.suppress(BlockingIOError):
@@ -73,7 +73,7 @@ def other_broker() -> Iterator[FakeBroker]:
 
 @pytest.fixture
 def black_hole() -> Iterator[FakeBroker]:
-    """Its backlog is full: the kernel drops what else comes, at any loopback address."""
+    """A broker with a full backlog: the kernel drops further SYNs, at any loopback address."""
     broker = FakeBroker("0.0.0.0", backlog=0)
     broker.address = Address("127.0.0.1", broker.address.port)
     with contextlib.ExitStack() as stack:
@@ -86,13 +86,13 @@ def black_hole() -> Iterator[FakeBroker]:
 
 
 class Setting:
-    """Brokers, with a name server and a log of our own."""
+    """Brokers with a fake name server and a recorded log."""
 
     def __init__(
         self, *addresses: Address, targets: TargetList | None = None, timing: Timing = TIMING
     ) -> None:
         self.ips: dict[str, list[str]] = {}
-        self.asked: list[str] = []  # of the name server
+        self.asked: list[str] = []  # hosts that the name server was asked for
         self.events: list[tuple[str, dict[str, object]]] = []
         self.learned = LearnedHosts(PULSAR)
         self.brokers = Brokers(
@@ -116,12 +116,12 @@ class Setting:
         self.events.append((event, values))
 
     def ready(self) -> bool:
-        """A call: of a property, mypy believes that it stays as it was asserted."""
+        """Return `Brokers.ready`. Mypy narrows a property after an assert, but not a call."""
         return self.brokers.ready
 
     @property
     def failed(self) -> dict[Failure, int]:
-        """What went wrong, where something did."""
+        """Return the failures that occurred, by cause."""
         return {cause: number for cause, number in self.brokers.failures().items() if number}
 
     @property
@@ -130,7 +130,7 @@ class Setting:
 
 
 async def dialled(brokers: Brokers, target: Address | None = None) -> Address:
-    """Dial, close, and answer whom it was."""
+    """Dial, close the connection, and return the address that was dialled."""
     answer = await brokers.dial(target)
     assert not isinstance(answer, Denial), answer
     answer[0].close()
@@ -146,7 +146,7 @@ async def denied(brokers: Brokers, target: Address | None = None) -> Denial:
 # -- dialling any broker --
 
 
-async def test_a_dialled_socket_is_plain_and_does_not_block(broker: FakeBroker) -> None:
+async def test_dial_returns_a_plain_non_blocking_socket(broker: FakeBroker) -> None:
     answer = await Setting(broker.address).brokers.dial()
     assert not isinstance(answer, Denial)
     sock, address = answer
@@ -159,14 +159,14 @@ async def test_a_dialled_socket_is_plain_and_does_not_block(broker: FakeBroker) 
             sock.recv(1)
 
 
-async def test_a_connection_to_this_machine_is_there_at_once(broker: FakeBroker) -> None:
-    sock, connected = begin(broker.address)
+async def test_a_connection_to_this_machine_is_made_at_once(broker: FakeBroker) -> None:
+    sock, connected = start_connecting(broker.address)
     with sock:
         assert connected
         assert sock.getpeername() == broker.address.pair
 
 
-async def test_one_that_is_not_there_at_once_is_awaited(
+async def test_a_pending_connection_is_awaited(
     broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def pending(address: Address, _buffer: int | None = None) -> tuple[socket.socket, bool]:
@@ -177,29 +177,29 @@ async def test_one_that_is_not_there_at_once_is_awaited(
 
     setting = Setting(broker.address)
     with monkeypatch.context() as patch:
-        patch.setattr(health, "begin", pending)
+        patch.setattr(health, "start_connecting", pending)
         await dialled(setting.brokers)
         broker.stop()
         await denied(setting.brokers)
     assert setting.happened == ["broker_up", "broker_down"]
 
 
-async def test_the_kernels_buffers_are_as_large_as_asked_for(broker: FakeBroker) -> None:
-    sock, _ = begin(broker.address, 64 * 1024)
+async def test_the_kernel_buffers_have_the_configured_size(broker: FakeBroker) -> None:
+    sock, _ = start_connecting(broker.address, 64 * 1024)
     with sock:
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-            # Linux doubles them, for what it keeps beside the bytes.
+            # Linux doubles the size, for its own bookkeeping.
             assert sock.getsockopt(socket.SOL_SOCKET, option) in (64 * 1024, 128 * 1024)
 
 
-async def test_dials_take_turns(broker: FakeBroker, other_broker: FakeBroker) -> None:
+async def test_dials_rotate_between_brokers(broker: FakeBroker, other_broker: FakeBroker) -> None:
     setting = Setting(broker.address, other_broker.address)
     for _ in range(10):
         await dialled(setting.brokers)
     assert broker.connections() == other_broker.connections() == 5
 
 
-async def test_a_dead_broker_is_passed_over(broker: FakeBroker, other_broker: FakeBroker) -> None:
+async def test_a_dead_broker_is_skipped(broker: FakeBroker, other_broker: FakeBroker) -> None:
     setting = Setting(broker.address, other_broker.address)
     broker.stop()
     for _ in range(4):
@@ -207,14 +207,16 @@ async def test_a_dead_broker_is_passed_over(broker: FakeBroker, other_broker: Fa
     assert sorted(setting.happened) == ["broker_down", "broker_up"]
 
 
-async def test_the_answer_names_the_configured_host(broker: FakeBroker) -> None:
+async def test_dial_returns_the_configured_host_name(broker: FakeBroker) -> None:
     named = Address("broker.svc", broker.address.port)
     setting = Setting(named)
     setting.ips["broker.svc"] = ["127.0.0.1"]
     assert await dialled(setting.brokers) == named
 
 
-async def test_no_broker_at_all_is_denied_without_addresses(broker: FakeBroker) -> None:
+async def test_a_denial_without_any_reachable_broker_contains_no_address(
+    broker: FakeBroker,
+) -> None:
     setting = Setting(broker.address, Address("nowhere.svc", 6650))
     broker.stop()
     denial = await denied(setting.brokers)
@@ -242,7 +244,7 @@ async def test_a_silent_broker_costs_one_attempt(
     assert setting.failed == {Failure.TIMED_OUT: 1}
 
 
-async def test_all_attempts_together_have_a_deadline(
+async def test_all_attempts_share_a_deadline(
     black_hole: FakeBroker, autojump_clock: trio.testing.MockClock
 ) -> None:
     setting = Setting(Address("many.svc", black_hole.address.port))
@@ -252,7 +254,7 @@ async def test_all_attempts_together_have_a_deadline(
     assert setting.happened == ["broker_down"] * 2  # the third had no time left
 
 
-async def test_a_broker_that_had_too_little_time_is_not_down(
+async def test_a_shortened_attempt_does_not_mark_a_broker_down(
     black_hole: FakeBroker, autojump_clock: trio.testing.MockClock
 ) -> None:
     setting = Setting(black_hole.address, timing=Timing(dial_timeout=1.0, attempt_timeout=2.0))
@@ -268,7 +270,7 @@ async def test_ipv6_is_dialled() -> None:
 
 
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOMEM])
-async def test_what_the_gateway_lacks_is_not_the_brokers_fault(
+async def test_exhausted_resources_do_not_mark_a_broker_down(
     broker: FakeBroker, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     def starved(address: Address, buffer: int | None) -> tuple[socket.socket, bool]:
@@ -277,7 +279,7 @@ async def test_what_the_gateway_lacks_is_not_the_brokers_fault(
     setting = Setting(broker.address)
     await dialled(setting.brokers)
     with monkeypatch.context() as patch:
-        patch.setattr(health, "begin", starved)
+        patch.setattr(health, "start_connecting", starved)
         for _ in range(3):
             await denied(setting.brokers)
     assert setting.ready()
@@ -287,7 +289,7 @@ async def test_what_the_gateway_lacks_is_not_the_brokers_fault(
     assert setting.happened == ["broker_up", "resources_exhausted"]
 
 
-async def test_one_that_accepts_and_does_not_answer_comes_last_for_a_while(
+async def test_a_silent_broker_is_tried_last_for_a_while(
     broker: FakeBroker, other_broker: FakeBroker
 ) -> None:
     setting = Setting(broker.address, other_broker.address)
@@ -304,7 +306,7 @@ async def test_one_that_accepts_and_does_not_answer_comes_last_for_a_while(
     assert setting.failed == {Failure.SILENT: 2}
 
 
-async def test_a_silent_connection_may_be_gone_by_now(broker: FakeBroker) -> None:
+async def test_a_silence_on_a_closed_connection_is_ignored(broker: FakeBroker) -> None:
     setting = Setting(broker.address)
     with socket.socket() as sock:
         setting.brokers.unanswered(sock)
@@ -323,7 +325,7 @@ async def test_an_allowed_target_is_dialled(broker: FakeBroker, other_broker: Fa
 PORTS = range(1, 65536)
 
 
-async def test_a_target_is_allowed_by_its_name(broker: FakeBroker) -> None:
+async def test_a_target_is_allowed_by_name(broker: FakeBroker) -> None:
     setting = Setting(targets=TargetList(hosts=["*.svc"], ports=PORTS))
     setting.ips["broker-0.svc"] = ["127.0.0.1"]
     target = Address("broker-0.svc", broker.address.port)
@@ -339,7 +341,7 @@ async def test_a_target_that_is_not_listed_is_refused(broker: FakeBroker) -> Non
     assert setting.happened == ["target_refused"] * 2
 
 
-async def test_the_address_that_a_name_resolves_to_is_what_counts(broker: FakeBroker) -> None:
+async def test_a_name_is_refused_if_it_resolves_to_an_unlisted_address(broker: FakeBroker) -> None:
     setting = Setting(targets=TargetList(networks=["10.0.0.0/8"], ports=PORTS))
     setting.ips["rebound.svc"] = ["127.0.0.1"]
     assert await denied(setting.brokers, Address("rebound.svc", broker.address.port)) is REFUSED
@@ -354,7 +356,7 @@ async def test_of_several_addresses_only_the_listed_ones_are_dialled(broker: Fak
     assert broker.connections() == 0
 
 
-async def test_a_number_that_the_c_library_takes_for_an_address_is_checked(
+async def test_numbers_that_the_c_library_parses_as_addresses_are_checked(
     broker: FakeBroker,
 ) -> None:
     brokers = Brokers(
@@ -365,7 +367,7 @@ async def test_a_number_that_the_c_library_takes_for_an_address_is_checked(
     assert broker.connections() == 0
 
 
-async def test_an_unreachable_target_is_denied_without_its_address(broker: FakeBroker) -> None:
+async def test_the_denial_of_an_unreachable_target_contains_no_address(broker: FakeBroker) -> None:
     setting = Setting(broker.address)
     broker.stop()
     denial = await denied(setting.brokers, broker.address)
@@ -395,7 +397,7 @@ async def test_a_silent_name_server_times_out(autojump_clock: trio.testing.MockC
     assert (await denied(brokers, Address("a.svc", 6650))).refusal is Refusal.TIMEOUT
 
 
-async def test_a_target_that_is_also_a_configured_broker_tells_its_health(
+async def test_dialling_a_configured_broker_as_a_target_updates_its_health(
     broker: FakeBroker,
 ) -> None:
     setting = Setting(broker.address)
@@ -405,7 +407,7 @@ async def test_a_target_that_is_also_a_configured_broker_tells_its_health(
     assert not setting.ready()
 
 
-async def test_what_was_connected_to_is_learned(broker: FakeBroker) -> None:
+async def test_dialled_hosts_are_learned(broker: FakeBroker) -> None:
     setting = Setting(
         Address("broker.svc", broker.address.port), targets=TargetList(hosts=["*"], ports=PORTS)
     )
@@ -416,7 +418,7 @@ async def test_what_was_connected_to_is_learned(broker: FakeBroker) -> None:
     assert setting.learned.clean("127.0.0.1 other.svc/127.0.0.9:8080") == "broker broker"
 
 
-async def test_names_that_clients_make_up_are_not_learned(broker: FakeBroker) -> None:
+async def test_names_that_clients_invent_are_not_learned(broker: FakeBroker) -> None:
     setting = Setting(targets=TargetList(["broker-*.svc"], ["127.0.0.1/32"], PORTS))
     setting.ips = {"broker-1.svc": ["127.0.0.2"], "broker-2.svc": [], "other.svc": ["10.0.0.1"]}
     for host in ["broker-1.svc", "broker-2.svc", "broker-3.svc", "other.svc"]:
@@ -424,27 +426,27 @@ async def test_names_that_clients_make_up_are_not_learned(broker: FakeBroker) ->
     assert len(setting.learned) == 0
 
 
-async def test_what_a_broker_said_is_not_forgotten_for_what_clients_lead_to(
+async def test_dialled_hosts_do_not_evict_hosts_that_brokers_named(
     broker: FakeBroker,
 ) -> None:
     setting = Setting(targets=TargetList(["broker-*.svc"], [], PORTS))
     setting.learned.learn("said.svc")
     for number in range(MOST_HOSTS + 1):
         setting.ips[f"broker-{number}.svc"] = ["127.0.0.1"]
-        setting.learned.reached(f"broker-{number}.svc")
+        setting.learned.learn_dialled(f"broker-{number}.svc")
     await dialled(setting.brokers, Address("broker-0.svc", broker.address.port))
     assert setting.learned.clean("said.svc broker-0.svc") == "broker broker"
 
 
 @pytest.mark.parametrize("target", [Address("elsewhere.svc", 6650), Address("broker.svc", 22)])
-async def test_a_name_server_is_not_asked_for_what_may_not_be_dialled(target: Address) -> None:
+async def test_a_refused_target_is_not_looked_up(target: Address) -> None:
     setting = Setting(targets=TargetList(["broker.svc"], [], [6650]))
     assert await denied(setting.brokers, target) is REFUSED
     assert setting.asked == []
     assert setting.happened == ["target_refused"]
 
 
-async def test_names_that_clients_make_up_leave_configured_names_known() -> None:
+async def test_names_that_clients_invent_do_not_evict_configured_names() -> None:
     setting = Setting(Address("broker.svc", 1), targets=TargetList(["*"], [], PORTS))
     setting.ips["broker.svc"] = ["127.0.0.1"]
     await denied(setting.brokers)
@@ -460,7 +462,7 @@ async def test_names_that_clients_make_up_leave_configured_names_known() -> None
 
 @contextlib.contextmanager
 def no_socket_left_open() -> Iterator[None]:
-    gc.collect()  # what tests before this one left is not meant
+    gc.collect()  # sockets that earlier tests left do not count
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -503,7 +505,7 @@ async def test_ready_after_the_first_probe(
     assert setting.happened == ["broker_up"]
 
 
-async def test_a_broker_that_falls_silent_and_returns_is_noticed(
+async def test_a_broker_that_stops_and_returns_is_noticed(
     broker: FakeBroker, autojump_clock: trio.testing.MockClock
 ) -> None:
     setting = Setting(broker.address)
@@ -520,7 +522,7 @@ async def test_a_broker_that_falls_silent_and_returns_is_noticed(
     assert setting.happened == ["broker_up", "broker_down", "broker_up"]
 
 
-async def test_healthy_brokers_are_probed_now_and_then_but_not_while_they_are_dialled(
+async def test_healthy_brokers_are_probed_unless_they_are_dialled(
     broker: FakeBroker, autojump_clock: trio.testing.MockClock
 ) -> None:
     setting = Setting(broker.address)
@@ -535,7 +537,7 @@ async def test_healthy_brokers_are_probed_now_and_then_but_not_while_they_are_di
         nursery.cancel_scope.cancel()
 
 
-async def test_names_are_looked_up_again(
+async def test_names_are_resolved_again(
     broker: FakeBroker, autojump_clock: trio.testing.MockClock
 ) -> None:
     setting = Setting(Address("broker.svc", broker.address.port))
@@ -558,7 +560,7 @@ async def test_names_are_looked_up_again(
     assert setting.happened.count("name_unresolved") == 2
 
 
-async def test_a_hanging_name_does_not_hold_up_the_others(
+async def test_a_hanging_look_up_does_not_delay_others(
     broker: FakeBroker, autojump_clock: trio.testing.MockClock
 ) -> None:
     async def look_up(host: str) -> Sequence[str]:
@@ -574,5 +576,5 @@ async def test_a_hanging_name_does_not_hold_up_the_others(
         nursery.cancel_scope.cancel()
 
 
-async def test_the_systems_resolver_is_asked() -> None:
+async def test_look_up_uses_the_system_resolver() -> None:
     assert "127.0.0.1" in await health.look_up("localhost")

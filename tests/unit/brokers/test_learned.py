@@ -114,14 +114,14 @@ def test_a_topic_is_kept_beside_a_host(learned: LearnedHosts) -> None:
     )
 
 
-def test_what_was_not_learned_stays() -> None:
+def test_other_hosts_stay() -> None:
     learned = LearnedHosts(PULSAR)
     assert learned.clean("pulsar://other.svc:6650") == "pulsar://other.svc:6650"
     learned.learn("broker.svc")
     assert learned.clean("pulsar://other.svc:6650") == "pulsar://other.svc:6650"
 
 
-def test_what_may_be_dialled_is_replaced_before_it_was_learned() -> None:
+def test_hosts_that_may_be_dialled_are_replaced_before_they_are_learned() -> None:
     learned = LearnedHosts(PULSAR, targets={"other.svc", "10.0.0.1", "plain"}.intersection)
     learned.learn("broker.svc")
     assert learned.clean("pulsar://other.svc:6650, x/10.0.0.1:1234") == "pulsar://broker, broker"
@@ -130,10 +130,10 @@ def test_what_may_be_dialled_is_replaced_before_it_was_learned() -> None:
     )
 
 
-def test_what_clients_lead_to_makes_nothing_that_a_broker_said_forgotten() -> None:
+def test_dialled_hosts_do_not_evict_hosts_that_brokers_named() -> None:
     learned = LearnedHosts(PULSAR, bound=2)
     learned.learn("a.svc")
-    learned.reached(*(f"invented-{number}.svc" for number in range(10)))
+    learned.learn_dialled(*(f"invented-{number}.svc" for number in range(10)))
     assert learned.clean("a.svc invented-0.svc invented-9.svc") == "broker invented-0.svc broker"
     assert len(learned) == 3
 
@@ -147,7 +147,7 @@ def test_the_oldest_is_forgotten_first() -> None:
     assert len(learned) == 2
 
 
-def test_it_is_bounded() -> None:
+def test_learned_hosts_are_bounded() -> None:
     learned = LearnedHosts(PULSAR)
     learned.learn(*(f"host-{number}.svc" for number in range(MOST_HOSTS + 10)))
     assert len(learned) == MOST_HOSTS
@@ -174,7 +174,7 @@ def test_text_without_learned_hosts_is_untouched(text: str) -> None:
     assert learned.clean(text) == text
 
 
-# -- what it costs -----------------------------------------------------------------------------
+# -- cost ------------------------------------------------------------------------------------
 
 HOSTS = (FQDN, "10.0.0.1", "fd00::1", "pulsar", "broker-1.svc")
 PIECES = [
@@ -187,7 +187,7 @@ PIECES = [
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 @settings(max_examples=1000)
-def test_the_text_is_what_the_slow_way_makes_of_it(text: str) -> None:
+def test_the_text_equals_that_of_the_reference_implementation(text: str) -> None:
     learned = LearnedHosts(PULSAR)
     learned.learn(*HOSTS)
     assert learned.clean(text) == slow_cleaning.clean(text, HOSTS)
@@ -198,14 +198,14 @@ def test_the_text_is_what_the_slow_way_makes_of_it(text: str) -> None:
 def test_targets_are_cleaned_as_learned_hosts_are(text: str) -> None:
     hosts = [it for it in HOSTS if ":" not in it]
     targets = TargetList([FQDN], ["10.0.0.1/32"], [6650])
-    learned = LearnedHosts(PULSAR, targets=targets.among)
+    learned = LearnedHosts(PULSAR, targets=targets.filter_listed)
     learned.learn("pulsar", "broker-1.svc")
     assert learned.clean(text) == slow_cleaning.clean(text, hosts)
 
 
 @given(st.text(st.sampled_from("ab1.:-_/ %[]é<>,"), max_size=60))
 @settings(max_examples=1000)
-def test_texts_made_of_separators_are_no_exception(text: str) -> None:
+def test_texts_of_separators_equal_those_of_the_reference_implementation(text: str) -> None:
     hosts = ("a", "b.a", "a-b", "1::b", "1.1.1.1", "ab::")
     learned = LearnedHosts(PULSAR)
     learned.learn(*hosts)
@@ -220,22 +220,24 @@ HOSTILE = [
 
 
 def hostile(piece: str, times: int) -> str:
-    """A text of many pieces, of which no two are the same if a digit is in them."""
+    """Return a text of many pieces, which all differ if they contain a digit."""
     return "".join(piece.replace("1", f"{number % 250}", 1) for number in range(times))
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_the_work_grows_as_the_text_does(piece: str) -> None:
-    learned = LearnedHosts(PULSAR, targets=TargetList(["*.svc"], ["10.0.0.0/8"], [6650]).among)
+def test_the_cost_is_linear(piece: str) -> None:
+    learned = LearnedHosts(
+        PULSAR, targets=TargetList(["*.svc"], ["10.0.0.0/8"], [6650]).filter_listed
+    )
     learned.learn(*HOSTS)
     one, two = (steps(learned, hostile(piece, times)) for times in (1_000, 2_000))
     assert two <= 2.2 * one + 50
-    learned.clean(hostile(piece, 100_000))  # with a quadratic pattern it would never end
+    learned.clean(hostile(piece, 100_000))  # would never end with a quadratic pattern
 
 
 @pytest.mark.parametrize("piece", [it for it in HOSTILE if it.strip(":650 ") not in HOSTS])
-def test_a_word_that_is_no_broker_costs_no_step_of_ours(piece: str) -> None:
-    """But where it could be an IPv6 address: these are written in several ways."""
+def test_words_that_are_no_brokers_cost_no_python_steps(piece: str) -> None:
+    """Except words that may be an IPv6 address, which has several spellings."""
     learned = LearnedHosts(PULSAR)
     learned.learn(*HOSTS)
     text = hostile(piece, 1_000)
@@ -244,7 +246,7 @@ def test_a_word_that_is_no_broker_costs_no_step_of_ours(piece: str) -> None:
 
 
 def steps(learned: LearnedHosts, text: str) -> int:
-    """Lines of the gateway's code that run for a text."""
+    """Return the number of lines of the gateway that run to clean a text."""
     count = 0
 
     def trace(frame: FrameType, event: str, _arg: object) -> Any:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.brokers.names import PORT, UNKNOWN_NAME, HandedOnNames, SealedNames, TemplateNames
+from gateway.brokers.names import PORT, UNKNOWN_NAME, ChainedNames, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.errors import ConfigurationError
 from gateway.wire.address import Address
@@ -16,7 +16,7 @@ KEY = SealKey(bytes(range(32)))
 OTHER_KEY = SealKey(bytes(range(1, 33)))
 BROKER = Address("pulsar-broker-0.pulsar-broker.pulsar.svc.cluster.local", 6650)
 
-# What Java's URI takes for a host, and DNS for a name.
+# Host names that both Java's URI class and DNS accept.
 JAVA_HOST = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 
 hosts = st.from_regex(r"[a-z0-9][a-z0-9.-]{0,80}", fullmatch=True)
@@ -43,7 +43,7 @@ def test_a_sealed_name_opens(broker: Address, generation: int, port: int) -> Non
 
 
 @given(addresses, generations)
-def test_a_sealed_name_is_a_host_name_to_java(broker: Address, generation: int) -> None:
+def test_java_accepts_a_sealed_name_as_host_name(broker: Address, generation: int) -> None:
     name = named(SealedNames("main", [KEY]), broker, generation)
     assert JAVA_HOST.fullmatch(name)
     assert len(name) <= 253
@@ -60,7 +60,7 @@ def test_replicas_agree_on_names() -> None:
     assert named(SealedNames("main", [KEY]), BROKER) == named(replica, BROKER)
 
 
-def test_another_generation_is_another_name_of_the_same_broker() -> None:
+def test_generations_have_different_names_of_the_same_broker() -> None:
     names = SealedNames("main", [KEY])
     assert named(names, BROKER, 1) != named(names, BROKER)
     assert names.open(named(names, BROKER, 1)) == BROKER
@@ -92,7 +92,7 @@ def test_the_name_of_another_cluster_is_unknown() -> None:
     assert SealedNames("mai", [KEY]).open(name) is UNKNOWN_NAME
 
 
-def test_no_changed_character_opens() -> None:
+def test_a_name_with_a_changed_character_does_not_open() -> None:
     names = SealedNames("main", [KEY])
     name = named(names, BROKER)
     for at in range(len(name)):
@@ -102,7 +102,7 @@ def test_no_changed_character_opens() -> None:
 
 
 @given(addresses)
-def test_no_shorter_or_longer_name_opens(broker: Address) -> None:
+def test_a_shorter_or_longer_name_does_not_open(broker: Address) -> None:
     names = SealedNames("main", [KEY])
     name = named(names, broker)
     for at in range(len(name)):
@@ -189,7 +189,9 @@ def test_only_the_canonical_name_opens(name: str) -> None:
         Address("10.0.0.1", 6650),
     ],
 )
-def test_a_broker_beyond_the_template_is_denied_without_its_address(broker: Address) -> None:
+def test_the_denial_of_a_broker_that_does_not_fit_the_template_has_no_address(
+    broker: Address,
+) -> None:
     denial = TEMPLATE.advertise(broker)
     assert isinstance(denial, Denial)
     assert broker.host not in denial.text
@@ -229,9 +231,7 @@ def test_a_template_without_a_port_is_refused() -> None:
         ("{n}" + ".abcd" * 50, "b-{n}:6650", "a-z, 0-9"),
     ],
 )
-def test_a_template_that_cannot_be_used_is_explained(
-    advertised: str, broker: str, reason: str
-) -> None:
+def test_an_unusable_template_is_explained(advertised: str, broker: str, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         TemplateNames(advertised, broker)
 
@@ -239,40 +239,40 @@ def test_a_template_that_cannot_be_used_is_explained(
 # -- names of another gateway --
 
 BEHIND = SealedNames("other", [OTHER_KEY])
-"""What the gateway behind us names its brokers by."""
+"""The names that the gateway behind this one makes."""
 
 
-def handed_on() -> HandedOnNames:
-    return HandedOnNames(SealedNames("main", [KEY]))
+def chained() -> ChainedNames:
+    return ChainedNames(SealedNames("main", [KEY]))
 
 
-def test_the_names_of_a_gateway_behind_are_handed_on() -> None:
+def test_the_names_of_the_gateway_behind_pass_unchanged() -> None:
     theirs = named(BEHIND, BROKER)
-    assert handed_on().advertise(Address(theirs, 6650)) == Address(theirs, 6650)
-    assert handed_on().open(f"{theirs}:6650") == Address(theirs, 6650)
+    assert chained().advertise(Address(theirs, 6650)) == Address(theirs, 6650)
+    assert chained().open(f"{theirs}:6650") == Address(theirs, 6650)
 
 
-def test_what_is_no_sealed_name_is_sealed_by_us() -> None:
-    name = handed_on().advertise(BROKER)
+def test_other_addresses_are_sealed() -> None:
+    name = chained().advertise(BROKER)
     assert name == SealedNames("main", [KEY]).advertise(BROKER)
     assert isinstance(name, Address)
-    assert handed_on().open(str(name)) == BROKER
+    assert chained().open(str(name)) == BROKER
 
 
-def test_an_alias_is_sealed_by_us() -> None:
+def test_an_alias_is_sealed() -> None:
     theirs = Address(named(BEHIND, Address("b.svc", 6650)), 6650)
-    alias = handed_on().advertise(theirs, 7)
+    alias = chained().advertise(theirs, 7)
     assert isinstance(alias, Address)
     assert alias != theirs
-    assert handed_on().open(str(alias)) == theirs
+    assert chained().open(str(alias)) == theirs
 
 
 @pytest.mark.parametrize("name", ["", "broker.internal:6650", "127.0.0.1:6650", "gw", "x" * 300])
-def test_other_names_are_not_handed_back(name: str) -> None:
-    assert handed_on().open(name) is UNKNOWN_NAME
+def test_names_that_are_not_sealed_do_not_open(name: str) -> None:
+    assert chained().open(name) is UNKNOWN_NAME
 
 
-def test_a_sealed_name_says_whether_the_broker_speaks_tls() -> None:
+def test_a_sealed_name_contains_whether_the_broker_speaks_tls() -> None:
     names = SealedNames("main", [KEY])
     by_tls = BROKER._replace(tls=True)
     assert names.open(named(names, by_tls)) == by_tls

@@ -12,7 +12,7 @@ from gateway.brokers.resolver import (
     KEPT_FOR,
     LOOK_UP_TIMEOUT,
     MOST_NAMES,
-    MOST_NEW,
+    MOST_NEW_LOOK_UPS,
     Resolver,
 )
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.trio
 
 
 class FakeNames:
-    """A name server: answers from a table, fails for the rest, and counts."""
+    """A name server that answers from a table, fails for other hosts, and records questions."""
 
     def __init__(self, **ips: Sequence[str]) -> None:
         self.ips = ips
@@ -58,13 +58,13 @@ def resolver(names: FakeNames, heard: Heard) -> Resolver:
     return Resolver(names.look_up, trio.current_time, heard)
 
 
-async def test_literals_are_not_asked_for(resolver: Resolver, names: FakeNames) -> None:
+async def test_literals_need_no_look_up(resolver: Resolver, names: FakeNames) -> None:
     assert await resolver.resolve("10.0.0.9") == ("10.0.0.9",)
     assert await resolver.resolve("fd00::1") == ("fd00::1",)
     assert names.asked == []
 
 
-async def test_an_answer_is_remembered_for_seconds(
+async def test_an_answer_is_cached_for_seconds(
     resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
 ) -> None:
     assert await resolver.resolve("a") == await resolver.resolve("a") == ("10.0.0.1", "10.0.0.2")
@@ -74,7 +74,7 @@ async def test_an_answer_is_remembered_for_seconds(
     assert len(names.asked) == 2
 
 
-async def test_many_askers_cause_one_look_up(
+async def test_concurrent_callers_share_one_look_up(
     resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
 ) -> None:
     names.seconds = 1.0
@@ -85,7 +85,7 @@ async def test_many_askers_cause_one_look_up(
     assert trio.current_time() == 1.0
 
 
-async def test_an_asker_that_gives_up_leaves_the_question_to_the_next(
+async def test_the_next_caller_repeats_a_cancelled_look_up(
     resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
 ) -> None:
     names.seconds = 1.0
@@ -94,7 +94,7 @@ async def test_an_asker_that_gives_up_leaves_the_question_to_the_next(
     assert await resolver.resolve("a") == ("10.0.0.1", "10.0.0.2")
 
 
-async def test_a_failure_is_remembered_for_a_second(
+async def test_a_failure_is_cached_for_a_second(
     resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
 ) -> None:
     assert await resolver.resolve("nowhere") == ()
@@ -105,16 +105,16 @@ async def test_a_failure_is_remembered_for_a_second(
     assert await resolver.resolve("nowhere") == ("10.0.0.3",)
 
 
-async def test_a_name_server_that_is_silent_is_a_failure(
+async def test_a_silent_name_server_is_a_failure(
     resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
 ) -> None:
     names.seconds = 1000.0
     assert await resolver.resolve("a") == ()
     assert trio.current_time() == LOOK_UP_TIMEOUT
-    assert resolver.failing("a")
+    assert resolver.is_failing("a")
 
 
-async def test_the_last_answer_stands_in_for_failures_for_a_while(
+async def test_the_last_answer_replaces_failures_for_a_while(
     resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
 ) -> None:
     await resolver.resolve("a")
@@ -136,7 +136,7 @@ async def test_only_changes_are_logged(
     names.ips["a"] = ips
     await resolver.resolve("a")
     assert heard.events == ["name_unresolved", "name_resolved"]
-    assert not resolver.failing("a")
+    assert not resolver.is_failing("a")
 
 
 async def test_an_impossible_name_is_a_failure() -> None:
@@ -146,23 +146,23 @@ async def test_an_impossible_name_is_a_failure() -> None:
     assert await Resolver(look_up, trio.current_time, Heard()).resolve("a" * 70) == ()
 
 
-async def test_names_that_never_resolved_are_bounded_and_leave_others_known(
+async def test_names_that_never_resolved_are_bounded_and_evict_no_others(
     resolver: Resolver, names: FakeNames
 ) -> None:
     await resolver.resolve("a")
     for number in range(MOST_NAMES + 1):
         await resolver.resolve(f"host-{number}")
-    assert resolver.remembered("host-0") is None
-    assert resolver.remembered("host-1") == ()
-    assert resolver.remembered("a") == ("10.0.0.1", "10.0.0.2")
+    assert resolver.cached("host-0") is None
+    assert resolver.cached("host-1") == ()
+    assert resolver.cached("a") == ("10.0.0.1", "10.0.0.2")
 
 
 async def test_names_that_resolved_are_bounded(resolver: Resolver, names: FakeNames) -> None:
     for number in range(MOST_NAMES + 1):
         names.ips[f"host-{number}"] = ["10.0.0.1"]
         await resolver.resolve(f"host-{number}")
-    assert resolver.remembered("host-0") is None
-    assert resolver.remembered("host-1") == ("10.0.0.1",)
+    assert resolver.cached("host-0") is None
+    assert resolver.cached("host-1") == ("10.0.0.1",)
 
 
 async def test_a_flood_of_new_names_leaves_room_for_known_ones(
@@ -176,7 +176,7 @@ async def test_a_flood_of_new_names_leaves_room_for_known_ones(
         for number in range(50):
             nursery.start_soon(resolver.resolve, f"host-{number}")
         await trio.testing.wait_all_tasks_blocked()
-        assert len(names.asked) == MOST_NEW
+        assert len(names.asked) == MOST_NEW_LOOK_UPS
         began = trio.current_time()
         await resolver.resolve("a")
         assert trio.current_time() == began + names.seconds

@@ -14,7 +14,7 @@ def test_equal_texts_have_equal_seals() -> None:
     assert len(key.seal(b"text")) == len(b"text") + SEAL_OVERHEAD
 
 
-def test_a_seal_opens_with_its_key_alone() -> None:
+def test_only_the_sealing_key_opens_a_seal() -> None:
     key, other = SealKey.random(), SealKey.random()
     assert key.open(key.seal(b"text")) == b"text"
     assert other.open(key.seal(b"text")) is None
@@ -31,7 +31,7 @@ def test_a_key_with_the_same_id_does_not_open_it() -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, SEAL_OVERHEAD])
-def test_what_is_too_short_does_not_open(length: int) -> None:
+def test_a_seal_that_is_too_short_does_not_open(length: int) -> None:
     key = SealKey.random()
     assert key.open(key.seal(b"text")[:length]) is None
 
@@ -53,7 +53,7 @@ def test_any_file_of_enough_bytes_is_a_key(tmp_path: Path, size: int) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"too short", bytes(range(31)), bytes(64), b"ab" * 2049])
-def test_a_file_that_is_no_key_is_explained(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_key_file_is_explained(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "key"
     path.write_bytes(content)
     with pytest.raises(ConfigurationError, match="head -c 32 /dev/urandom") as failure:
@@ -66,5 +66,5 @@ def test_a_missing_file_is_explained(tmp_path: Path) -> None:
         SealKey.from_file(tmp_path / "key")
 
 
-def test_a_key_does_not_show_itself() -> None:
+def test_the_repr_of_a_key_has_no_secret() -> None:
     assert repr(SealKey(bytes(range(32)))) == f"SealKey(key_id={SealKey(bytes(range(32))).key_id})"

@@ -92,11 +92,11 @@ def test_by_default_only_configured_brokers_are_allowed() -> None:
         (f"{'a' * 300}.pulsar.svc", False),
     ],
 )
-def test_what_is_listed_is_known_in_a_text(host: str, named: bool) -> None:
-    """But for patterns that any word of a text may match."""
+def test_filter_listed_finds_listed_hosts(host: str, named: bool) -> None:
+    """Patterns that any word of a text may match do not count."""
     hosts, always = ["*.pulsar.svc", "pulsar-*", "fd00::1"], [Address("configured.example", 6650)]
     targets = TargetList(hosts, ["10.0.0.0/8"], [6650], always)
-    assert targets.among(["other", host, "1.2.3.4"]) == ({host} if named else set())
+    assert targets.filter_listed(["other", host, "1.2.3.4"]) == ({host} if named else set())
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_pattern_may_have_several_stars(pattern: str, host: str, allowed: bool
     st.lists(st.sampled_from(["a", "b", "*"]), min_size=1, max_size=8).map("".join),
     st.text("ab", max_size=10),
 )
-def test_patterns_match_what_shell_patterns_do(pattern: str, host: str) -> None:
+def test_patterns_match_like_shell_patterns(pattern: str, host: str) -> None:
     allowed = TargetList([pattern], ports=[1]).check(host, "", 1) is None
     assert allowed is fnmatchcase(host, pattern)
 
@@ -134,20 +134,20 @@ def test_patterns_match_what_shell_patterns_do(pattern: str, host: str) -> None:
         ("configured.example", 6650, False),
     ],
 )
-def test_a_name_that_can_lead_nowhere_is_refused_before_it_is_looked_up(
+def test_a_name_that_nothing_can_allow_is_refused_before_the_look_up(
     host: str, port: int, possible: bool
 ) -> None:
     targets = TargetList(["*.svc"], [], [6650], [Address("configured.example", 6651)])
     assert targets.check_name(host, port) is (None if possible else REFUSED)
 
 
-def test_with_networks_any_name_may_lead_there() -> None:
+def test_with_networks_any_name_may_resolve_to_a_listed_address() -> None:
     targets = TargetList([], ["10.0.0.0/8"], [6650])
     assert targets.check_name("other.example", 6650) is None
     assert targets.check_name("other.example", 22) is REFUSED
 
 
-def test_the_list_describes_itself_for_a_log() -> None:
+def test_describe_lists_everything() -> None:
     targets = TargetList(["*.svc"], ["10.0.0.0/8"], [6651, 6650])
     assert targets.describe() == "hosts: *.svc; networks: 10.0.0.0/8; ports: 6650, 6651"
     assert TargetList().describe() == "hosts: none; networks: none; ports: none"
@@ -165,7 +165,7 @@ def test_the_list_describes_itself_for_a_log() -> None:
         ([], [], [65536], "port 65536 is not between"),
     ],
 )
-def test_what_is_wrong_is_explained(
+def test_invalid_entries_are_explained(
     hosts: list[str], networks: list[str], ports: list[int], reason: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=reason):

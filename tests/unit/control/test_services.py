@@ -1,11 +1,11 @@
-"""What a session hears of brokers, other clusters and names."""
+"""The answers that a session gets about brokers, other clusters, names and limits."""
 
 from __future__ import annotations
 
 import pytest
 
 from gateway.brokers.learned import LearnedHosts
-from gateway.brokers.names import HandedOnNames, Names, SealedNames, TemplateNames
+from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.control.services import ClusterParts, ListenerServices
 from gateway.identity.credential import NoCredential
@@ -27,7 +27,7 @@ READABLE = TemplateNames("broker-{n}.example", "pulsar-{n}.internal:6650")
 
 
 class Setting:
-    """services, and what it noted."""
+    """The services of a listener, with recorded log and figures."""
 
     def __init__(self, names: Names = SEALED, limits: FakeLimits | None = None) -> None:
         self.accounts = AccountBook()
@@ -48,14 +48,14 @@ class Setting:
 # -- other clusters ----------------------------------------------------------------------------
 
 
-def test_a_cluster_with_a_gateway_is_told() -> None:
+def test_the_gateway_of_another_cluster_is_returned() -> None:
     setting = Setting()
     assert setting.services.migrated(ELSEWHERE) == OTHER_GATEWAY
     assert (setting.figures.migrations, setting.figures.migrations_withheld) == (1, 0)
     assert setting.logged == []
 
 
-def test_a_cluster_without_one_is_withheld_counted_and_logged() -> None:
+def test_a_cluster_without_a_gateway_is_withheld_counted_and_logged() -> None:
     setting = Setting()
     assert isinstance(setting.services.migrated(BROKER), Denial)
     assert (setting.figures.migrations, setting.figures.migrations_withheld) == (0, 1)
@@ -65,9 +65,9 @@ def test_a_cluster_without_one_is_withheld_counted_and_logged() -> None:
 # -- addresses in texts ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("names", [READABLE, HandedOnNames(SEALED)])
-def test_names_that_clients_make_up_are_not_learned(names: Names) -> None:
-    """They would take the place of addresses that brokers said."""
+@pytest.mark.parametrize("names", [READABLE, ChainedNames(SEALED)])
+def test_names_that_clients_invent_are_not_learned(names: Names) -> None:
+    """They would evict addresses that brokers named."""
     setting = Setting(names)
     setting.services.advertise(BROKER)
     known = len(setting.learned)
@@ -97,7 +97,7 @@ def test_gateways_that_stop_have_different_aliases() -> None:
     assert one.alias(BROKER) != other.alias(BROKER)
 
 
-def test_lookups_are_answered_with_aliases_while_it_stops() -> None:
+def test_lookups_are_answered_with_aliases_while_the_gateway_stops() -> None:
     services = Setting().services
     before = services.advertise(BROKER)
     services.leave(17)
@@ -118,7 +118,7 @@ def test_a_name_made_from_a_template_has_no_alias(stops: bool) -> None:
 
 
 class FakeLimits:
-    """RateLimits that answer as a test says."""
+    """Rate limits with configurable answers."""
 
     def __init__(self, denial: Denial | None = None) -> None:
         self.denial = denial
@@ -147,18 +147,18 @@ class FakeLimits:
 
 
 def completed(services: ListenerServices) -> Subject:
-    """A client that the services has completed, with a topic."""
+    """Return the subject of a client that the services have completed, with a topic."""
     return Subject(services.complete(Caller()), topic_of("orders"))
 
 
-def test_who_is_refused_leaves_nothing_in_the_book() -> None:
+def test_a_refused_account_is_closed() -> None:
     denial = Denial(Refusal.FULL, "rule few allows 1 producers")
     setting = Setting(limits=FakeLimits(denial))
     assert setting.services.admit(Action.PRODUCE, subject_of("orders")) is denial
     assert list(setting.accounts.topics()) == []
 
 
-def test_who_is_admitted_is_released_from_its_limits() -> None:
+def test_an_admitted_account_is_released_from_its_limits() -> None:
     rules = FakeLimits()
     services = Setting(limits=rules).services
     account = services.admit(Action.PRODUCE, completed(services))
@@ -168,13 +168,13 @@ def test_who_is_admitted_is_released_from_its_limits() -> None:
     assert rules.released == [account]
 
 
-def test_only_limits_can_be_in_debt() -> None:
+def test_no_account_is_in_debt_without_limits() -> None:
     account = Account(Action.CONSUME, subject_of("orders"))
     assert Setting(limits=FakeLimits()).services.is_in_debt(account)
     assert not Setting().services.is_in_debt(account)
 
 
-def test_rules_say_how_long_somebody_waits() -> None:
+def test_rules_decide_the_waiting_time() -> None:
     rules = FakeLimits()
     services = Setting(limits=rules).services
     assert services.paced == {Action.LOOKUP}
@@ -191,7 +191,7 @@ def test_nobody_waits_without_rules() -> None:
     assert services.wait(Action.LOOKUP, subject_of("orders")) == 0
 
 
-def test_rules_are_told_what_was_open_before() -> None:
+def test_rules_get_whether_an_account_was_open_before() -> None:
     rules = FakeLimits()
     services = Setting(limits=rules).services
     for again in (False, True):
@@ -210,7 +210,7 @@ def test_a_caller_gets_listener_and_cluster() -> None:
 
 @pytest.mark.parametrize("action", [Action.PRODUCE, Action.CONSUME, Action.LOOKUP])
 @pytest.mark.parametrize("limits", [None, FakeLimits()])
-def test_an_account_has_the_subject_that_it_was_opened_for(
+def test_an_account_has_the_subject_of_its_admission(
     action: Action, limits: FakeLimits | None
 ) -> None:
     services = Setting(limits=limits).services

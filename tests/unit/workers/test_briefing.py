@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gateway.assembly import names
+from gateway.assembly import make_names
 from gateway.config.load import build, load
 from gateway.config.model import Configuration
 from gateway.wire.address import Address
@@ -61,8 +61,8 @@ def test_descriptors_become_sockets_that_no_child_inherits() -> None:
 def test_workers_with_one_secret_open_each_others_names() -> None:
     cluster = configuration().clusters["main"]
     broker, secret = Address("127.0.0.1", 16650), os.urandom(32)
-    one, other = names("main", cluster, secret), names("main", cluster, secret)
+    one, other = make_names("main", cluster, secret), make_names("main", cluster, secret)
     name = one.advertise(broker)
     assert isinstance(name, Address)
     assert other.open(str(name)) == broker
-    assert names("main", cluster).open(str(name)) != broker
+    assert make_names("main", cluster).open(str(name)) != broker
