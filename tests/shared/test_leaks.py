@@ -116,7 +116,7 @@ def test_a_broker_that_nobody_has_asked_for_yet_is_hidden_too(
 CALLS = {
     ("addresses", "_replace_all", "advertised_url"): "fields of CLOSE_PRODUCER",  # and of others
     ("chase", "_reply", "cleaned"): "text of a chased lookup",
-    ("leaving", "told", "alias_url"): "alias",
+    ("closing", "told", "alias_url"): "alias",
     ("lookups", "_answer", "hide"): "text of LOOKUP_RESPONSE",
     ("lookups", "_connect", "advertised_url"): "lookup that connects",
     ("opening", "_broker_no", "hide"): "text of a refused connection",
