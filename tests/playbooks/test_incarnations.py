@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from gateway.wire.account import Action
 from gateway.wire.contract import Effects, Forward, Inject, Later, Replace
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.ids import bytes_kept
+from gateway.wire.pulsar.handles import bytes_kept
 from gateway.wire.pulsar.incarnations import UNANSWERED
 from tests.support.scanners import scanners_of
 
