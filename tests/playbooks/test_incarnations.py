@@ -391,7 +391,7 @@ def test_with_real_peers_no_send_is_forbidden_and_none_is_left_waiting(
     honest.end()
 
 
-def test_the_gate_is_told_what_was_open_before() -> None:
+def test_services_are_told_what_was_open_before() -> None:
     """It is no news to a rule that rejects."""
     play = Play()
     play.client(producer(1, request=1)).happens()

@@ -81,7 +81,7 @@ def test_without_limits_in_the_configuration_flow_passes_unseen() -> None:
     asks(play, 1000).passes()
 
 
-def test_whom_nothing_limits_has_its_permits_at_once() -> None:
+def test_an_unlimited_consumer_gets_its_permits_at_once() -> None:
     play = Play(limited=True)
     play.client(subscribe(1)).happens()
     play.broker(success(1)).happens()
@@ -115,7 +115,7 @@ def test_after_the_first_message_as_many_go_as_are_allowed(play: Play) -> None:
     assert delivered(play) == [5]
 
 
-def test_who_has_no_allowance_awaits_it(play: Play) -> None:
+def test_a_consumer_without_allowance_awaits_it(play: Play) -> None:
     asks(play, 1000).happens()
     gets(play)
     assert play.session.delivered(0.0) == (Await(play.account),)
@@ -123,7 +123,7 @@ def test_who_has_no_allowance_awaits_it(play: Play) -> None:
     assert delivered(play) == [10]
 
 
-def test_who_has_no_allowance_asks_the_gate(play: Play) -> None:
+def test_a_consumer_without_allowance_asks_services(play: Play) -> None:
     asks(play, 1000).happens()
     gets(play)
     play.services.lending.add(play.account)
@@ -214,7 +214,7 @@ def test_a_frame_of_any_size_may_come_while_bytes_are_left(play: Play) -> None:
     assert delivered(play) == [1]
 
 
-def test_who_comes_under_a_limit_later_keeps_what_it_has() -> None:
+def test_a_consumer_that_is_limited_later_keeps_its_permits() -> None:
     play = Play(limited=True)
     play.client(subscribe(1)).happens()
     play.broker(success(1)).happens()
@@ -226,7 +226,7 @@ def test_who_comes_under_a_limit_later_keeps_what_it_has() -> None:
     assert delivered(play) == [7]
 
 
-def test_who_is_freed_gets_all_that_waits(play: Play) -> None:
+def test_a_consumer_without_a_limit_any_more_gets_all_waiting_permits(play: Play) -> None:
     asks(play, 1000).happens()
     gets(play)
     play.account.grant()

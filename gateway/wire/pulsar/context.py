@@ -26,12 +26,13 @@ class Bounds(FrameBounds):
     """Bounds of one connection. Generous: they keep one client from using up the memory of all.
 
     For the inherited settings: Pulsar's own default for frames is 5 MiB, and a PRODUCER carries a
-    schema. `handles`: producers and consumers; `handle_names`: characters of their topics and
-    subscriptions, which are kept three times. `lookups`: lookups without an answer; the Java client
-    allows itself 5,000. `lookup_bytes`: bytes of their frames, which are kept in case of a
-    redirect; 5,000 have less than a megabyte. `delayed`, `delayed_bytes`: number and bytes of the
-    frames that rate limits delay; as for lookups. `rounds`: frames of a broker until CONNECTED;
-    SASL needs a handful.
+    schema. Brokers put topics into paths of metadata stores, where some hundred characters are
+    usual; patterns, which Java looks up as if they were topics, are longer. `handles`: producers
+    and consumers; `handle_names`: characters of their topics and subscriptions, which are kept
+    three times. `lookups`: lookups without an answer; the Java client allows itself 5,000.
+    `lookup_bytes`: bytes of their frames, which are kept in case of a redirect; 5,000 have less
+    than a megabyte. `delayed`, `delayed_bytes`: number and bytes of the frames that rate limits
+    delay; as for lookups. `rounds`: frames of a broker until CONNECTED; SASL needs a handful.
     """
 
     handles: int = 20_000

@@ -1,7 +1,7 @@
-"""What a traced connection says, frame by frame, with secrets masked.
+"""Trace a connection frame by frame, with secrets masked.
 
-Only traced pairs pay: their scanners and session are wrapped. What the wrapped scanner lets pass is
-walked a second time.
+Only traced pairs pay for it: their scanners and session are wrapped, and passing frames are walked
+a second time.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from gateway.wire.pulsar.frames import HEAD, HEADER, kind_name
 from gateway.wire.subject import Caller
 
 LONGEST = 600
-"""Characters of one described frame: schemas and topic lists are cut."""
+"""Characters of a frame's description; schemas and topic lists are cut."""
 
 _MASK = b"***"
 
 
 def describe(frame: bytes | bytearray | memoryview) -> str:
-    """A frame's command by name, with its fields; `frame` may be cut behind or in the command."""
+    """Return a frame's command by name, with its fields. `frame` may be cut."""
     if len(frame) < HEADER:
         return "cut"
     _, size = HEAD.unpack_from(frame)
@@ -55,8 +55,8 @@ def describe(frame: bytes | bytearray | memoryview) -> str:
 def _fields(command: BaseCommand) -> str:
     _mask(command)
     command.ClearField("type")
-    command.DiscardUnknownFields()  # whatever they hold, it could be a secret
-    # Imported only where something is traced: 20 ms at the start of every process.
+    command.DiscardUnknownFields()  # they could hold secrets
+    # Imported only for traces: it would take 20 ms at the start of every process.
     from google.protobuf.text_format import MessageToString
 
     for _, message in command.ListFields():
@@ -65,7 +65,7 @@ def _fields(command: BaseCommand) -> str:
 
 
 def _mask(command: BaseCommand) -> None:
-    """Credentials, and what peers say to obtain them."""
+    """Mask credentials, and the challenges and responses that prove them."""
     if command.connect.auth_data:
         command.connect.auth_data = _MASK
     if command.connect.original_auth_data:
@@ -79,7 +79,7 @@ def _mask(command: BaseCommand) -> None:
 
 
 class TracedScanner:
-    """A scanner whose passing frames are told."""
+    """A scanner that traces passing frames."""
 
     def __init__(self, inner: Scanner, direction: Direction, trace: Trace) -> None:
         self._inner = inner
@@ -109,7 +109,7 @@ class TracedScanner:
 
 
 class TracedSession:
-    """A session whose decisions are told."""
+    """A session that traces its decisions."""
 
     def __init__(self, inner: Session, trace: Trace) -> None:
         self._inner = inner
@@ -149,13 +149,13 @@ class TracedSession:
             self._trace(direction, describe(frame), len(frame), "violation")
             raise
         self._trace(direction, describe(frame), len(frame), decision(effects))
-        return self._told_later(effects)
+        return self._traced(effects)
 
-    def _told_later(self, effects: Effects) -> Effects:
-        """The same effects, which tell what is decided when they go on."""
-        return tuple(map(self._telling, effects))
+    def _traced(self, effects: Effects) -> Effects:
+        """Return the effects, changed to trace the decisions of their `then` functions."""
+        return tuple(map(self._traced_effect, effects))
 
-    def _telling(self, effect: Effect) -> Effect:
+    def _traced_effect(self, effect: Effect) -> Effect:
         if isinstance(effect, Start):
             return replace(effect, then=partial(self._go_on, effect.then))
         if isinstance(effect, Later):
@@ -168,7 +168,7 @@ class TracedSession:
         size = 0 if isinstance(result, Denial) else len(result)
         told = f"resume: {decision(effects)}"
         self._trace(Direction.TO_CLIENT, _outcome(result), size, told)
-        return self._told_later(effects)
+        return self._traced(effects)
 
     @property
     def holding(self) -> Holding | None:
@@ -182,29 +182,29 @@ class TracedSession:
         return self._holding.given_up
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Holding`. Each frame is decided by itself, and told."""
+        """See `contract.Holding`. No frame follows: each is decided and traced by itself."""
         return start
 
     def delivered(self, now: float) -> Effects | None:
         """See `contract.Holding`."""
         assert self._holding is not None
         effects = self._holding.delivered(now)
-        return None if effects is None else self._told_later(effects)
+        return None if effects is None else self._traced(effects)
 
     def reset(self, account: Account) -> Effects | None:
         """See `contract.Holding`."""
         assert self._holding is not None
         effects = self._holding.reset(account)
-        return None if effects is None else self._told_later(effects)
+        return None if effects is None else self._traced(effects)
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
         """See `contract.Session`."""
-        return self._told_later(self._inner.revoke(account, denial, now))
+        return self._traced(self._inner.revoke(account, denial, now))
 
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""
         effects = self._inner.leave(now)
-        return None if effects is None else self._told_later(effects)
+        return None if effects is None else self._traced(effects)
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
         """See `contract.Session`."""
@@ -216,12 +216,12 @@ class TracedSession:
 
 
 def _outcome(result: bytes | Denial) -> str:
-    """Of a job; or nothing, where it was only time that had to pass."""
+    """Describe the result of a job; it is empty after a `Later`."""
     if isinstance(result, Denial):
         return result.text or result.refusal.value
     return describe(result) if result else "its time has come"
 
 
 def decision(effects: Effects) -> str:
-    """Effects by name."""
+    """Return the names of effects."""
     return " + ".join(type(effect).__name__.lower() for effect in effects)
