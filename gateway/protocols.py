@@ -6,22 +6,22 @@ from gateway.wire.plugin import Plugin
 from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
 
 PLUGINS = {plugin.name: plugin for plugin in (PULSAR,)}
-"""All protocols, by the names that listeners know them by."""
+"""All protocols, by the value of a listener's `protocol`."""
 
 DEFAULT = PULSAR.name
-"""The protocol of listeners that name none."""
+"""The protocol of listeners without `protocol`."""
 
 SCHEMES = {name: scheme for plugin in PLUGINS.values() for name, scheme in plugin.schemes.items()}
-"""The schemes of all URLs that name brokers."""
+"""The URL schemes of all brokers."""
 
 
 def example(address: str) -> str:
-    """Return a URL of the default protocol, for texts that show what would be right."""
+    """Return a URL of the default protocol, as an example in texts for users."""
     plain = next(name for name, scheme in PLUGINS[DEFAULT].schemes.items() if not scheme.tls)
     return f"{plain}://{address}"
 
 
 def plugin_of(url: str) -> Plugin | None:
-    """Return the plugin to whose brokers a URL leads, by its scheme."""
+    """Return the plugin that a URL belongs to by its scheme; None: of no protocol."""
     scheme = url.partition("://")[0].lower()
     return next((plugin for plugin in PLUGINS.values() if scheme in plugin.schemes), None)

@@ -1,4 +1,4 @@
-"""The account of what a client was admitted to: what passed, and how much more may pass."""
+"""The account of a producer or consumer: what has passed, and how much more may pass."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ ENDLESS = 1 << 62
 
 
 class Patience(NamedTuple):
-    """What of an account may wait, before more of it is refused rather than held."""
+    """How many messages and bytes of an account may wait before more are refused."""
 
     messages: float
     bytes: float
 
 
 class Account:
-    """Counters and allowance of one open producer or consumer, `subject`.
+    """The counters and the allowance of one open producer or consumer, `subject`.
 
-    Counters only grow. The *allowance* is what lies between a counter and its ceiling:
-    a frame may pass while both allowances are above zero, so a limit is exact to one frame, and
-    a frame larger than what is left passes and leaves debt. A lease raises the ceilings, holding
-    puts them at the counters, and an account that nothing limits has ceilings it never reaches.
+    Counters only grow. The *allowance* is the difference between a ceiling and its counter. A frame
+    may pass while both allowances are above zero, so a limit is exact to one frame; a frame larger
+    than the allowance passes and leaves debt. A lease raises the ceilings, and `hold` sets them to
+    the counters. An account without limits has ceilings that it never reaches.
 
-    `messages` counts what batches hold, `surplus` those beyond the first of each frame.
-    `queued`: bytes that wait for allowance. `damaged`: frames whose checksum was wrong, where it is
-    verified. Counts are written by the scanner, ceilings by policy,
-    `queued` by the plane; telemetry reads them.
-    `generation` is that of the rules which admitted it. `patience`: None where nothing is refused.
+    `messages` counts the messages in batches, `surplus` those beyond the first of each frame.
+    `queued`: bytes that wait for allowance. `damaged`: frames with a wrong checksum, where
+    checksums are verified. The scanner writes counts, policy writes ceilings, the plane writes
+    `queued`, and telemetry reads all. `generation`: of the rules that admitted the account.
+    `patience`: None if nothing is refused.
     """
 
     __slots__ = (
@@ -69,33 +69,33 @@ class Account:
 
     @property
     def topic(self) -> str:
-        """The name under which this topic is counted; empty without a topic."""
+        """Return the name under which the topic is counted; empty without a topic."""
         topic = self.subject.topic
         return "" if topic is None else topic.name
 
     @property
     def frames(self) -> int:
-        """How many frames passed. Derived, so that the scan of single messages has one sum less."""
+        """Return how many frames passed. Derived, to save the scan of single messages a sum."""
         return self.messages - self.surplus
 
     @property
     def held(self) -> bool:
-        """No allowance is left."""
+        """Return whether no allowance is left."""
         return self.messages >= self.messages_ceiling or self.bytes >= self.bytes_ceiling
 
     @property
     def is_endless(self) -> bool:
-        """Nothing limits it."""
+        """Return whether no limit applies to this account."""
         return self.messages_ceiling == self.bytes_ceiling == ENDLESS
 
     @property
     def is_waiting(self) -> bool:
-        """Frames of it wait, and none of them may pass now."""
+        """Return whether frames of this account wait, and none may pass now."""
         return self.held and self.queued > 0
 
     @property
     def outstanding(self) -> int:
-        """Frames that passed to the broker and have no receipt yet."""
+        """Return how many frames passed to the broker and have no receipt yet."""
         return self.frames - self.receipts
 
     def count(self, messages: int) -> None:
@@ -109,7 +109,7 @@ class Account:
         self.bytes_ceiling = min(self.bytes_ceiling, self.bytes)
 
     def grant(self, messages: int = ENDLESS, size: int = ENDLESS) -> None:
-        """Allow this much more. Debt stays: the ceilings rise from where they are."""
+        """Raise the ceilings from where they are, so debt stays."""
         self.messages_ceiling = _raised(self.messages_ceiling, messages)
         self.bytes_ceiling = _raised(self.bytes_ceiling, size)
 

@@ -1,6 +1,6 @@
-"""Addresses of brokers and listeners, and the one parser of texts that name them.
+"""Addresses of brokers and listeners, and the one parser of texts that hold them.
 
-Hosts have one spelling (lower case, IPv6 compressed and without brackets), so equal addresses
+Hosts are normalised (lower case, IPv6 compressed and without brackets), so that equal addresses
 compare equal however they were written.
 """
 
@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 LAST_PORT = 65535
 
-# RFC 1123 labels, and the underscore that Docker and Compose put into names. RFC 1035 section
-# 2.3.4: no name server answers for a longer name.
+# RFC 1123 labels, and the underscore that Docker and Compose put into names. No name server answers
+# for more than 253 characters (RFC 1035 section 2.3.4).
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*\.?", re.ASCII)
 _HOST_PORT = re.compile(r"(?:\[([^\[\]]*)\]|([^\[\]:]*))(?::([0-9]{1,5}))?", re.ASCII)
 
 
 class Address(NamedTuple):
-    """Where a broker, a gateway or a listener accepts connections.
+    """The address at which a broker, a gateway or a listener accepts connections.
 
-    `tls`: connections there begin with a TLS handshake. `str` leaves that out: URLs say it by
-    their scheme, and only the protocol knows those.
+    `tls`: connections begin with a TLS handshake. `str` leaves this out, because URLs state it by
+    their scheme, which only the protocol knows.
     """
 
     host: str
@@ -41,7 +41,7 @@ class Address(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """What a URL scheme stands for: the port where a URL names none, and whether TLS is spoken."""
+    """The meaning of a URL scheme: the default port, and whether connections use TLS."""
 
     port: int
     tls: bool = False
@@ -54,8 +54,7 @@ Schemes = Mapping[str, Scheme]
 def parse_url(text: str, schemes: Schemes) -> Address:
     """Read `scheme://host`, `scheme://host:port` or `scheme://[IPv6 address]:port`.
 
-    Raises `ValueError`, whose text says what is wrong and does not repeat `text`, which may hold
-    a password.
+    Raises `ValueError`. Its text does not repeat `text`, which may hold a password.
     """
     name, mark, rest = text.partition("://")
     if not mark:
@@ -67,7 +66,7 @@ def parse_url(text: str, schemes: Schemes) -> Address:
 
 
 def parse_address(text: str, default_port: int | None = None) -> Address:
-    """Read `host:port` or `[IPv6 address]:port`; without `default_port` the port is needed.
+    """Read `host:port` or `[IPv6 address]:port`; without `default_port` the port is required.
 
     Raises `ValueError` as `parse_url` does.
     """
@@ -91,14 +90,14 @@ def parse_host_port(text: str) -> tuple[str, int | None]:
 
 
 def split_urls(text: str) -> list[str]:
-    """Split `scheme://a,b:1` into one URL for each host; each may have a scheme of its own."""
+    """Split `scheme://a,b:1` into one URL for each host. A host may have a scheme of its own."""
     parts = [part.strip() for part in text.strip().split(",")]
     scheme, mark, _ = parts[0].partition("://")
     return [part if "://" in part else f"{scheme}{mark}{part}" for part in parts]
 
 
 def _ipv6(text: str) -> str:
-    # A zone ("%eth0") means something on one machine only.
+    # A zone ("%eth0") has a meaning on one machine only.
     if "%" in text:
         raise ValueError("has an invalid host")
     try:
@@ -108,7 +107,7 @@ def _ipv6(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    # A name that ends in a number is an IPv4 address or a slip (WHATWG URL, "ends in a number").
+    # A name that ends in a number must be an IPv4 address (WHATWG URL, "ends in a number").
     if text.rpartition(".")[2].isdecimal():
         try:
             return str(IPv4Address(text))

@@ -1,11 +1,11 @@
-"""The memory that sessions keep for as long as a peer wants, all connections together.
+"""One memory budget for what the sessions of all connections keep as long as their peers want.
 
-A session remembers what its client said when it connected, each producer and consumer, each lookup
-that has no answer, and each frame whose time has not come. One connection has bounds for these, but
-clients may have many connections, so all of them take their bytes from one budget.
+A session keeps its client's CONNECT, each producer and consumer, each lookup without an answer, and
+each delayed frame. One connection has bounds for these, but clients may have many connections, so
+all connections take their bytes from one budget.
 
-An address gets no more than it leaves free, as of `plane.share`: half of the budget, or half of
-what others leave. So whoever comes later finds room.
+An address gets no more than it leaves free (as in `plane.share`): half of the budget, or half of
+what others leave. So later clients find room.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from __future__ import annotations
 from gateway.wire.holder import holder
 
 SIZE = 512 * 1024 * 1024
-"""Bytes of a budget where nothing is said."""
+"""Bytes of a budget by default."""
 
 
 class Budget:
-    """`size`: bytes that all connections of a process may take; `taken`: those that they have."""
+    """`size`: bytes that all connections of a process may take; `taken`: bytes that they have."""
 
     __slots__ = ("_of_address", "size", "taken")
 
@@ -27,12 +27,12 @@ class Budget:
         self._of_address: dict[str, int] = {}
 
     def fits(self, address: str, size: int) -> bool:
-        """Return whether an address may take so many bytes more."""
+        """Return whether an address may take `size` bytes more."""
         own = self._of_address.get(address, 0) + size
         return own <= self.size - self.taken - size
 
     def add(self, address: str, size: int) -> None:
-        """Count so many bytes more for an address; fewer where `size` is negative."""
+        """Add `size` bytes, which may be negative, to the count of an address."""
         self.taken += size
         own = self._of_address.get(address, 0) + size
         if own:
@@ -42,7 +42,7 @@ class Budget:
 
 
 class Allotment:
-    """What one connection has taken of a budget. `address`: of its client (see `holder`)."""
+    """The part of a budget that one connection has. `address`: of its client (see `holder`)."""
 
     __slots__ = ("_address", "_budget", "taken")
 
@@ -52,18 +52,18 @@ class Allotment:
         self.taken = 0
 
     def fits(self, size: int) -> bool:
-        """Return whether this connection may take so many bytes more."""
+        """Return whether this connection may take `size` bytes more."""
         return self._budget.fits(self._address, size)
 
     def take(self, size: int) -> None:
-        """Take so many bytes. Ask `fits` first, unless they were only just given back."""
+        """Take `size` bytes. Ask `fits` first, unless the bytes were only just given back."""
         self.taken += size
         self._budget.add(self._address, size)
 
     def give_back(self, size: int) -> None:
-        """Return so many bytes to the budget."""
+        """Give `size` bytes back to the budget."""
         self.take(-size)
 
     def close(self) -> None:
-        """The connection is over: give all back."""
+        """Give all bytes back, because the connection is over."""
         self.give_back(self.taken)

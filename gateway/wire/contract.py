@@ -1,16 +1,16 @@
-"""What the rooms say to each other about a protocol, without naming one.
+"""The contracts by which the packages speak of a protocol without naming one.
 
 A *pair* is one client connection and its broker connection. Its life has two parts.
 
 1. **Opening.** A *conversation* is a generator that yields *steps* (receive a frame, transmit
    bytes, dial) and is sent their results. `front/` carries the steps out, in trio. The opening
-   conversation ends with `Opened` or `Refused`. A redirected lookup is chased by another one.
-2. **Open.** The two sockets belong to `plane/`. Each direction has a `Scanner` that answers, for
-   one received chunk, how many bytes may go on untouched. It halts at a frame that somebody
-   must decide (a *stop frame*). The `Session` decides it and answers with `Effect` values, which
-   the plane carries out.
+   conversation ends with `Opened` or `Refused`. Another conversation chases a redirected lookup.
+2. **Open.** The two sockets belong to `plane/`. Each direction has a `Scanner` that returns how
+   many bytes of a received chunk may go on untouched. The scanner halts at a *stop frame*, which
+   needs a decision. The `Session` decides it and returns `Effect` values, which the plane carries
+   out.
 
-All numbers are bytes and seconds; time is an argument (`now`, of a monotonic clock).
+All numbers are bytes and seconds. Time is an argument (`now`, of a monotonic clock).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gateway.wire.subject import Caller
 
 
 class Direction(IntEnum):
-    """Which way bytes travel; also the index of a pair's scanners and pumps."""
+    """The direction in which bytes travel; also the index of a pair's scanners and pumps."""
 
     TO_BROKER = 0
     TO_CLIENT = 1
@@ -38,7 +38,7 @@ class Direction(IntEnum):
 
 
 class EndReason(StrEnum):
-    """Why a connection ended: the one enum that logs and metrics share."""
+    """Why a connection ended. Logs and metrics share this enum."""
 
     CLIENT_CLOSED = "client_closed"
     BROKER_CLOSED = "broker_closed"
@@ -46,23 +46,23 @@ class EndReason(StrEnum):
     BROKER_LOST = "broker_lost"
     CLIENT_VIOLATION = "client_violation"  # bytes that the protocol does not allow
     BROKER_VIOLATION = "broker_violation"
-    FRAME_TOO_LARGE = "frame_too_large"  # a frame that we must hold whole, beyond its bound
-    FRAME_TIMEOUT = "frame_timeout"  # such a frame that does not become whole in time
+    FRAME_TOO_LARGE = "frame_too_large"  # a frame that must be held whole is beyond its bound
+    FRAME_TIMEOUT = "frame_timeout"  # such a frame did not arrive whole in time
     HANDSHAKE_TIMEOUT = "handshake_timeout"
     DIAL_TIMEOUT = "dial_timeout"
-    MISCOUNTED = "miscounted"  # a client said another number of messages than it sent
-    IDLE = "idle"  # nobody says anything
-    CLIENT_SILENT = "client_silent"  # half-open: the broker goes on speaking to it
+    MISCOUNTED = "miscounted"  # a client stated another number of messages than it sent
+    IDLE = "idle"  # neither peer sends anything
+    CLIENT_SILENT = "client_silent"  # half-open: only the broker still sends
     BROKER_SILENT = "broker_silent"
-    CLIENT_STALLED = "client_stalled"  # takes too little of what it is sent
+    CLIENT_STALLED = "client_stalled"  # reads too slowly
     BROKER_STALLED = "broker_stalled"
     AUTHENTICATION_FAILED = "authentication_failed"
-    CREDENTIAL_EXPIRED = "credential_expired"  # the one that the gateway verified
-    TARGET_REFUSED = "target_refused"  # not a name of ours, or not on the allow-list
-    NO_BROKER = "no_broker"  # none reachable
-    BROKER_REFUSED = "broker_refused"  # the broker answered our greeting with an error
+    CREDENTIAL_EXPIRED = "credential_expired"  # a credential that the gateway verified
+    TARGET_REFUSED = "target_refused"  # not a name of the gateway's, or not on the allow-list
+    NO_BROKER = "no_broker"  # no broker is reachable
+    BROKER_REFUSED = "broker_refused"  # the broker answered the gateway's CONNECT with an error
     TOO_MANY_CONNECTIONS = "too_many_connections"
-    TOO_MANY_CONNECTS = "too_many_connects"  # a rule allows no more of them now
+    TOO_MANY_CONNECTS = "too_many_connects"  # beyond the rate limit of a rule
     UNKNOWN_COMMAND = "unknown_command"  # under `unknown: mask`
     OUT_OF_MEMORY = "out_of_memory"  # the process-wide bound on buffered bytes
     DRAINED = "drained"  # the gateway shuts down
@@ -70,7 +70,7 @@ class EndReason(StrEnum):
 
 
 class ViolationError(PeerError):
-    """A peer broke its protocol in a way that has a reason of its own."""
+    """A peer violated its protocol in a way that has an `EndReason` of its own."""
 
     def __init__(self, reason: EndReason, text: str) -> None:
         super().__init__(text)
@@ -78,7 +78,7 @@ class ViolationError(PeerError):
 
 
 class Refusal(StrEnum):
-    """What kind of no a `Denial` is; each protocol has its own error code for each."""
+    """The kind of a `Denial`. Each protocol has its own error code for each kind."""
 
     UNAUTHENTICATED = "unauthenticated"
     UNAUTHORIZED = "unauthorized"
@@ -88,14 +88,14 @@ class Refusal(StrEnum):
     CLOSED = "closed"
     TOO_MANY = "too_many"
     UNSUPPORTED = "unsupported"
-    FULL = "full"  # a rule allows no more of it; to try again at once is of no use
-    TOO_OFTEN = "too_often"  # a rule allows no more of it now
-    NAME = "name"  # brokers would read a name differently, or none accepts it
+    FULL = "full"  # beyond a limit of a rule; trying again at once is of no use
+    TOO_OFTEN = "too_often"  # beyond a rule's rate limit; trying later may succeed
+    NAME = "name"  # brokers would read the name differently, or no broker accepts it
 
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A refusal. `text` reaches the client: no broker address and no credential in it."""
+    """A refusal. `text` reaches the client, so it holds no broker address and no credential."""
 
     refusal: Refusal
     text: str
@@ -103,9 +103,8 @@ class Denial:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who a client is. Unverified: the broker, not the gateway, checks the credential.
-
-    `expires_at`: wall-clock seconds from which on the credential proves nothing; None: never.
+    """The identity of a client. `verified`: the gateway has checked the credential; otherwise the
+    broker does. `expires_at`: wall-clock time at which the credential expires; None: never.
     """
 
     name: str
@@ -115,7 +114,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What somebody proves an identity with, as the protocol carries it."""
+    """A proof of identity, as the protocol carries it."""
 
     method: str
     data: bytes
@@ -125,11 +124,11 @@ class Credential:
 
 
 class Origin(NamedTuple):
-    """Where a client is, and by which way it came.
+    """Where a client's connection comes from.
 
-    `id`: of its connection, in this process. `host`: its address. `reached`: the address of the
-    listening socket that it reached. Over TLS, `server_name`: the one that it asked for, and
-    `certificate`: the one that it showed, in DER; else None.
+    `id`: id of the connection in this process. `host`: the client's address. `reached`: the
+    listener address that the client connected to. `server_name`: TLS server name that the client
+    sent, and `certificate`: its TLS certificate, in DER; None without them.
     """
 
     id: int
@@ -144,24 +143,24 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """The stop frame goes on as it came."""
+    """Send the stop frame on as it came."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """These bytes go on in place of the stop frame."""
+    """Send these bytes on in place of the stop frame."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """The stop frame goes nowhere."""
+    """Drop the stop frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inject:
-    """Whole frames of our own, sent in a direction at its next frame border."""
+    """Send whole frames of the gateway's own in a direction, at its next frame border."""
 
     direction: Direction
     data: bytes
@@ -169,7 +168,7 @@ class Inject:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A direction is not read until a time (of the monotonic clock)."""
+    """Do not read a direction until a time of the monotonic clock."""
 
     direction: Direction
     until: float
@@ -177,9 +176,9 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Have a job done, and call `then(result, now)` with its result.
+    """Run a job, and call `then(result, now)` with its result.
 
-    `then` returns effects, and raises `PeerError` where the broker that the job asked is at fault.
+    `then` returns effects, and raises `PeerError` if the broker that the job asked is at fault.
     """
 
     job: Job
@@ -188,10 +187,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Call `then(now)` at a time of the monotonic clock. The session bounds what it keeps until
-    then.
+    """Call `then(now)` at a time of the monotonic clock.
 
-    `then` returns effects, and raises `PeerError` where the client is at fault.
+    `then` returns effects, and raises `PeerError` if the client is at fault. The session bounds the
+    memory that it keeps until then.
     """
 
     until: float
@@ -200,7 +199,7 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The pair ends: `farewell` to the client first."""
+    """End the pair, after sending `farewell` to the client."""
 
     reason: EndReason
     farewell: bytes = b""
@@ -212,7 +211,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Keep the stop frame in the queue of its account. `frame`: keep this one in its place."""
+    """Queue the stop frame under its account. `frame`: queue these bytes in its place."""
 
     account: Account
     frame: bytes = b""
@@ -220,7 +219,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Send this to the client once all that the account sent before has its receipts."""
+    """Send this to the client once all earlier frames of the account have their receipts."""
 
     account: Account
     data: bytes
@@ -240,7 +239,7 @@ class Attend:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Throw away the queue of this account, and await nothing for it."""
+    """Discard the queue of this account, and stop awaiting allowance for it."""
 
     account: Account
 
@@ -263,7 +262,7 @@ Effect = (
 Effects = tuple[Effect, ...]
 
 AfterJob = Callable[[bytes | Denial, float], Effects]
-"""Goes on with a job's result, at a time; see `Start`."""
+"""The `then` of `Start`: takes a job's result and the time."""
 
 FORWARD: Effects = (Forward(),)
 DROP: Effects = (Drop(),)
@@ -273,7 +272,7 @@ DROP: Effects = (Drop(),)
 
 
 class Peer(IntEnum):
-    """With whom a conversation speaks."""
+    """The peer to which a step of a conversation applies."""
 
     CLIENT = 0
     BROKER = 1
@@ -296,21 +295,21 @@ class Transmit:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Let so many seconds pass, as far as there is time. Result: None."""
+    """Wait so many seconds, or less if the conversation's time ends first. Result: None."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Dial:
-    """Connect to a broker, any healthy one if `target` is None. Result: `Dialled` or a `Denial`."""
+    """Connect to a broker; any healthy one if `target` is None. Result: `Dialled` or `Denial`."""
 
     target: Address | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Dialled:
-    """`fresh`: nothing was said on this connection yet (a pooled one was opened before)."""
+    """A broker connection. `fresh`: a new one; a pooled one has been opened with CONNECT before."""
 
     address: Address
     fresh: bool = True
@@ -322,7 +321,7 @@ StepResult = bytes | Dialled | Denial | None
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The opening ended without a pair: `farewell` to the client, then close."""
+    """The opening ended without a pair: send `farewell` to the client, then close."""
 
     reason: EndReason
     farewell: bytes = b""
@@ -331,7 +330,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The opening ended with a pair; everything said so far was already transmitted."""
+    """The opening ended with a pair. All earlier frames were transmitted already."""
 
     session: Session
 
@@ -340,23 +339,23 @@ Opening = Generator[Step, StepResult, Opened | Refused]
 
 
 Trace = Callable[[Direction, str, int, str], None]
-"""Told of each frame of a traced connection: direction, what it is (secrets masked), size in
-bytes, and what was decided."""
+"""Called for each frame of a traced connection with its direction, its description (secrets
+masked), its size in bytes, and the decision about it."""
 
 
 class Entry(Protocol):
-    """How a protocol is entered on one listener; the registry's value."""
+    """The way into a protocol on one listener."""
 
     def frame_length(self, head: bytes | bytearray) -> int:
-        """Bytes of the whole frame that begins so; 0: more of it is needed to tell."""
+        """Return the size of a frame from its first bytes; 0: they are too few to tell."""
         ...
 
     def open(self, origin: Origin) -> Opening:
-        """The conversation of one new client connection."""
+        """Return the opening conversation of one new client connection."""
         ...
 
     def refuse(self, denial: Denial) -> bytes:
-        """What is said to a connection that is not even heard."""
+        """Return the frame that refuses a connection before anything is read from it."""
         ...
 
     def describe(self, frame: bytes) -> str:
@@ -367,8 +366,8 @@ class Entry(Protocol):
 class Job(Protocol):
     """Work that must wait for a peer: a conversation whose outcome is bytes for the session.
 
-    `patience`: seconds that it may take. `failed`, `late`: its outcome where it comes to none, and
-    where it takes longer.
+    `patience`: seconds that the job may take. `failed`: outcome if the conversation fails. `late`:
+    outcome if it takes longer.
     """
 
     @property
@@ -387,10 +386,10 @@ class Job(Protocol):
 
 
 class Scanner(Protocol):
-    """One direction of one pair: walks chunks, counts, halts at stop frames.
+    """Scans one direction of one pair: walks chunks, counts frames, halts at stop frames.
 
-    `owed`: bytes of a passing frame that have not arrived yet (0: at a frame border).
-    `stop`: length of the stop frame at the offset that `scan` returned, 0 where there is none.
+    `owed`: bytes of a passing frame that have not arrived yet; 0 at a frame border.
+    `stop`: length of the stop frame at the offset that `scan` returned; 0 without one.
     """
 
     @property
@@ -400,22 +399,22 @@ class Scanner(Protocol):
     def stop(self) -> int: ...
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
-        """Answer up to which offset `chunk[start:end]` may go on as it is.
+        """Return the offset up to which `chunk[start:end]` may go on as it is.
 
-        What lies beyond is a stop frame (`stop` > 0, perhaps not all of it here), or a
-        header that is cut by the chunk's end and must be offered again with what follows.
+        Beyond it lies a stop frame (`stop` > 0; its end may not have arrived), or a header that the
+        chunk's end cuts and that must be offered again with the bytes that follow.
 
-        Raises `PeerError` where the bytes are not of the protocol, and leaves `owed` as it was:
-        whether a farewell may be said depends on it.
+        Raises `PeerError` if the bytes are not of the protocol, and then leaves `owed` as it was,
+        on which depends whether a farewell may be sent.
         """
         ...
 
 
 class Holding(Protocol):
-    """The part of a session whose frames wait for allowance: of protocols in which a peer can be
-    let wait. All others answer a frame beyond its limit, or pause the connection.
+    """The part of a session that lets frames wait for allowance, for protocols whose clients can
+    wait. All others answer a frame beyond its limit, or pause the connection.
 
-    `given_up`: seconds after which clients have given up a frame that waits; `math.inf` where they
+    `given_up`: seconds after which clients have given up on a frame that waits; `math.inf` if they
     never do.
     """
 
@@ -423,31 +422,31 @@ class Holding(Protocol):
     def given_up(self) -> float: ...
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """Return the offset up to which whole frames follow that wait as the stop frame of this
-        held account does, as far as that is cheap to see; `start` where it is not.
+        """Return the offset up to which `chunk[start:end]` holds whole frames that must wait behind
+        the stop frame of this held account, as far as that is cheap to tell; `start` if it is not.
         """
         ...
 
     def delivered(self, now: float) -> Effects | None:
-        """Return what may be asked for now that something went to the client or an account got
-        allowance, and what the client must be sent less of. None: no account waits to ask, and
-        none may get too much.
+        """Return the effects of a delivery to the client or of a grant: requests to the broker that
+        may go now, and pauses of what sends too much. None: no account waits for either event, or
+        is about to get too much.
         """
         ...
 
     def reset(self, account: Account) -> Effects | None:
-        """Have the client open the producer of this account again, one step for each call; None:
-        there are no more steps. The client sends again what is held of it, which is discarded.
+        """Take one step of making the client open the producer of this account again; None: no step
+        is left. The producer's held frames are discarded, and the client sends them again.
         """
         ...
 
 
 class Session(Protocol):
-    """What is known of one pair, shared by its two scanners.
+    """The state of one pair, shared by its two scanners.
 
-    `caller`: who the client is. `collected_bound`: the largest stop frame that may be held in
-    memory, in bytes. `expires_at`: wall-clock seconds from which on nothing proves who the client
-    is; None: never. `holding`: None where no frame waits for allowance.
+    `caller`: the client. `collected_bound`: bytes of the largest stop frame that may be held in
+    memory. `expires_at`: wall-clock time at which the client's credential expires; None: never.
+    `holding`: None if no frame waits for allowance.
     """
 
     @property
@@ -466,23 +465,23 @@ class Session(Protocol):
     def holding(self) -> Holding | None: ...
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
-        """Decide one whole stop frame. Raises `PeerError` where it is not of the protocol."""
+        """Decide one whole stop frame. Raises `PeerError` if it is not of the protocol."""
         ...
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
-        """End what this account was admitted to, and nothing else of the pair: the client may not
-        do it any more. A denial of the same is what the client hears when it asks again.
+        """Close the producer or consumer of this account, which rules do not allow any more, and
+        nothing else of the pair. `denial`: the answer if the client asks for it again.
         """
         ...
 
     def leave(self, now: float) -> Effects | None:
-        """Take one step of moving the client to another gateway; None: nothing is left here."""
+        """Take one step of moving the client to another gateway; None: all has moved."""
         ...
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
-        """Return the protocol's own words for an end that the plane decided; empty: it has none."""
+        """Return the frame that tells the client why the plane ends the pair; empty: none."""
         ...
 
     def close(self) -> bool:
-        """Give back some accounts of a pair that is over. Call it again while it returns True."""
+        """Give back some accounts of a pair that is over. Call this again while it returns True."""
         ...

@@ -1,7 +1,7 @@
-"""Tells whose an address is, where memory is divided among addresses.
+"""Find the holder of an address, for memory that is divided among addresses.
 
-Whoever has one address of IPv6 mostly has all of its network: providers hand out 2⁶⁴ addresses or
-more at a time. If each had a part of its own, one sender could take the parts of all others.
+The holder of one IPv6 address mostly has its whole network: providers hand out 2⁶⁴ addresses or
+more at a time. If each address had a part of its own, one sender could take the parts of others.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from ipaddress import IPv6Address, IPv6Network
 
 PREFIX = 64
-"""Bits that all IPv6 addresses of a network begin with: the smallest network that providers hand
-out, and that of one link."""
+"""Bits of an IPv6 network's prefix: of the smallest network that providers hand out, and of one
+link."""
 
 _HOST_BITS = 128 - PREFIX
 
 
 def holder(host: str) -> str:
-    """Return the network of an IPv6 address, and any other host as it is.
+    """Return the network of an IPv6 address; any other host as it is.
 
-    An IPv4 address that came as IPv6 (`::ffff:10.0.0.1`) is returned as IPv4.
+    Return an IPv4 address that is written as IPv6 (`::ffff:10.0.0.1`) as IPv4.
     """
     if ":" not in host:
         return host

@@ -1,4 +1,4 @@
-"""What a protocol session may ask of identity, policy and brokers."""
+"""The questions that a protocol session may ask of identity, policy and brokers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gateway.wire.subject import Caller, Subject
 
 
 class Again(NamedTuple):
-    """It is not known yet: ask again in so many seconds. Nothing counts until then.
+    """No answer yet: ask again in so many seconds. Nothing is counted until then.
 
-    `since`: when it was asked first, by the clock of who is asked.
+    `since`: time of the first question, by the clock of `Services`.
     """
 
     seconds: float
@@ -23,15 +23,15 @@ class Again(NamedTuple):
 
 
 class LookupOutcome(StrEnum):
-    """How one topic lookup of a client ended."""
+    """The outcome of one topic lookup of a client."""
 
-    CONNECT = "connect"  # answered with a name of ours
-    FAILED = "failed"  # the broker's own no
-    REFUSED = "refused"  # ours
+    CONNECT = "connect"  # answered with an advertised name
+    FAILED = "failed"  # refused by the broker
+    REFUSED = "refused"  # refused by the gateway
 
 
 class Services(Protocol):
-    """What a session may ask. All answers come at once, from memory; what is slow is a `Job`."""
+    """The questions of a session. All are answered at once, from memory; slow work is a `Job`."""
 
     def authenticate(self, credential: Credential) -> Principal | Denial: ...
 
@@ -40,43 +40,44 @@ class Services(Protocol):
         ...
 
     def credential(self) -> Credential | Denial:
-        """Our own, towards brokers."""
+        """Return the gateway's own credential towards brokers."""
         ...
 
     @property
     def paced(self) -> Collection[Action]:
-        """What some rule lets be done only so often: before it `wait` is asked."""
+        """Return the actions that rules limit by rate; call `wait` before each of these."""
         ...
 
     def wait(
         self, action: Action, subject: Subject, again: Again | None = None
     ) -> float | Again | Denial:
-        """Return in how many seconds the subject may do this, and count it now; a denial if that
-        would be long.
+        """Return in how many seconds the subject may do this, and count it now; a denial if the
+        wait would be too long.
 
-        `again`: the answer of the last time, if the same is asked again.
+        `again`: the last answer, if the same question is asked again.
         """
         ...
 
     def admit(self, action: Action, subject: Subject, *, again: bool = False) -> Account | Denial:
-        """Open an account under the limits that hold for the subject, or refuse.
+        """Open an account under the subject's limits, or refuse.
 
-        `again`: what is opened was open before, and the broker may still have it.
+        `again`: the producer or consumer was open before, and the broker may still have it.
         """
         ...
 
     def wants(self, account: Account) -> bool:
-        """A frame of this account has no allowance: may it pass now? If not it waits for a grant,
-        and so does all that comes behind it."""
+        """Return whether a frame of this account, which has no allowance, may pass now. If not, the
+        account waits for a grant: this frame and all frames behind it."""
         ...
 
     def is_in_debt(self, account: Account) -> bool:
-        """A limit of this account owes more than a second of its rate, or this account does there:
-        nothing should pass without allowance now. Nobody begins to wait by being asked."""
+        """Return whether a limit of this account, or the account's share of it, is in debt by more
+        than a second of its rate: nothing should pass without allowance then. The question does not
+        make the account wait."""
         ...
 
     def release(self, account: Account) -> None:
-        """The producer or consumer of this account is gone; its counts stay."""
+        """Give back the account of a producer or consumer that is gone; its counts stay."""
         ...
 
     def advertise(self, broker: Address) -> Address | Denial:
@@ -84,23 +85,25 @@ class Services(Protocol):
         ...
 
     def alias(self, broker: Address) -> Address | Denial:
-        """Return another one, which no client has met: of use when this gateway stops."""
+        """Return another address for it, which no client knows yet, for when this gateway stops."""
         ...
 
     def migrated(self, broker: Address) -> Address | Denial:
-        """The gateway in front of another cluster, to which a topic has gone with this broker."""
+        """Return the gateway of the other cluster to which a topic migrated with this broker."""
         ...
 
     def open(self, name: str) -> Address | Denial:
-        """The broker that an advertised name stands for, or an alias."""
+        """Return the broker for which an advertised name or an alias stands."""
         ...
 
     def clean(self, text: str) -> str:
-        """The text without any broker's address."""
+        """Return the text without the addresses of brokers."""
         ...
 
-    def looked_up(self, outcome: LookupOutcome) -> None: ...
+    def looked_up(self, outcome: LookupOutcome) -> None:
+        """Count the outcome of a lookup."""
+        ...
 
     def redirected(self) -> None:
-        """A lookup answer sent us to another broker."""
+        """Count a lookup answer that named another broker to ask."""
         ...

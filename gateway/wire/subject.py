@@ -1,8 +1,8 @@
-"""Who does something, and to which topic: the one description that all rooms read.
+"""Which client does something, and to which topic: the values that all packages read.
 
-A protocol session makes one `Caller` for each connection, which `Services.complete` completes. Each
-open producer or consumer has a `Subject`: the caller and a topic. Rules match a subject, and
-metrics take their labels from it.
+A protocol session makes one `Caller` for each connection, and `Services.complete` completes it.
+Each open producer or consumer has a `Subject`: the caller and a topic. Rules match subjects, and
+metrics take their labels from them.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 
 class TopicName(NamedTuple):
-    """The parts of a topic's name that rules and metrics know, in the one spelling of its protocol.
+    """The parts of a topic's name that rules and metrics use, in its protocol's one spelling.
 
-    `namespace`: with its tenant, `tenant/namespace`. `whole`: the full name without the number of a
-    partition. `partition`: the full name with that number; None for a topic without one.
+    `namespace`: `tenant/namespace`. `whole`: the full name without a partition's number.
+    `partition`: the full name with that number; None if the topic is no partition.
     """
 
     tenant: str
@@ -24,17 +24,17 @@ class TopicName(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the name under which this topic, or this partition of it, is counted."""
+        """Return the name under which this topic or partition is counted."""
         return self.partition or self.whole
 
 
 class Caller(NamedTuple):
-    """The client at the other end of one connection. None stands for what is not known.
+    """The client of one connection. None stands for an unknown value.
 
     `listener`, `cluster`: names from the configuration, which `Services.complete` adds.
     `connection`: id of the connection in this process. `host`: the client's address. `principal`:
-    the name of the client; None where the broker alone authenticates. `library`: name and version
-    of the client's library, as it says.
+    the client's name; None if only the broker authenticates. `library`: name and version that the
+    client states for its library.
     """
 
     protocol: str | None = None
@@ -47,10 +47,10 @@ class Caller(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """A client, and what it uses.
+    """A client with a topic that it uses, or alone (`topic` None).
 
-    `topic`: None for the client alone. `subscription`: of a consumer. All subjects of a connection
-    share its caller, since a client may use thousands of topics.
+    `subscription`: of a consumer. All subjects of a connection share its caller, since a client may
+    use thousands of topics.
     """
 
     caller: Caller
@@ -58,7 +58,7 @@ class Subject(NamedTuple):
     subscription: str | None = None
 
     def about(self, topic: TopicName, subscription: str | None = None) -> Subject:
-        """Return the same client with a topic, and the subscription of a consumer."""
+        """Return the same client with a topic, and for a consumer its subscription."""
         return Subject(self.caller, topic, subscription)
 
     @property

@@ -33,7 +33,7 @@ LONGEST = 64 * 1024
 
 
 class TracedScanner:
-    """A scanner whose passing frames are told."""
+    """A scanner that traces passing frames."""
 
     def __init__(self, inner: Scanner, direction: Direction, trace: Trace, entry: Entry) -> None:
         self._inner = inner
@@ -65,7 +65,7 @@ class TracedScanner:
 
 
 class TracedSession:
-    """A session whose decisions are told."""
+    """A session that traces its decisions."""
 
     def __init__(self, inner: Session, trace: Trace, entry: Entry) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""What a protocol hands in, and a driver that treats a scanner as a pump does.
+"""The part of a protocol in the conformance battery, and a driver that acts as a pump.
 
 A `Spec` is one direction of one protocol: how to make a scanner with open accounts, samples whose
 every frame says what must become of it, and lies: frames whose lengths contradict each other.
@@ -20,9 +20,9 @@ from gateway.wire.contract import Scanner
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame and what must become of it.
+    """A frame and its expected outcome.
 
-    `account`: the one it is counted on, if any. `absent`: bytes that never come, of a last frame.
+    `account`: the account that counts it, if any. `absent`: missing bytes of a last frame.
     """
 
     data: bytes
@@ -49,21 +49,21 @@ class Sample:
 
 @dataclass(frozen=True)
 class Lie:
-    """A frame whose lengths contradict each other. Nothing of it may be counted."""
+    """A frame whose lengths contradict each other. None of it may be counted."""
 
     name: str
     data: bytes
 
 
 class Subject(NamedTuple):
-    """A fresh scanner, and the accounts that are open on it, by the names that samples use."""
+    """A new scanner and its open accounts, by the names in samples."""
 
     scanner: Scanner
     accounts: Mapping[str, Account]
 
 
 class Spec:
-    """`limits`: whether the scanner looks at allowances, and halts where there is none.
+    """One direction of one protocol. `limits`: the scanner halts at frames without allowance.
 
     Not a dataclass: Hypothesis prints all fields of one, and these have megabytes.
     """
@@ -89,12 +89,12 @@ class Spec:
         return self.name
 
     def frames(self, longest: int) -> list[Frame]:
-        """All that are whole, and not longer than this."""
+        """Return all frames of samples that are whole and not longer than `longest`."""
         every = (frame for sample in self.samples for frame in sample.frames)
         return [frame for frame in every if not frame.absent and frame.length <= longest]
 
     def counted(self, longest: int) -> list[Frame]:
-        """Those that an allowance is for."""
+        """Return the frames that need an allowance."""
         return [frame for frame in self.frames(longest) if frame.messages and not frame.stop]
 
 
@@ -112,7 +112,7 @@ class Counts(NamedTuple):
         return cls(account.messages, account.surplus, account.bytes, account.receipts)
 
     def plus(self, frame: Frame) -> Counts:
-        """These and those of a frame that passed."""
+        """Return the counts after a passing frame."""
         return Counts(
             self.messages + frame.messages,
             self.surplus + max(0, frame.messages - 1),
@@ -128,9 +128,9 @@ class Stop(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What came of a stream; the same, however the stream was cut.
+    """The outcome of a stream, which must not depend on how the stream is cut.
 
-    `waiting`: bytes of a cut header at its end. `violated`: whether the scanner refused it.
+    `waiting`: bytes of a cut header at its end. `violated`: the scanner refused the stream.
     """
 
     cleared: bytes = b""
@@ -142,7 +142,7 @@ class Outcome:
 
 
 def expected(frames: Iterable[Frame]) -> Outcome:
-    """What must come of these frames."""
+    """Return the expected outcome of these frames."""
     outcome, offset = Outcome(), 0
     for frame in frames:
         if frame.stop:
@@ -161,7 +161,7 @@ def expected(frames: Iterable[Frame]) -> Outcome:
 
 
 class Around(NamedTuple):
-    """What lies around a chunk: nothing, or the rests of earlier receives."""
+    """The bytes around a chunk: none, or the rests of earlier receives."""
 
     before: bytes
     behind: bytes
@@ -176,9 +176,9 @@ SURROUNDINGS = (
 
 
 class Driver:
-    """Does with a scanner what a pump does, and watches it.
+    """Drives a scanner as a pump does, and checks it.
 
-    Bytes of a cut header are offered again together with what follows. Stop frames are skipped.
+    The driver offers the bytes of a cut header again with those that follow, and skips stop frames.
     """
 
     def __init__(self, subject: Subject, carry_bound: int, around: Around = BARE) -> None:
@@ -193,7 +193,7 @@ class Driver:
         self.violated = False
 
     def feed(self, piece: bytes) -> None:
-        """The next bytes of the stream."""
+        """Scan the next bytes of the stream."""
         skipped = min(self._skip, len(piece))
         self._skip -= skipped
         self._offset += skipped
@@ -238,7 +238,7 @@ class Driver:
         return at + taken
 
     def _look_ahead(self, chunk: bytearray, at: int, end: int) -> None:
-        """What follows is whole stop frames too, and to look at it changes nothing."""
+        """Check that `following` finds whole stop frames, and changes nothing."""
         following = getattr(self._scanner, "following", None)
         if following is None:
             return  # of a protocol that holds nothing
@@ -256,7 +256,7 @@ class Driver:
         return end
 
     def outcome(self) -> Outcome:
-        """What has come of the stream so far."""
+        """Return the outcome of the stream so far."""
         counts = {name: Counts.of(account) for name, account in self._accounts.items()}
         return Outcome(
             cleared=bytes(self._cleared),
@@ -269,7 +269,7 @@ class Driver:
 
 
 def drive(spec: Spec, pieces: Iterable[bytes], around: Around = BARE) -> Outcome:
-    """What comes of a stream that arrives in these pieces."""
+    """Return the outcome of a stream in these pieces."""
     driver = Driver(spec.make(), spec.carry_bound, around)
     for piece in pieces:
         driver.feed(piece)
@@ -277,7 +277,7 @@ def drive(spec: Spec, pieces: Iterable[bytes], around: Around = BARE) -> Outcome
 
 
 def cut(stream: bytes, sizes: Iterable[int]) -> Iterator[bytes]:
-    """The stream in pieces of these sizes, over and over."""
+    """Cut the stream into pieces of these sizes, over and over."""
     at = 0
     for size in cycle(sizes):
         if at >= len(stream):

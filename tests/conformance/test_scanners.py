@@ -1,4 +1,4 @@
-"""What any scanner must do with a stream, however it is cut."""
+"""Requirements on any scanner, however its stream is cut."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from .battery import (
 from .specs import SPECS
 
 BYTEWISE = 20_000
-"""Samples up to this size are fed byte by byte, larger ones in small pieces: for time's sake."""
+"""Samples up to this size are fed byte by byte, larger ones in small pieces, to save time."""
 
 SMALL = 400
 """Samples up to this size are cut at each offset, larger ones near the borders of their frames."""
 
 JUNK = bytes(100_000)
-"""What follows a lie: a scanner that waits for more of it has been taken in."""
+"""Bytes that follow a lie. A scanner that waits for more of the lie has believed it."""
 
 sizes = st.lists(st.one_of(st.integers(1, 12), st.integers(1, 3000)), min_size=1, max_size=30)
 
@@ -59,12 +59,12 @@ every_lie = pytest.mark.parametrize(
 
 @cache
 def stock(spec: Spec, longest: int) -> list[Frame]:
-    """Frames to make streams of."""
+    """Return frames to make streams of."""
     return spec.frames(longest)
 
 
 def cuts(sample: Sample) -> list[int]:
-    """Offsets at which to cut a sample in two."""
+    """Return the offsets at which to cut a sample in two."""
     length = len(sample.stream)
     if length <= SMALL:
         return list(range(1, length))
@@ -107,7 +107,7 @@ def test_what_lies_behind_the_end_of_a_chunk_changes_nothing(spec: Spec, sample:
 
 @every_sample
 def test_what_is_owed_ends_at_a_border(spec: Spec, sample: Sample) -> None:
-    """Of each beginning of a stream, what passed, is owed, waits and stopped adds up."""
+    """For each beginning of a stream, bytes that passed, are owed, wait and stopped add up."""
     borders = {0}
     for frame in sample.frames:
         borders.add(max(borders) + frame.length)
@@ -157,7 +157,7 @@ def test_the_beginning_of_a_next_frame_changes_nothing(
 
 
 def _lies_between(outcome: Outcome, low: Outcome, high: Outcome) -> bool:
-    """A frame that has come in part may be counted in part: its bytes now, its messages later."""
+    """A partial frame may be counted in part: its bytes now, its messages later."""
     return all(
         got == expected_low or got[2:] == expected_high[2:]
         for name, got in outcome.counts.items()
@@ -215,7 +215,7 @@ def test_a_lie_is_refused_or_handed_on(spec: Spec, lie: Lie, size: int) -> None:
 
 
 def lie_length(lie: Lie) -> int:
-    """The length that a lie claims, which is all that a stop frame is known by."""
+    """Return the length that a lie claims, by which alone a stop frame is known."""
     return int.from_bytes(lie.data[:4]) + 4
 
 
@@ -243,26 +243,26 @@ grants = st.tuples(st.one_of(st.just(ENDLESS), st.integers(0, 5)), byte_ceilings
 
 
 class Model:
-    """Allowances in the simplest words: a frame passes while there is something left of both."""
+    """A simple model of allowances: a frame passes while something is left of both."""
 
     def __init__(self) -> None:
         self._left: dict[str, list[int]] = {}
 
     def limit(self, name: str, messages: int, size: int) -> None:
-        """What is allowed from the start."""
+        """Set the allowances at the start."""
         self._left[name] = [messages, size]
 
     def hold(self, name: str) -> None:
-        """Nothing is left; debt stays."""
+        """Take all allowance away; debt stays."""
         self._left[name] = [min(0, left) for left in self._left[name]]
 
     def grant(self, name: str, messages: int, size: int) -> None:
-        """So much more is left."""
+        """Add to the allowances."""
         left = self._left[name]
         self._left[name] = [left[0] + messages, left[1] + size]
 
     def judge(self, frame: Frame) -> Frame:
-        """The frame, as a stop frame where it may not pass."""
+        """Return the frame, as a stop frame if it may not pass."""
         left = self._left.get(frame.account)
         if left is None or frame.stop:
             return frame
@@ -276,7 +276,7 @@ class Model:
 @examples(200)
 @given(data=st.data(), sizes=sizes)
 def test_exactly_what_is_allowed_passes(spec: Spec, data: st.DataObject, sizes: list[int]) -> None:
-    """Several accounts with limits of messages and bytes, held and granted in between."""
+    """Several accounts with limits on messages and bytes are held and granted in between."""
     subject, model = spec.make(), Model()
     names = sorted({frame.account for frame in spec.counted(300)})
     names = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True))
@@ -300,7 +300,7 @@ def test_exactly_what_is_allowed_passes(spec: Spec, data: st.DataObject, sizes: 
 
 
 def _runs(frames: list[Frame]) -> st.SearchStrategy[list[Frame]]:
-    """Streams in which few frames come many times, one after another or in turn."""
+    """Return streams of few frames that come many times, one after another or in turn."""
     few = st.lists(st.sampled_from(frames), min_size=1, max_size=3)
     run = st.builds(lambda frames, times: frames * times, few, st.integers(1, 8))
     return st.lists(run, max_size=6).map(lambda runs: [frame for run in runs for frame in run])

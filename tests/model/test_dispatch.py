@@ -19,7 +19,7 @@ from gateway.policy.shaping import Shaping
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import Effects, Forward, Inject, Later, Pause, Replace
 from gateway.wire.pulsar.brake import FAR_BYTES, FAR_MESSAGES
-from gateway.wire.pulsar.trickle import Trickles
+from gateway.wire.pulsar.permits import Permits
 from tests.playbooks.frames import read
 from tests.support.subjects import subject_of
 
@@ -74,7 +74,7 @@ class Consumer:
         self._reads_from = 0.0
         self.account = Account(Action.CONSUME, subject_of("acme/ns/t", protocol="pulsar"))
         limits.shaping.admit(self.account, limits.now)
-        self._trickles = Trickles(limits)  # type: ignore[arg-type]
+        self._permits = Permits(limits)  # type: ignore[arg-type]
         self.permits = self.asked = self.passed = 0
         self.got = self.size = 0
         self.last = 0.0
@@ -86,7 +86,7 @@ class Consumer:
 
     def _ask(self, permits: int) -> None:
         self.asked += permits
-        self._carry_out(self._trickles.ask(1, self.account, permits, self._limits.now), permits)
+        self._carry_out(self._permits.ask(1, self.account, permits, self._limits.now), permits)
 
     def _carry_out(self, effects: Effects | None, asked: int = 0) -> None:
         for effect in effects or ():
@@ -146,7 +146,7 @@ class Consumer:
         self.attend()
 
     def attend(self) -> None:
-        self._carry_out(self._trickles.delivered(self._limits.now))
+        self._carry_out(self._permits.delivered(self._limits.now))
 
 
 def passes(limits: Limits, seconds: float, *consumers: Consumer) -> None:

@@ -68,25 +68,25 @@ def listener(services: FakeServices, mode: Mode = PASS_THROUGH, **settings: Any)
 
 
 def at(until: float) -> Later:
-    """The effect by which a session is asked again at a time; what comes then is not compared."""
+    """Return a `Later` of this time; comparisons ignore its `then`."""
     return Later(until, lambda now: ())
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one frame. `effects`: None where it passed unseen."""
+    """The outcome of one frame. `effects`: None if it passed unread."""
 
     effects: Effects | None
 
     def happens(self) -> None:
-        """Whatever it was: another playbook looks closer."""
+        """Accept any outcome, because another playbook checks it."""
 
     def passes(self) -> None:
-        """It passed without being looked at, but for counting."""
+        """Check that the frame passed unread, but was counted."""
         assert self.effects is None
 
     def gives(self, *effects: Effect) -> None:
-        """The session answered by exactly these effects."""
+        """Check that the session returned exactly these effects."""
         assert self.effects == effects
 
     def forwards(self) -> None:
@@ -102,23 +102,23 @@ class Outcome:
         self.gives(Replace(data))
 
     def refuses(self, data: bytes) -> None:
-        """It goes nowhere, and its sender, the client, is told this."""
+        """Check that the frame is dropped and the client gets this frame."""
         self.gives(Drop(), Inject(Direction.TO_CLIENT, data))
 
     def refuses_consumer(self, data: bytes, id: int = 1) -> None:
-        """It goes nowhere, and the client is told this, and that its consumer is closed."""
+        """Check that the frame is dropped and the client gets this frame and a CLOSE_CONSUMER."""
         told = (data, close_consumer(id))
         self.gives(Drop(), *(Inject(Direction.TO_CLIENT, it) for it in told))
 
     def replaced(self) -> BaseCommand:
-        """The command that went on in its place."""
+        """Return the command that went on in place of the frame."""
         assert self.effects is not None
         (effect,) = self.effects
         assert isinstance(effect, Replace)
         return read(effect.data)
 
     def ended(self, reason: EndReason) -> BaseCommand:
-        """The pair ended, with this farewell."""
+        """Check that the pair ended; return the farewell."""
         assert self.effects is not None
         drop, end = self.effects
         assert drop == Drop()
@@ -127,7 +127,7 @@ class Outcome:
         return read(end.farewell)
 
     def started(self) -> tuple[Chase, AfterJob]:
-        """A chase, and what comes after it; the answer that led to it is withheld."""
+        """Check that the frame is withheld and a chase started; return chase and `then`."""
         assert self.effects is not None
         drop, start = self.effects
         assert drop == Drop()
@@ -137,16 +137,16 @@ class Outcome:
 
     @property
     def words(self) -> str:
-        """The effects by name, as the tables of the docs say them."""
+        """Return the names of the effects, as in the tables of the docs."""
         if self.effects is None:
             return "pass"
         return " + ".join(type(effect).__name__.lower() for effect in self.effects)
 
 
 class Play:
-    """An open pair without sockets. Frames are whole: how they are cut is the scanners' affair.
+    """An open pair without sockets. All frames come whole: tests of scanners cut them.
 
-    `translates`: the broker is shown, and says, the client's request ids; see `support.requests`.
+    `translates`: the broker side uses the client's request ids; see `support.requests`.
     """
 
     translates = True
@@ -160,7 +160,7 @@ class Play:
         **settings: Any,
     ) -> None:
         self.services = FakeServices()
-        self.laters: list[Later] = []  # what the session asked for
+        self.laters: list[Later] = []  # of the session
         self.listener = listener(self.services, mode, **settings)
         hello = read(connect(client_version=version)).connect
         self.hello = Client(
@@ -173,11 +173,11 @@ class Play:
         self.session = PulsarSession(self.listener, self.hello, BROKER_1, max_message_size)
 
     def client(self, frame: bytes) -> Outcome:
-        """The client says this."""
+        """Receive a frame from the client."""
         return self._say(Direction.TO_BROKER, frame)
 
     def broker(self, frame: bytes) -> Outcome:
-        """The broker says this."""
+        """Receive a frame from the broker."""
         return self._say(Direction.TO_CLIENT, frame)
 
     def _say(self, direction: Direction, frame: bytes) -> Outcome:
@@ -198,7 +198,7 @@ class Play:
         return Outcome(effects)
 
     def _seen(self, effects: Effects, said: bytes = b"") -> Effects:
-        """The same effects with the client's request ids."""
+        """Return the effects with the client's request ids."""
         self._note(effects)
         if not self.translates:
             return effects
@@ -208,30 +208,30 @@ class Play:
         self.laters += [effect for effect in effects if isinstance(effect, Later)]
 
     def release(self) -> None:
-        """The latest account may go on, and what waited for that has passed."""
+        """Grant allowance to the latest account; its held frames have passed."""
         self.account.grant()
         self.account.queued = 0
 
     def reset(self) -> Outcome:
-        """A limit has the latest producer opened again, and this is the next step of that."""
+        """Take the next step of resetting the latest producer."""
         return self._stepped(self.session.reset(self.account))
 
     def leave(self, now: float = 0.0) -> Outcome:
-        """The gateway stops, and this is its next step."""
+        """Take the next step of leaving, because the gateway stops."""
         return self._stepped(self.session.leave(now))
 
     def resume(self, then: AfterJob, result: bytes | Denial) -> Outcome:
-        """A job has this result."""
+        """Finish a job with this result."""
         return self._stepped(then(result, 0.0))
 
     def delivered(self) -> Effects | None:
-        """Something went to the client."""
+        """Report a delivery to the client."""
         effects = self.session.delivered(0.0)
         self._note(effects or ())
         return effects
 
     def goes_on(self, number: int, now: float) -> Effects:
-        """It is later: the effects of this `Later` of the session, counted from 0."""
+        """Call the `then` of the session's `Later` of this number, counted from 0."""
         effects = self.laters[number].then(now)
         self._note(effects)
         return effects
@@ -241,19 +241,19 @@ class Play:
 
     @property
     def our_close(self) -> int:
-        """The request id of the gateway's latest close; another id of its own if there is none."""
+        """Return the request id of the gateway's latest close; a new id if there is none."""
         incarnations = self.session.incarnations
         closes = () if incarnations._leaving is None else incarnations._leaving._waiting
         return max(closes) if closes else incarnations.handles.draw()
 
     @property
     def account(self) -> Account:
-        """The latest that was admitted."""
+        """Return the account that was admitted last."""
         return self.services.admitted[-1]
 
     @property
     def over(self) -> Discard:
-        """The effect that the latest account's incarnation ends with."""
+        """Return the last effect of the latest account's incarnation."""
         return Discard(self.account)
 
     def state(self, action: Action, id: int = 1) -> State | None:
@@ -262,7 +262,7 @@ class Play:
 
 
 class Talk:
-    """A conversation, step by step; each method says what the next step must be."""
+    """A conversation, step by step. Each method checks the next step."""
 
     def __init__(self, steps: Generator[Step, StepResult, Any]) -> None:
         self._steps = steps
@@ -298,7 +298,7 @@ class Talk:
     def dials(
         self, target: Address | None, *, pooled: bool = False, refused: Denial | None = None
     ) -> Self:
-        """`pooled`: the connection was opened before."""
+        """Check a `Dial`. `pooled`: the connection was opened before."""
         dialled = Dialled(target or BROKER_1, fresh=not pooled)
         return self._expect(Dial(target), refused or dialled)
 
@@ -306,7 +306,7 @@ class Talk:
         return self._expect(Wait(seconds), None)
 
     def said_to_broker(self) -> BaseCommand:
-        """What the broker is told now, whatever it is; the conversation goes on."""
+        """Return the command that the broker gets now, and go on."""
         assert isinstance(self._step, Transmit)
         assert self._step.peer is Peer.BROKER
         data = self._step.data
@@ -323,7 +323,7 @@ class Talk:
         return self._outcome.session
 
     def refused(self, reason: EndReason) -> BaseCommand:
-        """Ended without a pair, with this farewell."""
+        """Check that the opening ended without a pair; return the farewell."""
         assert isinstance(self._outcome, Refused)
         assert self._outcome.reason is reason
         return read(self._outcome.farewell)
@@ -337,7 +337,7 @@ class Talk:
 def opening(
     mode: Mode = PASS_THROUGH, services: FakeServices | None = None, **settings: Any
 ) -> Talk:
-    """The opening conversation of a listener."""
+    """Begin the opening conversation of a listener."""
     return Talk(open_pair(listener(services or FakeServices(), mode, **settings), ORIGIN))
 
 

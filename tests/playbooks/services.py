@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name under which the topic is counted; empty without a topic."""
+        """Return the name under which the topic is counted; empty without a topic."""
         topic = self.subject.topic
         return "" if topic is None else topic.name
 
@@ -54,16 +54,16 @@ class FakeServices:
     def __init__(self) -> None:
         self.own: Credential | Denial = OWN
         self.names = {BROKER_1: NAME_1, BROKER_2: NAME_2, BROKER_1._replace(tls=True): NAME_1}
-        self.forbids = False  # whatever it is asked
-        self.lease = ENDLESS  # messages that those who are admitted may pass
+        self.forbids = False  # all that it is asked
+        self.lease = ENDLESS  # messages that a new account may pass
         self.completed: list[Caller] = []
         self.paced: set[Action] = set()
-        self.delay: float | Again | Denial = 0.0  # for what is paced
-        self.again: list[Again | None] = []  # what was said before to those that are counted
-        self.counted: list[Asked] = []  # of what is paced
+        self.delay: float | Again | Denial = 0.0  # answer for paced actions
+        self.again: list[Again | None] = []  # previous answers for the requests in `counted`
+        self.counted: list[Asked] = []  # paced requests that were counted
         self.asked: list[Asked] = []
         self.admitted: list[Account] = []
-        self.lending: set[Account] = set()  # who may pass one message more whenever it asks
+        self.lending: set[Account] = set()  # accounts that may always pass one more message
         self.in_debt: set[Account] = set()
         self.released: list[Account] = []
         self.outcomes: Counter[LookupOutcome] = Counter()
@@ -71,7 +71,7 @@ class FakeServices:
 
     @property
     def live(self) -> list[Account]:
-        """Admitted and not released."""
+        """Return the accounts that were admitted and not released."""
         released = set(self.released)
         return [account for account in self.admitted if account not in released]
 

@@ -50,7 +50,7 @@ def test_rules_are_held_against_the_client_that_it_speaks_for() -> None:
     assert [caller.principal for caller in services.completed] == ["carol"]
 
 
-def test_what_it_was_shown_is_passed_on() -> None:
+def test_the_clients_credential_is_passed_on() -> None:
     said = connect(
         auth_data=b"outer's token",
         original_principal="carol",
@@ -63,7 +63,7 @@ def test_what_it_was_shown_is_passed_on() -> None:
     assert not told(VERIFY, said).connect.HasField("original_auth_data")
 
 
-def test_nothing_is_forwarded_where_nothing_was_shown() -> None:
+def test_no_credential_is_forwarded_if_the_client_showed_none() -> None:
     command = told(FORWARD_TOO, SPOKEN_FOR).connect
     assert not command.HasField("original_auth_data")
     assert not command.HasField("original_auth_method")
@@ -76,7 +76,7 @@ def test_a_trusted_proxy_says_who_its_client_is(claim: dict[str, Any]) -> None:
     assert refused.error.error == ServerError.AuthenticationError
 
 
-def test_others_are_not_believed() -> None:
+def test_principals_that_are_no_proxies_are_not_trusted() -> None:
     talk = inner().client_says(connect(original_principal="carol"))
     talk.refused(EndReason.AUTHENTICATION_FAILED)
 

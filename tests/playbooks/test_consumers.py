@@ -76,7 +76,7 @@ def test_messages_are_counted_from_the_subscription_on(play: Play) -> None:
     assert (play.account.messages, play.account.bytes) == (2, 2 * len(message(1)))
 
 
-def test_messages_for_unknown_consumers_pass_on_nobodys_bill(play: Play) -> None:
+def test_messages_for_unknown_consumers_pass_and_count_for_no_consumer(play: Play) -> None:
     play.broker(message(9)).passes()
     opened(play)
     play.broker(close_consumer(1)).gives(Forward(), play.over)

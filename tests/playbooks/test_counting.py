@@ -49,21 +49,21 @@ LIES = {"too few": (None, 1000), "none": (1, 2), "too many": ((1 << 31) - 1, Non
 
 
 @pytest.mark.parametrize(("said", "found"), LIES.values(), ids=LIES)
-def test_a_lie_ends_the_connection(said: int | None, found: int | None) -> None:
+def test_a_wrong_count_ends_the_connection(said: int | None, found: int | None) -> None:
     with pytest.raises(ViolationError, match="a SEND that says") as ended:
         limited().client(liar(said, found))
     assert ended.value.reason is EndReason.MISCOUNTED
 
 
 @pytest.mark.parametrize(("said", "found"), LIES.values(), ids=LIES)
-def test_a_lie_that_would_be_held_ends_the_connection_too(
+def test_a_wrong_count_of_a_held_send_ends_the_connection(
     said: int | None, found: int | None
 ) -> None:
     with pytest.raises(ViolationError, match="a SEND that says"):
         limited(allowance=0).client(liar(said, found))
 
 
-def test_what_was_not_said_is_charged_and_what_was_said_too_much_is_not() -> None:
+def test_messages_beyond_the_stated_count_are_charged() -> None:
     for said, found, charged in ((1, 1000, 999), (1000, 1, 0)):
         play = limited()
         first = play.services.admitted[0]
@@ -79,7 +79,7 @@ def test_more_messages_than_a_batch_can_hold_end_the_connection() -> None:
 
 
 @pytest.mark.parametrize("count", [None, 1, 2, 1000])
-def test_the_truth_passes(count: int | None) -> None:
+def test_a_right_count_passes(count: int | None) -> None:
     play = limited()
     for _ in range(5):
         play.client(liar(count, count)).passes()
@@ -156,7 +156,7 @@ def test_all_frames_of_a_suspect_are_decided_one_by_one_before_they_wait() -> No
         play.client(liar(None, 1000))
 
 
-def test_what_waits_is_kept_unread_where_nothing_is_compared() -> None:
+def test_waiting_frames_are_kept_unread_if_no_counts_are_compared() -> None:
     """A rule that limits bytes alone has no use for counts."""
     play = limited()
     account = play.services.admitted[0]
@@ -269,7 +269,7 @@ def test_a_short_cut_waits_for_the_metadata() -> None:
         scanner.scan(bytearray(frame), 0, len(frame))
 
 
-def test_whoever_lied_once_is_compared_always() -> None:
+def test_all_frames_of_a_suspect_are_compared() -> None:
     suspects = Suspects(lambda: 0.99)
     with pytest.raises(ViolationError):
         limited(suspects).client(liar(1, 2))

@@ -126,14 +126,14 @@ def test_a_producer_that_waits_is_unknown_until_its_time_comes(play: Paced) -> N
     play.client(send(1)).passes()
 
 
-def test_it_is_asked_how_long_for_the_client_and_its_topic(play: Paced) -> None:
+def test_services_are_asked_for_the_wait_of_client_and_topic(play: Paced) -> None:
     play.client(subscribe(1, topic=TOPIC)).happens()
     (asked,) = play.services.counted
     assert (asked.action, asked.name) == (Action.CONSUME, TOPIC)
     assert (asked.subject.principal, asked.subject.subscription) == ("alice", "s")
 
 
-def test_one_that_need_not_wait_goes_on_at_once(play: Paced) -> None:
+def test_a_request_without_a_wait_goes_on_at_once(play: Paced) -> None:
     play.services.delay = 0.0
     play.client(producer(1)).forwards()
     play.client(subscribe(1, request=2)).forwards()
@@ -141,7 +141,7 @@ def test_one_that_need_not_wait_goes_on_at_once(play: Paced) -> None:
 
 
 @pytest.mark.parametrize("paced", [Action.PRODUCE, Action.CONSUME, Action.LOOKUP])
-def test_only_what_rules_speak_of_waits(paced: Action) -> None:
+def test_only_actions_with_a_rate_limit_wait(paced: Action) -> None:
     play = Paced(paced)
     said = {
         Action.PRODUCE: producer(1, request=1),
@@ -165,7 +165,7 @@ def test_a_close_waits_behind_what_it_closes(play: Paced) -> None:
     play.broker(success(6)).gives(Forward(), play.over)
 
 
-def test_all_that_ends_a_consumer_waits_behind_its_opening(play: Paced) -> None:
+def test_close_and_unsubscribe_wait_behind_the_opening(play: Paced) -> None:
     then = play.later(play.client(subscribe(1, request=5)))
     said = [unsubscribe(1, request=6), close_consumer(1, request=7)]
     for each in said:
@@ -173,7 +173,7 @@ def test_all_that_ends_a_consumer_waits_behind_its_opening(play: Paced) -> None:
     play.due(then).gives(*map(to_broker, [subscribe(1, request=5), *said]))
 
 
-def test_others_do_not_wait_behind_it(play: Paced) -> None:
+def test_other_requests_do_not_wait_behind_a_delayed_one(play: Paced) -> None:
     play.services.delay = 0.0
     play.client(producer(2, request=1)).forwards()
     play.broker(producer_success(1)).forwards()
@@ -312,7 +312,7 @@ def test_what_waits_when_rules_go_still_keeps_its_order(play: Paced) -> None:
 MANY = "too many requests wait on this connection"
 
 
-def test_as_many_wait_as_may() -> None:
+def test_the_number_of_waiting_requests_is_bounded() -> None:
     play = Paced(bounds=Bounds(delayed=2))
     then = play.later(play.client(producer(1, request=1)))
     play.later(play.client(lookup(2)))
@@ -326,7 +326,7 @@ def test_as_many_wait_as_may() -> None:
     play.later(play.client(producer(3, request=7)))
 
 
-def test_as_many_bytes_wait_as_may() -> None:
+def test_the_bytes_of_waiting_requests_are_bounded() -> None:
     large = producer(1, request=1, producer_name="p" * 500)
     play = Paced(bounds=Bounds(delayed_bytes=300))
     then = play.later(play.client(large))
@@ -347,7 +347,7 @@ def unknown(play: Paced) -> Paced:
     return play
 
 
-def test_it_is_asked_again_until_it_may_go_on(unknown: Paced) -> None:
+def test_services_are_asked_again_until_a_request_may_go_on(unknown: Paced) -> None:
     then = unknown.later(unknown.client(producer(1, request=5)), until=0.5)
     then = unknown.still(then, now=0.5, until=1.0)
     unknown.services.delay = 0.0
@@ -356,7 +356,7 @@ def test_it_is_asked_again_until_it_may_go_on(unknown: Paced) -> None:
     assert len({(asked.action, asked.name) for asked in unknown.services.counted}) == 1
 
 
-def test_when_it_is_known_it_waits_for_that_time_alone(unknown: Paced) -> None:
+def test_a_known_wait_is_not_asked_for_again(unknown: Paced) -> None:
     then = unknown.later(unknown.client(lookup(5)), until=0.5)
     unknown.services.delay = 2.0
     then = unknown.still(then, now=0.5, until=2.5)
@@ -364,7 +364,7 @@ def test_when_it_is_known_it_waits_for_that_time_alone(unknown: Paced) -> None:
     assert len(unknown.services.counted) == 2
 
 
-def test_what_is_refused_in_the_end_is_told_so(unknown: Paced) -> None:
+def test_a_request_refused_after_its_wait_is_answered(unknown: Paced) -> None:
     then = unknown.later(unknown.client(producer(1, request=5)), until=0.5)
     unknown.client(close_producer(1, request=6)).drops()
     unknown.services.delay = TOO_OFTEN
@@ -443,11 +443,11 @@ def test_it_is_asked_again_for_a_client_of_which_nothing_is_known_yet() -> None:
     assert services.again == [None, SOON, SOON]
 
 
-def test_one_that_need_not_wait_is_let_in_at_once() -> None:
+def test_a_client_without_a_wait_is_let_in_at_once() -> None:
     opening(VERIFY, paced_services(0.0)).client_says(connect()).dials(None).said_to_broker()
 
 
-def test_one_that_would_wait_too_long_is_told() -> None:
+def test_a_client_that_would_wait_too_long_is_refused() -> None:
     talk = opening(VERIFY, paced_services(TOO_OFTEN)).client_says(connect())
     told = talk.refused(EndReason.TOO_MANY_CONNECTS).error
     assert (told.error, told.message) == (ServerError.ServiceNotReady, TOO_OFTEN.text)
@@ -461,7 +461,7 @@ def test_a_client_without_a_good_credential_counts_for_nobody() -> None:
     assert services.counted == []
 
 
-def test_nobody_is_asked_where_no_rule_limits_connections() -> None:
+def test_services_are_not_asked_if_no_rule_limits_connections() -> None:
     services = FakeServices()
     opening(VERIFY, services).client_says(connect()).dials(None).said_to_broker()
     assert services.counted == []

@@ -25,12 +25,12 @@ def test_the_client_is_asked_for_a_credential_of_its_own(mode: Mode) -> None:
     Play(mode).broker(auth_challenge()).forwards()
 
 
-def test_we_answer_for_a_credential_of_ours() -> None:
+def test_the_gateway_answers_for_its_own_credential() -> None:
     answer = Inject(Direction.TO_BROKER, auth_response(OWN.data, version=VERSION))
     Play(VERIFY).broker(auth_challenge()).gives(Drop(), answer)
 
 
-def test_without_a_credential_of_ours_the_pair_ends() -> None:
+def test_without_a_credential_of_its_own_the_gateway_ends_the_pair() -> None:
     play = Play(VERIFY)
     play.services.own = Denial(Refusal.NOT_READY, "no token")
     farewell = play.broker(auth_challenge()).ended(EndReason.AUTHENTICATION_FAILED)
@@ -115,7 +115,7 @@ def test_only_what_we_verified_and_do_not_forward_expires_here() -> None:
         (EndReason.CREDENTIAL_EXPIRED, ServerError.AuthenticationError),
     ],
 )
-def test_who_is_at_fault_is_told(reason: EndReason, code: ServerError.ValueType) -> None:
+def test_a_client_at_fault_is_told(reason: EndReason, code: ServerError.ValueType) -> None:
     assert Play().session.farewell(reason, "why") == error(NO_REQUEST, code, "why")
 
 
@@ -123,5 +123,5 @@ def test_who_is_at_fault_is_told(reason: EndReason, code: ServerError.ValueType)
     "reason",
     [EndReason.CLIENT_CLOSED, EndReason.BROKER_LOST, EndReason.IDLE, EndReason.BROKER_VIOLATION],
 )
-def test_others_just_reconnect(reason: EndReason) -> None:
+def test_other_clients_just_reconnect(reason: EndReason) -> None:
     assert Play().session.farewell(reason, "why") == b""

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from gateway.wire.account import Action
 from gateway.wire.contract import Effects, Forward, Inject, Later, Replace
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.ids import bytes_kept
+from gateway.wire.pulsar.handles import bytes_kept
 from gateway.wire.pulsar.incarnations import UNANSWERED
 from tests.support.scanners import scanners_of
 
@@ -391,7 +391,7 @@ def test_with_real_peers_no_send_is_forbidden_and_none_is_left_waiting(
     honest.end()
 
 
-def test_the_gate_is_told_what_was_open_before() -> None:
+def test_services_are_told_what_was_open_before() -> None:
     """It is no news to a rule that rejects."""
     play = Play()
     play.client(producer(1, request=1)).happens()

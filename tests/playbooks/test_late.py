@@ -16,8 +16,8 @@ from gateway.wire.contract import (
     Later,
     Replace,
 )
-from gateway.wire.pulsar.closing import FIRST, IGNORANCE, QUIET
-from gateway.wire.pulsar.ids import Handle
+from gateway.wire.pulsar.closing import FIRST, LATEST, QUIET
+from gateway.wire.pulsar.handles import Handle
 from gateway.wire.pulsar.states import State
 
 from .frames import (
@@ -125,7 +125,7 @@ def test_the_client_is_told_in_the_end_though_receipts_keep_coming() -> None:
     effects: Effects = (at(FIRST),)
     looks = 0
     while isinstance(effects[0], Later):
-        assert effects[0].until <= IGNORANCE
+        assert effects[0].until <= LATEST
         play.broker(receipt(1)).passes()
         effects = later(play, looks, effects[0].until)
         looks += 1

@@ -123,7 +123,7 @@ def test_a_broker_that_does_not_answer_a_close_is_not_awaited() -> None:
     play.broker(success(play.our_close)).drops()
 
 
-def test_what_is_held_is_discarded() -> None:
+def test_held_frames_are_discarded() -> None:
     play = with_producer(Play())
     play.account.hold()
     play.client(send(1)).holds(play.account)

@@ -66,7 +66,7 @@ def test_odd_topic_names_are_the_brokers_to_judge(play: Play) -> None:
     play.client(lookup(1, "persistent://public/default/k1-[xyz].*")).forwards()
 
 
-def test_the_gate_is_asked_for_each_lookup(play: Play) -> None:
+def test_services_are_asked_for_each_lookup(play: Play) -> None:
     outcome = play.client(lookup(3, "persistent://a/b/forbidden"))
     outcome.refuses(failed(3, ServerError.AuthorizationError, FORBIDDEN.text))
     assert play.services.outcomes == {LookupOutcome.REFUSED: 1}

@@ -150,7 +150,7 @@ def test_the_broker_refuses_a_credential() -> None:
 @pytest.mark.parametrize(
     ("mode", "principal"), [(PASS_THROUGH, None), (VERIFY, "alice"), (FORWARD_TOO, "alice")]
 )
-def test_the_gate_completes_what_is_known_of_a_client(mode: Mode, principal: str | None) -> None:
+def test_services_complete_the_caller(mode: Mode, principal: str | None) -> None:
     services = FakeServices()
     opening(mode, services).client_says(connect()).dials(None).said_to_broker()
     origin = ORIGIN

@@ -23,14 +23,14 @@ from gateway.wire.pulsar.brake import FAR_BYTES, FAR_MESSAGES, LONGEST, SHORTEST
 from gateway.wire.pulsar.commands import IN_USE
 from gateway.wire.pulsar.counts import MOST
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.states import State
-from gateway.wire.pulsar.trickle import (
+from gateway.wire.pulsar.permits import (
     AT_ONCE,
     MOST_PERMITS,
     QUIET,
-    Trickle,
+    ConsumerPermits,
     flow,
 )
+from gateway.wire.pulsar.states import State
 from tests.support.subjects import subject_of
 
 from .frames import close_consumer, error, frame, message, read, subscribe, success, unsubscribe
@@ -81,7 +81,7 @@ def test_without_limits_in_the_configuration_flow_passes_unseen() -> None:
     asks(play, 1000).passes()
 
 
-def test_whom_nothing_limits_has_its_permits_at_once() -> None:
+def test_an_unlimited_consumer_gets_its_permits_at_once() -> None:
     play = Play(limited=True)
     play.client(subscribe(1)).happens()
     play.broker(success(1)).happens()
@@ -115,7 +115,7 @@ def test_after_the_first_message_as_many_go_as_are_allowed(play: Play) -> None:
     assert delivered(play) == [5]
 
 
-def test_who_has_no_allowance_awaits_it(play: Play) -> None:
+def test_a_consumer_without_allowance_awaits_it(play: Play) -> None:
     asks(play, 1000).happens()
     gets(play)
     assert play.session.delivered(0.0) == (Await(play.account),)
@@ -123,7 +123,7 @@ def test_who_has_no_allowance_awaits_it(play: Play) -> None:
     assert delivered(play) == [10]
 
 
-def test_who_has_no_allowance_asks_the_gate(play: Play) -> None:
+def test_a_consumer_without_allowance_asks_services(play: Play) -> None:
     asks(play, 1000).happens()
     gets(play)
     play.services.lending.add(play.account)
@@ -177,9 +177,9 @@ def test_under_a_limit_of_bytes_permits_double_with_each_delivery() -> None:
 
 def outstanding(play: Play) -> int:
     """The permits of the latest consumer that the broker has."""
-    trickles = play.session.incarnations._trickles
-    assert trickles is not None
-    return trickles._all[play.account].outstanding
+    permits = play.session.incarnations._permits
+    assert permits is not None
+    return permits._all[play.account].outstanding
 
 
 def test_a_large_message_counts_more_than_the_tiny_ones_before_it() -> None:
@@ -214,7 +214,7 @@ def test_a_frame_of_any_size_may_come_while_bytes_are_left(play: Play) -> None:
     assert delivered(play) == [1]
 
 
-def test_who_comes_under_a_limit_later_keeps_what_it_has() -> None:
+def test_a_consumer_that_is_limited_later_keeps_its_permits() -> None:
     play = Play(limited=True)
     play.client(subscribe(1)).happens()
     play.broker(success(1)).happens()
@@ -226,7 +226,7 @@ def test_who_comes_under_a_limit_later_keeps_what_it_has() -> None:
     assert delivered(play) == [7]
 
 
-def test_who_is_freed_gets_all_that_waits(play: Play) -> None:
+def test_a_consumer_without_a_limit_any_more_gets_all_waiting_permits(play: Play) -> None:
     asks(play, 1000).happens()
     gets(play)
     play.account.grant()
@@ -418,12 +418,12 @@ def test_consumers_of_a_connection_wait_apart() -> None:
 def test_what_is_batched_in_part_is_forgotten_beyond_a_batch() -> None:
     account = Account(Action.CONSUME, subject_of("t"))
     account.hold()
-    trickle = Trickle(1, account)
-    trickle.want(10**7)
-    assert trickle.take(0.0) == 1
+    consumer = ConsumerPermits(1, account)
+    consumer.want(10**7)
+    assert consumer.take(0.0) == 1
     account.messages += 3 * MOST  # of which the broker charged a few
     account.grant(account.messages + 5)
-    assert trickle.take(0.0) == MOST + 5
+    assert consumer.take(0.0) == MOST + 5
 
 
 def test_a_debt_of_the_broker_lives_through_another_subscribe(play: Play) -> None:
@@ -628,11 +628,11 @@ def test_who_has_its_first_permit_awaits_nothing(play: Play) -> None:
 def test_no_flow_has_more_than_brokers_can_read() -> None:
     account = Account(Action.CONSUME, subject_of("t"))
     account.hold()
-    trickle = Trickle(1, account)
-    trickle.want(3 * MOST_PERMITS)
+    consumer = ConsumerPermits(1, account)
+    consumer.want(3 * MOST_PERMITS)
     account.messages = 1
     account.grant()
-    assert [trickle.take(0.0) for _ in range(4)][:3] == [MOST_PERMITS] * 3
+    assert [consumer.take(0.0) for _ in range(4)][:3] == [MOST_PERMITS] * 3
 
 
 ASKED = st.tuples(st.just("ask"), st.integers(1, 1000))
@@ -645,24 +645,24 @@ def test_permits_are_neither_lost_nor_invented(events: list[tuple[str, int]]) ->
     """The model broker sends while it has permits, whole batches; ours and the client's agree."""
     account = Account(Action.CONSUME, subject_of("t"))
     account.hold()
-    trickle, asked, passed = Trickle(1, account), 0, 0
+    consumer, asked, passed = ConsumerPermits(1, account), 0, 0
     for event, number in events:
         match event:
             case "ask":
                 asked += number
-                trickle.want(number)
+                consumer.want(number)
             case "grant":
                 account.grant(number)
             case _:
                 if passed > account.messages:
                     account.messages += number
-        passed += trickle.take(0.0)
-        assert passed + trickle.wanted == asked
+        passed += consumer.take(0.0)
+        assert passed + consumer.wanted == asked
         assert passed - account.messages <= max(1, account.messages_ceiling - account.messages)
     account.grant()
     if not account.messages and passed:
         account.messages += 1
-    passed += trickle.take(0.0) + trickle.take(0.0)
+    passed += consumer.take(0.0) + consumer.take(0.0)
     assert passed == asked or not account.messages
 
 

@@ -9,7 +9,7 @@ from gateway.wire.contract import Direction, Effects, Inject, Replace
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.context import draw_first_request
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.ids import MOST_ORPHANS
+from gateway.wire.pulsar.handles import MOST_ORPHANS
 from gateway.wire.pulsar.incarnations import CLOSED_AT_ONCE, LEFT_AT_ONCE
 from gateway.wire.pulsar.states import State
 from tests.support.requests import FIRST_OWN

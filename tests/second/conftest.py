@@ -146,7 +146,7 @@ def _name_by_ports(monkeypatch: pytest.MonkeyPatch, places: dict[Address, Addres
     def names(name: str, cluster: model.Cluster, secret: bytes | None = None) -> Names:
         return PortNames(places)
 
-    monkeypatch.setattr(assembly, "names", names)
+    monkeypatch.setattr(assembly, "make_names", names)
 
 
 def _deny(monkeypatch: pytest.MonkeyPatch, house: House) -> None:

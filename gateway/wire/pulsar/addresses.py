@@ -1,6 +1,6 @@
-"""Every place where a command carries a broker's address, and what stands there for clients.
+"""Hide broker addresses in commands to clients, in every place that may hold one.
 
-Addresses become advertised names: both URL fields the same one, in the client's own scheme.
+Addresses become advertised names: the same one in both URL fields, in the client's own scheme.
 Texts lose the brokers that the gateway knows. Unknown fields stay as they are.
 Source of the places: fields of PulsarApi.proto up to 5.0, PIP-307 (assigned brokers), PIP-188
 (migration), and error texts seen from brokers 4.2.
@@ -22,21 +22,21 @@ from gateway.wire.pulsar.urls import parse
 from gateway.wire.services import Services
 
 CUT = "... (cut)"
-"""What stands at the end of a text that was too long."""
+"""The end of a text that was cut because it was too long."""
 
 _BETWEEN_WORDS = " \n\t,;'\"()"
-"""No address holds one of these."""
+"""Characters that no address holds."""
 
 _LARGEST_CHARACTER = 4
-"""Bytes in UTF-8."""
+"""Bytes of the longest character in UTF-8."""
 
 _NOWHERE = Denial(Refusal.NOT_READY, "no broker was named")
 
 
 @dataclass(frozen=True, slots=True)
 class Veil:
-    """Hides brokers from the clients of one listener. `scheme`: how these clients connect.
-    `longest_text`: characters of a broker's text that clients get. `commands`: what hides what."""
+    """Hides brokers from the clients of one listener. `scheme`: the scheme of the clients' URLs.
+    `longest_text`: characters of a broker's text that clients get. `commands`: the places."""
 
     services: Services
     scheme: str
@@ -44,18 +44,18 @@ class Veil:
     commands: Commands
 
     def advertised_url(self, url: str) -> str | Denial:
-        """What stands for a broker's URL."""
+        """Return the advertised URL in place of a broker's URL."""
         address = parse(url)
         return _NOWHERE if address is None else self._url(self.services.advertise(address))
 
     def alias_url(self, broker: Address) -> str | Denial:
-        """What stands for a broker, and is the key of no connection that a client has."""
+        """Return the URL of a broker's alias, under which no client has a connection."""
         return self._url(self.services.alias(broker))
 
     def lead_to_other_cluster(self, command: BaseCommand) -> bool:
-        """Put the gateway of the other cluster into a TOPIC_MIGRATED; False where none is known.
+        """Put the other cluster's gateway into a TOPIC_MIGRATED; return False if none is known.
 
-        A client resolves it as its new service URL.
+        A client takes the URL as its new service URL.
         """
         message = command.topicMigrated
         broker = parse(message.brokerServiceUrl or message.brokerServiceUrlTls)
@@ -69,9 +69,9 @@ class Veil:
         return address if isinstance(address, Denial) else f"{self.scheme}://{address}"
 
     def cleaned(self, text: str | bytes) -> str:
-        """A broker's text for a client. Protobuf hands out bytes where it is not UTF-8.
+        """Return a broker's text for a client. Protobuf returns bytes if it is not UTF-8.
 
-        A text that is too long is cut first: what is looked for in it takes time.
+        A text that is too long is cut first, because searching it takes time.
         """
         most = self.longest_text
         if isinstance(text, bytes):
@@ -81,17 +81,16 @@ class Veil:
         return f"{self.services.clean(_whole_words(text, most))}{CUT}"
 
     def hidden(self, command: BaseCommand, frame: bytes) -> Effects:
-        """A broker's command on its way to the client."""
-        if self.hide(command, kind_of(frame)):
-            return (Replace(encode(command)),)
-        return FORWARD
+        """Return the effects that send a broker's command on to the client."""
+        shown = self.shown(command, frame)
+        return FORWARD if shown is frame else (Replace(shown),)
 
     def shown(self, command: BaseCommand, frame: bytes) -> bytes:
-        """What a client is shown of a broker's command."""
+        """Return a broker's frame as the client may see it."""
         return encode(command) if self.hide(command, kind_of(frame)) else frame
 
     def hide(self, command: BaseCommand, kind: int) -> bool:
-        """Rewrite a command in place. Answers whether anything was changed."""
+        """Rewrite a command in place. Return whether anything was changed."""
         row = self.commands.rows[Direction.TO_CLIENT].get(kind)
         if row is None:
             return False
@@ -109,19 +108,19 @@ class Veil:
 
 
 def _whole_words(text: str, most: int) -> str:
-    """The beginning of a text, without a part of a word: it may be a part of an address."""
+    """Return the beginning of a text, cut between words, so that no part of an address is left."""
     return text[: 1 + max(text.rfind(separator, 0, most) for separator in _BETWEEN_WORDS)]
 
 
 MOST_ADDRESSES = 1_000
 MOST_BROKERS = 150
-"""Addresses in one command of a broker, and different ones among them. There is one for each
-segment of a topic, or each coordinator of transactions: some dozens. The first time that a broker
-is named costs 20 µs, and any other time 1 µs."""
+"""Addresses in one command of a broker, and different brokers among them. There is one address for
+each segment of a topic, or each transaction coordinator: some dozens. The first address of a broker
+costs 20 µs, and each further one 1 µs."""
 
 
 class _Urls(Protocol):
-    """A message with a broker's URL and its TLS twin, under whatever names."""
+    """A message with the fields of a broker's URL and its TLS URL."""
 
     def HasField(self, field: Any) -> bool: ...  # noqa: N802
 
@@ -129,12 +128,12 @@ class _Urls(Protocol):
 
 
 def _replace(veil: Veil, message: _Urls, plain: str, tls: str) -> bool:
-    """Put the advertised URL into both fields; remove them where there is none."""
+    """Put the advertised URL into both fields of a message; clear them if there is none."""
     return _replace_all(veil, (message,), plain, tls)
 
 
 def _replace_all(veil: Veil, messages: Sequence[_Urls], plain: str, tls: str) -> bool:
-    """Do so in each of some messages. Raises `PeerError` if they are too many."""
+    """Do the same in several messages. Raises `PeerError` if they are too many."""
     if len(messages) > MOST_ADDRESSES:
         raise PeerError(f"a command with {len(messages)} addresses")
     advertised: dict[str | bytes, str | Denial] = {}
@@ -175,7 +174,7 @@ def scalable_topic(veil: Veil, command: BaseCommand) -> bool:
     changed |= _replace_all(veil, dag.segment_brokers, "broker_url", "broker_url_tls")
     for segment in dag.segment_brokers:
         if not segment.HasField("broker_url"):
-            segment.broker_url = ""  # required by the schema; empty says "none"
+            segment.broker_url = ""  # required by the schema; empty means none
     return changed
 
 
@@ -185,7 +184,7 @@ def coordinators(veil: Veil, command: BaseCommand) -> bool:
 
 
 def consumer_stats(_veil: Veil, command: BaseCommand) -> bool:
-    """`address` is where the broker sees the consumer: an inner address of the gateway's own."""
+    """Clear `address`, where the broker sees the consumer: an inner address of the gateway."""
     message = command.consumerStatsResponse
     if not message.HasField("address"):
         return False

@@ -1,13 +1,13 @@
-"""Stops a client's connection while one of its consumers has got far more than it may.
+"""Pause a client's broker connection if one of its consumers has got far more than it may.
 
-Permits are for messages, whatever their size: a broker that has some may send that many of the
-largest. MESSAGEs never wait in the gateway, so the broker's connection is not read for a while
-instead. When it cannot write any more the broker dispatches nothing to this connection, and other
-consumers get what this one may not have.
+Permits are for messages of any size: a broker that has permits may send as many of the largest
+messages. MESSAGEs never wait in the gateway. Instead the gateway does not read the broker's
+connection for a while. When the broker cannot write any more, it dispatches nothing to this
+connection, and other consumers get the messages.
 
-Whatever else the broker says on this connection waits as well. So it is read again and again: what
-comes between two pauses is one read of the data plane, and the rest of the frame that it ends in.
-To client and broker any frame is a sign of life, and both have patience for 30 s at least.
+All other frames of the broker on this connection wait as well. So the connection is read between
+pauses: one read of the data plane, and the rest of the frame that the read ends in. To client and
+broker any frame is a sign of life, and both wait for one for 30 s at least.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from gateway.wire.services import Services
 
 FAR_BYTES = 6 * 1024 * 1024
-"""Bytes beyond the allowance that are far beyond it. A permit may bring a message of any size, and
-brokers allow 5 MiB by default."""
+"""Bytes beyond the allowance that count as far beyond. One permit may bring a message of any size,
+and brokers allow 5 MiB by default."""
 
 FAR_MESSAGES = 10_000
-"""The same in messages. A permit may bring a batch, and clients make them of 1,000 by default."""
+"""The same in messages. One permit may bring a batch; clients make batches of up to 1,000."""
 
 SHORTEST = 0.1
-"""Seconds of the first pause. What high limits are owed is paid soon."""
+"""Seconds of the first pause. Debt to a high limit is paid soon."""
 
 LONGEST = 4.0
-"""Seconds of a pause at most: each is twice as long as the one before. So something passes several
-times within the patience of clients."""
+"""Seconds of the longest pause; each pause is twice as long as the last one. So frames pass several
+times within the 30 s that clients wait."""
 
 
 def is_far_beyond(account: Account) -> bool:
-    """Whether a consumer has got more than one usual message or batch that it had no right to."""
+    """Return whether a consumer got more than one usual message or batch beyond its allowance."""
     return (
         account.bytes > account.bytes_ceiling + FAR_BYTES
         or account.messages > account.messages_ceiling + FAR_MESSAGES
@@ -44,7 +44,7 @@ def is_far_beyond(account: Account) -> bool:
 
 
 class Brake:
-    """The brake of one pair."""
+    """The pauses of one pair."""
 
     __slots__ = ("_seconds", "_services", "_until")
 
@@ -54,10 +54,10 @@ class Brake:
         self._until = float("-inf")
 
     def ask(self, account: Account, braked_at: int, now: float) -> Effects:
-        """Stop reading from the broker for a while: a consumer got far more than it may have.
+        """Stop reading from the broker for a while, because a consumer got far more than it may.
 
-        `braked_at`: the bytes that it had got at its last pause. Return no effects while an earlier
-        pause lasts, when this consumer got nothing since its last one, or when its limits have room
+        `braked_at`: the consumer's bytes at its last pause. Return no effects while an earlier
+        pause lasts, if the consumer got nothing since its last pause, or if its limits have room
         for more.
         """
         if now < self._until or account.bytes == braked_at or self._services.wants(account):

@@ -1,9 +1,8 @@
-"""Follows the redirects of one lookup on side connections, so that the client never has to.
+"""Follow the redirects of one lookup on side connections, so that the client need not.
 
-Each hop sends the client's own LOOKUP again (listener name, properties and unknown fields with
-it) to the broker that the last answer named, with the `authoritative` flag of that answer.
-A side connection is opened in the client's name and answers for itself: PINGs, and challenges to
-show the credential again.
+Each hop sends the client's own LOOKUP (with listener name, properties and unknown fields) to the
+broker that the last answer named, with the `authoritative` flag of that answer. A side connection
+is opened in the client's name. The gateway itself answers PINGs and AUTH_CHALLENGEs there.
 """
 
 from __future__ import annotations
@@ -36,31 +35,31 @@ from gateway.wire.pulsar.frames import kind_name
 from gateway.wire.pulsar.urls import parse
 
 HOPS = 20
-"""Redirects followed for one lookup, as Java's client does; real clusters need one or two."""
+"""Redirects to follow for one lookup, as in Java's client; real clusters need one or two."""
 
 NOT_FOUND = Denial(Refusal.NOT_READY, "the topic's broker was not found")
 TOO_SLOW = Denial(Refusal.TIMEOUT, "the topic's broker was not found in time")
 
 PATIENCE = 10.0
-"""Seconds for one lookup. Clients give it 30 s, and all delays of one sequence share them."""
+"""Seconds for one chase. Clients give a lookup 30 s, and all delays of one lookup share them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """Where the next answer comes from."""
+    """The broker to ask next."""
 
     address: Address
     authoritative: bool
 
 
 def is_redirect(answer: CommandLookupTopicResponse) -> bool:
-    """Whether the broker sends the client elsewhere."""
-    redirect = CommandLookupTopicResponse.Redirect  # also what an absent field reads as
+    """Return whether the answer redirects the client to another broker."""
+    redirect = CommandLookupTopicResponse.Redirect  # also the default of an absent field
     return answer.HasField("response") and answer.response == redirect
 
 
 def next_hop(answer: CommandLookupTopicResponse) -> Hop | None:
-    """Whom a Redirect names; None for any other answer."""
+    """Return the broker that a Redirect names; None for any other answer."""
     if not is_redirect(answer):
         return None
     address = parse(answer.brokerServiceUrl or answer.brokerServiceUrlTls)
@@ -69,7 +68,7 @@ def next_hop(answer: CommandLookupTopicResponse) -> Hop | None:
 
 @dataclass(frozen=True, slots=True)
 class Chase:
-    """A job: see `contract.Job`. Its outcome is the last broker's LOOKUP_RESPONSE.
+    """The `contract.Job` of one redirected lookup. Its outcome is the last LOOKUP_RESPONSE.
 
     `lookup`: the client's frame, with its `request_id`.
     """
@@ -84,7 +83,7 @@ class Chase:
     late: ClassVar[Denial] = TOO_SLOW
 
     def converse(self) -> Generator[Step, StepResult, bytes | Denial]:
-        """Hop from broker to broker."""
+        """Ask broker after broker, until one does not redirect."""
         hop = self.hop
         for _ in range(HOPS):
             frame = yield from self._ask(hop)
@@ -98,7 +97,7 @@ class Chase:
         return NOT_FOUND
 
     def _ask(self, hop: Hop) -> Generator[Step, StepResult, bytes | Denial]:
-        """Dial, greet if the connection is fresh, ask."""
+        """Dial a broker, send CONNECT if the connection is new, and send the LOOKUP."""
         dialled = yield Dial(hop.address)
         if not isinstance(dialled, Dialled):
             return dialled if isinstance(dialled, Denial) else NOT_FOUND
@@ -133,7 +132,7 @@ class Chase:
     def _await(
         self, wanted: BaseCommand.Type.ValueType, *, opened: bool
     ) -> Generator[Step, StepResult, bytes | Denial]:
-        """The next frame of this type. What a broker asks meanwhile is answered."""
+        """Return the next frame of this type. Reply to other frames meanwhile."""
         while True:
             frame = yield Receive(Peer.BROKER)
             if not isinstance(frame, bytes):
@@ -148,7 +147,7 @@ class Chase:
                 yield Transmit(Peer.BROKER, reply)
 
     def _reply(self, command: BaseCommand, kind: int, *, opened: bool) -> bytes | Denial:
-        """What we say to a frame that is not the awaited one; empty: nothing."""
+        """Return the reply to another frame than the awaited one; empty: none."""
         if kind == BaseCommand.PING:
             return _PONG
         if kind == BaseCommand.PONG:
@@ -167,7 +166,7 @@ _REFUSALS = {
     ServerError.AuthenticationError: Refusal.UNAUTHENTICATED,
     ServerError.AuthorizationError: Refusal.UNAUTHORIZED,
 }
-"""What is the client's own affair: told by its code, so that it does not just try again."""
+"""Errors that keep their code, because the client must not just try again."""
 
 
 def _pong() -> bytes:

@@ -3,17 +3,17 @@
 Theory of operation
 ===================
 A SEND or MESSAGE may carry a CRC32C of its metadata and payload (`[0x0e01][CRC32C]`). Brokers
-verify it and refuse a SEND that came damaged. With `checksums: verify` the gateway does that
-itself, and counts damage by topic and side: on its way to the gateway, or on its way to brokers.
+verify it and refuse a damaged SEND. With `checksums: verify` the gateway verifies it too, and
+counts damage by topic and side: between client and gateway, or between gateway and brokers.
 
-**To the broker** a damaged SEND must not go on, so its end has to be here before its begin may go.
-A SEND that is cut by the chunk's end is waited for if it is small, and collected as a stop frame if
-it is large. One that is damaged is a stop frame too: the session refuses it.
+**To the broker** a damaged SEND must not go on, so its end must have come before its begin may go.
+If the chunk's end cuts a SEND, the scanner waits for the rest of a small one, and stops at a large
+one, which is collected. A damaged SEND is a stop frame too: the session refuses it.
 
-**To the client** a MESSAGE passes as always and is verified on its way, piece by piece: whoever
-consumes it verifies it again, and a message that was withheld would be missing.
+**To the client** a MESSAGE passes as always, and is verified on its way, piece by piece: the
+consumer verifies it again, and would miss a message that was withheld.
 
-Nothing of the usual scanners is bent for it: these walk what was cleared a second time.
+The usual scanners stay as they are: these scanners walk the cleared bytes a second time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gateway.wire.pulsar.frames import BROKER_ENTRY_MAGIC, CHECKSUM_MAGIC, HEAD,
 from gateway.wire.pulsar.scan import LARGEST_COMMAND, ToBrokerScanner, ToClientScanner, id_of
 
 WAITED_FOR = 64 * 1024
-"""Bytes of a cut SEND that is waited for; a larger one is collected. It is kept with the chunk's
+"""Bytes of a cut SEND to wait for; a larger one is collected. The scanner keeps it with the chunk's
 rest, which must fit before the next chunk."""
 
 _MARK = Struct(">HI")
@@ -40,7 +40,7 @@ _head: Callable[[bytes | bytearray, int], tuple[int, int]] = HEAD.unpack_from
 
 
 def _is_damaged(chunk: bytes | bytearray, command_end: int, end: int) -> bool:
-    """Return whether the checksum behind a SEND's command is there and wrong, as brokers do."""
+    """Return whether a SEND has a checksum that is wrong, by the rules of brokers."""
     if end - command_end < _MARK.size:
         return False
     magic, checksum = _mark(chunk, command_end)
@@ -56,7 +56,7 @@ class VerifyingToBrokerScanner(ToBrokerScanner):
     __slots__ = ()
 
     def is_damaged(self, frame: bytes) -> bool:
-        """See `ToBrokerScanner`."""
+        """See `scanning.ProducerScanner`."""
         return _is_damaged(frame, 8 + _head(frame, 0)[1], len(frame))
 
     def _send(self, chunk: bytearray, pos: int, total: int, end: int, here: int) -> int:
@@ -70,11 +70,11 @@ class VerifyingToBrokerScanner(ToBrokerScanner):
     def _learn(
         self, chunk: bytearray, pos: int, sequence_at: int, end: int, account: Account
     ) -> None:
-        """Learn nothing: no SEND passes by its shape alone."""
+        """Learn no shape: no SEND may pass by its shape alone."""
 
 
 class VerifyingToClientScanner(ToClientScanner):
-    """Counts the MESSAGEs that are damaged, by the accounts of their consumers."""
+    """Counts damaged MESSAGEs, by the accounts of their consumers."""
 
     __slots__ = ("_account", "_computed", "_expected", "_left")
 
@@ -82,7 +82,7 @@ class VerifyingToClientScanner(ToClientScanner):
         self, actions: tuple[int, ...], unknown: Account, command_bound: int = LARGEST_COMMAND
     ) -> None:
         super().__init__(actions, unknown, command_bound)
-        self._left = 0  # bytes of a cut MESSAGE that have not come
+        self._left = 0  # missing bytes of a cut MESSAGE
         self._computed = self._expected = 0
         self._account = unknown
 
@@ -97,7 +97,7 @@ class VerifyingToClientScanner(ToClientScanner):
         return cleared
 
     def _go_on(self, view: memoryview, start: int, end: int) -> int:
-        """Go on with a frame that the last chunk cut. Return where what is here of it ends."""
+        """Go on with a frame that the last chunk cut. Return the end of its bytes in this chunk."""
         if self._left:
             self._computed = _crc32c(view[start:end], self._computed)
             self._left -= end - start
@@ -105,7 +105,7 @@ class VerifyingToClientScanner(ToClientScanner):
         return end
 
     def _verify(self, chunk: bytearray, view: memoryview, pos: int, end: int) -> int:
-        """Begin a frame. Return the offset behind it."""
+        """Begin to verify a frame. Return the offset behind it."""
         total, size = _head(chunk, pos)
         frame_end = pos + 4 + total
         if chunk[pos + 9] != Kind.MESSAGE:
@@ -128,7 +128,7 @@ class VerifyingToClientScanner(ToClientScanner):
 
 
 def _checked_from(chunk: bytearray, at: int, end: int) -> int | None:
-    """Return where the bytes begin that the checksum of a MESSAGE covers; None: it has none."""
+    """Return the offset of the bytes that a MESSAGE's checksum covers; None without a checksum."""
     if at + _MARK.size > end:
         return None
     magic, number = _mark(chunk, at)

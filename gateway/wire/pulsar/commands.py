@@ -1,7 +1,7 @@
-"""Whole commands: decoded for those who decide them, encoded for the wire.
+"""Decode and encode whole commands, and make those that the gateway sends itself.
 
-Unknown enum values read as absent and survive encoding, which is why encoding is partial:
-a required field that a later version gave a new value must not stop the frame.
+Protobuf reads an unknown enum value as absent and keeps it when it encodes. So encoding is partial:
+a required field with a value of a later version must not stop the frame.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ CODES = {
     Refusal.TOO_OFTEN: ServerError.ServiceNotReady,
     Refusal.NAME: ServerError.InvalidTopicName,
 }
-"""Pulsar's error for each kind of refusal. What clients make of them: docs/protocols/pulsar.md."""
+"""Pulsar's error for each kind of refusal. See docs/protocols/pulsar.md for clients' reactions."""
 
 LOOKUP_CODES = CODES | {Refusal.TOO_OFTEN: ServerError.MetadataError}
-"""The same for a lookup: by ServiceNotReady a client would close its connection, and ask again on
+"""The same for a lookup: at ServiceNotReady a client would close its connection, and ask again on
 another one."""
 
 
@@ -62,16 +62,16 @@ NO_ROOM = Denial(Refusal.TOO_MANY, "this gateway has no memory left for more")
 
 
 def text(value: str | bytes) -> str:
-    """A client's text. What is not UTF-8 comes out of protobuf as bytes: raises `PeerError`."""
+    """Return a client's text. Raises `PeerError` for bytes: protobuf found it not to be UTF-8."""
     if isinstance(value, bytes):
         raise PeerError("a text that is not UTF-8")
     return value
 
 
 def decode(frame: bytes, most_fields: int = MOST_FIELDS) -> BaseCommand:
-    """Return the command of a whole frame, which is canonical, as `frames.split` demands.
+    """Return the command of a whole frame.
 
-    Raises `PeerError` where it is none, or has more than `most_fields` fields.
+    Raises `PeerError` if it is not canonical (see `frames`), or has more than `most_fields` fields.
     """
     kind, begin, end = split(frame)
     check_command(frame, begin, end, kind, most_fields)
@@ -84,9 +84,9 @@ def decode(frame: bytes, most_fields: int = MOST_FIELDS) -> BaseCommand:
 def as_read(command: BaseCommand, frame: bytes) -> bytes:
     """Return the frame as the gateway read it: its decoded command, encoded, and its payload.
 
-    This is what goes on in place of the frame. Two decoders may read one encoding differently
-    (repeated fields, nested lengths that run out, numbers that are too long), but not this one.
-    It is the same object where peers wrote it so, as nearly all do.
+    The result goes on in place of the frame. Two decoders may read the peer's encoding differently
+    (repeated fields, nested lengths that run out, numbers that are too long), but not this one. The
+    result is the frame itself if the peer encoded it the same way, as nearly all peers do.
     """
     _, size = HEAD.unpack_from(frame)
     body = command.SerializePartialToString()
@@ -97,7 +97,7 @@ def as_read(command: BaseCommand, frame: bytes) -> bytes:
 
 
 def encode(command: BaseCommand) -> bytes:
-    """A whole frame of a command without payload."""
+    """Return the frame of a command without payload."""
     body = command.SerializePartialToString()
     return HEAD.pack(len(body) + 4, len(body)) + body
 
@@ -108,7 +108,7 @@ def kind_of(frame: bytes) -> int:
 
 
 def error(request_id: int, denial: Denial) -> bytes:
-    """An ERROR in answer to a request."""
+    """Return an ERROR in answer to a request."""
     command = BaseCommand(type=BaseCommand.ERROR)
     command.error.request_id = request_id
     command.error.error = CODES[denial.refusal]
@@ -117,27 +117,37 @@ def error(request_id: int, denial: Denial) -> bytes:
 
 
 def refused(action: Action, id: int, request_id: int, denial: Denial) -> Effects:
-    """A PRODUCER or SUBSCRIBE goes nowhere, and is answered by ERROR; a consumer is closed, too.
+    """Drop a PRODUCER or SUBSCRIBE and answer it by ERROR; close a consumer, too.
 
-    By an ERROR alone the Python client takes a consumer for connected: where it means to try again
-    it never does, and one that was open before is lost without a word.
+    After an ERROR alone the Python client takes a consumer for connected: it never tries again, and
+    a consumer that was open before is lost without an error.
     """
     told: Effects = (Drop(), Inject(Direction.TO_CLIENT, error(request_id, denial)))
     if action is not Action.CONSUME:
         return told
+    return (*told, Inject(Direction.TO_CLIENT, encode(close_command(action, id))))
+
+
+def close_command(action: Action, id: int, request_id: int = NO_REQUEST) -> BaseCommand:
+    """Return the command by which either side closes a producer or a consumer."""
+    if action is Action.PRODUCE:
+        command = BaseCommand(type=BaseCommand.CLOSE_PRODUCER)
+        command.close_producer.producer_id = id
+        command.close_producer.request_id = request_id
+        return command
     command = BaseCommand(type=BaseCommand.CLOSE_CONSUMER)
     command.close_consumer.consumer_id = id
-    command.close_consumer.request_id = NO_REQUEST
-    return (*told, Inject(Direction.TO_CLIENT, encode(command)))
+    command.close_consumer.request_id = request_id
+    return command
 
 
 def end(reason: EndReason, denial: Denial) -> Effects:
-    """The pair ends in place of a frame, and the client is told why."""
+    """End the pair in place of a frame, and tell the client why."""
     return (Drop(), End(reason, error(NO_REQUEST, denial), denial.text))
 
 
 def lookup_failed(request_id: int, denial: Denial) -> bytes:
-    """A LOOKUP_RESPONSE that says no."""
+    """Return a LOOKUP_RESPONSE that says Failed."""
     command = BaseCommand(type=BaseCommand.LOOKUP_RESPONSE)
     answer = command.lookupTopicResponse
     answer.request_id = request_id
@@ -148,7 +158,7 @@ def lookup_failed(request_id: int, denial: Denial) -> bytes:
 
 
 def partitions_failed(request_id: int, denial: Denial) -> bytes:
-    """A PARTITIONED_METADATA_RESPONSE that says no."""
+    """Return a PARTITIONED_METADATA_RESPONSE that says Failed."""
     command = BaseCommand(type=BaseCommand.PARTITIONED_METADATA_RESPONSE)
     answer = command.partitionMetadataResponse
     answer.request_id = request_id
@@ -159,7 +169,7 @@ def partitions_failed(request_id: int, denial: Denial) -> bytes:
 
 
 def auth_response(credential: Credential, version: str) -> bytes:
-    """An AUTH_RESPONSE of our own."""
+    """Return an AUTH_RESPONSE of the gateway's own."""
     command = BaseCommand(type=BaseCommand.AUTH_RESPONSE)
     command.authResponse.client_version = version
     command.authResponse.response.auth_method_name = credential.method

@@ -1,4 +1,4 @@
-"""What the pairs of one listener have in common, and who one client is."""
+"""The context that the pairs of one listener share, and the client of one pair."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConne
 from gateway.wire.pulsar.addresses import Veil
 from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.counts import Suspects
-from gateway.wire.pulsar.refusing import CLIENTS
 from gateway.wire.pulsar.rows import Commands
+from gateway.wire.pulsar.send_errors import CLIENTS
 from gateway.wire.pulsar.topics import named
 from gateway.wire.subject import Subject
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds(FrameBounds):
-    """Of one connection. Generous: they keep one client from eating the memory of all.
+    """Bounds of one connection. Generous: they keep one client from using up the memory of all.
 
-    Of the settings, Pulsar's own default for frames is 5 MiB, and a PRODUCER carries a schema.
-    `handles`: producers and consumers; `handle_names`: characters of their topics and
-    subscriptions, which are kept three times. `lookups`: unanswered at a time; the Java client
-    allows itself 5,000. `lookup_bytes`: of their frames, which are kept in case of a redirect;
-    5,000 have less than a megabyte. `delayed`, `delayed_bytes`: frames that wait for their time,
-    where rules limit how often they come; as many as lookups. `rounds`: frames of a broker until
-    CONNECTED; SASL needs a handful.
+    For the inherited settings: Pulsar's own default for frames is 5 MiB, and a PRODUCER carries a
+    schema. Brokers put topics into paths of metadata stores, where some hundred characters are
+    usual; patterns, which Java looks up as if they were topics, are longer. `handles`: producers
+    and consumers; `handle_names`: characters of their topics and subscriptions, which are kept
+    three times. `lookups`: lookups without an answer; the Java client allows itself 5,000.
+    `lookup_bytes`: bytes of their frames, which are kept in case of a redirect; 5,000 have less
+    than a megabyte. `delayed`, `delayed_bytes`: number and bytes of the frames that rate limits
+    delay; as for lookups. `rounds`: frames of a broker until CONNECTED; SASL needs a handful.
     """
 
     handles: int = 20_000
@@ -44,17 +45,17 @@ class Bounds(FrameBounds):
 
 
 def draw_first_request() -> int:
-    """Return an id from 2^62 to 2^62 + 2^61, where no client counts to, and which none guesses."""
+    """Return an id from 2^62 to 2^62 + 2^61, which no client reaches by counting or guesses."""
     return (1 << 62) + secrets.randbits(61)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerContext(EntrySettings):
-    """How the clients of one listener are served, with what only Pulsar knows.
+    """The settings of one listener, with those that only Pulsar has.
 
-    `commands`: what is done with each command; see `table`. `scheme`: by which clients connect.
-    `first_request`: draws where the ids of a connection's requests to the broker begin.
-    `suspects`: clients that have lied about their counts; see `counts`.
+    `commands`: the decision for each command; see `table`. `scheme`: the scheme of the clients'
+    URLs. `first_request`: draws the first id of a connection's requests to the broker.
+    `suspects`: clients that have stated wrong counts; see `counts`.
     """
 
     commands: Commands
@@ -76,14 +77,13 @@ class ListenerContext(EntrySettings):
 
 
 class Client:
-    """Who is at the other end of one connection.
+    """The client of one connection.
 
-    `subject`: the client alone, without a topic. `connect`: its CONNECT, with the newest
-    credential that it showed; a copy, made of the bytes that are kept, since a decoded one takes a
-    kilobyte for as long as the connection lasts. `credential`: the same credential, its method by
-    name. `vouched`: a trusted proxy said who it is, and the credential, if any, is what that one
-    was shown. `takes_refusals`: see `refusing`. `allotment`: what its connection has of the
-    listener's budget.
+    `subject`: the client without a topic. `connect`: its CONNECT with its newest credential; a copy
+    that is decoded from the kept bytes, since a decoded one would take a kilobyte for as long as
+    the connection lasts. `credential`: the newest credential, its method by name. `vouched`: a
+    trusted proxy stated the principal, and the credential, if any, is what the client showed that
+    proxy. `takes_refusals`: see `send_errors`. `allotment`: the connection's part of the budget.
     """
 
     __slots__ = (
@@ -122,8 +122,8 @@ class Client:
 
     @connect.setter
     def connect(self, connect: CommandConnect) -> None:
-        """Keep all but credentials: the one that is of use is in `credential`. A field that is
-        there stays there, as brokers may ask for that."""
+        """Keep all but credentials, since `credential` has the one that is used. Keep a present
+        field present, as brokers may require it."""
         kept = CommandConnect()
         kept.MergeFrom(connect)
         if kept.HasField("auth_data"):
@@ -133,18 +133,18 @@ class Client:
         self._connect = kept.SerializePartialToString()
 
     def _recall(self, connect: CommandConnect) -> None:
-        """Write what it connected with into an empty CONNECT."""
+        """Write the client's CONNECT into an empty one."""
         connect.MergeFromString(self._connect)
         if connect.HasField("auth_data") and not self.vouched:
             connect.auth_data = self.credential.data
 
     @property
     def size(self) -> int:
-        """Bytes that are kept of its CONNECT."""
+        """Return the bytes that are kept of its CONNECT."""
         return len(self._connect) + len(self.credential.data)
 
     def take_room(self) -> bool:
-        """Take what is kept of its CONNECT from the budget. False: there is not as much."""
+        """Take the room for its CONNECT from the budget. Return False if there is not enough."""
         size = self.size
         if not self.allotment.fits(size):
             return False
@@ -153,18 +153,18 @@ class Client:
 
     @property
     def library(self) -> str:
-        """The name and version of the client's library, as it says."""
+        """Return the name and version that the client states for its library."""
         return self.subject.library or ""
 
     def about(self, topic: str, subscription: str | None = None) -> Subject:
-        """Return this client with a topic whose name was found proper (see `naming`)."""
+        """Return this client with a topic whose name passed `requests.check_names`."""
         name = named(topic)
         assert name is not None
         return self.subject.about(name, subscription)
 
     def show(self, credential: Credential) -> bool:
-        """The client has a newer credential: later connections of ours use it. False: it cannot be
-        kept, as the budget has no room for it."""
+        """Keep a newer credential for later broker connections on the client's behalf. Return False
+        if the budget has no room for it."""
         before = self.size
         connect = self.connect
         _prove(connect, credential)
@@ -179,12 +179,12 @@ class Client:
     def greeting(
         self, listener: ListenerContext, *, side: bool = False, through: Address | None = None
     ) -> bytes | Denial:
-        """The CONNECT that opens a broker connection on behalf of this client.
+        """Return the CONNECT that opens a broker connection on behalf of this client.
 
-        The client's version, protocol version, flags and unknown fields go along. In the
-        verifying modes the credential is ours, and `original_principal` says whom we speak for.
-        `side`: a connection on which the client is not heard; we answer challenges there.
-        `through`: what a gateway that is asked instead of a broker knows the broker by.
+        It keeps the client's version, protocol version, flags and unknown fields. In the verifying
+        modes the credential is the gateway's own, and `original_principal` names the client.
+        `side`: for a side connection, on which the gateway itself answers challenges.
+        `through`: the broker's name at the upstream gateway, if one is connected to instead.
         """
         command = BaseCommand(type=BaseCommand.CONNECT)
         command.connect.SetInParent()  # even if nothing is in it
@@ -211,15 +211,16 @@ class Client:
         connect.ClearField("original_auth_data")
         connect.ClearField("original_auth_method")
         if listener.mode is Mode.VERIFY_AND_FORWARD and self.credential.data:
-            # The field is a string: upstream's proxy, too, sends text credentials only.
+            # The field is a string: Pulsar's own proxy, too, sends text credentials only.
             connect.original_auth_data = self.credential.data.decode("utf-8", "replace")
             connect.original_auth_method = self.credential.method
 
     def proof(self, listener: ListenerContext, *, opened: bool) -> Credential | Denial:
-        """What answers an AUTH_CHALLENGE: whatever the broker was shown by CONNECT.
+        """Return the credential that answers an AUTH_CHALLENGE: the one in the CONNECT.
 
-        While a connection is being opened that is ours in both verifying modes. Once it is open
-        the broker asks for what can expire: a forwarded credential is the client's.
+        While a connection is being opened, this is the gateway's own in both verifying modes. Once
+        it is open (`opened`), the broker asks for what can expire: the forwarded credential of the
+        client.
         """
         if listener.mode is Mode.PASS_THROUGH:
             return self.credential

@@ -1,28 +1,29 @@
-"""Checks the message counts of SENDs against the batches behind them.
+"""Check the message counts of SENDs against the batches behind them.
 
 Theory of operation
 ===================
-A SEND says how many messages it holds (`num_messages`), and limits are charged by that. It is
-whatever the client says: 1 for a batch of a thousand evades a limit, and 2³¹-1 puts a limit that
-others share into debt. The batch's metadata says it again (`num_messages_in_batch`), and there a
-lie does not pay: consumers read so many messages and no more. Compression and encryption leave the
-metadata readable. So the two are compared where a rule limits messages.
+A SEND states how many messages it holds (`num_messages`), and limits are charged by that number.
+The client may state any number: 1 for a batch of a thousand evades a limit, and 2³¹-1 puts a limit
+that others share into debt. The batch's metadata states the number again
+(`num_messages_in_batch`). There a wrong number is of no use, because consumers read exactly so many
+messages. Compression and encryption leave the metadata readable. So both numbers are compared if a
+rule limits messages.
 
-Broker entry metadata in front hides the metadata: brokers skip it, of any size. Only brokers write
-it, in entries and MESSAGEs, and strip it where they send an entry on to another cluster. So a SEND
-that has it is a lie too.
+Broker entry metadata in front would hide the metadata, because brokers skip it, of any size. Only
+brokers write it, in entries and MESSAGEs, and strip it from an entry that they send to another
+cluster. So a SEND with broker entry metadata is a violation too.
 
-The metadata is decoded by protobuf, which refuses what lenient decoders would read in another way
-(the Java client's lets a nested field run out of its message). A client whose metadata protobuf
-refuses is at fault too.
+Protobuf decodes the metadata, and refuses encodings that lenient decoders would read differently
+(the Java client's decoder lets a nested field reach beyond its message). Metadata that protobuf
+refuses is a violation by the client too.
 
-To compare them for each frame would cost as much as all the rest of a SEND. So the first frames of
-a connection are all compared, then one at an unpredictable distance after another, and a count
-beyond any usual batch always. Whoever was found to lie once is a *suspect*: all frames of its later
-connections are compared. A liar thus gets away with some frames, once.
+A comparison for each frame would cost as much as all other work for a SEND. So all of the first
+frames of a connection are compared, then frames at unpredictable distances, and always a count
+beyond any usual batch. A client found to state a wrong count becomes a *suspect*: all frames of its
+later connections are compared. So a dishonest client gets away with some frames, once.
 
-Frames that wait for allowance are compared by the same rule: one by one as they come while all are
-to be compared, and else by samples, when they are released.
+The same holds for frames that wait for allowance: while all frames are to be compared, each is
+compared when it comes; otherwise samples are, when they are released.
 """
 
 from __future__ import annotations
@@ -42,29 +43,29 @@ from gateway.wire.pulsar.fields import MOST_FIELDS, check_metadata
 from gateway.wire.pulsar.metadata import entry_metadata_size
 
 FIRST = 64
-"""Frames of limited producers that are all compared when a connection begins. Who lies from the
-start gets nothing through."""
+"""Frames of limited producers at the begin of a connection that are all compared. A client that
+states wrong counts from the start gets nothing through."""
 
 DISTANCE = 512 * 1024
-"""Bytes from one compared frame to the next, on average. To leave the scan's fast way for one frame
-takes 2 to 5 µs. Relaying so many bytes takes 200 µs, so it costs at most 3 %."""
+"""Bytes from one compared frame to the next, on average. Leaving the scan's fast path for one frame
+takes 2 to 5 µs; relaying so many bytes takes 200 µs. So comparing costs at most 3 %."""
 
 SUSPICIOUS = 5_000
-"""Messages from which on a batch is always compared. Clients' defaults allow 1,000."""
+"""Messages above which a batch is always compared. Clients' defaults allow 1,000."""
 
 MOST = 1_000_000
-"""Messages of a batch. Six bytes is the least that one takes there (its size, and the length of its
-payload in its own metadata), and brokers allow 5 MiB by default."""
+"""Messages of the largest batch. A message takes at least six bytes there (its size, and the length
+of its payload in its own metadata), and brokers allow 5 MiB by default."""
 
 MOST_METADATA = 1024 * 1024
-"""Bytes of a SEND's metadata. Most has 50, and properties are meant to be few and short."""
+"""Bytes of a SEND's metadata. Most has 50 bytes, and properties are meant to be few and short."""
 
 SUSPECTS = 10_000
-"""Suspects that are remembered, the latest: about a megabyte."""
+"""Number of suspects to remember, the latest ones: about a megabyte."""
 
 
 class Suspects:
-    """Who was found to lie about counts, at one listener, by principal or else by address."""
+    """The clients of one listener that stated wrong counts, by principal or else by address."""
 
     __slots__ = ("_names", "draw")
 
@@ -76,7 +77,7 @@ class Suspects:
         return name in self._names
 
     def add(self, name: str) -> None:
-        """Remember a liar, and forget the oldest one if there are too many."""
+        """Remember a suspect, and forget the oldest one if there are too many."""
         self._names[name] = None
         self._names.move_to_end(name)
         if len(self._names) > SUSPECTS:
@@ -84,7 +85,7 @@ class Suspects:
 
 
 class CountChecks:
-    """When to compare counts on one connection, and what follows from a difference."""
+    """Compares counts on one connection, and decides when to do so."""
 
     __slots__ = ("_left", "_most_fields", "_name", "_suspects")
 
@@ -96,27 +97,28 @@ class CountChecks:
 
     @property
     def compares_all(self) -> bool:
-        """Whether every frame is to be compared: the first ones, and those of a suspect."""
+        """Return whether every frame is to be compared: first frames, and frames of a suspect."""
         return self._left > 0 or self._name in self._suspects
 
     def distance(self) -> int:
-        """Return after how many bytes of limited producers the next frame is to be compared."""
+        """Return the bytes of limited producers until the next frame to compare."""
         if self.compares_all:
             self._left = max(0, self._left - 1)
             return 0
         return int(self._suspects.draw() * 2 * DISTANCE)
 
     def check_beginning(self, chunk: bytes | bytearray, at: int, end: int) -> None:
-        """Raises `ViolationError` where a SEND has broker entry metadata behind its command, which
-        ends at `at`. `end`: of the frame, or of what has come."""
+        """Raise `ViolationError` if a SEND has broker entry metadata behind its command, which ends
+        at `at`. `end`: end of the frame, or of the bytes that have come."""
         if entry_metadata_size(chunk, at, end):
-            self._lied("a SEND with broker entry metadata, which only brokers write")
+            self._refuse("a SEND with broker entry metadata, which only brokers write")
 
     def compare(self, account: Account, said: int, metadata: bytes | memoryview) -> None:
         """Compare a SEND's count with that of its batch.
 
-        Raises `ViolationError` if they differ, or if no batch can hold so many. What a client did
-        not say is charged all the same. Raises `PeerError` where the metadata is too large.
+        Raises `ViolationError` if they differ, or if no batch can hold so many; messages that the
+        client did not state are charged all the same. Raises `PeerError` if the metadata is too
+        large.
         """
         if len(metadata) > MOST_METADATA:
             raise PeerError(f"a SEND with {len(metadata)} bytes of metadata")
@@ -125,13 +127,13 @@ class CountChecks:
         try:
             found = max(1, MessageMetadata.FromString(whole).num_messages_in_batch)
         except DecodeError:
-            self._lied("a SEND whose metadata cannot be decoded")
+            self._refuse("a SEND whose metadata cannot be decoded")
         if said != found:
             account.messages += max(0, found - said)
-            self._lied(f"a SEND that says {said} messages holds {found}")
+            self._refuse(f"a SEND that says {said} messages holds {found}")
         if said > MOST:
-            self._lied(f"a SEND of {said} messages")
+            self._refuse(f"a SEND of {said} messages")
 
-    def _lied(self, text: str) -> NoReturn:
+    def _refuse(self, text: str) -> NoReturn:
         self._suspects.add(self._name)
         raise ViolationError(EndReason.MISCOUNTED, text)

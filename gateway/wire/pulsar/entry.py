@@ -1,4 +1,4 @@
-"""How Pulsar is entered: the piece that `app` hands to `front`."""
+"""The entry to Pulsar on one listener; see `contract.Entry`."""
 
 from __future__ import annotations
 

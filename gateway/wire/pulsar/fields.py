@@ -1,14 +1,13 @@
-"""Bounds how many fields a message of protobuf has before it is decoded.
+"""Bound the number of fields of a protobuf message before it is decoded.
 
 Decoding costs time and memory by the field, not by the byte: a message of empty repeated fields
-takes 30 times its size. So a message beyond `CHECKED_FROM` bytes is walked first, field by field,
-and refused at the first field too many. Texts and bytes, which make large messages large, are
-skipped in one step.
+takes 30 times its size. So a message of more than `CHECKED_FROM` bytes is walked first, field by
+field, and refused at the first field beyond the bound. Texts and bytes, which make up most of large
+messages, are skipped in one step.
 
-The walk is Python, and a field costs it 20 times what it costs the decoder. So the bound on fields
-bounds the walk's time, and smaller messages, which have most of the fields that hostile peers send
-by the byte, are not walked at all. What makes a field expensive to walk counts as others do: each
-byte of a tag or a length beyond two.
+The walk is Python, where a field costs 20 times as much as in the decoder. The bound on fields
+bounds the walk's time too. Smaller messages are not walked at all. Each byte of a tag or a length
+beyond the second counts as a field, because it makes a field more expensive to walk.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.metadata import read_varint
 
 MOST_FIELDS = 5_000
-"""Fields of one message, at all levels. Walking them takes 2 ms, decoding 0.1. Real commands have
-some dozens; the largest are acknowledgements and redeliveries of a thousand messages, which pass
-without being decoded, and schemas with a property for each column."""
+"""Fields of one message, at all levels. Walking them takes 2 ms, decoding 0.1 ms. Real commands
+have some dozens; the largest are schemas with a property for each column, and acknowledgements and
+redeliveries of a thousand messages, which pass without being decoded."""
 
 CHECKED_FROM = 64 * 1024
-"""Bytes of a message up to which no walk is needed: the most fields that it can hold, 32,768 empty
+"""Bytes of the largest message that needs no walk: the most fields that it can hold, 32,768 empty
 ones, are decoded and encoded again in 2 ms."""
 
 
 def check_command(frame: bytes, begin: int, end: int, kind: int, most: int) -> None:
-    """Check the fields of a command of this type, which stand at `frame[begin:end]`.
+    """Check the fields at `frame[begin:end]` of a command of this type.
 
-    Raises `PeerError` beyond `most` fields, and where a field reaches beyond its message.
+    Raises `PeerError` beyond `most` fields, and if a field reaches beyond its message.
     """
     if end - begin > CHECKED_FROM:
         _check(frame, begin, end, _COMMANDS.get(kind, _NO_MESSAGES), most, "a command")
@@ -49,9 +48,10 @@ def check_metadata(metadata: bytes, most: int) -> None:
 
 
 class _Inner(dict[int, "_Inner"]):
-    """The fields of a message that are messages, by their numbers: what is within those.
+    """The nested messages of a message type, by field number.
 
-    Repeated numbers are there too, as `_NUMBERS`: protobuf reads any number of them from one field.
+    Fields of repeated numbers are listed too, as `_NUMBERS`, because protobuf reads any quantity of
+    numbers from one field.
     """
 
 
@@ -59,7 +59,7 @@ _NUMBERS: Final = _Inner()
 _NO_MESSAGES: Final = _Inner()
 
 _VARINT_END = re.compile(rb"[\x80-\xff]{0,9}[\x00-\x7f]").match
-"""Finds the end of a number as fast for ten bytes as for two."""
+"""Finds the end of a varint, as fast for ten bytes as for two."""
 
 
 def _check(  # noqa: C901 - flat, as everything that is done for each field
@@ -121,7 +121,7 @@ def _check(  # noqa: C901 - flat, as everything that is done for each field
 
 
 def _number(data: bytes, at: int, what: str) -> tuple[int, int, int]:
-    """Return a long number, the offset behind it, and as how many fields it counts."""
+    """Return a long number, the offset behind it, and the fields that it counts as."""
     number, behind = read_varint(data, at, len(data))
     if not at < behind <= len(data):
         raise PeerError(f"{what} with a number that is cut or too long")
@@ -129,13 +129,13 @@ def _number(data: bytes, at: int, what: str) -> tuple[int, int, int]:
 
 
 _FIXED = {1: 8, 5: 4}
-"""Bytes of a field, by its wire type."""
+"""Bytes of a field's content, by its wire type."""
 
 _known: dict[str, _Inner] = {}
 
 
 def _within(message: Descriptor) -> _Inner:
-    """Return what is within a message. Messages may hold themselves."""
+    """Return the nested messages of a message type, which may contain itself."""
     found = _known.get(message.full_name)
     if found is None:
         found = _known[message.full_name] = _Inner()

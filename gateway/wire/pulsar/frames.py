@@ -1,4 +1,4 @@
-"""The outer shape of Pulsar frames: sizes, command kinds, and what to do with each kind.
+"""The framing of Pulsar: sizes, command types, canonical commands, and scanners' actions.
 
 A frame is `[total size][command size][BaseCommand]`, followed for SEND and MESSAGE by
 `[0x0e01][CRC32C]` (both optional), `[metadata size][metadata][payload]`. Sizes are 4 bytes,
@@ -10,10 +10,10 @@ A BaseCommand is *canonical* when its type comes first and the field of that typ
 In Pulsar's schema the number of a command's field equals the number of its type, so one check
 serves all. Every known client and broker writes its commands so.
 
-Nothing else is accepted, from either side. Decoders disagree about commands that are not canonical:
-of two types one decoder takes the last, another one ignores a type that it does not know and takes
-the first. A canonical command has one reading, in every decoder: its type is the first field, and
-whatever its body holds, a decoder that has read the body is at the command's end.
+The gateway accepts no other commands, from either side, because decoders disagree about them: if
+there are two types, one decoder takes the last, and another one ignores a type that it does not
+know and takes the first. A canonical command has one reading in every decoder: its type is the
+first field, and a decoder that has read the body, whatever it holds, is at the command's end.
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ HEAD = Struct(">II")
 """Total size, command size."""
 
 HEADER = 10
-"""Bytes needed before a frame can be judged: both sizes and the command's type."""
+"""Bytes that are needed to judge a frame: both sizes and the command's type."""
 
 CHECKSUM_MAGIC = 0x0E01
 BROKER_ENTRY_MAGIC = 0x0E02
 
 COMMAND_BOUND = 64 * 1024
-"""Largest command part of a MESSAGE or SEND_RECEIPT, in bytes. Real ones have 20 to 40; the largest
-are the acknowledgement sets of huge batches, some kilobytes. It bounds what is kept of a cut
-header."""
+"""Bytes of the largest command of a MESSAGE or SEND_RECEIPT. Most have 20 to 40; acknowledgement
+sets of huge batches have some kilobytes. This bounds the memory for a cut header."""
 
 LAST_TYPE_OF_ONE_BYTE = 127
 
@@ -121,17 +120,17 @@ class Kind(IntEnum):
 KNOWN = frozenset(Kind)
 
 WITH_PAYLOAD = frozenset({Kind.SEND, Kind.MESSAGE})
-"""The known commands with bytes behind them. A nested field that runs out of another command must
-not find any: a decoder that does not check would read on there."""
+"""The known commands with bytes behind them. Others must have none: if a nested field reached
+beyond the command, a decoder that does not check would read on there."""
 
 
 def kind_name(kind: int) -> str:
-    """The command's name in the specification, or its number."""
+    """Return the command's name in the specification, or its number."""
     return Kind(kind).name if kind in KNOWN else f"command {kind}"
 
 
 def varint(value: int) -> bytes:
-    """Encode a number that is not negative, in as few bytes as possible."""
+    """Encode a non-negative number in as few bytes as possible."""
     encoded = bytearray()
     while value > 127:
         encoded.append(value & 127 | 128)
@@ -141,7 +140,7 @@ def varint(value: int) -> bytes:
 
 
 def tag_of(kind: int) -> bytes:
-    """Return the tag of the field that a canonical command of this type consists of."""
+    """Return the tag of the one field of a canonical command of this type, beside its type."""
     return varint(kind << 3 | 2)
 
 
@@ -149,10 +148,10 @@ _TAGS = tuple(tag_of(kind) for kind in range(LAST_TYPE_OF_ONE_BYTE + 1))
 
 
 def find_body(chunk: bytes | bytearray, command: int, end: int, command_end: int) -> int:
-    """Return where the fields of a canonical command with a type of one byte begin.
+    """Return the offset of the fields of a canonical command with a type of one byte.
 
-    `command` and `command_end` are offsets in `chunk`, of which `end` bytes are here.
-    Return 0 if the command is not canonical, -1 if too little of it is here to tell.
+    `command` and `command_end` are offsets in `chunk`, of which `end` bytes have come.
+    Return 0 if the command is not canonical, -1 if too few bytes have come to tell.
     """
     at = command + 2
     here, short = (end, -1) if end < command_end else (command_end, 0)
@@ -178,7 +177,7 @@ def find_body(chunk: bytes | bytearray, command: int, end: int, command_end: int
 def split(frame: bytes) -> tuple[int, int, int]:
     """Return a whole frame's command type, and the begin and the end of its command's fields.
 
-    Raises `PeerError` where the sizes lie, the command is not canonical, or bytes stand behind a
+    Raises `PeerError` if the sizes are wrong, the command is not canonical, or bytes follow a
     command that has no payload.
     """
     if len(frame) < HEADER:
@@ -202,7 +201,7 @@ def split(frame: bytes) -> tuple[int, int, int]:
 
 
 def _split_far(frame: bytes, end: int) -> tuple[int, int]:
-    """Do the same for a type of more than one byte, which no version has so far."""
+    """Return type and fields of a command with a type of several bytes; no version has one yet."""
     kind, at = _shortest_varint(frame, 9, end)
     tag = tag_of(kind)
     if not at or frame[at : at + len(tag)] != tag:
@@ -212,8 +211,8 @@ def _split_far(frame: bytes, end: int) -> tuple[int, int]:
 
 
 def _shortest_varint(frame: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a number of at most 32 bits and the offset behind it: 0 where it is longer than it
-    need be, or cut."""
+    """Return a number of at most 32 bits and the offset behind it; 0 if it is cut, or longer than
+    necessary."""
     value = 0
     for index in range(at, min(at + 5, end)):
         value |= (frame[index] & 127) << 7 * (index - at)
@@ -224,12 +223,12 @@ def _shortest_varint(frame: bytes, at: int, end: int) -> tuple[int, int]:
 
 
 PASS, COUNT, STOP = range(3)
-"""What a scanner does with a kind: let it go, walk and count it, halt."""
+"""A scanner's action for a command type: let it pass, walk and count it, or halt."""
 
 
 def actions(
     count: frozenset[Kind], stop: frozenset[Kind], *, unknown_pass: bool
 ) -> tuple[int, ...]:
-    """One action for each command type of one byte (0 to 127)."""
+    """Return the action for each command type of one byte (0 to 127)."""
     stopped = stop if unknown_pass else stop | (frozenset(range(128)) - KNOWN)
     return tuple(COUNT if n in count else STOP if n in stopped else PASS for n in range(128))

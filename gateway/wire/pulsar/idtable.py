@@ -1,9 +1,9 @@
 """A table by ids that a peer chooses, which no choice of ids makes slow.
 
-Python hashes an integer to itself, and looks for a free place in an order that everybody can
-compute. So 20,000 chosen ids can make each lookup walk past thousands of others. Here only ids
-below `SMALL`, which real clients mostly use, are kept by their number: their chains have a bound.
-All others are kept by their bytes, whose hash has a secret seed.
+Python hashes an integer to itself, and probes for a free slot in an order that anybody can compute.
+So 20,000 chosen ids can make each lookup walk past thousands of others. Here only ids below
+`SMALL`, which real clients mostly use, are keyed by their number: their chains have a bound. All
+others are keyed by their bytes, whose hash has a secret seed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 SMALL = 1024
-"""Ids from here on cost 0.1 µs more. Below it the longest chain that chosen ids can make costs half
-a microsecond."""
+"""Ids from this number on cost 0.1 µs more. Below it the longest chain that chosen ids can make
+costs half a microsecond."""
 
 _BYTES = 10
 """Length of a key. A scanner may read a varint of 70 bits, which is no valid id."""

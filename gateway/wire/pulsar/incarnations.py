@@ -1,8 +1,8 @@
-"""What each event does to the producers and consumers of one pair.
+"""The events of one pair's producers and consumers.
 
-docs/protocols/pulsar.md has the tables: state x event to effects and the next state. Each method
-here is one event. It changes the states, keeps both scanners and the accounts in step with them,
-and answers with effects.
+docs/protocols/pulsar.md has the tables: effects and next state for each state and event. Each
+method here handles one event: it changes states, keeps both scanners and the accounts in step with
+them, and returns effects.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from gateway.wire.contract import (
     Replace,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandTopicMigrated
-from gateway.wire.pulsar.closing import PATIENCE, LateReceipts, Leaving, closing
+from gateway.wire.pulsar.closing import PATIENCE, LateReceipts, Leaving
 from gateway.wire.pulsar.commands import (
     BROKERS_OWN,
     BUSY,
     IN_USE,
     MIGRATED,
-    NO_REQUEST,
     NO_ROOM,
+    close_command,
     decode,
     encode,
     error,
@@ -47,9 +47,10 @@ from gateway.wire.pulsar.commands import (
 )
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.ids import Asked, Handle, Handles, bytes_kept
-from gateway.wire.pulsar.refusing import is_refused, refusal
+from gateway.wire.pulsar.handles import Asked, Handle, Handles, bytes_kept
+from gateway.wire.pulsar.permits import MOST_PERMITS, Permits
 from gateway.wire.pulsar.scanning import Scanners
+from gateway.wire.pulsar.send_errors import is_refused, refusal
 from gateway.wire.pulsar.states import (
     ENDING,
     PENDING,
@@ -60,23 +61,22 @@ from gateway.wire.pulsar.states import (
     State,
 )
 from gateway.wire.pulsar.topics import is_brokers_own
-from gateway.wire.pulsar.trickle import MOST_PERMITS, Trickles
 from gateway.wire.subject import Subject
 
 CLOSED_AT_ONCE = 256
-"""Incarnations that are ended in one step when the pair is over, 10 µs each: a connection may have
-20,000, and thousands of connections may end at once."""
+"""Incarnations that `close` ends in one step, 10 µs each: a connection may have 20,000, and
+thousands of connections may end at once."""
 
 LEFT_AT_ONCE = 256
-"""Incarnations that take a step of leaving at a time."""
+"""Incarnations that take a step of leaving in one call of `leave`."""
 
 REVOKED_AGAIN = 0.1
-"""Seconds until a revoked producer or consumer is looked at again that is still being opened: the
+"""Seconds until the next look at a revoked producer or consumer that is still being opened. The
 broker's answer takes milliseconds."""
 
 UNANSWERED = 16
-"""Of one producer or consumer without an answer: each is kept until that comes. A client asks again
-when one has taken 30 s."""
+"""Requests about one producer or consumer without an answer. Each is kept until its answer comes. A
+client asks again after 30 s."""
 
 
 class Request(Protocol):
@@ -86,7 +86,7 @@ class Request(Protocol):
 
 
 class Incarnations:
-    """All of one pair. `broker`: whose connection it is; None: of whichever a gateway chose."""
+    """All incarnations of one pair. `broker`: of this pair; None: the next gateway chose one."""
 
     __slots__ = (
         "_broker",
@@ -94,10 +94,10 @@ class Incarnations:
         "_late",
         "_leaving",
         "_listener",
+        "_permits",
         "_to_broker",
         "_to_client",
         "_to_leave",
-        "_trickles",
         "handles",
     )
 
@@ -113,10 +113,10 @@ class Incarnations:
         self._client = client
         self._broker = broker
         self._to_broker, self._to_client = scanners
-        self._trickles = Trickles(listener.services) if listener.limited else None
-        self._leaving: Leaving | None = None  # made when they are needed: idle pairs are many
+        self._permits = Permits(listener.services) if listener.limited else None
+        self._leaving: Leaving | None = None  # made when it is needed: idle pairs are many
         self._late: LateReceipts | None = None
-        self._to_leave: Iterator[Handle] | None = None  # in this round of steps
+        self._to_leave: Iterator[Handle] | None = None  # those left in this round of steps
 
     # -- opening -----------------------------------------------------------------------------
 
@@ -156,30 +156,30 @@ class Incarnations:
     def _asked(
         self, handle: Handle, asked: Asked, command: BaseCommand, request: Request
     ) -> Replace:
-        """Ask the broker what the client asks, under a request id of the gateway's own."""
+        """Send the client's request on, under a request id of the gateway's own."""
         request.request_id = self.handles.awaits(handle, request.request_id, asked)
         return Replace(encode(command))
 
     def _passes(self, command: BaseCommand, request: Request) -> Replace:
-        """Ask the broker what the client asks about nothing that is open here."""
+        """Send on a client's request about a producer or consumer that is not open here."""
         request.request_id = self.handles.passes(request.request_id)
         return Replace(encode(command))
 
     def _ask_again(self, handle: Handle, command: BaseCommand, request: Request) -> Effects:
-        """The broker goes on with what it is opening, and refuses this request, or it is done with
-        that before this one comes."""
+        """Decide another opening request while one has no answer. The broker refuses it while it is
+        still opening, or has answered the first one before this one comes."""
         if len(handle.requests) >= UNANSWERED:
             return (Drop(), Inject(Direction.TO_CLIENT, error(request.request_id, BUSY)))
         return (self._asked(handle, Asked.OPEN, command, request),)
 
     def _renew(self, handle: Handle, command: BaseCommand, request: Request) -> Effects:
-        """The client subscribes a consumer again that is open. Whatever the broker answers, it
-        goes on with what it has, so the account and the permits stay; new ones wait for the answer.
+        """Decide a SUBSCRIBE for an open consumer. Whatever the broker answers, it goes on with the
+        consumer that it has. So account and permits stay; new permits wait for the answer.
         """
         handle.follow(Event.SUBSCRIBED_AGAIN)
         handle.confirmed = False
-        if self._trickles is not None:
-            self._trickles.park(handle.account)
+        if self._permits is not None:
+            self._permits.park(handle.account)
         return (self._asked(handle, Asked.OPEN, command, request),)
 
     def _admitted(self, action: Action, subject: Subject, *, again: bool) -> Account | Denial:
@@ -194,7 +194,7 @@ class Incarnations:
 
     def producer_success(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         answer = command.producer_success
-        # One that is not ready is answered once more, by yes or no.
+        # A producer that is not ready gets another answer later: ready, or an error.
         awaited = self.handles.answered(answer.request_id, more=not answer.producer_ready)
         if awaited is None:
             return self._unawaited(command, answer) or FORWARD
@@ -206,8 +206,9 @@ class Incarnations:
 
     def success(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         request_id = command.success.request_id
-        if self._is_ours(request_id):
-            return self._closed_for_us(request_id)
+        moved = self._moved(request_id)
+        if moved is not None:
+            return moved
         awaited = self.handles.answered(request_id)
         if awaited is None:
             return self._unawaited(command, command.success) or FORWARD
@@ -222,8 +223,8 @@ class Incarnations:
         return (told, *self._confirmed(handle, now))
 
     def _unawaited(self, command: BaseCommand, answer: Request) -> Effects | None:
-        """Pass on the answer to a request whose incarnation is over; None if it is to another
-        command of the client, under the client's own id."""
+        """Pass on the answer to a request whose incarnation is over; None if it answers another
+        command of the client, which has the client's own id."""
         if not self.handles.is_own(answer.request_id):
             return None
         request_id = self.handles.orphan(answer.request_id)
@@ -234,12 +235,12 @@ class Incarnations:
         return (Replace(encode(command)),)
 
     def _confirmed(self, handle: Handle, now: float) -> Effects:
-        """The broker has it open: a consumer's permits count from now on."""
+        """Note that the broker has the consumer open: its permits count from now on."""
         handle.confirmed = True
-        return () if self._trickles is None else self._trickles.confirm(handle.account, now)
+        return () if self._permits is None else self._permits.confirm(handle.account, now)
 
     def _opened(self, handle: Handle, action: Action, event: Event) -> None:
-        """By the answer that suits its action, unless the client gave up meanwhile."""
+        """Open an incarnation by an answer that fits its action, unless the client gave it up."""
         if handle.action is not action or not handle.follow(event):
             return
         if event is Event.OPENED and action is Action.PRODUCE:
@@ -247,10 +248,11 @@ class Incarnations:
             self._to_client.open_producer(handle.id, handle.account)
 
     def error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """The broker's no, to whatever was asked; some of it is not of this room."""
+        """Decide the broker's ERROR, which may answer any request of the client."""
         request_id = command.error.request_id
-        if self._is_ours(request_id):
-            return self._closed_for_us(request_id)
+        moved = self._moved(request_id)
+        if moved is not None:
+            return moved
         awaited = self.handles.answered(request_id)
         if awaited is None:
             own = self._unawaited(command, command.error)
@@ -270,14 +272,13 @@ class Incarnations:
         if awaited.asked is Asked.CLOSE:
             return (*hidden, *self._gone(awaited.handle))
         if awaited.handle.state is State.UNSUBSCRIBING:
-            # The broker keeps what it does not unsubscribe, and may not have opened it yet.
+            # The broker keeps the consumer, and may not have opened it yet.
             awaited.handle.follow(Event.KEPT if awaited.handle.confirmed else Event.KEPT_UNOPENED)
         return hidden
 
     def _is_asked_again(self, handle: Handle) -> bool:
-        """Whether a no to one request changes nothing: another one has opened it, or may.
-
-        A broker refuses to open what it is opening already.
+        """Return whether a refused opening changes nothing, because another request has opened the
+        incarnation or may do so. A broker refuses to open what it is opening already.
         """
         is_open = handle.confirmed and handle.state is not State.QUEUED
         return is_open or bool(self.handles.openings(handle))
@@ -288,7 +289,7 @@ class Incarnations:
         close = command.close_producer
         handle = self.handles.producers.get(close.producer_id)
         if handle is not None and handle.state is State.OPEN and handle.account.is_waiting:
-            handle.close = frame  # an overtaken SEND would cost the client its connection
+            handle.close = frame  # if it overtook a SEND, the client would lose its connection
             return (Hold(handle.account),)
         return self._close(handle, command, close)
 
@@ -297,7 +298,7 @@ class Incarnations:
         return self._close(self.handles.consumers.get(close.consumer_id), command, close)
 
     def _close(self, handle: Handle | None, command: BaseCommand, request: Request) -> Effects:
-        """Nothing more is sent, but receipts and messages on their way still come."""
+        """Send on the client's close. Receipts and messages on their way still come."""
         if handle is None or handle.state is State.CLOSING:
             return (self._passes(command, request),)
         if handle.state is State.CLOSED:
@@ -325,7 +326,7 @@ class Incarnations:
         return self._closed(handle, command, frame)
 
     def _await_receipts(self, handle: Handle, told: bytes, now: float) -> Effects:
-        """Its client is told later; see `closing`."""
+        """Tell the client of the broker's close later; see `closing`."""
         if self._late is None:
             self._late = LateReceipts(self._tell)
         discard: Effects = (Discard(handle.account), *self._close_held(handle))
@@ -333,12 +334,12 @@ class Incarnations:
         return (Drop(), *discard, self._late.begin(handle, told, now), Attend())
 
     def _tell(self, handle: Handle) -> Effects:
-        """Its client hears that it is closed."""
+        """Tell the client that the broker has closed its producer."""
         told = b"" if self._late is None else self._late.over(handle)
         return (Inject(Direction.TO_CLIENT, told), *self._ended(handle))
 
     def _tell_first(self, handle: Handle | None) -> Effects:
-        """What the broker says of a producer now comes behind its close, if that still waits."""
+        """Tell the client of a close that still waits, before what the broker says next."""
         return self._tell(handle) if handle is not None and handle.state is State.CLOSED else ()
 
     def consumer_closed(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
@@ -346,7 +347,7 @@ class Incarnations:
         return self._closed(handle, command, frame)
 
     def _closed(self, handle: Handle | None, command: BaseCommand, frame: bytes) -> Effects:
-        """The incarnation is over, and the client is told where to go on."""
+        """End an incarnation that the broker has closed, and tell the client where to go on."""
         hidden = self._listener.veil.hidden(command, frame)
         if handle is not None and self._opens_yet(handle):
             return (*hidden, *self._opens_anew(handle))
@@ -357,17 +358,18 @@ class Incarnations:
         return (*hidden, *self._ended(handle))
 
     def _opens_yet(self, handle: Handle) -> bool:
-        """Whether the broker has closed the one before, and opens this one by a request that it
-        has not answered."""
+        """Return whether the broker has closed the previous incarnation, and opens this one by a
+        request that it has not answered."""
         if handle.state in REPLACING:
             return True
         asked = len(self.handles.openings(handle))
         return asked > 1 if handle.state in PENDING else handle.state is State.OPEN and asked > 0
 
     def _opens_anew(self, handle: Handle) -> Effects:
+        """Go back to opening after the close of the previous incarnation."""
         handle.confirmed = False
-        if self._trickles is not None:
-            self._trickles.forget(handle.account)
+        if self._permits is not None:
+            self._permits.forget(handle.account)
         if handle.state in PENDING:
             handle.follow(Event.ONE_BEFORE_CLOSED)
             return ()
@@ -377,7 +379,7 @@ class Incarnations:
         return (Discard(handle.account),)
 
     def migrated(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Its topic has gone where a gateway is, of which the client is told."""
+        """Tell the client the gateway of the cluster to which its topic has migrated."""
         return (*self._tell_first(self._migrating(command)), Replace(encode(command)))
 
     def _migrating(self, command: BaseCommand) -> Handle | None:
@@ -387,9 +389,10 @@ class Incarnations:
         return table.get(news.resource_id)
 
     def withhold_migration(self, command: BaseCommand) -> Effects:
-        """Its topic has gone where no gateway is, and the client is not told.
+        """Withhold a TOPIC_MIGRATED to a cluster without a gateway.
 
-        This may be all that answers PRODUCER or SUBSCRIBE: then our no does, or it would wait.
+        The broker may send it instead of an answer to PRODUCER or SUBSCRIBE. Then the gateway
+        answers by ERROR, or the client would wait.
         """
         handle = self._migrating(command)
         if handle is None or handle.state not in PENDING or not handle.requests:
@@ -397,17 +400,17 @@ class Incarnations:
         asked = self.handles.client_ids(handle)
         noes = (Inject(Direction.TO_CLIENT, error(it, MIGRATED)) for it in asked)
         told: Effects = (Drop(), *noes)
-        # Meant for the incarnation before, if there is one: then the broker opens this one yet.
+        # If there is a previous incarnation, it is meant, and the broker will open this one.
         has_one_before = handle.state in REPLACING
         return (*told, *self._abandoned(handle, handle.requests if has_one_before else ()))
 
     # -- SENDs and their answers -------------------------------------------------------------
 
     def send(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """One that the scanner did not let pass."""
+        """Decide a SEND that the scanner did not let pass."""
         handle = self.handles.producers.get(command.send.producer_id)
         if handle is None or handle.state is not State.OPEN:
-            return DROP  # the client sends it again to whoever gives it a receipt
+            return DROP  # the client repeats it elsewhere, since it gets no receipt
         account = handle.account
         messages = max(1, command.send.num_messages)
         if account.held and not self._listener.services.wants(account):
@@ -428,20 +431,20 @@ class Incarnations:
     # -- permits -----------------------------------------------------------------------------
 
     def flow(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """A consumer asks for messages. Only where limits may hold."""
+        """Decide a FLOW, which stops only if rules may limit clients."""
         handle = self.handles.consumers.get(command.flow.consumer_id)
-        if handle is None or handle.state is State.ABANDONED or self._trickles is None:
-            return DROP  # the broker has no such consumer, or none that its client knows of
+        if handle is None or handle.state is State.ABANDONED or self._permits is None:
+            return DROP  # the broker has no such consumer, or its client does not know of it
         permits = command.flow.messagePermits
         if permits > MOST_PERMITS:
             raise PeerError(f"a FLOW of {permits} permits")
         if not handle.confirmed:
-            return self._trickles.ask_early(handle, permits)
-        return self._trickles.ask(handle.id, handle.account, permits, now)
+            return self._permits.ask_early(handle, permits)
+        return self._permits.ask(handle.id, handle.account, permits, now)
 
     def delivered(self, now: float) -> Effects | None:
-        """See `contract.Session`."""
-        more = None if self._trickles is None else self._trickles.delivered(now)
+        """See `contract.Holding`."""
+        more = None if self._permits is None else self._permits.delivered(now)
         if not self._late:
             return more
         told = tuple(it for handle in self._late.complete() for it in self._tell(handle))
@@ -450,10 +453,11 @@ class Incarnations:
     # -- the end of one ----------------------------------------------------------------------
 
     def _abandoned(self, handle: Handle, unanswered: Iterable[int] = ()) -> Effects:
-        """Its client knows that it is gone; the broker may still have it, and close it later.
+        """Abandon an incarnation that its client knows to be gone; the broker may close it later.
 
-        That close is not meant for the incarnation that the client opens next. `unanswered`: the
-        requests that may open it yet. A consumer keeps its account: what it has asked for may come.
+        That close does not mean the incarnation that the client opens next. `unanswered`: the
+        requests that may yet open this one. A consumer keeps its account, since messages for its
+        permits may still come.
         """
         handle.follow(Event.ABANDONED)
         self.handles.keep(handle, unanswered)
@@ -463,8 +467,8 @@ class Incarnations:
         return (Discard(handle.account),)
 
     def _gone(self, handle: Handle) -> Effects:
-        """The broker has closed it, for the client. One that was closed while it was being opened
-        may be opened after all: 4.2.4 answers the close first, and then opens it.
+        """End an incarnation after the broker's answer to the client's close. The broker may still
+        open one that was closed while being opened: 4.2.4 answers the close first, and then opens.
         """
         opening = self.handles.openings(handle)
         is_gone = handle.confirmed or not opening
@@ -478,9 +482,9 @@ class Incarnations:
         return self._settled(handle)
 
     def _settled(self, handle: Handle) -> Effects:
-        """Nothing of an ended incarnation is counted or sent any more.
+        """Stop counting and sending for an ended incarnation, and give its account back.
 
-        A close of the client's own that still waited goes on: the client awaits its answer.
+        If the client's close still waits, it goes on, because the client awaits its answer.
         """
         if handle.action is Action.PRODUCE:
             self._to_broker.close_producer(handle.id)
@@ -505,8 +509,8 @@ class Incarnations:
         return (Inject(Direction.TO_BROKER, passes.data),)
 
     def _forget_permits(self, handle: Handle) -> None:
-        if self._trickles is not None:
-            self._trickles.forget(handle.account)
+        if self._permits is not None:
+            self._permits.forget(handle.account)
         if self._leaving is not None:
             self._leaving.over(handle)
 
@@ -519,8 +523,8 @@ class Incarnations:
     # -- reset -------------------------------------------------------------------------------
 
     def reset(self, account: Account) -> Effects | None:
-        """See `contract.Session`: the client opens a producer again, and sends again what has no
-        receipt. The broker is told nothing: it has the producer open, and says so.
+        """See `contract.Holding`. The broker is not told: the client finds the producer still open
+        there, and repeats the SENDs without receipts.
         """
         handle = self.handles.of(account)
         if handle is None or handle.action is not Action.PRODUCE:
@@ -533,14 +537,14 @@ class Incarnations:
         self._stop(handle, Event.RESET)
         if handle.unanswered:
             return discard
-        told = encode(closing(handle, NO_REQUEST))
+        told = encode(close_command(handle.action, handle.id))
         return (*discard, Inject(Direction.TO_CLIENT, told), *self._abandoned(handle))
 
     # -- leaving -----------------------------------------------------------------------------
 
     def leave(self, now: float) -> tuple[Effects, bool]:
-        """One more step of moving all to another gateway, and whether somebody is still here; see
-        `closing` for the order of steps.
+        """Take one more step of moving all to another gateway; return whether some are still here.
+        See `closing` for the order of steps.
         """
         leaving = self._leaving = self._leaving or self._begin_leaving()
         handles = tuple(islice(self._to_leave or (), LEFT_AT_ONCE))
@@ -552,14 +556,14 @@ class Incarnations:
 
     @property
     def have_left(self) -> bool:
-        """Whether the gateway stops, and nobody is here any more."""
+        """Return whether the gateway stops and all incarnations have left."""
         return self._to_leave is not None and self.handles.are_left
 
     # -- revoking ----------------------------------------------------------------------------
 
     def revoke(self, account: Account, now: float) -> Effects:
-        """See `contract.Session`: close a producer or consumer at the broker, and then at the
-        client. One that is being opened is closed when it is open."""
+        """See `contract.Session`. Close at the broker first, then at the client. A producer or
+        consumer that is being opened is closed when it is open."""
         handle = self.handles.of(account)
         if handle is None or handle.state in ENDING:
             return ()
@@ -574,7 +578,7 @@ class Incarnations:
         return (Discard(account), Inject(Direction.TO_BROKER, close), told)
 
     def _revoked_late(self, handle: Handle, now: float) -> Effects:
-        """Tell the client without the broker's answer, which takes too long."""
+        """Tell the client without the broker's answer, if that takes too long."""
         if self._leaving is None or self.handles.of(handle.account) is not handle:
             return ()
         if handle.state is not State.MOVING:
@@ -608,31 +612,29 @@ class Incarnations:
         return discard
 
     def _stop(self, handle: Handle, event: Event) -> None:
-        """Nothing more is sent for it. A consumer's acknowledgements are: each saves a repeat."""
+        """Forward no more SENDs. A consumer's acknowledgements pass: each saves a redelivery."""
         handle.follow(event)
         if handle.action is Action.PRODUCE:
             self._to_broker.close_producer(handle.id)
 
     def _give_way(self, handle: Handle) -> Effects:
-        """The client closes it, behind frames that are held: it waits for no receipts."""
+        """Close for the client, whose close waits behind held frames: it waits for no receipts."""
         close = decode(handle.close)
         (told,) = self._close(handle, close, close.close_producer)
         assert isinstance(told, Replace)
         return (Discard(handle.account), Inject(Direction.TO_BROKER, told.data))
 
-    def _is_ours(self, request_id: int) -> bool:
-        return self._leaving is not None and self._leaving.awaits(request_id)
-
-    def _closed_for_us(self, request_id: int) -> Effects:
-        """The broker's answer to a close of ours: the client is told, unless all is over."""
+    def _moved(self, request_id: int) -> Effects | None:
+        """Decide the broker's answer to a close of the gateway's own: tell the client, unless the
+        incarnation is over. None: it answers another request."""
         leaving = self._leaving
         handle = None if leaving is None else leaving.answered(request_id)
         if leaving is None or handle is None:
-            return DROP
+            return None
         now = self.handles.table(handle.action).get(handle.id)
         if now is not handle:
             if now is not None and now.state is State.REOPENING:
-                now.follow(Event.ONE_BEFORE_CLOSED)  # the next close is of this one
+                now.follow(Event.ONE_BEFORE_CLOSED)  # the next close means this incarnation
             return DROP
         if handle.state is not State.MOVING:
             return DROP
@@ -641,8 +643,8 @@ class Incarnations:
 
 
 def _is_taken(before: Handle, subject: Subject) -> bool:
-    """Whether an id cannot be opened now: for another topic, or while it is not known whether the
-    broker has the consumer still, with its permits."""
+    """Return whether an id cannot be opened now: it is open for another topic, or the broker may
+    still have the consumer with its permits."""
     if before.state is State.UNSUBSCRIBING:
         return True
     return before.state is not State.CLOSED and not before.is_for(subject)

@@ -1,6 +1,6 @@
-"""The lookups of one pair: remembered until they are answered, chased where they are redirected.
+"""The lookups of one pair: remembered until they are answered, chased if they are redirected.
 
-A client never sees a Redirect, and never a broker's address: *Connect* names an advertised broker,
+A client never sees a Redirect or a broker's address: *Connect* gets the broker's advertised name,
 *Redirect* is withheld and chased, *Failed* loses the addresses in its text.
 """
 
@@ -30,11 +30,11 @@ from gateway.wire.pulsar.frames import Kind
 from gateway.wire.services import LookupOutcome
 
 ENTRY = 256
-"""Bytes that remembering a lookup takes beside its frame."""
+"""Bytes that a remembered lookup takes beside its frame."""
 
 
 class _Lookup(NamedTuple):
-    """One that is not answered yet, with the frame that a chase sends again."""
+    """A lookup without an answer, with the frame that a chase sends again."""
 
     request_id: int
     frame: bytes
@@ -48,7 +48,7 @@ _Table = dict[int, _Lookup]
 
 
 class Lookups:
-    """Each method answers with effects, as `contract.Session.decide` does."""
+    """The lookups of one pair. The methods return effects, as `contract.Session.decide` does."""
 
     __slots__ = ("_asked", "_chased", "_client", "_kept", "_listener", "_number")
 
@@ -67,7 +67,7 @@ class Lookups:
     # -- from the client ---------------------------------------------------------------------
 
     def ask(self, command: BaseCommand, frame: bytes) -> Effects:
-        """The client's LOOKUP."""
+        """Decide the client's LOOKUP."""
         lookup = _Lookup(command.lookupTopic.request_id, frame)
         denial = self._denial(text(command.lookupTopic.topic), lookup)
         if denial is not None:
@@ -91,7 +91,7 @@ class Lookups:
     # -- from brokers ------------------------------------------------------------------------
 
     def answered(self, command: BaseCommand) -> Effects:
-        """The broker's LOOKUP_RESPONSE."""
+        """Decide the broker's LOOKUP_RESPONSE."""
         lookup = self._forget(self._asked, command.lookupTopicResponse.request_id)
         hop = next_hop(command.lookupTopicResponse)
         if hop is None or lookup is None:
@@ -107,7 +107,7 @@ class Lookups:
         return (Drop(), Start(chase, partial(self._chase_over, number)))
 
     def failed(self, request_id: int) -> None:
-        """An ERROR in place of a LOOKUP_RESPONSE, if it is one."""
+        """Forget a lookup that the broker answered by ERROR; other requests change nothing."""
         if self._forget(self._asked, request_id) is not None:
             self._listener.services.looked_up(LookupOutcome.FAILED)
 
@@ -121,17 +121,17 @@ class Lookups:
             return (Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, result)),)
         try:
             answer = self._answer(decode(result))
-        except PeerError:  # of that broker alone: this pair's peers have done nothing wrong
+        except PeerError:  # of the other broker: this pair's peers are not at fault
             self._listener.services.looked_up(LookupOutcome.FAILED)
             answer = lookup_failed(lookup.request_id, NOT_FOUND)
         return (Inject(Direction.TO_CLIENT, answer),)
 
     def clear(self) -> None:
-        """The pair is over, and so is its allotment."""
+        """Forget all lookups of a pair that is over; it gives its allotment back."""
         self._asked = self._chased = None
 
     def _remember(self, table: _Table | None, key: int, lookup: _Lookup) -> _Table:
-        """Keep a lookup; return the table with it."""
+        """Add a lookup to a table; return the table."""
         self._kept += len(lookup.frame)
         self._client.allotment.take(lookup.size)
         if table is None:
@@ -149,7 +149,7 @@ class Lookups:
     # -- what the client is told -------------------------------------------------------------
 
     def _answer(self, command: BaseCommand) -> bytes:
-        """A broker's last word on a lookup, in the words of ours."""
+        """Return the client's frame for a broker's final answer to a lookup."""
         self._listener.veil.hide(command, Kind.LOOKUP_RESPONSE)
         if command.lookupTopicResponse.response == CommandLookupTopicResponse.Connect:
             return self._connect(command)
@@ -168,7 +168,7 @@ class Lookups:
         return encode(command)
 
     def _no(self, command: BaseCommand) -> bytes:
-        """Failed, a Redirect that leads nowhere, or an answer of later versions."""
+        """Return the frame for Failed, a Redirect without an address, or an unknown answer."""
         answer = command.lookupTopicResponse
         self._listener.services.looked_up(LookupOutcome.FAILED)
         if is_redirect(answer):

@@ -1,11 +1,11 @@
-"""How many messages an entry holds: `MessageMetadata.num_messages_in_batch`, field 11.
+"""Read how many messages an entry holds: `MessageMetadata.num_messages_in_batch`, field 11.
 
-Absent means one. The last occurrence counts, as in protobuf. Fields come in any order, so the
-metadata is walked to its end.
+An absent field means one message. The last occurrence counts, as in protobuf. Fields come in any
+order, so the metadata is walked to its end.
 
-Metadata is the producer's, not the broker's: a broker hands on what it cannot read, and consumers
-throw it away by themselves. So nothing in it is a violation. Where it cannot be read any further,
-the count is what was read so far.
+Metadata comes from the producer, not the broker: a broker hands unreadable metadata on, and
+consumers discard it. So nothing in it is a violation. If it cannot be read to its end, the count is
+the last one that was read.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ _size = Struct(">I").unpack_from
 _NUM_MESSAGES = 11 << 3
 
 ENTRY_BOUND = 4 * 1024
-"""Broker entry metadata up to this size is waited for: what brokers write has 22 bytes. More of
-it, which could only be a producer's, is skipped as it comes."""
+"""Bytes of broker entry metadata to wait for; brokers write 22. Larger ones, which only a producer
+could have written, are skipped as they pass."""
 
 LARGE = 8 * 1024
-"""Bytes of metadata, or of a command, that are walked without a bound in less than 1 ms."""
+"""Bytes of metadata, or of a command, that take less than 1 ms to walk without a bound."""
 
 _EMPTY_ENTRY = BROKER_ENTRY_MAGIC.to_bytes(2) + bytes(4)
-"""The head of broker entry metadata that is empty."""
+"""The head of empty broker entry metadata."""
 
 _HEADS = 8 * 1024
-"""Bytes of tags, lengths and numbers that are walked of larger ones: 1 to 2 ms. 2,500 properties
-have as many, and clients write the number of messages in front of properties or without any."""
+"""Bytes of tags, lengths and numbers to walk in larger metadata, which takes 1 to 2 ms. 2,500
+properties have as many, and clients write the number of messages before properties or without any.
+"""
 
 NOWHERE = 1 << 64
-"""An offset beyond any metadata: there is nothing more to be read."""
+"""An offset beyond any metadata: nothing more can be read."""
 
 
 def find_metadata(
@@ -43,8 +44,8 @@ def find_metadata(
 ) -> tuple[int, int] | None:
     """Return begin and end of the metadata behind a command that ends at `at`; None: not here yet.
 
-    `frame_end`: of the frame of a SEND or MESSAGE; `end`: of what has come. The metadata is empty
-    where its sizes lie.
+    `frame_end`: end of the SEND or MESSAGE; `end`: end of the bytes that have come. The metadata is
+    empty if its sizes are wrong.
     """
     nowhere = at, at
     if at + 6 > frame_end:
@@ -69,8 +70,8 @@ def find_metadata(
 
 
 def entry_metadata_size(chunk: bytes | bytearray, at: int, end: int) -> int:
-    """Return the size of the broker entry metadata behind a command that ends at `at`, with its
-    head: 0 where there is none. `end`: of the frame, or of what has come."""
+    """Return the size, with its head, of the broker entry metadata behind a command that ends at
+    `at`; 0 without any. `end`: end of the frame, or of the bytes that have come."""
     if at + 6 > end or _magic(chunk, at)[0] != BROKER_ENTRY_MAGIC:
         return 0
     size: int = _size(chunk, at + 2)[0]
@@ -78,21 +79,21 @@ def entry_metadata_size(chunk: bytes | bytearray, at: int, end: int) -> int:
 
 
 def metadata_of(frame: bytes) -> memoryview:
-    """Return the metadata of a whole SEND or MESSAGE; empty where it has none."""
+    """Return the metadata of a whole SEND or MESSAGE; empty if it has none."""
     end = len(frame)
     found = find_metadata(frame, 8 + HEAD.unpack_from(frame)[1], end, end)
     return memoryview(frame)[slice(*(found or (0, 0)))]
 
 
 def count_messages(chunk: bytes | bytearray, at: int, end: int) -> int:
-    """The count of whole metadata at `chunk[at:end]`."""
+    """Return the message count of whole metadata at `chunk[at:end]`."""
     if end - at > LARGE:
         return as_count(walk_large(chunk, at, end, _NUM_MESSAGES, 1)[1])
     return as_count(walk_fields(chunk, at, end, _NUM_MESSAGES, 1)[1])
 
 
 def as_count(number: int) -> int:
-    """A message count, from the varint of an int32. What is none is one message."""
+    """Return the message count for the varint of an int32; 1 if it is no valid count."""
     number &= 0xFFFFFFFF
     return number if 0 < number < 1 << 31 else 1
 
@@ -100,11 +101,11 @@ def as_count(number: int) -> int:
 def walk_fields(
     chunk: bytes | bytearray, at: int, end: int, wanted: int, value: int
 ) -> tuple[int, int]:
-    """Walk protobuf fields at `chunk[at:end]`, looking for numbers with the tag `wanted`.
+    """Walk the protobuf fields at `chunk[at:end]`, looking for numbers with the tag `wanted`.
 
-    Answers where it came to an end, and the last such number, `value` where there is none. It ends
-    at `end`, or at the begin of a field whose head is cut (at most 20 bytes before `end`), or
-    behind `end` where a field's content is cut, or nowhere where it is not protobuf. Flat on
+    Return the offset where the walk ended, and the last such number, or `value` without one. The
+    walk ends at `end`; at the begin of a field whose head is cut (at most 20 bytes before `end`);
+    beyond `end` if a field's content is cut; at `NOWHERE` if the bytes are not protobuf. Flat on
     purpose.
     """
     while at < end:
@@ -142,8 +143,8 @@ def walk_fields(
 def walk_large(
     chunk: bytes | bytearray, at: int, end: int, wanted: int, value: int, heads: int = _HEADS
 ) -> tuple[int, int, int]:
-    """Do the same as `walk_fields`, and end nowhere beyond `heads` bytes of tags, lengths and
-    numbers. Answer in the end how many of these are left.
+    """Do the same as `walk_fields`, but end at `NOWHERE` after `heads` bytes of tags, lengths and
+    numbers. Return also how many of these bytes are left.
 
     Slower by the field, but bounded: a producer may send megabytes of the smallest fields.
     """
@@ -179,7 +180,7 @@ def walk_large(
 
 
 def read_varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
-    """Return a varint and the next offset: -1 where it is cut, `NOWHERE` where it is none."""
+    """Return a varint and the next offset: -1 if it is cut, `NOWHERE` if it is invalid."""
     if at < end and chunk[at] < 128:
         return chunk[at], at + 1
     value = shift = 0
@@ -193,10 +194,10 @@ def read_varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
 
 
 class EntryWalk:
-    """Skips broker entry metadata of any length as its pieces pass, and hands on to a
-    `MetadataWalk` behind it. Keeps at most the head of the metadata.
+    """Skips broker entry metadata of any length as its pieces pass, and then goes on as a
+    `MetadataWalk`. Keeps at most the head of the metadata.
 
-    `size`: of the broker entry metadata, with its head; `frame`: of all behind the command.
+    `size`: bytes of the broker entry metadata with its head; `frame`: bytes behind the command.
     """
 
     __slots__ = ("_found", "_frame", "_kept", "_skip")
@@ -210,7 +211,7 @@ class EntryWalk:
     def feed(
         self, chunk: bytes | bytearray, start: int, end: int
     ) -> EntryWalk | MetadataWalk | None:
-        """Walk on through `chunk[start:end]`. Return whoever walks on, None at the end."""
+        """Walk on through `chunk[start:end]`. Return the walk that goes on; None at the end."""
         skipped = min(self._skip, end - start)
         self._skip -= skipped
         start += skipped
@@ -226,7 +227,7 @@ class EntryWalk:
 class MetadataWalk:
     """Walks metadata of any length as its pieces pass, keeping at most a cut field's head.
 
-    Call `found(messages)` when the last byte was seen.
+    Calls `found(messages)` after the last byte.
     """
 
     __slots__ = ("_cut", "_found", "_heads", "_left", "_number", "_skip")
@@ -240,7 +241,7 @@ class MetadataWalk:
         self._heads = _HEADS
 
     def feed(self, chunk: bytes | bytearray, start: int, end: int) -> MetadataWalk | None:
-        """Walk on through `chunk[start:end]`. Answers itself, or None when the end was reached."""
+        """Walk on through `chunk[start:end]`. Return the walk itself; None at the end."""
         take = min(end - start, self._left)
         self._left -= take
         skipped = min(self._skip, take)

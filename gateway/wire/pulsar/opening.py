@@ -1,8 +1,8 @@
-"""From a client's CONNECT to a pair: the conversation that opens a connection.
+"""The conversation that opens a connection, from the client's CONNECT to the pair.
 
-A CONNECT that names a broker (`proxy_to_broker_url`) is paired with that broker, if the name is one
-of ours; any other is paired with any healthy broker. The broker's own answer reaches
-the client, CONNECTED with its size limit and flags as well as ERROR with its text.
+A client whose CONNECT names a broker (`proxy_to_broker_url`) gets that broker, if the gateway
+advertised the name; any other client gets any healthy broker. The client gets the broker's own
+answer: CONNECTED with its size limit and flags, or ERROR with its text.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ _DIAL_REASONS = {
 }
 
 _LEGACY_METHODS = {1: "ycav1", 2: "athens"}
-"""`CommandConnect.auth_method`, which the method's name replaced."""
+"""Names for `CommandConnect.auth_method`, which `auth_method_name` replaced."""
 
 LONGEST_LIBRARY = 128
-"""Characters of what a client says of its library. Real ones have up to 40."""
+"""Characters of a client's library name and version. Real ones have up to 40."""
 
 _OF_PROXIES = frozenset(
     {"original_principal", "original_auth_data", "original_auth_method", "proxy_version"}
 )
-"""What a client may not say where we verify it: from us, a trusted proxy, it would be believed."""
+"""Fields that a verified client may not send, since brokers would believe them from a proxy."""
 
 
 def open_pair(listener: ListenerContext, origin: Origin) -> Opening:
-    """The conversation of one client connection."""
+    """Return the opening conversation of one client connection."""
     frame = yield Receive(Peer.CLIENT)
     if not isinstance(frame, bytes):
         return _silent(frame)
@@ -85,8 +85,8 @@ def open_pair(listener: ListenerContext, origin: Origin) -> Opening:
 
 
 def _let_in(listener: ListenerContext, client: Client, to: str) -> Opening:
-    """The conversation from CONNECT on, for which there must be room. `to`: the URL of the broker
-    that the client names, if any."""
+    """Continue after a valid CONNECT, for which the budget must have room. `to`: the broker's URL
+    in the CONNECT; may be empty."""
     if not client.take_room():
         return _refused(EndReason.OUT_OF_MEMORY, NO_ROOM)
     outcome: Opened | Refused | None = None
@@ -94,7 +94,7 @@ def _let_in(listener: ListenerContext, client: Client, to: str) -> Opening:
         outcome = (yield from _pace(listener, client)) or (yield from _pair(listener, client, to))
         return outcome
     finally:
-        if not isinstance(outcome, Opened):  # the session of a pair gives it back at its end
+        if not isinstance(outcome, Opened):  # otherwise the session gives it back at its end
             client.allotment.close()
 
 
@@ -127,7 +127,7 @@ def _identify(
     if claimed:
         return Denial(Refusal.UNAUTHENTICATED, f"{min(claimed)} is not accepted here")
     if listener.mode is Mode.VERIFY:
-        credential = Credential(method, b"")  # it is of no use any more
+        credential = Credential(method, b"")  # not needed any more
     subject = _subject(connect, listener, origin, principal)
     return Client(connect, principal, credential, subject, budget=listener.budget)
 
@@ -146,15 +146,15 @@ def _subject(
 
 
 def _readable(value: str | bytes) -> str:
-    """Return a text that need not be UTF-8: brokers, too, read it with replacement characters."""
+    """Return a text, with replacement characters if it is not UTF-8, as brokers read it."""
     return value if isinstance(value, str) else value.decode(errors="replace")
 
 
 def _vouched(connect: CommandConnect, listener: ListenerContext, origin: Origin) -> Client | Denial:
-    """A trusted proxy speaks for a client, as we do towards brokers, by whose rules it goes.
+    """Return the client that a trusted proxy states, by the rules that brokers apply to proxies.
 
-    The client lasts as long as its connection: the proxy's own credential may be renewed
-    meanwhile, and all its clients would fall with the old one.
+    The client does not expire with the proxy's own credential: the proxy may renew that meanwhile,
+    and all its clients would lose their connections with the old one.
     """
     name = text(connect.original_principal)
     if not name or name in listener.proxies:
@@ -174,8 +174,8 @@ _NOBODY = Denial(
 
 
 def _pace(listener: ListenerContext, client: Client) -> Generator[Step, StepResult, Refused | None]:
-    """Where rules limit how often clients connect, this one may have to wait. No broker knows of
-    it until then."""
+    """Make the client wait if rules limit the rate of connections. No broker is told of the client
+    before."""
     if Action.CONNECT not in listener.services.paced:
         return None
     answer = listener.services.wait(Action.CONNECT, client.subject)
@@ -190,7 +190,7 @@ def _pace(listener: ListenerContext, client: Client) -> Generator[Step, StepResu
 
 
 def _pair(listener: ListenerContext, client: Client, to: str) -> Opening:
-    target = _target(listener, to)
+    target = listener.services.open(to) if to else None
     if isinstance(target, Denial):
         return _refused(EndReason.TARGET_REFUSED, Denial(Refusal.NOT_READY, target.text))
     through = target if listener.chained else None
@@ -205,10 +205,6 @@ def _pair(listener: ListenerContext, client: Client, to: str) -> Opening:
     return (yield from _await_connected(listener, client, broker))
 
 
-def _target(listener: ListenerContext, url: str) -> Address | Denial | None:
-    return listener.services.open(url) if url else None
-
-
 def _undialled(denial: StepResult) -> Refused:
     if not isinstance(denial, Denial):
         denial = Denial(Refusal.NOT_READY, "no broker")
@@ -216,7 +212,7 @@ def _undialled(denial: StepResult) -> Refused:
 
 
 def _await_connected(listener: ListenerContext, client: Client, broker: Address | None) -> Opening:
-    """The broker may ask for more before it says yes or no."""
+    """Await the broker's answer to CONNECT; it may send challenges before."""
     for _ in range(listener.bounds.rounds):
         frame = yield Receive(Peer.BROKER)
         if not isinstance(frame, bytes):
@@ -238,7 +234,7 @@ def _await_connected(listener: ListenerContext, client: Client, broker: Address 
 def _answered(
     listener: ListenerContext, client: Client, command: BaseCommand, frame: bytes
 ) -> Generator[Step, StepResult, Refused | None]:
-    """Another answer of the broker to our CONNECT; None: it goes on."""
+    """Handle another answer to CONNECT than CONNECTED; None: more answers will follow."""
     kind = kind_of(frame)
     if kind == BaseCommand.AUTH_CHALLENGE:
         return (yield from _challenged(listener, client, command, frame))
@@ -251,7 +247,7 @@ def _answered(
 def _challenged(
     listener: ListenerContext, client: Client, command: BaseCommand, frame: bytes
 ) -> Generator[Step, StepResult, Refused | None]:
-    """One round: passed through, or answered with our own credential."""
+    """Pass one challenge through, or answer it with the gateway's own credential."""
     if listener.mode is not Mode.PASS_THROUGH:
         ours = client.proof(listener, opened=False)
         if isinstance(ours, Denial):
@@ -270,7 +266,7 @@ def _challenged(
 
 
 def _connected(command: BaseCommand, frame: bytes, listener: ListenerContext) -> bytes:
-    """The broker's own word; under `unknown: mask` without flags that we do not know."""
+    """Return the broker's CONNECTED; under `unknown: mask` without flags unknown to the gateway."""
     if not listener.unknown_pass:
         command.DiscardUnknownFields()
     return as_read(command, frame)
@@ -292,7 +288,7 @@ def _broker_gone(denial: StepResult) -> Refused:
 
 
 def _silent(denial: StepResult) -> Refused:
-    """The client did not say what it had to."""
+    """Return the refusal of a client that did not send the awaited frame."""
     if not isinstance(denial, Denial) or denial.refusal not in _SILENCES:
         return Refused(EndReason.CLIENT_CLOSED)
     too_large = denial.refusal is Refusal.TOO_MANY
@@ -304,7 +300,7 @@ _SILENCES = {
     Refusal.TIMEOUT: EndReason.HANDSHAKE_TIMEOUT,
     Refusal.TOO_MANY: EndReason.FRAME_TOO_LARGE,
 }
-"""What it means that there is no frame, if not that the peer is gone."""
+"""The end reason if no frame came, unless the peer is gone."""
 
 
 def _refused(reason: EndReason, denial: Denial, detail: str = "") -> Refused:

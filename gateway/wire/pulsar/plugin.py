@@ -1,7 +1,6 @@
 """Apache Pulsar's binary protocol as a plugin; see `gateway.wire.plugin`.
 
-It is read by whoever needs a word of the protocol, so it loads the protocol itself only for an
-entry.
+Many modules import it for a name or a scheme, so it loads the protocol itself only for an entry.
 """
 
 from __future__ import annotations

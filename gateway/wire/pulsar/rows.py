@@ -1,4 +1,4 @@
-"""What the gateway does with a command: the shape of the rows of `table`."""
+"""The type of the rows in `table`: what the gateway does with one command."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind, actions
 
 Decide = Callable[[Any, BaseCommand, bytes, float], Effects]
-"""Decides a stopped command: of the session, with the frame and the time."""
+"""Decides a stop frame: called with the session, the command, the frame and the time."""
 
 Names = Callable[[BaseCommand], tuple[str, ...]]
 """Returns the names in a client's command, the topic's first."""
 
 Rewrite = Callable[[Any, BaseCommand], bool]
-"""Replaces the brokers' addresses in a command by a veil's; returns whether there were any."""
+"""Replaces the addresses in a command by means of a `Veil`; returns whether there were any."""
 
 
 class Stops(Enum):
-    """When a known command stops, to be decided. All that have no row pass unread."""
+    """When a known command is a stop frame. Commands without a row pass unread."""
 
     ALWAYS = auto()
-    LIMITED = auto()  # where rules may limit what clients do
-    COUNTED = auto()  # where its account does not let it pass; it is counted as it passes
+    LIMITED = auto()  # only if rules may limit clients
+    COUNTED = auto()  # only if its account has no allowance; otherwise it is counted and passes
 
 
 class Row(NamedTuple):
-    """A command of one direction.
+    """One command in one direction.
 
-    `decide`: None if it goes on, with the brokers in it hidden. `names`: those by whose topic
-    something is decided. `addresses`: replaces those of brokers. `text`: the message and the field
-    of an error text, which loses the brokers that it names.
+    `decide`: None if the command goes on, with broker addresses hidden. `names`: reads the names in
+    it that are checked. `addresses`: replaces its broker addresses. `text`: message and field of
+    its error text, from which broker addresses are removed.
     """
 
     direction: Direction
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 class Commands:
-    """All rows. `rows`: by direction and command type."""
+    """All rows, in `rows` by direction and command type."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.rows: dict[Direction, dict[int, Row]] = {direction: {} for direction in Direction}
@@ -62,7 +62,7 @@ class Commands:
         }
 
     def that_stop(self, stops: Stops) -> Mapping[Direction, frozenset[Kind]]:
-        """Return the commands that stop in this case."""
+        """Return the commands of one kind of stop, by direction."""
         return {
             direction: frozenset(row.kind for row in rows.values() if row.stops is stops)
             for direction, rows in self.rows.items()
@@ -71,7 +71,7 @@ class Commands:
     def actions(
         self, direction: Direction, *, unknown_pass: bool, limited: bool
     ) -> tuple[int, ...]:
-        """Return what a scanner does with each command type. All pairs share them."""
+        """Return a scanner's action for each command type. All pairs share the tuples."""
         return self._actions[direction, unknown_pass, limited]
 
     def _for_scanner(

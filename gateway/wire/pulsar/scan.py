@@ -1,37 +1,37 @@
-"""Walks chunks of Pulsar frames, counts what passes, halts at what somebody must decide.
+"""Walk chunks of Pulsar frames: count passing frames, halt at stop frames.
 
 Theory of operation
 ===================
-`scan` is called with whatever one receive brought. It goes from frame to frame by their total
-sizes, so a payload is never looked at. Three things can end the walk before the chunk does:
+`scan` is called with the bytes of one receive. It goes from frame to frame by their total sizes,
+and never looks at a payload. Three things can end the walk before the chunk's end:
 
-- a *stop frame*: `stop` is its length, the returned offset its begin;
-- a header cut by the chunk's end: the returned offset is its begin, the caller offers those bytes
-  again together with what follows;
-- the last frame reaches beyond the chunk: what is missing is *owed*, and passes unseen.
+- a *stop frame*: the returned offset is its begin, `stop` its length;
+- a header that the chunk's end cuts: the returned offset is its begin, and the caller offers its
+  bytes again together with those that follow;
+- a last frame that reaches beyond the chunk: its missing bytes are *owed*, and pass unseen.
 
 SEND and MESSAGE make up nearly all frames, so they are walked without protobuf.
 
-**Shapes** (to the broker). Nearly all SENDs of a producer differ in the sequence id and the total
-size alone. So the walk of one SEND yields a *shape*: an unpacker that reads, in one call,
-the total size, the constant bytes from the command size to the producer id (the *key*), and the
-bytes of the sequence id as one integer. Equal keys and the right continuation bits in that
-integer prove that the next frame has the same layout, hence one message of the same producer.
-Another producer of the layout is found by its key. Frames of a run are added up and booked once.
+**Shapes** (to the broker). Nearly all SENDs of a producer differ only in the sequence id and the
+total size. So the walk of one SEND yields a *shape*: an unpacker that reads, in one call, the total
+size, the constant bytes from the command size to the producer id (the *key*), and the bytes of the
+sequence id as one integer. If the keys are equal and the integer has the right continuation bits,
+the next frame has the same layout, and so holds one message of the same producer. The key also
+finds another producer with the same layout. Frames of a run are added up and counted once.
 A sequence id of more than four bytes (2²⁸ and above) is walked: a shape would leave some of its
-bytes unproved, and a hostile client could hide a message count there. A SEND that holds anything
-but numbers is a stop frame: protobuf reads it, and nothing is left to be read in two ways.
+bytes unproved, and a hostile client could hide a message count there. A SEND with any field that is
+not a number is a stop frame: protobuf reads it, so that it has one reading.
 
-**Metadata** (to the client). A MESSAGE carries no message count; it stands in the metadata
-(`num_messages_in_batch`), behind properties of any length. The metadata of a single message of
-most producers is name, sequence id, publish time and no more, which its last 16 bytes prove; other
-metadata is walked. What the chunk's end cuts is walked as it passes (`EntryWalk`, `MetadataWalk`),
-and its messages are counted at its end. What stands behind the command is a producer's, and a
-broker hands it on unread: whatever it is, it passes, and counts as one message if no more can be
-read from it. The command itself has to be canonical, as all others: clients would find another one
-behind a second type.
+**Metadata** (to the client). A MESSAGE has its message count in its metadata
+(`num_messages_in_batch`), behind properties of any length. For a single message most producers
+write name, sequence id, publish time and no more, which the last 16 bytes prove; other metadata is
+walked. Metadata that the chunk's end cuts is walked as it passes (`EntryWalk`, `MetadataWalk`), and
+its messages are counted at its end. The bytes behind the command come from a producer, and a broker
+hands them on unread. So they always pass, and count as one message if no count can be read. The
+command itself must be canonical, as all others: clients would find another command behind a second
+type.
 
-The loops are flat on purpose: a call costs as much as everything else that is done for a frame.
+The loops are flat on purpose: a call costs as much as all other work for a frame.
 """
 
 from __future__ import annotations
@@ -85,22 +85,22 @@ _RECEIPT = 0x0800 | Kind.SEND_RECEIPT
 _ID = 0xFFFFFF80
 _MESSAGE_IDS = tuple(0x4A000800 | size - 4 << 16 if size > 5 else -1 for size in range(132))
 _RECEIPT_IDS = tuple(0x3A000800 | size - 4 << 16 if size > 5 else -1 for size in range(132))
-"""Mask and proofs, by the command's size, of the next four bytes where length and id have one byte:
-the command is canonical, and the id is the last of them. Brokers write it once, in front."""
+"""Mask and proofs, by the command's size, of the next four bytes if length and id have one byte. If
+they match, the command is canonical, and the fourth byte is the id. Brokers write one id, first."""
 
 _SIZES_PROVED = len(_MESSAGE_IDS)
 
 _words: Callable[[bytearray, int], tuple[int, int]] = Struct(">QQ").unpack_from
 
 _SEND_BODY = 12
-"""Offset of a SEND's fields where its length has one byte. All known numbers together have 70."""
+"""Offset of a SEND's fields if its length has one byte. All known number fields take 70 bytes."""
 
 _SEND_PREFIX = 10
 """Bytes of a shape's key beside the producer id: command size (4), type (2), tag and length of the
 command (2), tags of producer and sequence id (2)."""
 
 _CARRY_BOUND = LARGE
-"""Metadata up to this size is waited for, larger is walked as it passes. Most has 50 bytes."""
+"""Bytes of metadata to wait for. Larger metadata is walked as it passes. Most has 50 bytes."""
 
 _PLAIN_HEAD = [int.from_bytes(b"\xff" + b"\x80" * (length - 1)) for length in range(9)]
 _PLAIN_HEAD_PROOF = [int.from_bytes(b"\x10" + b"\x80" * (length - 1)) for length in range(9)]
@@ -140,16 +140,16 @@ def _shape(id_length: int, sequence_length: int) -> Shape:
 _NOBODY = Account(Action.PRODUCE)
 
 _UNSEEN: dict[bytes, Account] = {}
-"""What all scanners without a shape share, into which nothing is put: idle pairs are many."""
+"""All scanners without a shape share this dict, into which nothing is put: idle pairs are many."""
 
 _WITHOUT_PAYLOAD = KNOWN - WITH_PAYLOAD
 
 LARGEST_COMMAND = (1 << 32) - 1
-"""Bytes of a command where nothing bounds it but its size field."""
+"""Bytes of a command that only its size field bounds."""
 
 
 class _FrameScanner:
-    """What both directions share: the owed bytes, and the frames that are not counted."""
+    """The part that both directions share: owed bytes, and stop frames."""
 
     __slots__ = ("_actions", "owed", "stop")
 
@@ -161,10 +161,6 @@ class _FrameScanner:
     def _halt(self, pos: int, total: int) -> int:
         self.stop = total + 4
         return pos
-
-    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Scanner`."""
-        return start
 
 
 class ToBrokerScanner(_FrameScanner):
@@ -198,19 +194,19 @@ class ToBrokerScanner(_FrameScanner):
         self._seen = _UNSEEN
 
     def open_producer(self, producer_id: int, account: Account) -> None:
-        """From now on SENDs of this producer pass while its account allows."""
+        """See `scanning.ProducerScanner`."""
         self.close_producer(producer_id)
         self._producers.put(producer_id, account)
 
     def close_producer(self, producer_id: int) -> None:
-        """From now on SENDs of this producer are stop frames."""
+        """See `scanning.ProducerScanner`."""
         if self._producers.pop(producer_id) is not None:
             self._shape = None
             self._account = _NOBODY
             self._seen = _UNSEEN
 
     def is_damaged(self, frame: bytes) -> bool:
-        """Return whether the checksum of a whole SEND is wrong, where it is verified."""
+        """See `scanning.ProducerScanner`."""
         return False
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
@@ -283,7 +279,7 @@ class ToBrokerScanner(_FrameScanner):
         return pos
 
     def _mix_checked(self, chunk: bytearray, pos: int, end: int, shape: Shape) -> int:
-        """Do the same where counts are compared. Apart, since the loop is that hot."""
+        """Do the same if counts are compared. Apart from `_mix`, because the loop is hot."""
         unpack, mask, proof, header, least, _ = shape
         last = end - header
         seen = self._seen.get
@@ -305,8 +301,8 @@ class ToBrokerScanner(_FrameScanner):
         return pos
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Scanner`. SENDs of one producer and shape, that are all here; none where
-        each is to be compared, which the session does before it waits."""
+        """See `contract.Holding`. Only whole SENDs of one producer and shape follow; none if each
+        must be compared, which the session does before it waits."""
         pos = start
         if self._shape is None or account is not self._account:
             return pos
@@ -322,7 +318,7 @@ class ToBrokerScanner(_FrameScanner):
         return pos
 
     def _frame(self, chunk: bytearray, pos: int, end: int) -> int:
-        """Judge one frame of any kind. Answers the offset behind it, or `pos` to halt or wait."""
+        """Judge one frame of any kind. Return the offset behind it, or `pos` to halt or wait."""
         if end - pos < HEADER:
             return pos
         total, size = _head(chunk, pos)
@@ -349,11 +345,11 @@ class ToBrokerScanner(_FrameScanner):
     def _send(  # noqa: C901 - flat, as all that is done for each frame
         self, chunk: bytearray, pos: int, total: int, end: int, here: int
     ) -> int:
-        """Count a SEND that is of numbers alone, with tags of one byte, in less than 128 bytes.
+        """Count a SEND of number fields only, with tags of one byte, in less than 128 bytes.
 
-        All that clients write are. The broker's decoder lets a nested field run out of its message,
-        and would find other numbers behind it than a walk here. `end`: of the command; `here`: of
-        what has come.
+        Clients write no others. The broker's decoder lets a nested field reach beyond its message,
+        and would then read other numbers than a walk here. `end`: of the command; `here`: end of
+        the bytes that have come.
         """
         producer, messages, sequence_at, at = -1, 1, 0, pos + _SEND_BODY
         fields = 0
@@ -378,7 +374,7 @@ class ToBrokerScanner(_FrameScanner):
                 producer = value
             elif tag == 0x18:
                 messages = value & 0xFFFFFFFF
-        if not 0 < messages < 1 << 31:  # to brokers it is no count, or a negative one
+        if not 0 < messages < 1 << 31:  # brokers read no count, or a negative one
             return self._halt(pos, total)
         account = self._producers.get(producer)
         if account is None:
@@ -405,8 +401,8 @@ class ToBrokerScanner(_FrameScanner):
     ) -> bool:
         """Compare the count of the SEND at `pos` with that of its batch.
 
-        `ends`: of its command, and of what has come. Return False where that is too little; large
-        metadata, which is not waited for, makes it a stop frame.
+        `ends`: of its command, and of the bytes that have come. Return False if these are too few;
+        the SEND becomes a stop frame if its metadata is too large to wait for.
         """
         assert self._checks is not None
         command_end, here = ends
@@ -429,7 +425,7 @@ class ToBrokerScanner(_FrameScanner):
     def _learn(
         self, chunk: bytearray, pos: int, sequence_at: int, end: int, account: Account
     ) -> None:
-        """Remember the shape of this SEND, which is a plain one."""
+        """Remember the shape of a plain SEND."""
         shape = _shape(sequence_at - pos - _SEND_BODY - 2, end - sequence_at)
         if shape is not self._shape:
             self._shape, self._seen = shape, {}
@@ -439,7 +435,7 @@ class ToBrokerScanner(_FrameScanner):
 
 
 class ToClientScanner(_FrameScanner):
-    """Counts MESSAGEs per consumer and receipts per producer. Unknown ids always pass."""
+    """Counts MESSAGEs per consumer and receipts per producer. Frames of unknown ids pass."""
 
     __slots__ = ("_command_bound", "_consumers", "_producers", "_walk", "unknown")
 
@@ -454,19 +450,19 @@ class ToClientScanner(_FrameScanner):
         self._walk: EntryWalk | MetadataWalk | None = None
 
     def open_consumer(self, consumer_id: int, account: Account) -> None:
-        """From now on MESSAGEs of this consumer count for its account."""
+        """See `scanning.ConsumerScanner`."""
         self._consumers.put(consumer_id, account)
 
     def close_consumer(self, consumer_id: int) -> None:
-        """From now on MESSAGEs of this consumer are of an unknown one."""
+        """See `scanning.ConsumerScanner`."""
         self._consumers.pop(consumer_id)
 
     def open_producer(self, producer_id: int, account: Account) -> None:
-        """From now on receipts of this producer count for its account."""
+        """See `scanning.ConsumerScanner`."""
         self._producers.put(producer_id, account)
 
     def close_producer(self, producer_id: int) -> None:
-        """From now on receipts of this producer count for nobody."""
+        """See `scanning.ConsumerScanner`."""
         self._producers.pop(producer_id)
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:  # noqa: C901
@@ -566,14 +562,14 @@ class ToClientScanner(_FrameScanner):
         return pos if pos < end else end
 
     def _skip_entry(self, chunk: bytearray, pos: int, at: int, frame_end: int, end: int) -> None:
-        """Begin to skip the broker entry metadata of the MESSAGE at `pos`, behind its command."""
+        """Begin to skip the broker entry metadata behind the command of the MESSAGE at `pos`."""
         account = self._consumers.get(id_of(chunk, pos + 8, at)) or self.unknown
         size = entry_metadata_size(chunk, at, end)
         self._walk = EntryWalk(size, frame_end - at, account.count).feed(chunk, at, end)
         account.bytes += frame_end - pos
 
     def _acknowledged(self, chunk: bytearray, pos: int, total: int, size: int) -> Account | None:
-        """Return whose SEND_RECEIPT stands at `pos`, of any encoding."""
+        """Return the account of the SEND_RECEIPT at `pos`, in any encoding."""
         if total != size + 4:
             raise PeerError(f"a SEND_RECEIPT with {total - size - 4} bytes behind it")
         if size > COMMAND_BOUND:
@@ -586,9 +582,9 @@ def _refuse(kind: Kind, size: int) -> NoReturn:
 
 
 def id_of(chunk: bytearray, command: int, end: int) -> int:
-    """Return the id of a whole command, which is its field 1; -1 where there is none.
+    """Return the id of a whole command, which is its field 1; -1 without one.
 
-    Raises `PeerError` where the command is not canonical.
+    Raises `PeerError` if the command is not canonical.
     """
     body = find_body(chunk, command, end, end)
     if not body:

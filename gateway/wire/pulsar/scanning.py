@@ -1,7 +1,7 @@
-"""Makes the scanners of a connection: the one place that knows which implementation scans.
+"""Make the scanners of a connection. Only this module knows which implementation scans.
 
-What a session needs of them are the protocols here. An implementation is as good as another one if
-`tests/conformance` cannot tell them apart.
+Sessions use the protocols here. An implementation may replace another one if `tests/conformance`
+cannot tell them apart.
 """
 
 from __future__ import annotations
@@ -15,39 +15,40 @@ from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 
 
 class ProducerScanner(Scanner, Protocol):
-    """Scans what a client sends. SENDs of open producers pass, and count, while their accounts
-    have allowance; all others stop.
+    """Scans what a client sends. SENDs of open producers are counted and pass while their accounts
+    have allowance; all other SENDs are stop frames.
     """
 
     def open_producer(self, producer_id: int, account: Account) -> None:
-        """From now on SENDs of this producer pass while its account allows."""
+        """Let SENDs of this producer pass from now on, while its account has allowance."""
 
     def close_producer(self, producer_id: int) -> None:
-        """From now on SENDs of this producer are stop frames."""
+        """Stop at SENDs of this producer from now on."""
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Holding`."""
 
     def is_damaged(self, frame: bytes) -> bool:
-        """Return whether the checksum of a whole SEND is wrong, where it is verified."""
+        """Return whether the checksum of a whole SEND is verified and wrong."""
 
 
 class ConsumerScanner(Scanner, Protocol):
     """Scans what a broker sends: counts the MESSAGEs of open consumers and the receipts of open
-    producers. Those of others pass too, and count for the account of unknown ones, or nobody.
+    producers. Other MESSAGEs pass too, and count for the account of unknown consumers; other
+    receipts pass uncounted.
     """
 
     def open_consumer(self, consumer_id: int, account: Account) -> None:
-        """From now on MESSAGEs of this consumer count for its account."""
+        """Count MESSAGEs of this consumer for its account from now on."""
 
     def close_consumer(self, consumer_id: int) -> None:
-        """From now on MESSAGEs of this consumer are of an unknown one."""
+        """Count MESSAGEs of this consumer for the unknown account from now on."""
 
     def open_producer(self, producer_id: int, account: Account) -> None:
-        """From now on receipts of this producer count for its account."""
+        """Count receipts of this producer for its account from now on."""
 
     def close_producer(self, producer_id: int) -> None:
-        """From now on receipts of this producer count for nobody."""
+        """Count no receipts of this producer from now on."""
 
 
 Scanners = tuple[ProducerScanner, ConsumerScanner]
@@ -63,9 +64,9 @@ def scanners(
 ) -> Scanners:
     """Return the scanners of a new connection.
 
-    `actions`: what each does with each command type, by direction. `unknown`: whose account counts
+    `actions`: the action for each command type, by direction. `unknown`: the account that counts
     MESSAGEs of consumers that are not open. `command_bound`: bytes of a command. `checks`: compares
-    the counts of SENDs, where a rule limits messages. `verify`: checksums of messages are verified.
+    the counts of SENDs if a rule limits messages. `verify`: verify the checksums of messages.
     """
     to_broker, to_client = actions
     if not verify:
@@ -73,7 +74,7 @@ def scanners(
             ToBrokerScanner(to_broker, command_bound, checks),
             ToClientScanner(to_client, unknown, command_bound),
         )
-    # Imported where it is wanted: it needs a library of its own.
+    # Imported only if it is used: it needs a library of its own.
     from gateway.wire.pulsar.checksums import VerifyingToBrokerScanner, VerifyingToClientScanner
 
     return (

@@ -1,8 +1,8 @@
-"""Decides the stop frames of one pair; docs/protocols/pulsar.md holds its tables.
+"""Decide the stop frames of one pair; docs/protocols/pulsar.md has the tables.
 
-Each handler takes a decoded command and its frame, changes the tables of this pair, and answers
-with effects. It never asks anybody who could make it wait: what is slow is a job. Producers and
-consumers have a room of their own, `incarnations`, and lookups another one.
+Each handler takes a decoded command and its frame, changes the state of this pair, and returns
+effects. No handler waits: slow work is a job. Producers and consumers are in `incarnations`, and
+lookups in `lookups`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gateway.wire.contract import (
     Replace,
 )
 from gateway.wire.plugin import Mode
-from gateway.wire.pulsar import refusing, renewal
+from gateway.wire.pulsar import auth_refresh, send_errors
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import (
     NO_REQUEST,
@@ -47,18 +47,18 @@ from gateway.wire.pulsar.frames import HEAD, KNOWN, Kind, kind_name
 from gateway.wire.pulsar.incarnations import Incarnations
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.metadata import metadata_of
-from gateway.wire.pulsar.naming import improper, unnamed
+from gateway.wire.pulsar.requests import check_names, read_request, refuse
 from gateway.wire.pulsar.scanning import scanners
 from gateway.wire.pulsar.states import State
 from gateway.wire.subject import Caller
 
 GIVEN_UP = 30.05
-"""Seconds after which Go and Java have given up a SEND, by their defaults: 30, and what timers are
-late. Later, frames that they gave up would use the limit: of half a second their own rate is 3 %
-lower. A client that has not given up yet sends its frames once more."""
+"""Seconds after which Go and Java have given up on a SEND, by their defaults: 30, and the delay of
+timers. If this were longer, given-up frames would use up the limit: half a second more lowers the
+clients' rate by 3 %. A client that has not given up yet sends its frames once more."""
 
 FRAME_PADDING = 64 * 1024
-"""What a frame has beside the message that a broker's `max_message_size` bounds, in bytes."""
+"""Bytes of a frame beside its message, which the broker's `max_message_size` bounds."""
 
 
 class PulsarSession:
@@ -87,12 +87,12 @@ class PulsarSession:
         self._client = client
         self._lookups = Lookups(listener, client)
         self._delays: Delays | None = None  # made when it is needed: idle pairs are many
-        self._ending = 0  # transactions whose end the broker has not confirmed
+        self._ending = 0  # number of END_TXN requests without an answer
         self.collected_bound = listener.bounds.collected_from(max_message_size + FRAME_PADDING)
-        who = client.principal.name or client.subject.host or ""
+        name = client.principal.name or client.subject.host or ""
         bounds = listener.bounds
         self._checks = (
-            CountChecks(listener.suspects, who, bounds.fields) if listener.limited else None
+            CountChecks(listener.suspects, name, bounds.fields) if listener.limited else None
         )
         self.scanners = scanners(
             (self._actions(Direction.TO_BROKER), self._actions(Direction.TO_CLIENT)),
@@ -116,32 +116,34 @@ class PulsarSession:
 
     @property
     def expires_at(self) -> float | None:
-        """See `contract.Session`. A forwarded credential is the broker's to ask for again."""
+        """See `contract.Session`. The broker itself asks again for a forwarded credential."""
         return self._client.principal.expires_at if self._listener.mode is Mode.VERIFY else None
 
     # -- decisions ---------------------------------------------------------------------------
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
-        """See `contract.Session`. What goes on is never the frame as it came, unless it came as it
-        was understood: see `commands.as_read`."""
+        """See `contract.Session`. A frame goes on as it was read: see `commands.as_read`."""
         command = decode(frame, self._listener.bounds.fields)
         if not self._listener.unknown_pass and kind_of(frame) in KNOWN:
             command.DiscardUnknownFields()
         read = as_read(command, frame)
-        effects = self._decided(direction, command, read, now)
-        return effects if read is frame else tuple(_put(effect, read) for effect in effects)
+        effects = self._check(direction, command, read, now)
+        if read is frame:
+            return effects
+        return tuple(Replace(read) if isinstance(it, Forward) else it for it in effects)
 
-    def _decided(
+    def _check(
         self, direction: Direction, command: BaseCommand, frame: bytes, now: float
     ) -> Effects:
+        """Check the names and counts of a client's command, delay it if need be, and decide it."""
         if direction is Direction.TO_CLIENT:
             return self._decide(direction, command, frame, now)
         kind = kind_of(frame)
         row = self._listener.commands.rows[direction].get(kind)
         names = None if row is None or row.names is None else row.names(command)
-        denial = None if names is None else improper(names, self._listener.bounds.names)
+        denial = None if names is None else check_names(names, self._listener.bounds.names)
         if denial is not None:
-            return unnamed(command, kind, denial, self._listener.services)
+            return refuse(kind, read_request(kind, command), denial, self._listener.services)
         if kind == Kind.SEND:
             refused = self._check_send(command, frame)
             if refused is not None:
@@ -165,7 +167,8 @@ class PulsarSession:
         return self._unknown(direction, kind)
 
     def _check_send(self, command: BaseCommand, frame: bytes) -> Effects | None:
-        """Check a SEND that stopped: its count where a rule limits messages, and its checksum."""
+        """Check a SEND that stopped: its checksum, and its count if a rule limits messages. Return
+        effects if it is refused."""
         send = command.send
         if send.num_messages < 1:
             raise PeerError(f"a SEND of {send.num_messages} messages")
@@ -175,7 +178,7 @@ class PulsarSession:
         account = handle.account
         if self.scanners[0].is_damaged(frame):
             account.damaged += 1
-            return (Drop(), Refuse(account, refusing.damaged(command)))
+            return (Drop(), Refuse(account, send_errors.damaged(command)))
         if self._checks is not None and account.messages_ceiling < ENDLESS:
             self._checks.check_beginning(frame, 8 + HEAD.unpack_from(frame)[1], len(frame))
             self._checks.compare(account, send.num_messages, metadata_of(frame))
@@ -193,7 +196,7 @@ class PulsarSession:
         self._lookups.failed(command.error.request_id)
         return self.incarnations.error(command, frame, now)
 
-    # -- what waits for its time -------------------------------------------------------------
+    # -- delayed requests --------------------------------------------------------------------
 
     def _delayed(self, command: BaseCommand, frame: bytes, now: float) -> Effects | None:
         if self._delays is None:
@@ -201,7 +204,7 @@ class PulsarSession:
         return self._delays.ask(kind_of(frame), command, frame, now)
 
     def _decide_late(self, frame: bytes, now: float) -> Iterable[Effect]:
-        """Decide a frame that waited, as if it came now; it is at no border."""
+        """Decide a delayed frame as if it came now. It was dropped, so it is injected to go on."""
         command = decode(frame, self._listener.bounds.fields)
         effects = self._decide(Direction.TO_BROKER, command, frame, now)
         return (_injected(effect, frame) for effect in effects)
@@ -251,7 +254,7 @@ class PulsarSession:
     # -- transactions ------------------------------------------------------------------------
 
     def end_transaction(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Its answer is awaited: a client that lost it would ask again, and be refused."""
+        """Await the answer: a client that lost it would ask again, and be refused."""
         if self.incarnations.have_left:
             return DROP
         self._ending += 1
@@ -270,17 +273,18 @@ class PulsarSession:
         raise PeerError("a second CONNECTED on one connection")
 
     def wrong_way(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """A field that runs out of such a command finds the payload, where decoders read on."""
+        """Refuse a command with a payload from its receiver. If a field reached beyond the command,
+        a decoder would read on in the payload."""
         raise PeerError(f"a {kind_name(kind_of(frame))} from the side that receives them")
 
     def auth_challenge(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        return renewal.challenged(self._listener, self._client)
+        return auth_refresh.challenged(self._listener, self._client)
 
     def auth_response(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        return renewal.shown(self._listener, self._client, command)
+        return auth_refresh.responded(self._listener, self._client, command)
 
     def migrated(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """The topic has gone to another cluster: to its gateway, or the client is not told."""
+        """Name the gateway of the cluster to which a topic migrated, or do not tell the client."""
         if self._listener.veil.lead_to_other_cluster(command):
             return self.incarnations.migrated(command, frame, now)
         return self.incarnations.withhold_migration(command)
@@ -288,7 +292,7 @@ class PulsarSession:
     # -- the end -----------------------------------------------------------------------------
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
-        """See `contract.Session`. Who is at fault is told; others just reconnect."""
+        """See `contract.Session`. Only a client that is at fault is told; others just reconnect."""
         refusal = _TOLD.get(reason)
         return b"" if refusal is None else error(NO_REQUEST, Denial(refusal, detail))
 
@@ -303,13 +307,8 @@ class PulsarSession:
         return False
 
 
-def _put(effect: Effect, read: bytes) -> Effect:
-    """The same effect where the frame goes on as it was understood."""
-    return Replace(read) if isinstance(effect, Forward) else effect
-
-
 def _injected(effect: Effect, frame: bytes) -> Effect:
-    """The same for a frame that is not at hand any more where effects are carried out."""
+    """Return the effect that does the same for a frame that was dropped before."""
     match effect:
         case Forward():
             return Inject(Direction.TO_BROKER, frame)
@@ -322,7 +321,7 @@ def _injected(effect: Effect, frame: bytes) -> Effect:
 
 
 _STRAY = Account(Action.CONSUME)
-"""MESSAGEs of consumers that were closed meanwhile: of no topic, and on nobody's bill."""
+"""Counts the MESSAGEs of consumers that were closed meanwhile; it has no topic and no limits."""
 
 _TOLD = {
     EndReason.CLIENT_VIOLATION: Refusal.UNSUPPORTED,

@@ -1,9 +1,9 @@
 """The state machine of producers and consumers, as a table.
 
-An *incarnation* is one (id, request that opened it). `NEXT` says which state follows an event; an
-event that is not listed for a state changes nothing. An id that is in no state is not open: it was
-never opened, was refused, or was closed by either side. What is sent at each event stands in
-docs/protocols/pulsar.md, whose tables a test holds to the code.
+An *incarnation* is a producer or consumer id as one request opened it. `NEXT` maps events to the
+state that follows; an event that a state does not list changes nothing. An id without a state is
+not open: it was never opened, was refused, or was closed by either side. docs/protocols/pulsar.md
+lists the frames that are sent at each event; a test compares its tables with the code.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from enum import Enum, auto
 
 
 class State(Enum):
-    """Where an incarnation is.
+    """The state of an incarnation.
 
     `OPENING`: PRODUCER or SUBSCRIBE was forwarded. `REOPENING`: the same, in place of an
-    incarnation that the broker had not closed yet; the broker's next close may be meant for that
-    one. `RENEWING`: SUBSCRIBE was forwarded for a consumer that is open; the broker goes on with it
-    whether it says yes or no. `QUEUED`: a producer waits for exclusive access (PRODUCER_SUCCESS
-    with `producer_ready` false). `OPEN`. `UNSUBSCRIBING`, `CLOSING`: the client's UNSUBSCRIBE or
-    CLOSE was forwarded. `CLOSED`: the broker closed it; its client still gets receipts, and is told
-    later. `ABANDONED`: its client knows that it is gone, and the broker may still have it; a
-    producer has no account any more, and a consumer's messages still count. `RESETTING`: the client
-    is to open it again, for the gateway's sake; receipts are awaited. `LEAVING`: the gateway stops;
-    receipts are awaited. `MOVING`: the gateway has closed it at the broker, and awaits the answer.
+    incarnation that the broker had not closed yet; the broker's next close may mean the earlier
+    one. `RENEWING`: SUBSCRIBE was forwarded for an open consumer; the broker goes on with the
+    consumer whether it accepts or refuses. `QUEUED`: a producer waits for exclusive access
+    (PRODUCER_SUCCESS with `producer_ready` false). `OPEN`. `UNSUBSCRIBING`, `CLOSING`: the client's
+    UNSUBSCRIBE or CLOSE was forwarded. `CLOSED`: the broker closed it; its client still gets
+    receipts, and is told later. `ABANDONED`: its client knows that it is gone, and the broker may
+    still have it; a producer has no account any more, and a consumer's messages still count.
+    `RESETTING`: the gateway makes the client open it again; receipts are awaited. `LEAVING`: the
+    gateway stops; receipts are awaited. `MOVING`: the gateway has closed it at the broker, and
+    awaits the answer.
     """
 
     OPENING = auto()
@@ -42,39 +43,39 @@ class State(Enum):
 
 
 class Event(Enum):
-    """What happens to an incarnation."""
+    """An event in the life of an incarnation."""
 
     SUBSCRIBED_AGAIN = auto()  # the client subscribes an open consumer again
-    OPENED = auto()  # the broker's yes
-    QUEUED = auto()  # the broker's yes to a producer that has to wait
+    OPENED = auto()  # the broker accepts
+    QUEUED = auto()  # the broker accepts a producer that has to wait
     UNSUBSCRIBED = auto()  # the client's UNSUBSCRIBE
-    KEPT = auto()  # the broker's no to UNSUBSCRIBE, of a consumer that it has open
-    KEPT_UNOPENED = auto()  # the same, of one that it is opening yet
+    KEPT = auto()  # the broker refuses UNSUBSCRIBE for a consumer that it has open
+    KEPT_UNOPENED = auto()  # the same, for a consumer that it is still opening
     CLOSED = auto()  # the client's CLOSE
     CLOSED_EARLY = auto()  # the broker's close, before all receipts
     ONE_BEFORE_CLOSED = auto()  # the broker's close of the incarnation before this one
-    ABANDONED = auto()  # the client is told that it is gone; the broker need not know
-    RESET = auto()  # a limit has it opened again
+    ABANDONED = auto()  # the client is told that it is gone; the broker may not know
+    RESET = auto()  # the client must open it again, because of a limit
     LEFT = auto()  # the gateway stops
     MOVED = auto()  # the gateway closes it at the broker
 
 
 PENDING = frozenset({State.OPENING, State.REOPENING, State.RENEWING, State.QUEUED})
-"""The broker's answer to a request that opens it is awaited."""
+"""States that await the broker's answer to a request that opens the incarnation."""
 
 REPLACING = frozenset({State.REOPENING, State.RENEWING})
-"""The same, while the broker may have the incarnation before."""
+"""The same, while the broker may have the previous incarnation."""
 
 RESETTABLE = frozenset({State.OPEN, State.RESETTING})
 
 SETTLED = frozenset({State.QUEUED, *RESETTABLE})
-"""The broker has it, and nobody is closing it."""
+"""The broker has the incarnation, and neither side is closing it."""
 
 GIVEN_UP = frozenset({State.UNSUBSCRIBING, State.CLOSING})
-"""The client is closing it."""
+"""The client is closing the incarnation."""
 
 ENDING = frozenset({*GIVEN_UP, State.CLOSED, State.ABANDONED, State.LEAVING, State.MOVING})
-"""It is closed already, or on its way there."""
+"""The incarnation is closed or being closed."""
 
 _ANY = frozenset(State)
 
@@ -98,4 +99,4 @@ NEXT: Mapping[Event, Mapping[State, State]] = {
     Event.LEFT: _to(State.LEAVING, SETTLED),
     Event.MOVED: _to(State.MOVING, frozenset({*SETTLED, State.LEAVING})),
 }
-"""Which state follows which, by event."""
+"""The state that follows each state, by event."""

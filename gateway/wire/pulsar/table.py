@@ -1,6 +1,6 @@
-"""The commands that the gateway looks at: the code's half of docs/protocols/pulsar.md.
+"""The commands that the gateway reads, as docs/protocols/pulsar.md lists them.
 
-All other known commands pass without being read. A test holds the page and this table together.
+All other known commands pass unread. A test compares this table with the page.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gateway.wire.pulsar.session import PulsarSession
 
 
 def _parties(event: Callable[[Incarnations, BaseCommand, bytes, float], Effects]) -> Decide:
-    """Decide a command whose every meaning is for producers and consumers."""
+    """Return the `Decide` of a command that concerns producers and consumers alone."""
 
     def decide(session: PulsarSession, command: BaseCommand, frame: bytes, now: float) -> Effects:
         return event(session.incarnations, command, frame, now)
@@ -34,7 +34,7 @@ ALWAYS, LIMITED, COUNTED = Stops.ALWAYS, Stops.LIMITED, Stops.COUNTED
 BROKER, CLIENT = Direction.TO_BROKER, Direction.TO_CLIENT
 
 ROWS = (
-    # A second CONNECT, and what brokers alone say.
+    # A second CONNECT, and a command that only brokers send.
     Row(BROKER, Kind.CONNECT, ALWAYS, PulsarSession.second_connect),
     Row(BROKER, Kind.MESSAGE, ALWAYS, PulsarSession.wrong_way),
     # Producers and consumers.
@@ -69,7 +69,7 @@ ROWS = (
     # Identity, transactions.
     Row(BROKER, Kind.AUTH_RESPONSE, ALWAYS, PulsarSession.auth_response),
     Row(BROKER, Kind.END_TXN, ALWAYS, PulsarSession.end_transaction),
-    # A second CONNECTED, and what clients alone say.
+    # A second CONNECTED, and a command that only clients send.
     Row(CLIENT, Kind.CONNECTED, ALWAYS, PulsarSession.second_connected),
     Row(CLIENT, Kind.SEND, ALWAYS, PulsarSession.wrong_way),
     # Producers and consumers.

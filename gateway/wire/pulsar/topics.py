@@ -1,9 +1,9 @@
-"""Topic names, read as every supported broker reads them, or not at all.
+"""Read topic names as every supported broker reads them, or refuse them.
 
-Brokers 4.0, 4.2 and 5.0 read some spellings differently: to 4.0 `orders/` is `orders` and
-`PERSISTENT://t/n/x` is `persistent://t/n/x`; to 4.2 the former is no name and the latter is another
-topic. Rules, limits, metrics and records would speak of another topic than the broker does. So
-`named` accepts only what has one reading in all versions that accept it at all:
+Brokers 4.0, 4.2 and 5.0 read some spellings differently: 4.0 reads `orders/` as `orders` and
+`PERSISTENT://t/n/x` as `persistent://t/n/x`; 4.2 refuses the former and takes the latter for
+another topic. Then rules, limits, metrics and logs would name another topic than the broker does.
+So `named` accepts only names that all versions read the same way, if they accept them:
 
 - `topic` and `tenant/namespace/topic`, which mean `persistent://public/default/topic` and
   `persistent://tenant/namespace/topic`;
@@ -23,14 +23,9 @@ from functools import lru_cache
 
 from gateway.wire.subject import TopicName
 
-LONGEST_NAME = 2048
-"""Characters of a topic, a subscription or another name. Brokers put topics into paths of metadata
-stores, where some hundred are usual; patterns that Java looks up as if they were topics are longer.
-"""
-
 LATEST = 16
-"""Names whose reading is remembered: a command's topic is read twice, once to check it and once to
-ask for it."""
+"""Names whose parts are cached: a command's topic is read twice, once to check it and once for the
+subject."""
 
 _OWN = "pulsar/"
 _COORDINATORS = "pulsar/system/transaction_coordinator_assign"
@@ -41,14 +36,14 @@ _PARTITION = "-partition-"
 _LAST_PARTITION = (1 << 31) - 1
 
 _BLANK = re.compile(r"[\t-\r\x1c-\x20\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]*")
-"""What Java's `Character.isWhitespace` says of: a local name of these alone is no name."""
+"""Whitespace of Java's `Character.isWhitespace`. A local name of whitespace alone is refused."""
 
 
 def is_brokers_own(topic: str) -> bool:
-    """Return whether brokers keep there what they tell each other, their addresses among it.
+    """Return whether a topic is for the brokers' own data, which holds their addresses.
 
-    That is all of tenant `pulsar` (load reports, health checks, policies), but for the names by
-    which clients find transaction coordinators. Brokers compare names letter by letter.
+    These are all topics of tenant `pulsar` (load reports, health checks, policies), except the
+    names by which clients find transaction coordinators. Brokers compare names letter by letter.
     """
     path = topic.partition("://")[2] or topic
     return path.startswith(_OWN) and not (
@@ -58,7 +53,7 @@ def is_brokers_own(topic: str) -> bool:
 
 @lru_cache(LATEST)
 def named(topic: str) -> TopicName | None:
-    """Read a topic's name; None where brokers disagree about it, or none accepts it."""
+    """Return the parts of a topic's name; None if brokers disagree about it, or none accepts it."""
     domain, mark, path = topic.partition("://")
     if not mark:
         domain, path = "persistent", topic if "/" in topic else f"public/default/{topic}"
@@ -87,7 +82,7 @@ def _topic(domain: str, namespace: list[str], path: str) -> TopicName | None:
     if not mark or not number.isdecimal():
         return TopicName(tenant, whole_namespace, name, None)
     if not number.isascii() or base.endswith("/"):
-        # Brokers read any script's digits, and a partition of a topic without a name.
+        # Brokers accept digits of any script, and a partition of a topic with an empty name.
         return None
     if str(int(number[:11])) != number or int(number) > _LAST_PARTITION:
         return TopicName(tenant, whole_namespace, name, None)
@@ -95,7 +90,7 @@ def _topic(domain: str, namespace: list[str], path: str) -> TopicName | None:
 
 
 def _segment(steps: list[str], name: str) -> TopicName | None:
-    """Return a segment of a scalable topic, which counts as a partition of it."""
+    """Return a segment of a scalable topic, which counts as a partition of the topic."""
     hashes = _SEGMENT.fullmatch(steps[-1])
     if hashes is None or hashes[1] > hashes[2]:
         return None

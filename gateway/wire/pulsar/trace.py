@@ -8,13 +8,13 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import HEAD, HEADER, kind_name
 
 LONGEST = 600
-"""Characters of one described frame: schemas and topic lists are cut."""
+"""Characters of a frame's description; schemas and topic lists are cut."""
 
 _MASK = b"***"
 
 
 def describe(frame: bytes | bytearray | memoryview) -> str:
-    """A frame's command by name, with its fields; `frame` may be cut behind or in the command."""
+    """Return a frame's command by name, with its fields. `frame` may be cut."""
     if len(frame) < HEADER:
         return "cut"
     _, size = HEAD.unpack_from(frame)
@@ -31,8 +31,8 @@ def describe(frame: bytes | bytearray | memoryview) -> str:
 def _fields(command: BaseCommand) -> str:
     _mask(command)
     command.ClearField("type")
-    command.DiscardUnknownFields()  # whatever they hold, it could be a secret
-    # Imported only where something is traced: 20 ms at the start of every process.
+    command.DiscardUnknownFields()  # they could hold secrets
+    # Imported only for traces: it would take 20 ms at the start of every process.
     from google.protobuf.text_format import MessageToString
 
     for _, message in command.ListFields():
@@ -41,7 +41,7 @@ def _fields(command: BaseCommand) -> str:
 
 
 def _mask(command: BaseCommand) -> None:
-    """Credentials, and what peers say to obtain them."""
+    """Mask credentials, and the challenges and responses that prove them."""
     if command.connect.auth_data:
         command.connect.auth_data = _MASK
     if command.connect.original_auth_data:

@@ -1,4 +1,4 @@
-"""URLs of brokers, as brokers and people write them."""
+"""Broker URLs: their schemes, and how they are read."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from gateway.wire.address import Address, Scheme, parse_url
 SCHEMES = {"pulsar": Scheme(6650), "pulsar+ssl": Scheme(6651, tls=True)}
 
 LONGEST_URL = 512
-"""Characters. A host's name has 253 at most, and hosts are remembered."""
+"""Characters of a URL. A host name has at most 253, and hosts are remembered."""
 
 
 def parse(url: str | bytes) -> Address | None:
-    """Return where a broker's URL leads; None where it is not the URL of one broker."""
-    if isinstance(url, bytes) or len(url) > LONGEST_URL:  # not UTF-8, for one
+    """Return the address in a broker's URL; None if the text is not the URL of one broker."""
+    if isinstance(url, bytes) or len(url) > LONGEST_URL:  # protobuf returns bytes for bad UTF-8
         return None
     try:
         return parse_url(url, SCHEMES)

@@ -14,7 +14,7 @@ IDS = st.one_of(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["put", "pop", "get"]), IDS, st.integers())))
-def test_it_is_a_dictionary(steps: list[tuple[str, int, int]]) -> None:
+def test_the_table_acts_as_a_dictionary(steps: list[tuple[str, int, int]]) -> None:
     table, plain = IdTable[int](), dict[int, int]()
     for does, id, value in steps:
         match does:
@@ -40,7 +40,7 @@ def test_ids_that_python_hashes_to_the_same_number_are_hashed_apart() -> None:
     assert len(set(map(hash, table._large))) == len(alike)
 
 
-def test_what_is_longer_than_an_id_is_nobodys() -> None:
+def test_a_number_longer_than_an_id_is_not_found() -> None:
     """A scanner reads up to 70 bits."""
     table = IdTable[int]()
     table.put((1 << 64) - 1, 1)

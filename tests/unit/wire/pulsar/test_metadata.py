@@ -74,7 +74,7 @@ every_metadata = pytest.mark.parametrize(
 
 
 def walked(pieces: list[bytes], size: int) -> int:
-    """The count that a walk through these pieces books. What is behind the last is no part."""
+    """Return the count of a walk through these pieces. Bytes behind the last one are not walked."""
     account = Account(Action.CONSUME, subject_of("a topic"))
     walk: MetadataWalk | None = MetadataWalk(size, account.count)
     for left, piece in zip(reversed(range(len(pieces))), pieces, strict=True):

@@ -43,13 +43,13 @@ def producing() -> Account:
 
 
 def scan(scanner: ToBrokerScanner | ToClientScanner, *frames: bytes) -> int:
-    """Answers how many of these bytes may go on."""
+    """Return how many of these bytes may go on."""
     chunk = bytearray(b"".join(frames))
     return scanner.scan(chunk, 0, len(chunk))
 
 
 def run(producer_id: int, first: int = 300, many: int = 5) -> bytes:
-    """SENDs that differ in their sequence ids alone."""
+    """Return SENDs that differ only in their sequence ids."""
     return b"".join(send(producer_id, first + n) for n in range(many))
 
 
@@ -184,7 +184,7 @@ def test_other_producers_pass_behind_one_that_is_held(to_broker: ToBrokerScanner
 
 
 def following(scanner: ToBrokerScanner, account: Account, *frames: bytes) -> int:
-    """How many bytes wait with the first of these frames, which halts the scan."""
+    """Return how many bytes must wait behind the first of these frames, which halts the scan."""
     chunk = bytearray(b"".join(frames))
     assert scanner.scan(chunk, 0, len(chunk)) == 0
     return scanner.following(account, chunk, scanner.stop, len(chunk)) - scanner.stop
@@ -203,7 +203,7 @@ def test_frames_of_one_producer_wait_together(to_broker: ToBrokerScanner) -> Non
     assert held.messages == 0
 
 
-def test_nobody_waits_with_another_producer(to_broker: ToBrokerScanner) -> None:
+def test_frames_of_another_producer_do_not_wait_too(to_broker: ToBrokerScanner) -> None:
     held, other = producing(), producing()
     to_broker.open_producer(1, held)
     to_broker.open_producer(2, other)
@@ -213,7 +213,7 @@ def test_nobody_waits_with_another_producer(to_broker: ToBrokerScanner) -> None:
     assert following(to_broker, held, send(1, 300), send(2, 301)) == 0
 
 
-def test_a_shape_that_is_not_known_has_no_followers(to_broker: ToBrokerScanner) -> None:
+def test_without_a_known_shape_no_frames_follow(to_broker: ToBrokerScanner) -> None:
     account = producing()
     to_broker.open_producer(1, account)
     account.hold()
@@ -287,7 +287,7 @@ def test_a_receipt_reduces_what_is_outstanding(to_client: ToClientScanner) -> No
     assert account.outstanding == 1
 
 
-def test_messages_of_consumers_that_are_gone_are_counted_apart(to_client: ToClientScanner) -> None:
+def test_messages_of_closed_consumers_are_counted_apart(to_client: ToClientScanner) -> None:
     assert scan(to_client, message(7)) == len(message(7))
     assert to_client.unknown.messages == 1
 
@@ -295,8 +295,8 @@ def test_messages_of_consumers_that_are_gone_are_counted_apart(to_client: ToClie
 # -- faults ------------------------------------------------------------------------------------
 
 
-def test_a_message_whose_length_lies_is_on_one_bill_however_it_is_cut() -> None:
-    """A broker would be at fault; whoever is charged must not depend on the network."""
+def test_a_message_with_a_wrong_length_counts_for_one_account_however_it_is_cut() -> None:
+    """The broker is at fault; the account that is charged must not depend on the network."""
     rest = tail(b"", bytes(20), checksum=False, length=1 << 30)
     lying = frame(command(Kind.MESSAGE, number(1, 1) + number(5, 9, 9)), rest)
     bills = []
@@ -314,7 +314,7 @@ def test_a_message_whose_length_lies_is_on_one_bill_however_it_is_cut() -> None:
 
 @pytest.mark.parametrize("lie", [bytes(10), b"\xff" * 10])
 def test_what_is_owed_survives_a_violation(to_client: ToClientScanner, lie: bytes) -> None:
-    """Whoever ends the pair must know whether it ends within a frame."""
+    """The plane must know whether the pair ends within a frame."""
     whole = message(1, tail(metadata_of(), bytes(100)))
     half = bytearray(whole[:-20])
     assert to_client.scan(half, 0, len(half)) == len(half)
@@ -348,14 +348,14 @@ def test_a_frame_that_stops_is_known_by_its_first_ten_bytes(to_broker: ToBrokerS
 
 
 def test_a_huge_send_is_handed_on_before_it_has_come(to_broker: ToBrokerScanner) -> None:
-    """Waiting for it would let a client that sends byte by byte have it copied for each of them."""
+    """If the scanner waited, the bytes of a slow client would be copied again for each byte."""
     huge = frame(command(Kind.SEND, number(2, 1) * 20_000))
     assert scan(to_broker, huge[:20]) == 0
     assert to_broker.stop == len(huge)
 
 
 def test_bytes_that_pass_are_looked_at_once(to_broker: ToBrokerScanner) -> None:
-    """A payload that looks like frames is none."""
+    """A payload that looks like frames is not scanned."""
     to_broker.open_producer(1, producing())
     whole = send(1, 300, send(2, 1) * 10)
     chunk = bytearray(whole)

@@ -1,7 +1,7 @@
-"""Credentials on an open pair: a broker asks for one again, a client shows a newer one.
+"""Refresh credentials on an open pair: a broker asks for one again, a client sends a newer one.
 
-Pulsar's AUTH_CHALLENGE and AUTH_RESPONSE after CONNECTED (PIP-30). Functions of who is served and
-how; each answers with effects, as `contract.Session.decide` does.
+These are Pulsar's AUTH_CHALLENGE and AUTH_RESPONSE after CONNECTED (PIP-30). Each function returns
+effects, as `contract.Session.decide` does.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ OTHER_PRINCIPAL = Denial(Refusal.UNAUTHENTICATED, "the principal may not change 
 
 
 def challenged(listener: ListenerContext, client: Client) -> Effects:
-    """The broker's AUTH_CHALLENGE: who showed the credential that it asks for again?
+    """Decide the broker's AUTH_CHALLENGE, which asks again for the credential that it was shown.
 
-    In *verify* it was ours; otherwise the client's, passed through or forwarded.
+    In *verify* this was the gateway's own; otherwise the client's, passed through or forwarded.
     """
     if listener.mode is not Mode.VERIFY:
         return FORWARD
@@ -39,10 +39,10 @@ def challenged(listener: ListenerContext, client: Client) -> Effects:
     return (Drop(), Inject(Direction.TO_BROKER, auth_response(ours, listener.version)))
 
 
-def shown(listener: ListenerContext, client: Client, command: BaseCommand) -> Effects:
-    """The client's AUTH_RESPONSE: later connections on its behalf use its newer credential."""
+def responded(listener: ListenerContext, client: Client, command: BaseCommand) -> Effects:
+    """Decide the client's AUTH_RESPONSE. Later connections on its behalf use the new credential."""
     if listener.mode is Mode.VERIFY:
-        return DROP  # we did not ask
+        return DROP  # the client was not asked
     data = command.authResponse.response
     method = text(data.auth_method_name) or client.credential.method
     credential = Credential(method, data.auth_data)
@@ -55,7 +55,8 @@ def shown(listener: ListenerContext, client: Client, command: BaseCommand) -> Ef
 
 
 def _changed(listener: ListenerContext, client: Client, credential: Credential) -> Denial | None:
-    """Whether the client may not go on with another credential. A proxy has looked at it."""
+    """Return why the client may not go on with this credential; None: it may. The credential of a
+    client that a trusted proxy vouches for was checked by the proxy."""
     if listener.mode is Mode.PASS_THROUGH or client.vouched:
         return None
     principal = listener.services.authenticate(credential)

@@ -1,6 +1,6 @@
-"""The producers and consumers of one pair, and their states.
+"""The producers and consumers of one pair: their incarnations, and their unanswered requests.
 
-See `states` for what an incarnation is, and for its states.
+`states` explains incarnations and their states.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gateway.wire.subject import Subject
 
 
 class Asked(Enum):
-    """What a request wants of an incarnation."""
+    """What a request asks the broker to do with an incarnation."""
 
     OPEN = auto()
     UNSUBSCRIBE = auto()
@@ -26,15 +26,15 @@ class Asked(Enum):
 
 
 HANDLE = 1024
-"""Bytes that a producer or consumer takes beside its names, as a fixed estimate: 700 by itself and
-in the tables, and its part of what limits it."""
+"""Estimate of the bytes that a producer or consumer takes beside its names: 700 for itself and its
+table entries, and its part of the limits."""
 
 NAMES = 3
-"""How often the names of a producer or consumer are kept."""
+"""Copies that are kept of the names of a producer or consumer."""
 
 
 def bytes_kept(subject: Subject) -> int:
-    """Estimate the bytes that are kept of a producer or consumer."""
+    """Estimate the bytes that a producer or consumer takes."""
     topic, subscription = _names(subject)
     wide = 1 if topic.isascii() and subscription.isascii() else 4
     return HANDLE + NAMES * wide * (len(topic) + len(subscription))
@@ -48,11 +48,10 @@ def _names(subject: Subject) -> tuple[str, str]:
 class Handle:
     """One incarnation of a producer (`Action.PRODUCE`) or consumer (`Action.CONSUME`).
 
-    `requests`: those that the broker has not answered, by the gateway's ids (see `Handles`).
-    `confirmed`: the broker has said yes to the request that opened it: it counts a consumer's
-    permits from then on.
+    `requests`: the gateway's ids of the requests that the broker has not answered (see `Handles`).
+    `confirmed`: the broker has accepted the opening request, and counts a consumer's permits since.
     `released`: its account was given back.
-    `close`: the client's CLOSE_PRODUCER while it waits behind held frames; empty otherwise.
+    `close`: the client's CLOSE_PRODUCER while that waits behind held frames; empty otherwise.
     """
 
     __slots__ = (
@@ -77,7 +76,7 @@ class Handle:
         self.close = b""
 
     def follow(self, event: Event) -> bool:
-        """Go to the state that follows an event. False: nothing follows it in this state."""
+        """Go to the state that follows an event. Return False if none follows this state."""
         following = NEXT[event].get(self.state)
         if following is None:
             return False
@@ -86,27 +85,28 @@ class Handle:
 
     @property
     def names(self) -> int:
-        """Characters of the names of its topic and subscription."""
+        """Return the number of characters of the topic's and the subscription's name."""
         return sum(map(len, _names(self.account.subject)))
 
     def is_for(self, subject: Subject) -> bool:
-        """Return whether it is for the topic and the subscription of a subject."""
+        """Return whether this handle has the topic and the subscription of a subject."""
         own = self.account.subject
         return own.topic == subject.topic and own.subscription == subject.subscription
 
     @property
     def unanswered(self) -> int:
-        """A producer's frames at the broker without a receipt; of a consumer nothing is awaited."""
+        """Return how many frames of a producer have no receipt; 0 for a consumer."""
         return max(0, self.account.outstanding) if self.action is Action.PRODUCE else 0
 
     @property
     def awaits_opening(self) -> bool:
-        """It is abandoned, and the broker may open it yet: what it closes is the one before."""
+        """Return whether this handle is abandoned and the broker may yet open it. A close by the
+        broker then means the previous incarnation."""
         return self.state is State.ABANDONED and bool(self.requests)
 
 
 class Awaited(NamedTuple):
-    """What the answer to a request is about. `request_id`: as the client wrote it."""
+    """A request without an answer. `request_id`: the client's id."""
 
     handle: Handle
     asked: Asked
@@ -115,22 +115,22 @@ class Awaited(NamedTuple):
 
 MOST_ORPHANS = 1000
 """Requests without an answer whose incarnation is over, or that never had one. Brokers answer
-nearly all within milliseconds, and some never; of more than these the oldest get no answer."""
+nearly all within milliseconds, and some never. Beyond this number the oldest get no answer."""
 
 _NOTHING: dict[int, Awaited] = {}
-"""What all pairs without a request share, into which nothing is put: idle pairs are many."""
+"""All pairs without a request share this dict, into which nothing is put: idle pairs are many."""
 
 
 class Handles:
-    """The incarnations of one pair, by id and by the requests whose answers are awaited.
+    """The incarnations of one pair, by id, by account, and by the requests that await answers.
 
     Requests go to the broker under ids of the gateway's own, from `first_request` on, which no
-    client can guess. Under the client's ids the answer to another command, which passes unread,
-    could be taken for the answer to PRODUCER, SUBSCRIBE or a close: producers and consumers that
-    the broker has would be gone to the gateway, and on nobody's bill. The answer to a request whose
-    incarnation is over still reaches the client, under the client's id.
+    client can guess. Under the client's ids, the answer to another command, which passes unread,
+    could be taken for the answer to PRODUCER, SUBSCRIBE or a close: the gateway would lose track of
+    producers and consumers that the broker has, and count them for no account. The answer to a
+    request whose incarnation is over still reaches the client, under the client's id.
 
-    `names`: characters of the names of their topics and subscriptions.
+    `names`: characters of the names of all topics and subscriptions.
     """
 
     __slots__ = (
@@ -148,7 +148,7 @@ class Handles:
     def __init__(self, first_request: int, allotment: Allotment) -> None:
         self._allotment = allotment
         self._first = first_request
-        self._drawn = 0  # how many were drawn from there on
+        self._drawn = 0  # number of ids drawn
         self._orphans: OrderedDict[int, int] | None = None  # the client's ids by the gateway's
         self.producers: IdTable[Handle] = IdTable()
         self.consumers: IdTable[Handle] = IdTable()
@@ -165,7 +165,7 @@ class Handles:
 
     @property
     def are_left(self) -> bool:
-        """Whether nobody is here any more, but those whom a broker may still have."""
+        """Return whether all incarnations have left, except abandoned ones."""
         return all(handle.state is State.ABANDONED for handle in self)
 
     def table(self, action: Action) -> IdTable[Handle]:
@@ -175,13 +175,8 @@ class Handles:
         """Return the incarnation that has this account."""
         return self._by_account.get(account)
 
-    def add(self, handle: Handle, request_id: int) -> int:
-        """Keep a new incarnation, and await the answer to its request; see `awaits`."""
-        self.put(handle)
-        return self.awaits(handle, request_id, Asked.OPEN)
-
     def put(self, handle: Handle) -> None:
-        """Keep an incarnation. None of this id is here."""
+        """Add an incarnation, whose id no other one here has."""
         self.table(handle.action).put(handle.id, handle)
         self._by_account[handle.account] = handle
         self.names += handle.names
@@ -198,7 +193,7 @@ class Handles:
         return self._first <= request_id < self._first + self._drawn
 
     def awaits(self, handle: Handle, request_id: int, asked: Asked) -> int:
-        """Await the answer to a client's request; return the id that the broker is told."""
+        """Await the answer to a client's request; return its id towards the broker."""
         own = self.draw()
         self._await(own, Awaited(handle, asked, request_id))
         return own
@@ -210,17 +205,17 @@ class Handles:
         awaited.handle.requests += (own,)
 
     def openings(self, handle: Handle) -> list[int]:
-        """Return the requests that may open it yet."""
+        """Return the gateway's ids of the requests that may yet open this incarnation."""
         return [own for own in handle.requests if self._awaited[own].asked is Asked.OPEN]
 
     def client_ids(self, handle: Handle) -> list[int]:
-        """Return the client's ids of the requests that have no answer."""
+        """Return the client's ids of this incarnation's requests without an answer."""
         return [self._awaited[own].request_id for own in handle.requests]
 
     def answered(self, own: int, *, more: bool = False) -> Awaited | None:
-        """Return what this answer is about; None if it is to no request that is kept here.
+        """Return the request that is answered; None if it is not awaited here.
 
-        `more`: the same request is answered once more.
+        `more`: another answer to the same request will follow.
         """
         awaited = self._awaited.get(own)
         if awaited is not None and not more:
@@ -231,17 +226,17 @@ class Handles:
             else:
                 handle.requests = tuple(it for it in handle.requests if it != own)
             if not self._awaited:
-                self._awaited = _NOTHING  # or it keeps the room that its entries had
+                self._awaited = _NOTHING  # an empty dict would keep the memory of its entries
         return awaited
 
     def passes(self, request_id: int) -> int:
-        """Return the id under which a client's request goes on that is about no incarnation."""
+        """Return the id towards the broker for a client's request about no incarnation."""
         own = self.draw()
         self._orphan(own, request_id)
         return own
 
     def orphan(self, own: int) -> int | None:
-        """Return the client's id of a request about no incarnation, and forget it."""
+        """Return the client's id of a request about no incarnation, and forget the request."""
         return None if self._orphans is None else self._orphans.pop(own, None)
 
     def _orphan(self, own: int, request_id: int) -> None:
@@ -252,7 +247,7 @@ class Handles:
             self._orphans.popitem(last=False)
 
     def keep(self, handle: Handle, requests: Iterable[int]) -> None:
-        """Await no answer about this incarnation but those to `requests`."""
+        """Await no answers about this incarnation except those to `requests`."""
         kept = {own: self._awaited.pop(own) for own in requests}
         handle.requests = tuple(own for own in handle.requests if own not in kept)
         self._forget(handle)

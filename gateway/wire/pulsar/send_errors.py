@@ -1,8 +1,8 @@
-"""SENDs that are refused rather than held, where a rule says so and the client can bear it.
+"""SEND_ERRORs of the gateway: for SENDs beyond a limit, if a rule rejects these, and damaged SENDs.
 
-Of a SEND_ERROR NotAllowedError the Java client fails one message alone. It must be the one that is
-first without a receipt: any other order has it close the connection. Go breaks its producer by it,
-and Python closes the connection, so theirs are held and reset.
+At a SEND_ERROR NotAllowedError the Java client fails only that message. The message must be the
+first one without a receipt, or the client closes the connection. The Go client gives its producer
+up, and Python closes the connection, so SENDs of these clients are held and their producers reset.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
 from gateway.wire.pulsar.commands import encode
 
 CLIENTS = ("Pulsar-Java",)
-"""How the versions of clients begin that go on after a refusal."""
+"""Prefixes of the versions of clients that go on after a refused SEND."""
 
 _TEXT = "more is sent than the limit of this gateway allows, and too much waits already"
 
 
 def is_refused(account: Account, messages: int, size: int) -> bool:
-    """So much more may not wait. `size`: of the frame, in bytes."""
+    """Return whether a SEND may not wait any more. `size`: of the frame, in bytes."""
     patience = account.patience
     if patience is None or not account.queued:
         return False
-    # What waits has about the size of what passed before.
+    # Waiting messages are taken to have the average size of those that passed.
     each = account.bytes / account.messages if account.messages else size / messages
     waiting = account.queued / each
     return waiting + messages > patience.messages or account.queued + size > patience.bytes
@@ -34,15 +34,15 @@ def refusal(command: BaseCommand) -> bytes:
 
 
 def damaged(command: BaseCommand) -> bytes:
-    """Return the SEND_ERROR for a SEND whose checksum is wrong, as brokers answer it.
+    """Return the SEND_ERROR for a SEND with a wrong checksum, as brokers answer it.
 
-    Clients look at their own copy: they send it again if that one is right, and fail it if not.
+    A client checks its own copy: it sends the message again if the copy is intact, or fails it.
     """
     return _send_error(command, ServerError.ChecksumError, "Checksum failed at the gateway")
 
 
 def _send_error(command: BaseCommand, code: ServerError.ValueType, text: str) -> bytes:
-    """Return the SEND_ERROR for a SEND; of a batch it names the last message, as receipts do."""
+    """Return a SEND_ERROR for a SEND. For a batch it names the last message, as receipts do."""
     send = command.send
     answer = BaseCommand(type=BaseCommand.SEND_ERROR)
     answer.send_error.producer_id = send.producer_id

@@ -1,0 +1,86 @@
+"""A client's requests: what each is about, why its names may be refused, and how it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from gateway.wire.account import Action
+from gateway.wire.contract import Denial, Direction, Drop, Effects, Inject, Refusal
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.commands import error, lookup_failed, partitions_failed, refused, text
+from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.topics import named
+from gateway.wire.services import LookupOutcome, Services
+
+Party = tuple[Action, int]
+"""A producer or consumer with its id; a lookup with the id of its request."""
+
+REQUESTS: dict[int, tuple[Action, str, str]] = {
+    Kind.PRODUCER: (Action.PRODUCE, "producer", "producer_id"),
+    Kind.SUBSCRIBE: (Action.CONSUME, "subscribe", "consumer_id"),
+    Kind.LOOKUP: (Action.LOOKUP, "lookupTopic", "request_id"),
+    Kind.PARTITIONED_METADATA: (Action.LOOKUP, "partitionMetadata", "request_id"),
+    Kind.CLOSE_PRODUCER: (Action.PRODUCE, "close_producer", "producer_id"),
+    Kind.CLOSE_CONSUMER: (Action.CONSUME, "close_consumer", "consumer_id"),
+    Kind.UNSUBSCRIBE: (Action.CONSUME, "unsubscribe", "consumer_id"),
+}
+"""The action, the message and the id field of the party of each request."""
+
+
+class Asked(NamedTuple):
+    """What a request is about. `message`: the decoded command of its type."""
+
+    party: Party
+    request_id: int
+    message: Any
+
+
+def read_request(kind: int, command: BaseCommand) -> Asked:
+    """Return what a command of one of `REQUESTS` is about."""
+    action, field, id = REQUESTS[kind]
+    message = getattr(command, field)
+    return Asked((action, getattr(message, id)), message.request_id, message)
+
+
+_BAD_TOPIC = Denial(
+    Refusal.NAME,
+    "Invalid topic name: a topic is named <topic>, <tenant>/<namespace>/<topic> or "
+    "<domain>://<tenant>/<namespace>/<topic>",
+)
+"""The text does not repeat the name, which the client knows."""
+
+
+def check_names(names: tuple[str, ...], longest: int) -> Denial | None:
+    """Return why a request with these names, the topic's first, is refused; None if it is not.
+
+    Names are refused that are longer than `longest` characters, and topics that brokers of
+    different versions would read differently. Raises `PeerError` for a name that is not UTF-8,
+    which brokers would read as another one.
+    """
+    for name in names:
+        if len(text(name)) > longest:
+            return Denial(Refusal.NAME, f"a name of {len(name)} characters, of {longest} at most")
+    return _BAD_TOPIC if named(names[0]) is None else None
+
+
+def refuse(
+    kind: int, asked: Asked, denial: Denial, services: Services, *, by_error: bool = False
+) -> Effects:
+    """Drop a request and answer it as a broker refuses one of its kind.
+
+    `by_error`: answer a lookup by ERROR.
+    """
+    if kind == Kind.LOOKUP:
+        services.looked_up(LookupOutcome.REFUSED)
+    if kind in (Kind.PRODUCER, Kind.SUBSCRIBE):
+        return refused(*asked.party, asked.request_id, denial)
+    answer = error if by_error else _REFUSALS.get(kind, error)
+    return (Drop(), Inject(Direction.TO_CLIENT, answer(asked.request_id, denial)))
+
+
+_REFUSALS: dict[int, Callable[[int, Denial], bytes]] = {
+    Kind.LOOKUP: lookup_failed,
+    Kind.PARTITIONED_METADATA: partitions_failed,
+}
+"""The refusals that are not an ERROR."""
