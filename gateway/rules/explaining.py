@@ -24,9 +24,9 @@ def lines(found: Explanation, action: str, *, everything: bool) -> Iterator[str]
             yield f"{_INDENT}{_limit(limit)}{_note(limit, limits)}"
         for limit, by in replaced:
             yield f"{_INDENT}{_limit(limit)}: replaced by {by.id}"
-    if everything and found.silent:
+    if everything and found.not_applied:
         yield "rules that do not apply"
-        yield from (f"{_INDENT}{rule.id}: {why}" for rule, why in found.silent)
+        yield from (f"{_INDENT}{rule.id}: {why}" for rule, why in found.not_applied)
 
 
 def _limit(limit: AppliedLimit) -> str:
