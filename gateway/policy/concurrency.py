@@ -1,6 +1,6 @@
-"""How many producers and consumers are open at the same time, and whether one more may be.
+"""Concurrency limits: how many producers and consumers may be open at the same time.
 
-Plain counts of accounts: nothing is earned by time, so nobody could be let wait for it.
+These are plain counts of accounts. No unit is earned by time, so nobody can wait for one.
 """
 
 from __future__ import annotations
@@ -18,45 +18,44 @@ if TYPE_CHECKING:
     from gateway.wire.contract import Account
 
 
-class Numbers:
-    """Given are limits of plain numbers only."""
+class ConcurrencyLimiter:
+    """All concurrency limits of a process."""
 
     def __init__(self) -> None:
         self._open: dict[Identity, int] = {}
-        self._places: dict[Account, tuple[Identity, ...]] = {}
+        self._limits_of: dict[Account, tuple[Identity, ...]] = {}
         self._tallies = Tallies()
 
     def __len__(self) -> int:
         return len(self._open)
 
     def count(self, limit: AppliedLimit) -> int:
-        """How many are open under a limit."""
+        """Return the number of open accounts under a limit."""
         return self._open.get(identity_of(limit), 0)
 
-    def full(self, limits: Collection[AppliedLimit]) -> AppliedLimit | None:
-        """The first limit under which no more may be opened."""
-        beyond = [limit for limit in limits if self.count(limit) >= limit.rate]
-        for limit in beyond:
+    def find_full(self, limits: Collection[AppliedLimit]) -> AppliedLimit | None:
+        """Return the first limit under which no account may be opened; None if there is none."""
+        full = [limit for limit in limits if self.count(limit) >= limit.rate]
+        for limit in full:
             self._tallies.refused(identity_of(limit))
-        return next((limit for limit in beyond if limit.mode == "enforce"), None)
+        return next((limit for limit in full if limit.mode == "enforce"), None)
 
     def figures(self) -> list[RuleFigures]:
-        """How many limits there are, and what they did."""
+        """Return the figures of each rule: its limits, and what it refused."""
         return self._tallies.figures((identity, 0) for identity in self._open)
 
-    def place(self, account: Account, limits: Collection[AppliedLimit]) -> None:
-        """Count an account, under these limits and none that it was counted under before. It is
-        open: it has a place even where all are taken."""
+    def admit(self, account: Account, limits: Collection[AppliedLimit]) -> None:
+        """Count an open account under these limits alone, full ones too."""
         self.release(account)
-        places = tuple(map(identity_of, limits))
-        if places:
-            self._places[account] = places
-        for place in places:
-            self._open[place] = self._open.get(place, 0) + 1
+        identities = tuple(map(identity_of, limits))
+        if identities:
+            self._limits_of[account] = identities
+        for identity in identities:
+            self._open[identity] = self._open.get(identity, 0) + 1
 
     def release(self, account: Account) -> None:
-        """The account is over."""
-        for place in self._places.pop(account, ()):
-            self._open[place] -= 1
-            if not self._open[place]:
-                del self._open[place]
+        """Stop counting an account."""
+        for identity in self._limits_of.pop(account, ()):
+            self._open[identity] -= 1
+            if not self._open[identity]:
+                del self._open[identity]

@@ -15,7 +15,7 @@ _STEPS = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 
 def limit(dimension: Dimension, value: float) -> str:
     """Write a limit: `100/s`, `10MB/s`, or a plain number."""
-    if dimension.is_number:
+    if dimension.is_concurrency:
         return _number(value)
     return amount(dimension, value) + "/s"
 
