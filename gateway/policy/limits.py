@@ -191,8 +191,9 @@ class Limit:
         if tag > clock + MOST_AHEAD:
             tag = clock + MOST_AHEAD
         member.tags[self] = tag
-        active = self.waiting + len(self.leased)
-        self.clock += (cost if cost < LARGE_DEBT else LARGE_DEBT) / (active or 1)
+        self.clock += (cost if cost < LARGE_DEBT else LARGE_DEBT) / (
+            self.waiting + len(self.leased) or 1
+        )
         if unpaid:
             forgiven = self.meter.forgiven
             self.meter.take(unpaid, now)
