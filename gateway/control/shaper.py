@@ -1,4 +1,4 @@
-"""Holds producers and consumers to the rules: policy decides, the data plane lets pass.
+"""Applies the rules' limits to the data plane: policy decides, the reactor holds and grants.
 
 Imported only where there are rules.
 """
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 
 OBSERVED = 1.0
-"""Seconds between two looks at shadow limits. What comes in one is taken for even."""
+"""Seconds between two looks at shadow limits. Traffic within one is taken as evenly spread."""
 
 
 class Shaper:
-    """One for a process. Whoever waits has allowance handed out by the reactor's deadlines; while
-    nobody waits nothing is done."""
+    """One for a process. The reactor's deadlines hand out allowance to waiting accounts; while no
+    account waits there is no deadline."""
 
     def __init__(self, rules: RuleSet, reactor: Reactor, supply: Supply | None = None) -> None:
         self.shaping = Shaping(rules, supply)
         self._reactor = reactor
-        self._next: float | None = None  # when the round is held that was asked for last
+        self._next: float | None = None  # when the next round is due
         self._observing = False
 
     @property
     def paced(self) -> Collection[Action]:
-        """What may be done only so often, by some rule."""
+        """Return the actions that some rule limits as requests."""
         return self.shaping.paced
 
     def wait(self, action: Action, subject: Subject, again: Again | None) -> float | Again | Denial:
-        """See `wire.services.Services`: by all limits of how often."""
+        """See `wire.services.Services`."""
         return self.shaping.wait(action, subject, self._reactor.clock(), again)
 
     def admit(self, account: Account, *, again: bool) -> Denial | None:
@@ -53,7 +53,7 @@ class Shaper:
         return denial
 
     def wants(self, account: Account) -> bool:
-        """A frame of this account has no allowance: may it pass now? If not, it will be let."""
+        """Return whether the account's stopped frame may pass; if not, it gets a grant later."""
         now = self._reactor.clock()
         if self.shaping.limiter.wants(account, now):
             return True
@@ -65,16 +65,16 @@ class Shaper:
         return self.shaping.limiter.is_in_debt(account, self._reactor.clock())
 
     def release(self, account: Account) -> None:
-        """The account is over."""
+        """Forget an account that is closed."""
         self.shaping.release(account, self._reactor.clock())
 
     def figures(self) -> Iterable[RuleFigures]:
-        """What the rules did."""
+        """Return what the limits of each rule did."""
         return self.shaping.figures(self._reactor.clock())
 
     def adopt(self, rules: RuleSet) -> Iterator[None]:
-        """Put other rules in force: for new accounts from the first step on, for those that are
-        open one with each step. Whoever waits is looked at in the end, for it may go on earlier."""
+        """Put other rules in force: for new accounts from the first step on, for one open account
+        with each step. In the end schedule the next round, which may be due earlier now."""
         for account in self.shaping.adopt(rules):
             now = self._reactor.clock()
             self.shaping.renew(account, now)
@@ -83,14 +83,14 @@ class Shaper:
         self._arm(self._reactor.clock())
 
     def supplied(self, owners: Iterable[Hashable] | None) -> None:
-        """Shared limits learned what they may hand out; None: all did."""
+        """Look again at shared limits whose meters got an answer; None: at all limits."""
         now = self._reactor.clock()
-        self.shaping.supplied(owners, now)
+        self.shaping.limiter.supplied(owners, now)
         self._arm(now)
 
     def _arm(self, now: float) -> None:
-        """Have a round when it is due. One that comes later, too, was asked for before: it will
-        find less to do."""
+        """Add a deadline for the next round. A later deadline that was added before stays: that
+        round will find less to do."""
         when = self.shaping.limiter.next_time(now)
         if when is not None and (self._next is None or when < self._next):
             self._next = when
@@ -98,7 +98,7 @@ class Shaper:
 
     def _round(self, now: float) -> None:
         self._next = None
-        for account, messages, size in self.shaping.limiter.lease(now):
+        for account, messages, size in self.shaping.limiter.hold_round(now):
             self._reactor.grant(account, messages, size)
         self._arm(now)
 

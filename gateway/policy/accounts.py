@@ -1,17 +1,17 @@
-"""The book of accounts: who has a topic open, and what passed on it.
+"""The book of accounts: the open producers and consumers of each topic, and totals per topic.
 
-Every producer and consumer that is open has an `Account`, which the scanner writes. When it
+Each open producer or consumer has an `Account`, to which the scanner writes its counts. When it
 closes, its counts are added to those of its topic, so totals per topic never go backwards.
 
-A topic that nobody has open is *idle*. Idle topics are kept, up to a bound; beyond it the one
-that is idle for longest is *folded*: its totals join those of all folded topics (`OTHER`).
-A topic that is opened again after that starts from zero, as after a restart of the process.
-A topic on which nothing ever passed is forgotten at once: a client that is refused a thousand
-names, each its own invention, leaves nothing behind.
+A topic without open accounts is *idle*. Idle topics are kept up to a bound; beyond it the topic
+that is idle for longest is *folded*: its totals are added to those of all folded topics (`OTHER`).
+If it is opened again it starts from zero, as after a restart of the process. A topic on which
+nothing ever passed is forgotten at once: a client that is refused a thousand made-up names leaves
+nothing behind.
 
-Topics that are open have the same bound, so that clients do not decide how much the metrics show:
-one that is opened where there is no room is *unnamed*. Its accounts work as all others do, but its
-figures are those of `OTHER` until nobody has it open, and are folded then.
+The same bound holds for open topics, so that clients do not decide how much the metrics show. A
+topic that is opened beyond it is *unnamed*: its accounts work as all others do, but its figures
+count for `OTHER` while it is open, and are folded afterwards.
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ from gateway.wire.subject import Subject, TopicName
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-# Far above what one process serves, so that only strays are folded. Where every one of them
-# saw traffic both ways they cost 85 MB here, which is why there is a bound at all.
 TOPICS_KEPT = 100_000
+"""Topics with figures of their own, far above what one process serves, so that only strays are
+folded. So many topics with traffic both ways cost 85 MB, hence the bound."""
 
 NAMES_KEPT = 16 * 1024 * 1024
 """Bytes of the names of these topics, which clients choose, as metrics show them: 100,000 usual
-names have most of it, and as many of the longest would have twenty times as much."""
+names take most of it, and as many of the longest would take twenty times as much."""
 
-ENTRY = 64
+NAME_OVERHEAD = 64
 """Bytes that a name takes beside its characters."""
 
 ACCOUNTS_AT_ONCE = 2000
-"""Accounts of one topic that are summed up in a row: 0.2 ms."""
+"""Accounts of one topic to sum up in a row: 0.2 ms."""
 
 _NOTHING = Totals(0, 0, 0, 0, 0)
 
 
-class _Side:
-    """One action on one topic: the counts of closed accounts, and the open ones.
+class _ActionTotals:
+    """One action on one topic: the counts of closed accounts, and the open accounts.
 
-    It counts as accounts do: frames are messages without surplus.
+    As in `Account`, frames are messages without surplus.
     """
 
     __slots__ = ("accounts", "bytes", "damaged", "messages", "receipts", "surplus")
 
     def __init__(self) -> None:
-        # None where nobody is there: an empty set is larger than all the rest.
+        # None where there is no open account: an empty set is larger than all the rest.
         self.accounts: set[Account] | None = None
         self.messages = self.surplus = self.bytes = self.receipts = self.damaged = 0
 
@@ -67,14 +67,14 @@ class _Side:
         self.accounts.add(account)
 
     def close(self, account: Account) -> None:
-        """Take an account over, once: a second time it is not there."""
+        """Add the counts of an account that is open; a second call does nothing."""
         if self.accounts is None or account not in self.accounts:
             return
         self.accounts.remove(account)
         self.accounts = self.accounts or None
         self.add(account)
 
-    def add(self, passed: Account | _Side) -> None:
+    def add(self, passed: Account | _ActionTotals) -> None:
         self.messages += passed.messages
         self.bytes += passed.bytes
         self.surplus += passed.surplus
@@ -86,18 +86,18 @@ class _Side:
         return self.accounts is not None and len(self.accounts) > ACCOUNTS_AT_ONCE
 
     def totals(self) -> Totals:
-        return _summed(self, self.accounts or ())
+        return _sum(self, self.accounts or ())
 
     def parts(self) -> Iterator[Totals]:
-        """The same in parts, which add up. Accounts may open and close between two of them: who is
-        there is settled at the first, as is what those have counted that are closed by then."""
+        """Yield the totals in parts, which add up. Accounts may open and close between two parts:
+        the first part settles which are open, and the counts of the closed ones."""
         accounts = tuple(self.accounts or ())
-        yield _summed(self, ())
+        yield _sum(self, ())
         for begin in range(0, len(accounts), ACCOUNTS_AT_ONCE):
-            yield _summed(_Side(), accounts[begin : begin + ACCOUNTS_AT_ONCE])
+            yield _sum(_ActionTotals(), accounts[begin : begin + ACCOUNTS_AT_ONCE])
 
 
-def _summed(closed: _Side, accounts: Collection[Account]) -> Totals:
+def _sum(closed: _ActionTotals, accounts: Collection[Account]) -> Totals:
     messages, surplus, size = closed.messages, closed.surplus, closed.bytes
     receipts, damaged = closed.receipts, closed.damaged
     for account in accounts:
@@ -110,7 +110,7 @@ def _summed(closed: _Side, accounts: Collection[Account]) -> Totals:
 
 
 class _Topic:
-    """`is_named`: it has figures of its own."""
+    """`is_named`: the topic has figures of its own."""
 
     __slots__ = ("consumed", "is_named", "name", "produced", "topic")
 
@@ -118,8 +118,8 @@ class _Topic:
         self.topic = topic
         self.name = topic.name
         self.is_named = True
-        self.produced = _Side()
-        self.consumed = _Side()
+        self.produced = _ActionTotals()
+        self.consumed = _ActionTotals()
 
     @property
     def is_idle(self) -> bool:
@@ -129,7 +129,7 @@ class _Topic:
     def has_counts(self) -> bool:
         return self.produced.has_counts or self.consumed.has_counts
 
-    def side(self, action: Action) -> _Side:
+    def side(self, action: Action) -> _ActionTotals:
         return self.produced if action is Action.PRODUCE else self.consumed
 
     def add(self, other: _Topic) -> None:
@@ -137,32 +137,28 @@ class _Topic:
         self.consumed.add(other.consumed)
 
     @property
-    def is_large(self) -> bool:
-        return self.produced.is_large or self.consumed.is_large
-
-    @property
-    def _shown(self) -> TopicName:
+    def _shown_name(self) -> TopicName:
         return self.topic if self.is_named else OTHER
 
     def figures(self) -> TopicFigures:
-        return TopicFigures(self._shown, self.produced.totals(), self.consumed.totals())
+        return TopicFigures(self._shown_name, self.produced.totals(), self.consumed.totals())
 
     def parts(self) -> Iterator[TopicFigures]:
         both = zip_longest(self.produced.parts(), self.consumed.parts(), fillvalue=_NOTHING)
-        return (TopicFigures(self._shown, *sides) for sides in both)
+        return (TopicFigures(self._shown_name, *sides) for sides in both)
 
 
 class AccountBook:
-    """All accounts of one cluster. `topics_kept` bounds the topics that have figures of their own,
+    """All accounts of one cluster. `topics_kept` bounds the topics with figures of their own,
     `names_kept` the bytes of their names."""
 
     def __init__(self, topics_kept: int = TOPICS_KEPT, names_kept: int = NAMES_KEPT) -> None:
         self._topics_kept = topics_kept
         self._names_kept = names_kept
-        self._names = 0  # bytes of the names of topics that have figures of their own
-        self._unnamed = 0  # of those that are open
+        self._names = 0  # bytes of the names of topics with figures of their own
+        self._unnamed = 0  # open topics without figures of their own
         self._busy: dict[str, _Topic] = {}
-        # The longest idle first. Only this dictionary forgets its first entry at no cost.
+        # The longest idle first. An OrderedDict drops its first entry in constant time.
         self._idle: OrderedDict[str, _Topic] = OrderedDict()
         self._other = _Topic(OTHER)
 
@@ -170,79 +166,78 @@ class AccountBook:
         """Return a new account of a subject with a topic. All accounts of a topic share its
         `TopicName`.
 
-        A lookup is over at once: its account is not kept.
+        The account of a lookup, which is over at once, is not kept.
         """
         topic = subject.topic
         assert topic is not None
         if action is Action.LOOKUP:
             return Account(action, subject)
-        found = self._busy.get(topic.name) or self._woken(topic)
+        found = self._busy.get(topic.name) or self._open_topic(topic)
         account = Account(action, subject.about(found.topic, subject.subscription))
         found.side(action).open(account)
         return account
 
     def close(self, account: Account) -> None:
-        """Keep the counts of an account that is over; once only, however often it is called."""
+        """Close an account and keep its counts; a second call does nothing."""
         topic = self._busy.get(account.topic)
         if topic is None:
             return
         topic.side(account.action).close(account)
         if topic.is_idle:
-            self._rest(topic)
+            self._make_idle(topic)
 
     def topics(self) -> Iterator[TopicFigures]:
-        """Answer the figures of all topics, each at the moment it is asked for.
+        """Yield the figures of all topics, each as of the moment it is yielded.
 
-        Which topics there are is settled at the first; the book may change between any two. One
-        topic may come in several parts, which add up, and so does `OTHER`.
+        The first call settles which topics there are; the book may change between any two. One
+        topic may come in several parts, which add up, and so may `OTHER`.
         """
         known = (*self._busy.values(), *self._idle.values())
         if self._other.has_counts:
             yield self._other.figures()
         for topic in known:
-            if topic.is_large:
+            if topic.produced.is_large or topic.consumed.is_large:
                 yield from topic.parts()
             else:
                 yield topic.figures()
 
-    def _woken(self, topic: TopicName) -> _Topic:
-        found = self._idle.pop(topic.name, None) or self._new(topic)
+    def _open_topic(self, topic: TopicName) -> _Topic:
+        found = self._idle.pop(topic.name, None)
+        if found is None:
+            found = _Topic(topic)
+            self._names += _size(topic.name)
         self._busy[found.name] = found
-        self._fold()
-        if self._are_too_many:
+        self._fold_idle()
+        if self._is_over_bound:
             self._names -= _size(found.name)
             self._unnamed += 1
             found.is_named = False
         return found
 
-    def _new(self, topic: TopicName) -> _Topic:
-        self._names += _size(topic.name)
-        return _Topic(topic)
-
-    def _rest(self, topic: _Topic) -> None:
+    def _make_idle(self, topic: _Topic) -> None:
         del self._busy[topic.name]
         if not topic.is_named:
             self._unnamed -= 1
             self._other.add(topic)
         elif topic.has_counts:
             self._idle[topic.name] = topic
-            self._fold()
+            self._fold_idle()
         else:
             self._names -= _size(topic.name)
 
-    def _fold(self) -> None:
-        while self._idle and self._are_too_many:
+    def _fold_idle(self) -> None:
+        while self._idle and self._is_over_bound:
             name, longest = self._idle.popitem(last=False)
             self._names -= _size(name)
             self._other.add(longest)
 
     @property
-    def _are_too_many(self) -> bool:
+    def _is_over_bound(self) -> bool:
         named = len(self._busy) - self._unnamed + len(self._idle)
         return named > self._topics_kept or self._names > self._names_kept
 
 
 def _size(name: str) -> int:
-    """Return the bytes that a name takes, at most, as metrics show it: some characters as two."""
+    """Return the bytes that a name takes at most in metrics, which show some characters as two."""
     doubled = name.count('"') + name.count("\\") + name.count("\n")
-    return ENTRY + doubled + len(name) * (1 if name.isascii() else 4)
+    return NAME_OVERHEAD + doubled + len(name) * (1 if name.isascii() else 4)

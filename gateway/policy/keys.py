@@ -1,4 +1,4 @@
-"""What limits of rules are told apart by."""
+"""Keys of limits: which limit of which rule, and for whom."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 LONGEST_SHARED = 200
-"""Bytes of a name by which processes share a limit. Rules, tenants and usual topics are shorter;
-what clients write is as long as they like, and goes into messages and keys of a store."""
+"""Bytes of the name of a limit that processes share. Rules, tenants and usual topics are shorter;
+names that clients choose may have any length, and go into messages and keys of a store."""
 
 
 class Key(NamedTuple):
-    """Which limit it is: of a rule, of what it limits, and for whom (the values of its `per`)."""
+    """A limit of a rule: the rule's id, what it limits, and for whom (the values of its `per`)."""
 
     rule: str
     what: Dimension
@@ -28,8 +28,8 @@ class Key(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The same in every process, and of no other limit: all of it, or of a long one a digest
-        (no whole one begins as that does)."""
+        """Return a name that is the same in every process, and that no other limit has: the whole
+        key, or if that is long a digest (no whole key begins like one)."""
         whole = json.dumps([self.rule, self.what, *self.values], separators=(",", ":"))
         if len(whole) <= LONGEST_SHARED:
             return whole
@@ -38,7 +38,7 @@ class Key(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes that a limit takes in memory."""
+        """Return the bytes that a limit of this key takes in memory."""
         return LIMIT_SIZE + sum(map(getsizeof, self.values))
 
 
@@ -47,36 +47,37 @@ LIMIT_SIZE = 1500
 2,000 by its kind."""
 
 FORGOTTEN_AT_ONCE = 64
-"""Limits that are looked at, to be forgotten, for each one that is asked of: 0.3 ms. More than come
-anew with each, so they grow fewer."""
+"""Limits to check, and forget if they are full, with each use of another one: 0.3 ms. Fewer come
+anew with each use, so the number of limits falls."""
 
 MOST_RESTING = 64 * 1024 * 1024
-"""Bytes of limits that nobody is under, kept for what they owe: 40,000 with usual names. Clients
-make one by each name that they ask for, where a rule is per topic. Beyond it those that are the
-nearest to owing nothing are forgotten, which gives away least."""
+"""Bytes of limits to keep for what they owe though no account is under them: 40,000 with usual
+names. Where a rule is per topic, clients make one by each name that they ask for. Beyond it those
+that are nearest to owing nothing are forgotten, which gives away least."""
 
 Identity = tuple[Key, bool]
-"""Of one limit, whatever its figures; whether it is a shadow."""
+"""A limit, whatever its figures: its key, and whether it is a shadow."""
 
 Kind = tuple[str, Dimension, bool]
-"""Of all limits that a rule has made for one thing; whether they are shadows."""
+"""All limits that a rule makes for one dimension: rule, dimension, and whether they are shadows."""
 
 
 def identity_of(limit: AppliedLimit) -> Identity:
-    """Whoever is under limits of the same identity shares one."""
+    """Return the identity of a limit. Accounts under limits of the same identity share one."""
     return Key(limit.rule.id, limit.dimension, limit.key), limit.mode == "shadow"
 
 
 def on_loss_of(limit: AppliedLimit) -> OnLoss | None:
-    """How a limit goes on without the processes that share it; None: it is shared with nobody.
+    """Return how a limit works while the store cannot be asked; None if it is not shared.
 
-    Nobody else has the same connection, and shadows are counted by each process.
+    A limit per connection is not: no other process has the same connection. Shadows are counted by
+    each process.
     """
     alone = limit.mode == "shadow" or "connection" in limit.rule.per
     return None if alone else OnLoss(limit.rule.on_store_failure)
 
 
 def kind_of(identity: Identity) -> Kind:
-    """Which figures a limit is a part of."""
+    """Return the kind of a limit, by which its figures are summed up."""
     key, shadow = identity
     return key.rule, key.what, shadow

@@ -1,13 +1,15 @@
-"""All limits of a process: who is under which, and who may go on.
+"""All rate limits of a process: admits accounts to limits, leases units, and holds rounds.
 
-An account that is under a limit has an allowance only as a *lease*. When it has used that up its
-next frame stops, and asks (`wants`): mostly it has another lease at once. If not it waits, and
-`lease` gives it one by turn. So nothing is done for accounts that are idle, and nothing by a timer
-while nobody waits.
+An account under limits has an allowance only as a *lease* (see `limits`). When the lease is used up
+the account's next frame stops and the session asks (`wants`); usually there is another lease at
+once. If not, the account waits in the queue of the limit that has no units, and `hold_round` leases
+to it by turn. Every limit with waiting accounts has a time at which it is served next; a heap of
+these times (`_due`) tells when the next round is due. So idle accounts cost nothing, and while
+nobody waits there is no timer.
 
-What passes in any interval is at most rate × time, the burst, what was on lease when the interval
-began, and one frame for each account: a frame passes whole, however little is left. What it takes
-beyond its lease is charged before anybody else has another one.
+Bound: what passes in any interval is at most rate × time, the burst, the leases at its beginning,
+and one frame for each account, since a frame passes whole. Units beyond a lease are charged before
+anybody else gets another lease.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING
 from gateway.policy.debts import Debts
 from gateway.policy.gcra import Meter
 from gateway.policy.keys import FORGOTTEN_AT_ONCE, LIMIT_SIZE, MOST_RESTING, Key
-from gateway.policy.limits import LEASE_SECONDS, Applied, Grant, Limit, Member, Unit, endless
+from gateway.policy.limits import LEASE_SECONDS, Grant, Limit, LimitSpec, Member, Unit, grant_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
@@ -33,55 +35,56 @@ STEP = 0.01
 """Seconds between two rounds at least: timers are late by 1 ms or 2, and a round has its cost."""
 
 AT_ONCE = 100
-"""Accounts and limits that are served in one round: 20 µs for each, so a turn of the data plane."""
+"""Accounts and limits to serve in one round: 20 µs for each, so a turn of the data plane."""
 
 OBSERVED_AT_ONCE = 500
-"""Accounts, or limits, that are looked at under shadow rules in one go: half a turn."""
+"""Accounts, or limits, under shadow rules to look at in one go: half a turn."""
 
 PAUSE = 0.001
 """Seconds after a round that did not come to an end: others have their turn meanwhile."""
 
 
-def own_meter(applied: Applied) -> Metered:
-    """What a limit hands out of, where it is shared with nobody."""
-    return Meter(applied.rate, applied.saved)
+def local_meter(spec: LimitSpec) -> Metered:
+    """Return the meter of a limit that is shared with no other process."""
+    return Meter(spec.rate, spec.metered_burst)
 
 
 class Limiter:
-    """`wants`, `lease` and `next_time` are for producers and consumers alike: a grant to a consumer
-    is of messages that may be asked for. `forgotten` is told of a limit that is there no more.
-    `metered` makes what a limit hands out of. `most_resting`: bytes of limits that nobody is under.
+    """Serves producers and consumers alike: a consumer's grant is of messages it may ask for.
+
+    `on_forget`: called with each limit that is dropped. `make_meter`: makes the meter of a limit.
+    `most_resting`: bytes of limits without accounts to keep.
     """
 
     def __init__(
         self,
-        forgotten: Callable[[Limit], None] | None = None,
-        metered: Callable[[Applied], Metered] = own_meter,
+        on_forget: Callable[[Limit], None] | None = None,
+        make_meter: Callable[[LimitSpec], Metered] = local_meter,
         most_resting: int = MOST_RESTING,
     ) -> None:
         self._most_resting = most_resting
-        self._resting = 0  # bytes
-        self._forgotten = forgotten
-        self._metered = metered
+        self._resting_size = 0  # bytes
+        self._on_forget = on_forget
+        self._make_meter = make_meter
         self._limits: dict[Identity, Limit] = {}
         self._debts = Debts()
         self._members: dict[Account, Member] = {}
-        self._latest: Member | None = None  # who had a lease last without waiting
-        self._shaded: dict[Member, None] = {}
-        self._unsettled: list[Member] = []  # accounts that are still to be observed this time
-        self._unshaded: dict[Limit, None] = {}  # their limits, which are charged behind them
-        # When each limit is served next at which somebody waits, or has got a lease by its turn.
+        self._last_leased: Member | None = None  # the last that got a lease without waiting
+        self._shadowed: dict[Member, None] = {}
+        self._unobserved: list[Member] = []  # members still to be observed this time
+        self._uncharged: dict[Limit, None] = {}  # their shadow limits, which are charged after them
+        # When to serve each limit that has waiting members, or that granted some a lease by turn.
         self._due: list[tuple[float, int, Limit]] = []
         self._tickets = count()
-        self._freed: dict[Account, None] = {}  # waited, and is under no limit any more
-        self._forgettable: list[tuple[float, int, Identity]] = []
+        self._freed: dict[Account, None] = {}  # waited, and are under no limit any more
+        self._resting: list[tuple[float, int, Identity]] = []  # when each may be forgotten
         self._last_round = float("-inf")
 
     def __len__(self) -> int:
         return len(self._limits)
 
     def limits(self) -> Iterator[Limit]:
-        """All limits, for whoever shows them. They may change between any two."""
+        """Yield all limits. They may change between any two."""
         yield from tuple(self._limits.values())
 
     # -- accounts ----------------------------------------------------------------------------
@@ -89,22 +92,22 @@ class Limiter:
     def admit(
         self,
         account: Account,
-        applied: Collection[Applied],
+        specs: Collection[LimitSpec],
         now: float,
         client: Hashable = None,
     ) -> None:
-        """Put an account under limits, or under others than before: so rules are reloaded.
-
-        `client`: whose account it is. New accounts of one that owes much do not come first.
+        """Put an account under limits, or under others than before, as a reload of rules does.
 
         A limit with the same key, unit and mode is the same one, whatever its figures.
+
+        `client`: the account's owner. New accounts of a client in debt do not come first.
         """
         self._forget(now)
-        limits = dict.fromkeys(self._limit(it, now) for it in applied)
+        limits = dict.fromkeys(self._limit(it, now) for it in specs)
         for limit in limits:
             limit.accounts += 1
         before = self._members.get(account)
-        # What was granted to it may be on its way still, and is void then.
+        # A grant to this account may still be on its way, and is void then.
         busy = account.queued > 0 or account in self._freed
         busy = busy or (before is not None and self._is_busy(before))
         self.release(account, now)
@@ -120,58 +123,59 @@ class Limiter:
             self._wait_anew(member, member.limits[0], now)
 
     def release(self, account: Account, now: float) -> None:
-        """The account is over, or under other limits from now on. Its lease is returned."""
+        """Return the lease of an account that is closed, or comes under other limits now."""
         self._freed.pop(account, None)
         member = self._members.pop(account, None)
         if member is None:
             return
         if member.waits_at is not None:
-            member.waits_at.take_out(member, now)
+            member.waits_at.dequeue(member, now)
         if member.granted_by is not None:
             del member.granted_by.granted[member]
-        if self._latest is member:
-            self._latest = None
-        self._shaded.pop(member, None)
-        member.give_back(now)
+        if self._last_leased is member:
+            self._last_leased = None
+        self._shadowed.pop(member, None)
+        member.return_lease(now)
         for limit in member.shadows:
-            limit.shade(now)
+            limit.charge_shadow(now)
         for limit in (*member.limits, *member.shadows):
             limit.accounts -= 1
             self._rest(limit, now)
 
     def wants(self, account: Account, now: float) -> bool:
-        """A frame of this account is stopped: may it pass? If not it waits for `lease`."""
+        """Return whether the account's stopped frame may pass. If not, a round serves it later."""
         member = self._members.get(account)
         if member is None or not account.held or self._is_busy(member):
             return not account.held
-        if self._latest is not None and self._latest is not member:
-            self._latest.settle(now)
+        if self._last_leased is not None and self._last_leased is not member:
+            self._last_leased.settle(now)
         member.settle(now)
         for limit in member.limits:
-            self._sweep(limit, now)
-        refusing = self._crowded(member) or member.refused_by(now)
-        if refusing is not None:
-            self._wait_anew(member, refusing, now)
+            self._reclaim(limit, now)
+        blocking = self._crowded_limit(member) or member.blocking_limit(now)
+        if blocking is not None:
+            self._wait_anew(member, blocking, now)
             return False
         for limit in member.limits:
-            limit.pass_on(member, now)
-        granted = member.lend(now)
-        self._latest = member
+            limit.serve_at_once(member, now)
+        granted = member.lease(now)
+        self._last_leased = member
         account.grant(granted.messages, granted.bytes)
         return not account.held
 
     def is_in_debt(self, account: Account, now: float) -> bool:
-        """A limit of this account owes much, or this account does there."""
+        """Return whether a limit of this account has a large debt, or the account has one there."""
         member = self._members.get(account)
         return member is not None and any(it.is_in_debt(member, now) for it in member.limits)
 
-    def is_spent(self, applied: Applied, now: float) -> bool:
-        """Whether a newcomer would have to wait at this limit: others do, or nothing is left."""
-        limit = self._limits.get(applied.identity)
+    def is_spent(self, spec: LimitSpec, now: float) -> bool:
+        """Return whether a new account would have to wait at this limit: others wait, or no unit is
+        left."""
+        limit = self._limits.get(spec.identity)
         return limit is not None and (limit.waiting > 0 or limit.meter.is_spent(now))
 
     def supplied(self, identities: Iterable[Hashable] | None, now: float) -> None:
-        """The meters of these limits learned something, so who waits may go on; None: of all."""
+        """Schedule limits anew whose shared meters got an answer; None: all limits."""
         for identity in tuple(self._limits) if identities is None else identities:
             limit = self._limits.get(identity)  # type: ignore[call-overload]
             if limit is not None:
@@ -179,27 +183,27 @@ class Limiter:
 
     # -- rounds ------------------------------------------------------------------------------
 
-    def lease(self, now: float) -> Iterator[Grant]:
-        """One round: what accounts that waited may have now.
+    def hold_round(self, now: float) -> Iterator[Grant]:
+        """Hold one round: yield the grants for accounts that waited.
 
-        The caller grants each before it asks for the next: what passes by one is charged before
-        there is another. Accounts may come, ask and go meanwhile.
+        The caller makes each grant before it asks for the next: what passes by one is charged
+        before the next is computed. Accounts may come, ask and go meanwhile.
         """
         self._last_round = now
         for account in tuple(self._freed):
             if account in self._freed:
                 del self._freed[account]
-                yield endless(account)
+                yield grant_all(account)
         left = AT_ONCE
         while left > 0 and self._due and self._due[0][0] <= now:
             when, _, limit = heappop(self._due)
             if when != limit.due:
-                continue  # it was put forward
-            limit.due = float("-inf")  # those that wait again would have it served twice
+                continue  # a stale entry: the service was moved to an earlier time
+            limit.due = float("-inf")  # or members that wait again would schedule it twice
             left -= 1
             try:
-                self._look_again(limit, now)
-                self._sweep(limit, now)
+                self._review_grants(limit, now)
+                self._reclaim(limit, now)
                 for grant in self._serve(limit, left, now):
                     left -= 1
                     yield grant
@@ -208,122 +212,124 @@ class Limiter:
                 self._schedule(limit, now)
 
     def next_time(self, now: float) -> float | None:
-        """When to hold the next round; None: nobody waits."""
+        """Return when to hold the next round; None while nobody waits."""
         if self._freed:
             return now
         first = self._first_due()
         if first is None:
             return None
-        # The last round was too short for all that were due by then.
+        # If some were due by the last round already, that round was cut short.
         rest = PAUSE if first <= self._last_round else STEP
         return max(first, self._last_round + rest, now)
 
     @property
     def has_shadows(self) -> bool:
-        """Somebody is under a shadow limit, so `observe` has to be called."""
-        return bool(self._shaded)
+        """Return whether an account is under a shadow limit, so that `observe` has to be called."""
+        return bool(self._shadowed)
 
     def observe(self, now: float) -> None:
         """Charge shadow limits; to be called about every second, and before they are shown."""
-        self._unsettled, self._unshaded = list(self._shaded), {}
+        self._unobserved, self._uncharged = list(self._shadowed), {}
         while self.observe_some(now):
             pass
 
     def observe_some(self, now: float) -> bool:
-        """Do a part of what `observe` does; return whether more is left. A limit is charged when
+        """Do a part of what `observe` does; return whether more is left. A limit is charged after
         all its accounts were looked at."""
-        if not self._unsettled and not self._unshaded:
-            self._unsettled = list(self._shaded)
-        if self._unsettled:
-            for member in self._unsettled[-OBSERVED_AT_ONCE:]:
-                if member in self._shaded:
+        if not self._unobserved and not self._uncharged:
+            self._unobserved = list(self._shadowed)
+        if self._unobserved:
+            for member in self._unobserved[-OBSERVED_AT_ONCE:]:
+                if member in self._shadowed:
                     member.settle(now)
-                    self._unshaded.update(dict.fromkeys(member.shadows))
-            del self._unsettled[-OBSERVED_AT_ONCE:]
+                    self._uncharged.update(dict.fromkeys(member.shadows))
+            del self._unobserved[-OBSERVED_AT_ONCE:]
         else:
-            for limit in tuple(islice(self._unshaded, OBSERVED_AT_ONCE)):
-                del self._unshaded[limit]
-                limit.shade(now)
-        return bool(self._unsettled or self._unshaded)
+            for limit in tuple(islice(self._uncharged, OBSERVED_AT_ONCE)):
+                del self._uncharged[limit]
+                limit.charge_shadow(now)
+        return bool(self._unobserved or self._uncharged)
 
-    def _look_again(self, limit: Limit, now: float) -> None:
-        """Those that got a lease and are held again have more to send: they wait again."""
+    def _review_grants(self, limit: Limit, now: float) -> None:
+        """Enqueue members again that got a lease in the last round and are held by now: they have
+        more to send."""
         granted, limit.granted = limit.granted, {}
         for member in granted:
             member.granted_by = None
             member.settle(now)
-            if member.is_due:
-                self._awaits_its_end(member, limit)
+            if member.is_mid_frame:
+                self._review_later(member, limit)
             elif member.account.held:
-                short = (it for it in member.limits if not member.has_left(it.applied.unit))
+                short = (it for it in member.limits if not member.has_units(it.spec.unit))
                 self._wait(member, next(short), now)
-                member.since = limit.served  # what waits in a queue uses up a lease at once
+                member.waiting_since = limit.served_at  # a queue uses up its lease at once
 
     @staticmethod
-    def _awaits_its_end(member: Member, limit: Limit) -> None:
-        """Whether its lease will suffice is seen when the limit is served next."""
+    def _review_later(member: Member, limit: Limit) -> None:
+        """Have the limit's next service find out whether the member's lease sufficed."""
         limit.granted[member] = None
         member.granted_by = limit
 
-    def _sweep(self, limit: Limit, now: float) -> None:
-        """Leases that were not used for a while are wanted by those who wait."""
-        if now < limit.looked + LEASE_SECONDS:
+    def _reclaim(self, limit: Limit, now: float) -> None:
+        """Take back leases that were not used for `LEASE_SECONDS`, for members that wait."""
+        if now < limit.checked_at + LEASE_SECONDS:
             return
-        limit.looked = now
+        limit.checked_at = now
         for member in tuple(limit.leased):
             member.settle(now)
             if now >= member.used_at + LEASE_SECONDS and not self._is_busy(member):
-                member.rest(now)
+                member.give_up_lease(now)
 
     def _serve(self, limit: Limit, most: int, now: float) -> Iterator[Grant]:
-        """By turn, while there is room. Who needs another limit too may have to wait there."""
-        if self._latest is not None:
-            self._latest.settle(now)
+        """Yield grants by turn while the limit has units. A member that needs units of another
+        limit too may have to wait there."""
+        if self._last_leased is not None:
+            self._last_leased.settle(now)
         turns = limit.round(now)
-        beyond = 0
+        unpaid = 0
         try:
             for member in turns:
-                limit.take_out(member, now)
-                refusing = member.refused_by(now)
-                if refusing is not None:
-                    self._wait_anew(member, refusing, now)
+                limit.dequeue(member, now)
+                blocking = member.blocking_limit(now)
+                if blocking is not None:
+                    self._wait_anew(member, blocking, now)
                     continue
-                self._awaits_its_end(member, limit)
-                yield member.lend(now)
-                beyond += self._passed_beyond(member, limit, now)
+                self._review_later(member, limit)
+                yield member.lease(now)
+                unpaid += self._charge_granted(member, limit, now)
                 most -= 1
-                if most <= 0 or beyond > limit.meter.available(now):
+                if most <= 0 or unpaid > limit.meter.available(now):
                     break
         finally:
             turns.close()
 
-    def _passed_beyond(self, member: Member, limit: Limit, now: float) -> int:
-        """Charge what a member let pass by its grant; answer what is still to be charged.
+    def _charge_granted(self, member: Member, limit: Limit, now: float) -> int:
+        """Charge what a member let pass by its grant; return the units left to be charged later.
 
-        Under a limit that processes share that is all beyond its lease, until it is looked at
-        again: a process that asked at once for what it owes would come before the others.
+        Under a limit that processes share these are all units beyond the lease, until the member is
+        reviewed: a process that asked at once for its debt would come before the others.
         """
         if self._members.get(member.account) is not member:
             return 0
-        if limit.applied.on_loss is not None:
-            return member.beyond(limit.applied.unit)
+        if limit.spec.on_loss is not None:
+            return member.unpaid(limit.spec.unit)
         member.settle(now)
         return 0
 
     def _schedule(self, limit: Limit, now: float) -> None:
-        """Have a limit served when there is room for those who wait, or a lease to be had back, or
-        to be looked at; not at once again."""
-        when = limit.next_time(now) if limit.is_wanted else limit.due
+        """Have a limit served when it has units for waiting members, can take back a lease, or has
+        grants to review; never later than scheduled before."""
+        when = limit.next_time(now) if limit.needs_service else limit.due
         if when < limit.due:
             limit.due = when
             heappush(self._due, (when, next(self._tickets), limit))
 
     def _first_due(self) -> float | None:
-        """When the first limit is served; those that were put forward, or that nobody waits at any
-        more, are taken out."""
+        """Return when the first limit is due. Drop stale entries, and those of limits that need no
+        service any more."""
         while self._due:
             when, _, limit = self._due[0]
-            if when == limit.due and limit.is_wanted:
+            if when == limit.due and limit.needs_service:
                 return when
             heappop(self._due)
             if when == limit.due:
@@ -333,14 +339,14 @@ class Limiter:
     # -- waiting -----------------------------------------------------------------------------
 
     def _is_busy(self, member: Member) -> bool:
-        """It has frames in a queue, or may have: none may overtake them."""
+        """Return whether frames of this member may be queued, which others must not overtake."""
         freed = member.account in self._freed
         return freed or member.waits_at is not None or member.granted_by is not None
 
     @staticmethod
-    def _crowded(member: Member) -> Limit | None:
-        """Where others wait already, a newcomer does too; and where others may wait again, while
-        it has had more than they."""
+    def _crowded_limit(member: Member) -> Limit | None:
+        """Return a limit where others wait already, or where others may wait again while this
+        member has had more than they."""
         for limit in member.limits:
             if limit.waiting or (
                 limit.granted and member.tags[limit] > limit.clock + LEASE_SECONDS
@@ -349,79 +355,82 @@ class Limiter:
         return None
 
     def _wait_anew(self, member: Member, limit: Limit, now: float) -> None:
-        limit.welcome(member, now)
+        limit.refresh_tag(member, now)
         self._wait(member, limit, now)
 
     def _wait(self, member: Member, limit: Limit, now: float) -> None:
-        limit.put(member, now)
+        limit.enqueue(member, now)
         self._schedule(limit, now)
 
     # -- membership --------------------------------------------------------------------------
 
     def _enrol(self, account: Account, limits: tuple[Limit, ...], client: Hashable) -> Member:
-        enforced = tuple(it for it in limits if not it.applied.shadow)
-        shadows = tuple(it for it in limits if it.applied.shadow)
+        enforced = tuple(it for it in limits if not it.spec.shadow)
+        shadows = tuple(it for it in limits if it.spec.shadow)
         member = Member(account, enforced, shadows, client)
         for limit in enforced:
             limit.enrol(member)
         self._members[account] = member
         if member.shadows:
-            self._shaded[member] = None
+            self._shadowed[member] = None
         if enforced:
             account.hold()
         return member
 
     def _free(self, account: Account, *, busy: bool) -> None:
-        """Nothing holds it. What waits in its queue must not be overtaken: that goes by a round."""
+        """Lift all limits from an account. If frames of it are queued the next round does so: none
+        may overtake them."""
         if busy:
             self._freed[account] = None
         else:
-            granted = endless(account)
+            granted = grant_all(account)
             account.grant(granted.messages, granted.bytes)
 
-    def _limit(self, applied: Applied, now: float) -> Limit:
-        limit = self._limits.get(applied.identity)
+    def _limit(self, spec: LimitSpec, now: float) -> Limit:
+        """Return the limit of this identity, with these figures."""
+        limit = self._limits.get(spec.identity)
         if limit is None:
-            limit = Limit(applied, self._metered(applied), self._debts, now)
-            self._limits[applied.identity] = limit
-        if applied != limit.applied:
-            if applied.on_loss != limit.applied.on_loss:
-                limit.meter = self._metered(applied)
-            limit.change(applied, now)
+            limit = Limit(spec, self._make_meter(spec), self._debts, now)
+            self._limits[spec.identity] = limit
+        if spec != limit.spec:
+            if spec.on_loss != limit.spec.on_loss:
+                limit.meter = self._make_meter(spec)
+            limit.change(spec, now)
             self._schedule(limit, now)
         return limit
 
     def _rest(self, limit: Limit, now: float) -> None:
-        """A limit that nobody is under is kept until its meter is full: whoever opens a producer
-        anew has no new burst."""
-        if not limit.accounts and not limit.forgettable:
-            limit.forgettable = True
-            self._resting += _size(limit)
-            entry = (limit.meter.full_at(now), id(limit), limit.applied.identity)
-            heappush(self._forgettable, entry)
+        """Keep a limit without accounts until its meter is full, so that opening a producer again
+        gives no new burst."""
+        if not limit.accounts and not limit.is_resting:
+            limit.is_resting = True
+            self._resting_size += _size(limit)
+            entry = (limit.meter.full_at(now), id(limit), limit.spec.identity)
+            heappush(self._resting, entry)
 
     def _forget(self, now: float) -> None:
+        """Drop some limits without accounts whose meters are full, or that are too many."""
         for _ in range(FORGOTTEN_AT_ONCE):
-            if not self._forgettable or (
-                self._forgettable[0][0] > now and self._resting <= self._most_resting
+            if not self._resting or (
+                self._resting[0][0] > now and self._resting_size <= self._most_resting
             ):
                 return
-            when, _, identity = heappop(self._forgettable)
+            when, _, identity = heappop(self._resting)
             limit = self._limits[identity]
-            limit.forgettable = False
-            self._resting -= _size(limit)
+            limit.is_resting = False
+            self._resting_size -= _size(limit)
             if limit.accounts:
                 continue
             if limit.meter.full_at(now) <= max(now, when):
                 del self._limits[identity]
                 self._debts.forget(limit)
-                if self._forgotten is not None:
-                    self._forgotten(limit)
+                if self._on_forget is not None:
+                    self._on_forget(limit)
             else:
                 self._rest(limit, now)
 
 
 def _size(limit: Limit) -> int:
-    """Bytes in memory."""
-    key = limit.applied.key
+    """Return the bytes that a limit takes in memory."""
+    key = limit.spec.key
     return key.size if isinstance(key, Key) else LIMIT_SIZE

@@ -1,19 +1,27 @@
-"""One limit, and the members that share it: a meter, who has a lease, and who waits for one.
+"""One rate limit and the accounts under it: a meter, leases from it, and a fair queue.
 
-A *member* is an account under limits. It leases units before it uses them, and pays for them then:
-`paid` is how far the account's counters may go. A frame that passes beyond that is charged as soon
-as it is seen.
+Meter. A GCRA meter (`gcra`) tells how many units, messages or bytes, may be handed out now. A limit
+that processes share has a `SharedMeter` instead (`supply`).
 
-Members that wait are served by turn. Each has a *tag*: the time, at the limit's rate, that its
-messages or bytes have cost so far. The members with the least tags are served first, so large
-messages do not starve small ones, nor the reverse. A new member starts from the limit's *clock*, so
-nobody saves up turns (start-time fair queueing, in rounds). The clock follows the average of the
-members' tags and does not fall behind the least tag of the last round; while nobody waits it goes
-on with time.
+Leases. An account under limits is a `Member`. It takes units from the meter in advance: a *lease*,
+at most `LEASE_SECONDS` of the rate, divided by the active members. The lease raises the ceilings of
+the account's counters, so passing frames need no call of this code. `Member._paid` is the count up
+to which the meter was charged. A frame passes whole, so it may exceed the lease; the excess is
+charged as soon as it is seen, and the meter may then be in debt.
 
-A frame passes whole, so a tag may be far ahead of the clock. Its member then waits until the others
-have had as much, if they want something; with nobody else it goes on as soon as there is room. New
-accounts of the same client start from where the client is (`debts`).
+Fair queue (start-time fair queueing, in rounds). Members without units wait in a queue ordered by
+*tag*: a virtual time, to which each unit that the member uses adds 1/rate seconds. A round serves
+the members with the smallest tags and divides the available units equally among them, so large
+messages do not starve small ones, nor the reverse.
+
+Clock. The limit's *clock* is the virtual time at which new and returning members start, so nobody
+saves up turns by being idle. Each charge advances the clock by its cost divided by the active
+members, so the clock follows the average tag. It is never behind the least tag of the last round,
+and while nobody waits it advances with real time.
+
+Debt. A large frame may put a tag far ahead of the clock. Its member then waits until the others
+have had as much, if they want units; alone, it continues as soon as the meter has units. New
+accounts of the same client start from the client's debt (`debts`).
 """
 
 from __future__ import annotations
@@ -24,8 +32,8 @@ from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.policy.debts import NONE, Debt
-from gateway.policy.gcra import ONE
+from gateway.policy.debts import NO_DEBT, Debt
+from gateway.policy.gcra import WHOLE_UNIT
 from gateway.wire.account import ENDLESS, Account, Action
 
 if TYPE_CHECKING:
@@ -36,35 +44,32 @@ if TYPE_CHECKING:
     from gateway.policy.supply import Metered, OnLoss
 
 LEASE_SECONDS = 0.05
-"""Seconds of the rate that are out on lease, shared by all who are active. Others miss what is not
-used for as long; with shorter ones a busy account would ask more than twenty times a second."""
+"""Seconds of the rate on lease at a time, shared by all active members. Units that one member
+leaves unused are missing to the others for as long; with shorter leases a busy account would ask
+more than twenty times a second."""
 
-LARGEST_STEP = LEASE_SECONDS / 2
-"""Seconds between two times that a limit is served, where its rate is low: a lease has to last, and
-timers are late."""
+LARGEST_STEP, LEAST_STEP = LEASE_SECONDS / 2, 0.01
+"""Seconds between two services of a limit with a low, and with a high rate. A lease has to last
+longer, and timers are late."""
 
-LEAST_STEP = 0.01
-"""The same where it is high."""
-
-MUCH = 1.0
-"""Seconds of the rate that are much to owe. A frame that costs no more moves the clock, so that who
-opens a new account for each frame does not overtake the others for ever. What costs more is
-remembered of its client."""
+LARGE_DEBT = 1.0
+"""Seconds of the rate above which a debt is large. A frame that costs less advances the clock by
+its full cost, so that a client which opens a new account for each frame does not overtake the
+others for ever. A larger debt is remembered for the client."""
 
 MOST_AHEAD = 300.0
-"""Seconds that a tag may be ahead of the clock. Who passes more at once than the others have in
-five minutes is not kept waiting for longer: a consumer has not chosen how large a batch is."""
+"""Seconds that a tag may be ahead of the clock. A member that passed more at once than the others
+have in five minutes waits no longer than that: a consumer does not choose the size of batches."""
 
 LEAST_BURST = 0.1
-"""Seconds of the rate that are saved up at least: a late timer must not lose what was earned."""
+"""Seconds of the rate that can always be saved up: a late timer must not lose units."""
 
-
-FEW_STALE = 100
-"""Places in a queue whose members wait no more, and that nobody minds: some hundred bytes each."""
+MOST_STALE = 100
+"""Stale queue entries, of members that wait no more, to tolerate: some hundred bytes each."""
 
 MOST_TURNS = 1000
-"""Places that are looked at to know among how many a round is shared. More get no more than a unit
-each, in several rounds."""
+"""Queue entries to look at when counting the members that share a round. Where more wait, each gets
+one unit at most, in several rounds."""
 
 
 class Unit(IntEnum):
@@ -73,11 +78,12 @@ class Unit(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
-    """A limit as a rule sets it. `key`: the rule's id and what it is per. `burst` in units.
+class LimitSpec:
+    """A limit as a rule sets it. `key`: the rule's id and the values of `per`. `rate` in units per
+    second, `burst` in units.
 
-    `shadow`: it counts what it would have held, and holds nothing. `on_loss`: it is shared with
-    other processes, and so it goes on while they cannot be asked.
+    `shadow`: the limit holds nothing and counts what it would have held. `on_loss`: the limit is
+    shared with other processes, and this is its behaviour while they cannot be asked.
     """
 
     key: Hashable
@@ -89,19 +95,19 @@ class Applied:
 
     @property
     def identity(self) -> tuple[Hashable, Unit, bool]:
-        """What stays when the rule gets other figures."""
+        """Return what stays the same when the rule gets other figures."""
         return self.key, self.unit, self.shadow
 
     @property
     def step(self) -> float:
-        """Seconds between two times that it is served: about a hundred messages, or 100 KB. So
-        neither has one much to do at a time, nor do many of them have something all the time."""
+        """Return the seconds between two services: about a hundred messages or 100 KB, so that one
+        limit has little to do at a time, and many limits do not keep the process busy."""
         grain = 100 if self.unit is Unit.MESSAGES else 100_000
         return min(LARGEST_STEP, max(LEAST_STEP, grain / self.rate))
 
     @property
-    def saved(self) -> float:
-        """The burst that is metered: a whole message, and what a late timer must not lose."""
+    def metered_burst(self) -> float:
+        """Return the meter's burst: at least one message and `LEAST_BURST` of the rate."""
         return max(self.burst, 1 + self.rate * LEAST_BURST)
 
 
@@ -109,30 +115,32 @@ _tickets = count()
 
 
 class Limit:
-    """`accounts`: how many are under it. `leased`: who may have units left.
+    """`accounts`: number of accounts under the limit. `leased`: members that may have units left.
 
-    `waiting`: how many wait now. `turns`: how many of them are still to be served in this round.
-    `waits`, `waited`: how often somebody did wait, and seconds in all.
-    `held`: units that a shadow limit would have held; its `waited` are seconds in which it would.
-    `seen`: until when the clock was moved on with time. `debtors`: see `Debts`, which writes it.
+    `waiting`: number of members that wait now; `turns`: those still to be served in this round.
+    `waits`, `waited`: number of waits so far, and their seconds in all. `held`: units that a shadow
+    limit would have held; `waited` of a shadow: seconds in which it would have held some.
+    `advanced_at`: time up to which the clock was advanced with real time. `checked_at`: time of the
+    last check for unused leases; of a shadow, of the last charge. `due`: time of the next service.
+    `granted`: members that the last service granted a lease. `debtors`: written by `Debts`.
     """
 
     __slots__ = (
         "_queue",
         "accounts",
-        "applied",
+        "advanced_at",
+        "checked_at",
         "clock",
         "debtors",
         "debts",
         "due",
-        "forgettable",
         "granted",
         "held",
+        "is_resting",
         "leased",
-        "looked",
         "meter",
-        "seen",
-        "served",
+        "served_at",
+        "spec",
         "turns",
         "unmetered",
         "waited",
@@ -140,141 +148,144 @@ class Limit:
         "waits",
     )
 
-    def __init__(self, applied: Applied, meter: Metered, debts: Debts, now: float) -> None:
-        self.applied = applied
+    def __init__(self, spec: LimitSpec, meter: Metered, debts: Debts, now: float) -> None:
+        self.spec = spec
         self.debts = debts
         self.debtors: OrderedDict[Hashable, Debt] | None = None
         self.meter = meter
         self.accounts = self.waiting = self.turns = self.waits = self.unmetered = 0
         self.held = self.waited = self.clock = 0.0
-        self.seen = now
-        self.looked = now  # at unused leases, or at what passed under a shadow
-        self.forgettable = False
-        self.due = float("inf")  # when it is served next
-        self.served = float("-inf")
+        self.advanced_at = self.checked_at = now
+        self.is_resting = False
+        self.due = float("inf")
+        self.served_at = float("-inf")
         self.granted: dict[Member, None] = {}
         self.leased: set[Member] = set()
         self._queue: list[tuple[float, int, Member]] = []
 
-    def change(self, applied: Applied, now: float) -> None:
-        """Other figures; what was earned or is owed stays."""
-        self.applied = applied
-        self.meter.change(applied.rate, applied.saved, now)
+    def change(self, spec: LimitSpec, now: float) -> None:
+        """Continue with other figures; saved units and debt stay."""
+        self.spec = spec
+        self.meter.change(spec.rate, spec.metered_burst, now)
 
     # -- leases ------------------------------------------------------------------------------
 
-    def has_room(self, now: float) -> bool:
-        """One whole unit may be leased."""
-        return self.meter.available(now) >= ONE
+    def has_units(self, now: float) -> bool:
+        """Return whether one whole unit may be leased."""
+        return self.meter.available(now) >= WHOLE_UNIT
 
-    def lease(self, member: Member, now: float) -> int:
-        """How many units the one whose turn it is may have. Only where there is room."""
+    def lease_size(self, member: Member, now: float) -> int:
+        """Return the units for the member whose turn it is. The limit has at least one."""
         among = self.turns or self.waiting + 1
         active = among + len(self.leased) - (member in self.leased)
-        room = self.meter.available(now) / among
-        return max(1, int(min(room, self.applied.rate * LEASE_SECONDS / active)))
+        share = self.meter.available(now) / among
+        return max(1, int(min(share, self.spec.rate * LEASE_SECONDS / active)))
 
     def charge(self, member: Member, used: int, unpaid: int, now: float) -> None:
-        """Charge what a member used, in turns, and to the meter what it had no lease for."""
-        clock, cost = self.clock, used / self.applied.rate
+        """Add the units that a member used to its tag, and take the unpaid ones from the meter."""
+        clock, cost = self.clock, used / self.spec.rate
         tag = member.tags[self]
-        if tag < clock - MUCH:
-            tag = clock - MUCH  # it was idle, and has saved up nothing
+        if tag < clock - LARGE_DEBT:
+            tag = clock - LARGE_DEBT  # idle time saves up no turns
         tag += cost
         if tag > clock + MOST_AHEAD:
             tag = clock + MOST_AHEAD
         member.tags[self] = tag
-        self.clock += (cost if cost < MUCH else MUCH) / (self.waiting + len(self.leased) or 1)
+        self.clock += (cost if cost < LARGE_DEBT else LARGE_DEBT) / (
+            self.waiting + len(self.leased) or 1
+        )
         if unpaid:
             forgiven = self.meter.forgiven
             self.meter.take(unpaid, now)
-            if tag > self.clock + MUCH:
-                self._remember(member, cost if self.meter.forgiven > forgiven else 0.0)
+            if tag > self.clock + LARGE_DEBT:
+                self._record_debt(member, cost if self.meter.forgiven > forgiven else 0.0)
 
-    def _remember(self, member: Member, forgiven: float) -> None:
-        """A client owes as much as the one of its accounts that owes most, and the sum of the
-        frames that the meter forgave in part."""
+    def _record_debt(self, member: Member, forgiven: float) -> None:
+        """Record the client's debt: that of its account with the largest tag. `forgiven`: seconds
+        of a frame that the meter forgave in part; these add up over all accounts of the client."""
         if member.client is not None:
-            before = self.owed(member.client)
-            every = min(max(before.all, self.clock) + forgiven, self.clock + MOST_AHEAD)
-            new = max(before.new, member.tags[self], every)
-            self.debts.record(self, member.client, Debt(new, every))
+            before = self.debt_of(member.client)
+            floor = min(max(before.all_accounts, self.clock) + forgiven, self.clock + MOST_AHEAD)
+            start = max(before.new_accounts, member.tags[self], floor)
+            self.debts.record(self, member.client, Debt(start, floor))
 
-    def owed(self, client: Hashable) -> Debt:
-        """What a client owes here."""
-        return self.debtors.get(client, NONE) if self.debtors else NONE
+    def debt_of(self, client: Hashable) -> Debt:
+        """Return the debt of a client under this limit."""
+        return self.debtors.get(client, NO_DEBT) if self.debtors else NO_DEBT
 
     def is_in_debt(self, member: Member, now: float) -> bool:
-        """The limit owes much, or this member does."""
-        owed = -self.meter.available(now) / self.applied.rate
-        return max(owed, member.tags[self] - self.clock) > MUCH
+        """Return whether the limit has a large debt, or this member has one."""
+        owed = -self.meter.available(now) / self.spec.rate
+        return max(owed, member.tags[self] - self.clock) > LARGE_DEBT
 
     # -- turns -------------------------------------------------------------------------------
 
     def enrol(self, member: Member) -> None:
-        """A member starts where its client is."""
-        member.tags[self] = max(self.clock, self.owed(member.client).new)
+        """Start a new member's tag at the clock, or at the debt of its client."""
+        member.tags[self] = max(self.clock, self.debt_of(member.client).new_accounts)
 
-    def pass_on(self, member: Member, now: float) -> None:
-        """It is served while nobody waits: whoever comes later starts where it is, but for those
-        who owe much."""
-        tag = self.welcome(member, now)
-        if tag <= self.clock + MUCH:
+    def serve_at_once(self, member: Member, now: float) -> None:
+        """Note that a member is served while nobody waits: later members start at its tag, unless
+        the member has a large debt."""
+        tag = self.refresh_tag(member, now)
+        if tag <= self.clock + LARGE_DEBT:
             self.clock = tag
 
-    def welcome(self, member: Member, now: float) -> float:
-        """It comes anew: what it did not use before is no right to more now. Answer its tag."""
-        if now > self.seen:
+    def refresh_tag(self, member: Member, now: float) -> float:
+        """Return the tag of a member that comes back, not behind the clock: units that it did not
+        use before give it no right to more now."""
+        if now > self.advanced_at:
             if not (self.waiting or self.granted):
-                self.clock += now - self.seen
-            self.seen = now
+                self.clock += now - self.advanced_at
+            self.advanced_at = now
         tag = member.tags[self]
         if tag < self.clock:
             tag = member.tags[self] = self.clock
         if self.debtors:
-            tag = member.tags[self] = max(tag, self.owed(member.client).all)
+            tag = member.tags[self] = max(tag, self.debt_of(member.client).all_accounts)
         return tag
 
-    def put(self, member: Member, now: float) -> None:
+    def enqueue(self, member: Member, now: float) -> None:
         """Have a member wait here."""
-        member.waits_at, member.since, member.ticket = self, now, next(_tickets)
+        member.waits_at, member.waiting_since, member.ticket = self, now, next(_tickets)
         heappush(self._queue, (member.tags[self], member.ticket, member))
         self.leased.discard(member)
         self.waiting += 1
         self.waits += 1
 
-    def take_out(self, member: Member, now: float) -> None:
-        """It waits here no more; its place in the queue is skipped when it comes."""
+    def dequeue(self, member: Member, now: float) -> None:
+        """End a member's wait. Its queue entry becomes stale and is skipped later."""
         member.waits_at, member.ticket = None, -1
         self.waiting -= 1
-        self.waited += now - member.since
+        self.waited += now - member.waiting_since
         if not self.waiting:
             self._queue.clear()
-        elif len(self._queue) - self.waiting > max(FEW_STALE, self.waiting):
+        elif len(self._queue) - self.waiting > max(MOST_STALE, self.waiting):
             self._queue[:] = [it for it in self._queue if it[2].ticket == it[1]]
             heapify(self._queue)
 
-    def first(self) -> Member | None:
-        """Whose turn it is."""
+    def head(self) -> Member | None:
+        """Return the waiting member with the least tag; drop stale entries before it."""
         while self._queue and self._queue[0][2].ticket != self._queue[0][1]:
             heappop(self._queue)
         return self._queue[0][2] if self._queue else None
 
     def round(self, now: float) -> Generator[Member]:
-        """Those whose turn it is, while there is room: who is ahead by a lease is left out.
+        """Yield the members whose turn it is, while units are available. Members whose tags are a
+        lease ahead of the least tag are left out.
 
-        Each is to be taken out before the next one is asked for.
+        The caller dequeues each member before it asks for the next one.
         """
-        self.served = self.seen = now
-        first = self.first()
-        if first is None:
+        self.served_at = self.advanced_at = now
+        head = self.head()
+        if head is None:
             return
-        least = first.tags[self]
-        self.clock = min(self.clock, least + MUCH)
-        self.turns = self._ahead(least + LEASE_SECONDS)
+        least = head.tags[self]
+        self.clock = min(self.clock, least + LARGE_DEBT)
+        self.turns = self._count_tags(least + LEASE_SECONDS)
         try:
-            while self.turns and self.has_room(now) and (member := self.first()) is not None:
-                if not (self.debtors and self._puts_back(member)):
+            while self.turns and self.has_units(now) and (member := self.head()) is not None:
+                if not (self.debtors and self._requeue_debtor(member)):
                     if self.clock < least:
                         self.clock = least
                     yield member
@@ -282,20 +293,20 @@ class Limit:
         finally:
             self.turns = 0
 
-    def _puts_back(self, member: Member) -> bool:
-        """Whether the first one has to wait for what another account of its client did."""
-        owed = self.owed(member.client).all
-        if owed <= member.tags[self]:
+    def _requeue_debtor(self, member: Member) -> bool:
+        """Return whether another account's debt of the same client moved the head back."""
+        floor = self.debt_of(member.client).all_accounts
+        if floor <= member.tags[self]:
             return False
-        member.tags[self] = owed
-        heapreplace(self._queue, (owed, member.ticket, member))
+        member.tags[self] = floor
+        heapreplace(self._queue, (floor, member.ticket, member))
         return True
 
-    def _ahead(self, until: float) -> int:
-        """How many wait whose tags are not beyond this; of a long queue, of the first `MOST_TURNS`
-        that are seen.
+    def _count_tags(self, until: float) -> int:
+        """Return the number of waiting members with tags up to `until`; in a long queue, among the
+        first `MOST_TURNS` entries seen.
 
-        A queue is a heap: behind an entry are none with lesser tags, and most are never looked at.
+        The queue is a heap: no entry behind another has a smaller tag, so most are never looked at.
         """
         if len(self._queue) <= MOST_TURNS:
             return sum(it[0] <= until for it in self._queue if it[2].ticket == it[1])
@@ -311,65 +322,67 @@ class Limit:
         return found
 
     @property
-    def is_wanted(self) -> bool:
-        """Somebody waits, or it is to be seen whether a lease sufficed."""
+    def needs_service(self) -> bool:
+        """Return whether a member waits, or was granted a lease that may not have sufficed."""
         return bool(self.waiting or self.granted)
 
     def next_time(self, now: float) -> float:
-        """When to serve it next."""
+        """Return when to serve this limit next."""
         times = [self.meter.ready_at(1, now)] if self.waiting else [now]
         if self.leased:
-            times.append(self.looked + LEASE_SECONDS)
-        # Leases are whole units, and shared among many: some of the room may be left.
-        step = LEAST_STEP if self.has_room(now) else self.applied.step
-        return max(min(times), self.served + step)
+            times.append(self.checked_at + LEASE_SECONDS)
+        # Leases are whole units, divided among many members: some units may be left over.
+        step = LEAST_STEP if self.has_units(now) else self.spec.step
+        return max(min(times), self.served_at + step)
 
-    def refuses(self, member: Member, now: float) -> bool:
-        """There is no room, or somebody has a better right to it."""
-        first = self.first() if self.waiting else None
-        overtaken = first is not None and first.tags[self] < member.tags[self]
-        return overtaken or not self.has_room(now)
+    def makes_wait(self, member: Member, now: float) -> bool:
+        """Return whether no unit is available, or another member has precedence."""
+        head = self.head() if self.waiting else None
+        has_precedence = head is not None and head.tags[self] < member.tags[self]
+        return has_precedence or not self.has_units(now)
 
     # -- shadow ------------------------------------------------------------------------------
 
-    def shade(self, now: float) -> None:
-        """Charge what passed since the last look, as if it had come evenly, and count what is
-        beyond the limit. Nothing is owed for that: it would not have passed."""
-        earned = self.meter.available(self.looked) + (now - self.looked) * self.applied.rate
-        beyond = self.unmetered - earned
-        if beyond > 0:
-            self.held += beyond
-            self.waited += now - self.looked
-        self.meter.take(min(self.unmetered, earned), self.looked)
+    def charge_shadow(self, now: float) -> None:
+        """Charge the units that passed since the last check, as if evenly spread, and count those
+        beyond the limit. These leave no debt: an enforced limit would not have let them pass."""
+        earned = self.meter.available(self.checked_at) + (now - self.checked_at) * self.spec.rate
+        excess = self.unmetered - earned
+        if excess > 0:
+            self.held += excess
+            self.waited += now - self.checked_at
+        self.meter.take(min(self.unmetered, earned), self.checked_at)
         self.unmetered = 0
-        self.looked = now
+        self.checked_at = now
 
 
 class Grant(NamedTuple):
-    """An account's allowance rises by so much; 0: it stays as it is."""
+    """Units by which an account's allowance rises; 0 leaves it as it is."""
 
     account: Account
     messages: int
     bytes: int
 
 
-def _raise(account: Account, messages: int, size: int) -> Grant:
-    """What raises both ceilings to these counts."""
+def _grant_up_to(account: Account, messages: int, size: int) -> Grant:
+    """Return the grant that raises both ceilings to these counts."""
     messages -= account.messages_ceiling
     return Grant(account, max(0, messages), max(0, size - account.bytes_ceiling))
 
 
-def endless(account: Account) -> Grant:
-    """What puts both ceilings out of reach."""
-    return _raise(account, ENDLESS, ENDLESS)
+def grant_all(account: Account) -> Grant:
+    """Return the grant that puts both ceilings out of reach."""
+    return _grant_up_to(account, ENDLESS, ENDLESS)
 
 
 class Member:
-    """`limits` hold it, `shadows` only watch. `tags`: see `limits`. `since`: when its wait began.
-    `client`: whose account it is; None: nobody knows.
+    """An account under `limits`, which hold it, and `shadows`, which only count. `client`: the
+    account's owner; None if unknown. `tags`: one for each limit (see the module).
 
-    `used_at`: when it was last seen to have used something, or got a lease. `granted_by`: the limit
-    that gave it one by turn, until that one is served again.
+    `waits_at`, `waiting_since`, `ticket`: the limit in whose queue the member is, and since when.
+    `used_at`: when it was last seen to have used units, or got a lease. `granted_by`: the limit
+    that granted it a lease by turn, until that limit is served again. By unit, `_seen`: counts at
+    the last look; `_paid`: counts up to which the meters were charged.
     """
 
     __slots__ = (
@@ -380,10 +393,10 @@ class Member:
         "granted_by",
         "limits",
         "shadows",
-        "since",
         "tags",
         "ticket",
         "used_at",
+        "waiting_since",
         "waits_at",
     )
 
@@ -402,12 +415,12 @@ class Member:
         self.waits_at: Limit | None = None
         self.granted_by: Limit | None = None
         self.ticket = -1
-        self.since = self.used_at = 0.0
+        self.waiting_since = self.used_at = 0.0
         self._seen = [account.messages, account.bytes]
         self._paid = [account.messages, account.bytes]
 
     def settle(self, now: float) -> None:
-        """See what was used, and charge what was not paid for."""
+        """Read the account's counters, and charge what passed since the last look."""
         account, seen = self.account, self._seen
         messages, size = account.messages - seen[0], account.bytes - seen[1]
         if messages or size:
@@ -422,43 +435,44 @@ class Member:
         unpaid = max(0, self._seen[unit] - self._paid[unit])
         self._paid[unit] += unpaid
         for limit in self.limits:
-            if limit.applied.unit == unit:
+            if limit.spec.unit == unit:
                 limit.charge(self, used, unpaid, now)
         for limit in self.shadows:
-            if limit.applied.unit == unit:
+            if limit.spec.unit == unit:
                 limit.unmetered += used
 
-    def beyond(self, unit: Unit) -> int:
-        """Units that passed and are neither paid for nor seen."""
+    def unpaid(self, unit: Unit) -> int:
+        """Return the units that passed beyond the lease and are not charged yet."""
         passed = (self.account.messages, self.account.bytes)[unit]
         return max(0, passed - self._paid[unit])
 
-    def has_left(self, unit: Unit) -> bool:
-        """Of what it paid for, as far as that was seen."""
+    def has_units(self, unit: Unit) -> bool:
+        """Return whether units of the lease are left, as of the last look."""
         return self._paid[unit] > self._seen[unit]
 
     @property
-    def is_due(self) -> bool:
-        """It is held though it paid: its grant waits until a frame that is cut is all here."""
-        return self.account.held and all(self.has_left(it.applied.unit) for it in self.limits)
+    def is_mid_frame(self) -> bool:
+        """Return whether the account is held though its lease has units: the grant takes effect
+        when a frame that is cut has arrived completely."""
+        return self.account.held and all(self.has_units(it.spec.unit) for it in self.limits)
 
-    def refused_by(self, now: float) -> Limit | None:
-        """A limit of which it needs a lease and cannot have one now."""
+    def blocking_limit(self, now: float) -> Limit | None:
+        """Return a limit from which this member needs a lease and cannot have one now."""
         for limit in self.limits:
-            if not self.has_left(limit.applied.unit) and limit.refuses(self, now):
+            if not self.has_units(limit.spec.unit) and limit.makes_wait(self, now):
                 return limit
         return None
 
-    def lend(self, now: float) -> Grant:
-        """Lease what it has not, the least that any limit gives."""
+    def lease(self, now: float) -> Grant:
+        """Lease units where none are left, as many as the strictest limit gives."""
         sizes = [0, 0]
         for limit in self.limits:
-            unit = limit.applied.unit
-            if not self.has_left(unit):
-                size = limit.lease(self, now)
+            unit = limit.spec.unit
+            if not self.has_units(unit):
+                size = limit.lease_size(self, now)
                 sizes[unit] = min(size, sizes[unit] or size)
         for limit in self.limits:
-            limit.meter.take(sizes[limit.applied.unit], now)
+            limit.meter.take(sizes[limit.spec.unit], now)
             limit.leased.add(self)
         self._paid[0] += sizes[0]
         self._paid[1] += sizes[1]
@@ -466,25 +480,25 @@ class Member:
         return self._grant()
 
     def _grant(self) -> Grant:
-        """To where it paid for, or out of reach where nothing limits."""
+        """Return the grant up to the paid counts; out of reach in a unit that no limit is of."""
         reach = [ENDLESS, ENDLESS]
         for limit in self.limits:
-            reach[limit.applied.unit] = self._paid[limit.applied.unit]
-        return _raise(self.account, *reach)
+            reach[limit.spec.unit] = self._paid[limit.spec.unit]
+        return _grant_up_to(self.account, *reach)
 
-    def rest(self, now: float) -> None:
-        """It has not used its leases for a while. A consumer keeps them: the messages that it has
+    def give_up_lease(self, now: float) -> None:
+        """Return leases that were not used for a while. A consumer keeps them: the messages that it
         asked for may come at any time, and they are paid."""
         if self.account.action is not Action.CONSUME:
-            self.give_back(now)
+            self.return_lease(now)
         for limit in self.limits:
             limit.leased.discard(self)
 
-    def give_back(self, now: float) -> None:
-        """Return what is left of its leases. From here on it is held."""
+    def return_lease(self, now: float) -> None:
+        """Return the units that are left of the leases, and hold the account."""
         self.settle(now)
         for limit in self.limits:
-            unit = limit.applied.unit
+            unit = limit.spec.unit
             limit.meter.give_back(self._paid[unit] - self._seen[unit], now)
             limit.leased.discard(self)
         self._paid[:] = self._seen

@@ -1,7 +1,16 @@
-"""Which limits hold for somebody who does something. Pure: no files, no clock.
+"""Finds the limits for a subject and its action. Pure: no files, no clock.
 
-Rules are compiled once: each becomes a few tests of one name each, and is found by an exact name
-where its match has one. Asked is once for each producer, consumer, lookup or connection.
+Theory of operation. A `RuleSet` is asked once for each producer, consumer, lookup or connection.
+
+- A pattern may name a topic alone, with its namespace, or with its domain; so a subject is written
+  in all *forms* once, and each pattern is compared with one form.
+- A rule compiles to one test for each field of its match. If a field has only exact names, the
+  rule is found by a dictionary of the names; all other rules are tried one after the other.
+- All rules that match apply, except those that an override replaces. An override replaces rules
+  that are at most as *specific* as it is in every field: a name is more specific than a pattern, a
+  network or a limit `per` value, and these more than nothing. Tenant, namespace and topic are one
+  field, in which any topic is more specific than any namespace, and that than any tenant. Two
+  overrides that are equally specific both apply.
 """
 
 from __future__ import annotations
@@ -11,7 +20,6 @@ from enum import IntEnum, auto
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Literal, NamedTuple
 
-from gateway.config.model import Networks
 from gateway.policy.rules import DIMENSIONS, Dimension, Match, Rule
 from gateway.wire.subject import Subject, TopicName
 
@@ -19,9 +27,9 @@ Address = IPv4Address | IPv6Address
 
 
 class AppliedLimit(NamedTuple):
-    """One limit that holds. What has the same rule, dimension and key shares it.
+    """A limit for a subject. Subjects with the same rule, dimension and key share it.
 
-    `rate`: for each second; of a plain number the number. `burst`: in the same unit, without time.
+    `rate`: units per second; for concurrency the number. `burst`: units.
     """
 
     rule: Rule
@@ -33,32 +41,32 @@ class AppliedLimit(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """A limit that does not hold, and the rule that overrides it."""
+    """A limit that does not apply, and the rule that overrides it."""
 
     limit: AppliedLimit
     by: Rule
 
 
-class Silent(NamedTuple):
-    """A rule that has nothing to say, and why."""
+class NotApplied(NamedTuple):
+    """A rule that does not apply, and why."""
 
     rule: Rule
     why: str
 
 
 class Explanation(NamedTuple):
-    """What holds, what would without overrides, and all other rules."""
+    """The limits that apply, those that would without overrides, and all other rules."""
 
     applied: tuple[AppliedLimit, ...]
     replaced: tuple[Replaced, ...]
-    silent: tuple[Silent, ...]
+    not_applied: tuple[NotApplied, ...]
 
 
 # -- names -------------------------------------------------------------------------------------
 
 
 class _Form(IntEnum):
-    """Ways to write what a subject has. A pattern is held against one of them."""
+    """The ways to write the names of a subject. A pattern is compared with one of them."""
 
     PROTOCOL = 0
     LISTENER = auto()
@@ -81,7 +89,7 @@ _Forms = tuple[Any, ...]
 
 
 def _forms(subject: Subject) -> _Forms:
-    """Write a subject in all forms, in their order."""
+    """Return a subject in all forms, in the order of `_Form`."""
     topic = subject.topic
     connection = subject.connection
     return (
@@ -96,7 +104,7 @@ def _forms(subject: Subject) -> _Forms:
 
 
 def _topic_forms(topic: TopicName | None) -> tuple[str | None, ...]:
-    """Write tenant, namespace (alone, with its tenant), topic and partition in all forms."""
+    """Return tenant, namespace (alone, with its tenant), topic and partition in all forms."""
     if topic is None:
         return (None,) * 9
     namespace = topic.namespace
@@ -106,43 +114,33 @@ def _topic_forms(topic: TopicName | None) -> tuple[str | None, ...]:
 
 
 def _name_forms(name: str, namespace: str) -> tuple[str, str, str]:
-    """Write a topic's full name alone, with its namespace, and with its domain."""
+    """Return a topic's name alone, with its namespace, and with its domain."""
     path = name.partition("://")[2] or name
     return path.removeprefix(f"{namespace}/"), path, name
 
 
 def _address(host: str | None) -> Address | None:
-    """Read an address; an IPv4 address that came to an IPv6 socket is an IPv4 address."""
+    """Return a client's address; an IPv4 address that came to an IPv6 socket as IPv4."""
     if host is None:
         return None
     address = ip_address(host.partition("%")[0])
     return getattr(address, "ipv4_mapped", None) or address
 
 
-_KEYS: Mapping[str, _Form] = {
-    "protocol": _Form.PROTOCOL,
-    "listener": _Form.LISTENER,
-    "tenant": _Form.TENANT,
-    "namespace": _Form.NAMESPACE,
-    "topic": _Form.TOPIC,
-    "subscription": _Form.SUBSCRIPTION,
-    "principal": _Form.PRINCIPAL,
-    "address": _Form.ADDRESS,
-    "connection": _Form.CONNECTION,
-}
+_FORM_OF = {form.name.lower(): form for form in _Form}
 
 
 # -- patterns ----------------------------------------------------------------------------------
 
-_Fits = Callable[[Any], object]
-_Alternatives = tuple[tuple[_Form, _Fits], ...]
+_Test = Callable[[Any], object]
+_Alternatives = tuple[tuple[_Form, _Test], ...]
 
 
-def _fits(pattern: str) -> _Fits:
-    """Compile a pattern with `*` in it.
+def _compile_pattern(pattern: str) -> _Test:
+    """Return the test of a pattern with `*` in it.
 
-    No regular expression: with some `*` in it a long name, which is a client's to choose, could
-    keep it busy for minutes. This goes through a name once.
+    It is no regular expression: with some `*` in it, a long name, which the client chooses, could
+    take minutes. This test goes through a name once.
     """
     head, *middle, tail = pattern.split("*")
     if not middle and not tail:  # the usual pattern, and this is twice as fast
@@ -163,75 +161,75 @@ def _fits(pattern: str) -> _Fits:
 
 
 def _forms_of(field: str, pattern: str, *, each: bool) -> tuple[_Form, ...]:
-    """Answer the forms that a pattern of a field is held against."""
+    """Return the forms that a pattern of a field is compared with."""
     if field == "namespace":
         return (_Form.NAMESPACE if "/" in pattern else _Form.NAMESPACE_ALONE,)
     if field != "topic":
-        return (_Form[field.upper()],)
+        return (_FORM_OF[field],)
     way = _Form.TOPIC_PATH if "/" in pattern else _Form.TOPIC_ALONE
     way = _Form.TOPIC if "://" in pattern else way
     return (way, _Form(way + 3)) if each else (way,)
 
 
-class _Question(NamedTuple):
-    """One field of a match. `names`: all of them by form; None where a pattern is among them."""
+class _FieldTest(NamedTuple):
+    """The test of one field of a match. `names`: all names by form; None if there is a pattern."""
 
     field: str
     alternatives: _Alternatives
     names: Mapping[_Form, frozenset[str]] | None
 
 
-def _questions(rule: Rule) -> Iterator[_Question]:
+def _field_tests(rule: Rule) -> Iterator[_FieldTest]:
     match = rule.match
+
+    def is_inside(address: Address) -> bool:
+        return any(address in network for network in match.network)
+
     for field in Match.model_fields:
         if field == "network" and match.network:
-            yield _Question(field, ((_Form.ADDRESS, _within(match.network)),), None)
+            yield _FieldTest(field, ((_Form.ADDRESS, is_inside),), None)
         elif field != "network" and getattr(match, field):
-            yield _question(field, getattr(match, field), each=rule.partitions == "each")
+            yield _field_test(field, getattr(match, field), each=rule.partitions == "each")
 
 
-def _within(networks: Networks) -> _Fits:
-    return lambda address: any(address in network for network in networks)
-
-
-def _question(field: str, patterns: Iterable[str], *, each: bool) -> _Question:
+def _field_test(field: str, patterns: Iterable[str], *, each: bool) -> _FieldTest:
     names: dict[_Form, set[str]] = {}
-    alternatives: list[tuple[_Form, _Fits]] = []
+    alternatives: list[tuple[_Form, _Test]] = []
     for pattern in patterns:
         for form in _forms_of(field, pattern, each=each):
             if "*" in pattern:
-                alternatives.append((form, _fits(pattern)))
+                alternatives.append((form, _compile_pattern(pattern)))
             else:
                 names.setdefault(form, set()).add(pattern)
     exact = {form: frozenset(found) for form, found in names.items()}
     known = [(form, found.__contains__) for form, found in exact.items()]
-    return _Question(field, (*known, *alternatives), None if alternatives else exact)
+    return _FieldTest(field, (*known, *alternatives), None if alternatives else exact)
 
 
 # -- rules -------------------------------------------------------------------------------------
 
-_PLACES = ("tenant", "namespace", "topic")
-_OTHERS = ("protocol", "listener", "principal", "network", "subscription", "connection")
+_TOPIC_FIELDS = ("tenant", "namespace", "topic")
+_OTHER_FIELDS = ("protocol", "listener", "principal", "network", "subscription", "connection")
 
-_Narrowness = tuple[int, ...]
+_Specificity = tuple[int, ...]
 
 
-def _narrowness(rule: Rule) -> _Narrowness:
-    """How narrow is what a rule limits: its place among topics, then each of the other fields.
+def _specificity(rule: Rule) -> _Specificity:
+    """Return how specific a rule is: in its place among topics, then in each other field.
 
-    `per` narrows as a pattern does: a limit for each topic is narrower than one for each tenant,
-    whoever they are for. A namespace is narrower than any tenant, a topic than any namespace.
+    `per` counts as a pattern does: a limit for each topic is more specific than one for each
+    tenant, whoever they are for.
     """
     places = [
-        2 * level + closeness
-        for level, field in enumerate(_PLACES)
-        if (closeness := _closeness(rule, field))
+        2 * level + specificity
+        for level, field in enumerate(_TOPIC_FIELDS)
+        if (specificity := _field_specificity(rule, field))
     ]
-    return (max(places, default=0), *(_closeness(rule, field) for field in _OTHERS))
+    return (max(places, default=0), *(_field_specificity(rule, it) for it in _OTHER_FIELDS))
 
 
-def _closeness(rule: Rule, field: str) -> int:
-    """0: nothing is said about a field; 1: a pattern, or a limit for each; 2: names alone."""
+def _field_specificity(rule: Rule, field: str) -> int:
+    """Return 0 for a field without a condition; 1: patterns, or a limit for each; 2: names."""
     values = getattr(rule.match, field, ())
     if not values:
         split = field in rule.per or (field == "network" and "address" in rule.per)
@@ -241,20 +239,17 @@ def _closeness(rule: Rule, field: str) -> int:
     return 1 if any("*" in it for it in values) else 2
 
 
-def _covers(one: _Narrowness, other: _Narrowness) -> bool:
-    return all(mine >= its for mine, its in zip(one, other, strict=True))
-
-
 class _Compiled:
-    """A rule, ready to be asked. `limits`: by action, its dimensions with rate and burst."""
+    """A compiled rule. `limits`: by action, its dimensions with rate and burst. `place`: its place
+    among the rules. `tests`: alternatives of each field, of which one has to match."""
 
-    __slots__ = ("limits", "narrowness", "place", "questions", "rule", "tests")
+    __slots__ = ("field_tests", "limits", "place", "rule", "specificity", "tests")
 
     def __init__(self, rule: Rule, place: int) -> None:
         self.rule, self.place = rule, place
-        self.questions = tuple(_questions(rule))
-        self.tests = tuple(question.alternatives for question in self.questions)
-        self.narrowness = _narrowness(rule)
+        self.field_tests = tuple(_field_tests(rule))
+        self.tests = tuple(test.alternatives for test in self.field_tests)
+        self.specificity = _specificity(rule)
         limits = {it: (rate, rule.burst_of(it, rate)) for it, rate in rule.limit.values()}
         self.limits = {
             action: {it: limits[it] for it in known if it in limits}
@@ -262,7 +257,7 @@ class _Compiled:
         }
 
     def matches(self, forms: _Forms) -> bool:
-        """Flat, because it is asked for each rule that no exact name finds."""
+        """Return whether all fields match. Flat code: it runs for each rule without exact names."""
         for alternatives in self.tests:
             for form, fits in alternatives:
                 name = forms[form]
@@ -273,11 +268,11 @@ class _Compiled:
         return True
 
     def refused_by(self, forms: _Forms) -> str | None:
-        """The first field that does not match."""
-        for question in self.questions:
-            known = ((forms[form], fits) for form, fits in question.alternatives)
+        """Return the first field that does not match."""
+        for test in self.field_tests:
+            known = ((forms[form], fits) for form, fits in test.alternatives)
             if not any(name is not None and fits(name) for name, fits in known):
-                return question.field
+                return test.field
         return None
 
     def key(self, forms: _Forms) -> tuple[str, ...]:
@@ -288,7 +283,7 @@ class _Compiled:
         if field == "network":
             return next((str(it) for it in self.rule.match.network if address in it), "")
         each = field == "topic" and self.rule.partitions == "each"
-        found = forms[_Form.PARTITION if each else _KEYS[field]]
+        found = forms[_Form.PARTITION if each else _FORM_OF[field]]
         return "" if found is None else str(found)
 
     def applied(self, dimension: Dimension, key: tuple[str, ...], action: str) -> AppliedLimit:
@@ -296,22 +291,23 @@ class _Compiled:
         return AppliedLimit(self.rule, dimension, key, rate, burst, self.rule.mode)
 
     def replaces(self, other: _Compiled) -> bool:
-        """Whether this one overrides another; a shadow overrides nothing that is enforced."""
-        wider = _covers(self.narrowness, other.narrowness)
-        equal = other.rule.override and other.narrowness == self.narrowness
+        """Return whether this rule overrides another. A shadow overrides shadows only."""
+        pairs = zip(self.specificity, other.specificity, strict=True)
+        covers = all(mine >= its for mine, its in pairs)
+        equal = other.rule.override and other.specificity == self.specificity
         shadow = self.rule.mode == "shadow" and other.rule.mode == "enforce"
-        return self.rule.override and wider and not equal and not shadow
+        return self.rule.override and covers and not equal and not shadow
 
 
 class _Index:
-    """Rules of one action: by an exact name, or among those that are always asked."""
+    """The rules of one action: some by their exact names, the others tried one by one."""
 
     def __init__(self) -> None:
         self._named: dict[_Form, dict[str, list[_Compiled]]] = {}
         self._others: list[_Compiled] = []
 
     def add(self, rule: _Compiled) -> None:
-        exact = [it for it in rule.questions if it.names is not None]
+        exact = [it for it in rule.field_tests if it.names is not None]
         if not exact:
             self._others.append(rule)
             return
@@ -321,22 +317,22 @@ class _Index:
                 self._named.setdefault(form, {}).setdefault(name, []).append(rule)
 
     def matching(self, forms: _Forms) -> list[_Compiled]:
-        """Answer the rules that match, in the order in which they stand."""
+        """Return the rules that match, in the order of the rules."""
         found = [rule for rule in self._others if rule.matches(forms)]
         for form, named in self._named.items():
             found += [rule for rule in named.get(forms[form], ()) if rule.matches(forms)]
-        # One rule may be named in two forms.
+        # A rule may be found by two forms.
         return sorted(dict.fromkeys(found), key=lambda rule: rule.place)
 
 
-# The fewer others have a name in common, the better is a rule found by it.
+# Fields by which rules are found, those first of which the fewest rules share a name.
 _RARITY = ("topic", "subscription", "namespace", "principal", "tenant", "listener", "protocol")
 
 
 class RuleSet:
-    """Rules that hold together, all with ids of their own.
+    """The rules in force at a time; their ids differ.
 
-    It can be made and taken apart rule by rule: of thousands either takes long in one go.
+    A set is made and dissolved rule by rule: for thousands, either takes long in one go.
     """
 
     def __init__(self) -> None:
@@ -346,14 +342,14 @@ class RuleSet:
 
     @classmethod
     def compile(cls, rules: Iterable[Rule]) -> RuleSet:
-        """Make a set of rules whose ids differ."""
+        """Return a set of rules whose ids differ."""
         found = cls()
         for rule in rules:
             found.add(rule)
         return found
 
     def add(self, rule: Rule) -> None:
-        """Let one more rule hold, behind all others."""
+        """Add a rule behind all others."""
         compiled = self._rules[rule.id] = _Compiled(rule, len(self._rules))
         for action, index in self._by_action.items():
             if compiled.limits[action]:
@@ -361,7 +357,7 @@ class RuleSet:
                 self._dimensions.update(compiled.limits[action])
 
     def dissolve(self) -> Iterator[None]:
-        """Let go of a set that nobody asks any more, one rule with each step."""
+        """Free a set that is not used any more, one rule with each step."""
         while self._by_action:
             self._by_action.popitem()
             yield
@@ -373,16 +369,16 @@ class RuleSet:
         return len(self._rules)
 
     def rule(self, id: str) -> Rule | None:
-        """Answer the rule of this id."""
+        """Return the rule of this id, if there is one."""
         compiled = self._rules.get(id)
         return None if compiled is None else compiled.rule
 
     def dimensions(self) -> frozenset[Dimension]:
-        """Answer all that these rules limit, for whomever."""
+        """Return all dimensions that these rules limit."""
         return frozenset(self._dimensions)
 
     def limits(self, subject: Subject, action: str) -> tuple[AppliedLimit, ...]:
-        """Answer all limits that hold: by dimension, then in the order of their rules.
+        """Return all limits that apply, by dimension, then in the order of their rules.
 
         `action`: a `contract.Action`.
         """
@@ -391,45 +387,40 @@ class RuleSet:
         return tuple(
             rule.applied(dimension, key, action)
             for dimension in DIMENSIONS[action]
-            for rule, key in _standing(matching, dimension, action)
+            for rule, key in _not_overridden(matching, dimension, action)
         )
 
     def explain(self, subject: Subject, action: str) -> Explanation:
-        """Answer what `limits` does, and why all others do not hold."""
+        """Return what `limits` does, and why all other rules do not apply."""
         forms = _forms(subject)
         matching = self._by_action[action].matching(forms)
-        replaced = [
-            Replaced(rule.applied(dimension, rule.key(forms), action), by.rule)
-            for dimension in DIMENSIONS[action]
-            for rule in matching
-            if dimension in rule.limits[action]
-            for by in _overriding(rule, matching, dimension, action)[:1]
-        ]
-        silent = [
-            Silent(it.rule, _why(it, forms, action))
+        replaced = []
+        for dimension in DIMENSIONS[action]:
+            limiting = [it for it in matching if dimension in it.limits[action]]
+            for rule in limiting:
+                by = next((it for it in limiting if it.replaces(rule)), None)
+                if by is not None:
+                    applied = rule.applied(dimension, rule.key(forms), action)
+                    replaced.append(Replaced(applied, by.rule))
+        not_applied = [
+            NotApplied(it.rule, _why(it, forms, action))
             for it in self._rules.values()
             if it not in matching
         ]
-        return Explanation(self.limits(subject, action), tuple(replaced), tuple(silent))
+        return Explanation(self.limits(subject, action), tuple(replaced), tuple(not_applied))
 
 
 _Keyed = tuple[_Compiled, tuple[str, ...]]
 
 
-def _standing(matching: list[_Keyed], dimension: Dimension, action: str) -> list[_Keyed]:
-    """Leave out what an override replaces."""
+def _not_overridden(matching: list[_Keyed], dimension: Dimension, action: str) -> list[_Keyed]:
+    """Return the rules that limit a dimension and are not overridden."""
     limiting = [keyed for keyed in matching if dimension in keyed[0].limits[action]]
-    # One of each kind is enough: what one replaces, its equals do.
+    # One override of each specificity and mode is enough: its equals replace the same rules.
     overrides = {
-        (rule.narrowness, rule.rule.mode): rule for rule, _ in limiting if rule.rule.override
+        (rule.specificity, rule.rule.mode): rule for rule, _ in limiting if rule.rule.override
     }
     return [it for it in limiting if not any(by.replaces(it[0]) for by in overrides.values())]
-
-
-def _overriding(
-    rule: _Compiled, matching: list[_Compiled], dimension: Dimension, action: str
-) -> list[_Compiled]:
-    return [by for by in matching if dimension in by.limits[action] and by.replaces(rule)]
 
 
 def _why(rule: _Compiled, forms: _Forms, action: str) -> str:

@@ -1,7 +1,7 @@
 """Rates and bursts as people write them: `100/s`, `10MB/s`, `6000/m`; `500ms`, `2000`, `1MB`.
 
-A rate is answered for each second: `60/m` lets one pass each second, and not sixty at once.
-How many may pass at once is the burst.
+Rates are read as units per second: `60/m` lets one pass each second, and not sixty at once. The
+burst is the number that may pass at once.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _RATE = re.compile(r"(\d+(?:\.\d+)?) ?/ ?([smh])", re.ASCII)
 _BYTE_RATE = re.compile(r"(\d+(?:\.\d+)? ?[A-Za-z]+) ?/ ?([smh])", re.ASCII)
 
-# Beyond it nothing can be meant, and an infinite rate cannot be computed with.
+# Nobody can mean more, and an infinite rate cannot be computed with.
 _HUGE = 1e18
 
 
 class Burst(NamedTuple):
-    """How much may pass at once: what the rate gives in some seconds, or an amount."""
+    """A burst: the units of the rate in some seconds, or an amount."""
 
     seconds: float | None = None
     amount: float | None = None
 
     def of(self, rate: float) -> float:
-        """Answer the amount at a rate. One unit always passes, or nothing ever would."""
+        """Return the units of the burst at a rate; at least one, or nothing would ever pass."""
         amount = rate * (self.seconds or 0.0) if self.amount is None else self.amount
         return max(1.0, amount)
 
 
 def rate(value: object) -> float:
-    """Read how many for each second. Raises `ValueError` as `config.units` does."""
+    """Return a rate per second. Raises `ValueError` as `config.units` does."""
     match = _RATE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError("is not a rate; 100/s, 6000/m or 1/h")
@@ -40,7 +40,7 @@ def rate(value: object) -> float:
 
 
 def byte_rate(value: object) -> float:
-    """Read how many bytes for each second. Raises `ValueError` as `config.units` does."""
+    """Return a rate in bytes per second. Raises `ValueError` as `config.units` does."""
     match = _BYTE_RATE.fullmatch(value) if isinstance(value, str) else None
     try:
         size = units.size(match[1]) if match else None
@@ -52,7 +52,7 @@ def byte_rate(value: object) -> float:
 
 
 def number(value: object) -> int:
-    """Read how many at the same time."""
+    """Return the value of a concurrency limit."""
     return int(_sensible(units.whole(value)))
 
 
@@ -63,7 +63,7 @@ def _sensible(amount: float) -> float:
 
 
 def burst(value: object) -> Burst:
-    """Read a time of the rate, or an amount. Raises `ValueError` as `config.units` does."""
+    """Return a burst. Raises `ValueError` as `config.units` does."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Burst(amount=_sensible(value))
     for read, field in ((units.seconds, "seconds"), (units.size, "amount")):

@@ -1,14 +1,15 @@
 """Limits that several processes share: one book of reservations, which all of them ask.
 
-A process asks for some units in advance, and is told from when on it may use them. Whoever asks is
-served in that order, and the limit's meter moves on at once, so the sum over all processes is exact
-however long answers take, and nobody has to ask twice. What is asked for lasts for about
-`RESERVATION_SECONDS`, so a busy process asks ten times a second, whatever passes.
+A process asks for units in advance and is told from when on it may use them. The book keeps one
+GCRA moment for each limit (see `gcra`), and moves it on by the reserved units at once. So requests
+are served in the order in which they come, the sum over all processes is exact however long answers
+take, and no process has to ask twice. A reservation lasts for about `RESERVATION_SECONDS`, so a
+busy process asks ten times a second, whatever passes.
 
-Who has used more than it had (a frame passes whole) says so with its next question, and who has not
-used what it had gives it back.
+A process that used more than it had reserved (a frame passes whole) says so with its next request;
+one that did not use all of it gives the rest back.
 
-The same is done by `gateway.fleet.valkey` in a store that replicas share.
+`gateway.fleet.valkey` does the same in a store that replicas share.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 RESERVATION_SECONDS = 0.1
-"""Seconds of the rate that are reserved at a time by all who want as much as they can get."""
+"""Seconds of the rate that are reserved at a time by all processes that want all they can get."""
 
 ACTIVE = 1.0
-"""Seconds after its last question that a process counts among those who share a limit."""
+"""Seconds after its last request during which a process counts among those that share a limit."""
 
 
 class UnitRequest(NamedTuple):
-    """One question about one limit, `burst` in units, `rate` in units per second.
+    """A request for units of one limit, `burst` in units, `rate` in units per second.
 
-    `units`: so many are wanted, at least one is given; 0: none, and others need not share with this
-    process. `owed`: used beyond what was reserved; below zero: reserved, and not used.
+    `units`: wanted units, of which at least one is given; 0: none, and others need not share with
+    this process. `owed`: units used beyond the reservation; below zero: reserved and not used.
     """
 
     key: str
@@ -43,24 +44,25 @@ class UnitRequest(NamedTuple):
 
 
 class Reserved(NamedTuple):
-    """So many units may be used in so many seconds, and what was owed is earned by then."""
+    """The units may be used after `delay` seconds; the debt is earned by then as well."""
 
     units: float
     delay: float
 
 
-class _Book:
-    """One limit: when all that was reserved is earned, and who asked when."""
+class _Limit:
+    """`arrival`: when all reserved units will have been earned. `asked`: when each process asked
+    last. `is_resting`: it has an entry in `Reservations._resting`."""
 
-    __slots__ = ("arrival", "asked", "kept")
+    __slots__ = ("arrival", "asked", "is_resting")
 
     def __init__(self) -> None:
         self.arrival = float("-inf")
         self.asked: dict[str, float] = {}
-        self.kept = False
+        self.is_resting = False
 
     def share(self, process: str, now: float) -> int:
-        """How many share it, the one that asks now among them."""
+        """Return the number of processes that share the limit, including the one that asks."""
         self.leave(process)
         self.asked[process] = now
         while (first := next(iter(self.asked.items())))[1] <= now - ACTIVE:
@@ -68,69 +70,69 @@ class _Book:
         return len(self.asked)
 
     def leave(self, process: str) -> None:
-        """Others need not share with this process."""
+        """Let the others have this process's share."""
         self.asked.pop(process, None)
 
     def settle(self, ask: UnitRequest, now: float) -> None:
-        """Charge what is owed, up to the bound of debt, or give back."""
+        """Charge the debt, up to `MOST_DEBT`, or take unused units back."""
         arrival = max(self.arrival, now) + ask.owed / ask.rate
         latest = now + ask.burst / ask.rate + MOST_DEBT
         self.arrival = arrival if ask.owed < 0 else max(self.arrival, min(arrival, latest))
 
     def take(self, ask: UnitRequest, active: int, now: float) -> float:
-        """Hand out an equal part of what comes in `RESERVATION_SECONDS`, or of what is saved up,
-        if that is more."""
-        room = ask.burst - (max(self.arrival, now) - now) * ask.rate
-        most = max(1.0, max(ask.rate * RESERVATION_SECONDS, room) / active)
+        """Reserve an equal part of the units of `RESERVATION_SECONDS`, or of the saved units if
+        these are more."""
+        saved = ask.burst - (max(self.arrival, now) - now) * ask.rate
+        most = max(1.0, max(ask.rate * RESERVATION_SECONDS, saved) / active)
         units = min(max(1.0, ask.units), most)
         self.arrival = max(self.arrival, now) + units / ask.rate
         return units
 
     def delay(self, ask: UnitRequest, now: float) -> float:
-        """Seconds until all that was handed out is earned, but for what may be saved up."""
+        """Return the seconds until all reserved units are earned, except for the burst."""
         return max(0.0, self.arrival - ask.burst / ask.rate - now)
 
 
 class Reservations:
-    """All limits that are shared. Times are of one clock; a limit at rest is forgotten."""
+    """The book: all shared limits. Times are of one clock. A limit at rest is forgotten."""
 
     def __init__(self) -> None:
-        self._books: dict[str, _Book] = {}
-        self._resting: list[tuple[float, str]] = []
+        self._limits: dict[str, _Limit] = {}
+        self._resting: list[tuple[float, str]] = []  # when each may be forgotten
 
     def __len__(self) -> int:
-        return len(self._books)
+        return len(self._limits)
 
     def reserve(self, process: str, asks: Iterable[UnitRequest], now: float) -> list[Reserved]:
-        """Answer the questions of one process, in their order."""
+        """Answer the requests of one process, in their order."""
         self._forget(now)
         return [self._answer(process, ask, now) for ask in asks]
 
     def _answer(self, process: str, ask: UnitRequest, now: float) -> Reserved:
-        book = self._books.get(ask.key)
-        if book is None:
-            book = self._books[ask.key] = _Book()
-        book.settle(ask, now)
+        limit = self._limits.get(ask.key)
+        if limit is None:
+            limit = self._limits[ask.key] = _Limit()
+        limit.settle(ask, now)
         units = 0.0
         if ask.units > 0:
-            units = book.take(ask, book.share(process, now), now)
+            units = limit.take(ask, limit.share(process, now), now)
         else:
-            book.leave(process)
-        self._keep(book, ask.key, now)
-        return Reserved(units, book.delay(ask, now))
+            limit.leave(process)
+        self._rest(limit, ask.key, now)
+        return Reserved(units, limit.delay(ask, now))
 
-    def _keep(self, book: _Book, key: str, now: float) -> None:
-        if not book.kept:
-            book.kept = True
-            heappush(self._resting, (max(book.arrival, now + ACTIVE), key))
+    def _rest(self, limit: _Limit, key: str, now: float) -> None:
+        if not limit.is_resting:
+            limit.is_resting = True
+            heappush(self._resting, (max(limit.arrival, now + ACTIVE), key))
 
     def _forget(self, now: float) -> None:
-        """Those that are as good as new ones."""
+        """Drop the limits that are as good as new ones."""
         while self._resting and self._resting[0][0] <= now:
             _, key = heappop(self._resting)
-            book = self._books[key]
-            book.kept = False
-            if max(book.arrival, *(at + ACTIVE for at in book.asked.values()), now) <= now:
-                del self._books[key]
+            limit = self._limits[key]
+            limit.is_resting = False
+            if max(limit.arrival, *(at + ACTIVE for at in limit.asked.values()), now) <= now:
+                del self._limits[key]
             else:
-                self._keep(book, key, now)
+                self._rest(limit, key, now)

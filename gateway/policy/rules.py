@@ -1,7 +1,7 @@
-"""What a rules file says, as frozen values: whom a rule is for, what it limits, and how.
+"""The model of a rules file, as frozen values: whom a rule is for, what it limits, and how.
 
-A value here was read by itself; that ids differ, only `rules.files` can tell.
-The texts below the fields are what editors show: `gateway rules schema` is made of them.
+Each rule is checked by itself; `rules.files` checks that ids differ. The texts below the fields are
+descriptions in the schema (`gateway rules schema`), which editors show.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from gateway.wire.account import Action
 
 
 class Dimension(StrEnum):
-    """What is limited."""
+    """A quantity that a rule can limit."""
 
     PUBLISH_MESSAGES = "publish.messages"
     PUBLISH_BYTES = "publish.bytes"
@@ -34,13 +34,13 @@ class Dimension(StrEnum):
     CONSUMERS = "consumers"
 
     @property
-    def is_number(self) -> bool:
-        """Limited is how many there are at the same time, and not a rate."""
+    def is_concurrency(self) -> bool:
+        """Return whether the limit is a number that is open at the same time, not a rate."""
         return self in (Dimension.PRODUCERS, Dimension.CONSUMERS)
 
     @property
     def is_in_bytes(self) -> bool:
-        """Counted are bytes."""
+        """Return whether the unit is bytes."""
         return self in (Dimension.PUBLISH_BYTES, Dimension.DISPATCH_BYTES)
 
 
@@ -60,22 +60,22 @@ DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
         Dimension.CONSUMERS,
     ),
 }
-"""What each action is limited by."""
+"""The dimensions that limit each action."""
 
 ACTION_OF: Mapping[Dimension, str] = {
     dimension: action for action, dimensions in DIMENSIONS.items() for dimension in dimensions
 }
 
-# Over ten seconds an idle limit then lets 1 % more pass than its rate. Leases are as long.
+# Over ten seconds after a pause, 1 % more than the rate passes.
 USUAL_BURST = Burst(seconds=0.1)
-# A client that starts asks for all its topics at once, and then hardly ever again.
-USUAL_BURST_OF_EVENTS = Burst(seconds=1.0)
+# A client that starts asks for all its topics at once, and hardly ever later.
+USUAL_REQUEST_BURST = Burst(seconds=1.0)
 
 _RATES_OF_TRAFFIC = frozenset(list(Dimension)[:4])
 
 
 def _patterns(value: object) -> object:
-    """One text with commas, as an environment variable gives it, or a list; digits stay texts."""
+    """Return a list, also from one text with commas, as environment variables have it."""
     if value is None:
         return []
     if isinstance(value, list | tuple | dict):
@@ -159,13 +159,13 @@ Keys = Annotated[
 
 
 class Part(ConfigurationPart):
-    """Any part of a rules file."""
+    """The base of all parts of a rules file."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 class LimitsSomething(Part):
-    """A part that limits at least one thing."""
+    """A part that must have at least one field."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
@@ -178,7 +178,7 @@ class LimitsSomething(Part):
 
 
 class Match(Part):
-    """Whom a rule is for. What is left out is not asked; `*` stands for any characters."""
+    """Whom a rule is for. A key that is left out matches all; `*` stands for any characters."""
 
     protocol: Patterns = ()
     """The protocol of the listener."""
@@ -191,15 +191,15 @@ class Match(Part):
     topic: Patterns = ()
     """Topics: `orders`, `acme/web/orders`, or `persistent://acme/web/orders`."""
     principal: Patterns = ()
-    """Who the client is. One that is not known matches no pattern."""
+    """Principals of clients. An unknown principal matches no pattern."""
     network: MatchNetworks = ()
-    """Where the client is: 10.0.0.0/8, or one address."""
+    """Networks of clients: 10.0.0.0/8, or one address."""
     subscription: Patterns = ()
     """Names of subscriptions; consumers only."""
 
 
 class Traffic(LimitsSomething):
-    """Messages and bytes. A batch counts as the messages that are in it."""
+    """Messages and bytes. A batch counts as the messages in it."""
 
     messages: Rate | None = None
     """Messages for each second (100/s), minute (m) or hour (h)."""
@@ -208,27 +208,27 @@ class Traffic(LimitsSomething):
 
 
 class LimitValues(LimitsSomething):
-    """What is limited, and to which value."""
+    """The limited quantities, each with its value."""
 
     publish: Traffic | None = None
-    """What producers send."""
+    """Traffic from producers."""
     dispatch: Traffic | None = None
-    """What consumers are sent."""
+    """Traffic to consumers."""
     lookups: Rate | None = None
-    """Lookups and questions for partitions."""
+    """Lookups and partition metadata requests."""
     connects: Rate | None = None
     """New connections."""
     producer_creations: Rate | None = None
-    """Producers that are opened."""
+    """Producers opened."""
     consumer_creations: Rate | None = None
-    """Consumers that are opened."""
+    """Consumers opened."""
     producers: Number | None = None
-    """Producers that are open at the same time, in one process."""
+    """Producers open at the same time, in one process."""
     consumers: Number | None = None
-    """Consumers that are open at the same time, in one process."""
+    """Consumers open at the same time, in one process."""
 
     def values(self) -> Iterator[tuple[Dimension, float]]:
-        """Answer what is limited: rates for each second, and plain numbers."""
+        """Yield the limited dimensions with rates per second, or numbers for concurrency."""
         for dimension in Dimension:
             value: Any = self
             for step in dimension.split("."):
@@ -241,27 +241,27 @@ class Rule(Part):
     """One rule. All rules that match apply, so the strictest wins."""
 
     id: Id
-    """Its name in metrics and logs; unique in all files together."""
+    """The rule's name in metrics and logs; unique in all files together."""
     match: Match = Match()
-    """Whom it is for; everybody, where it is left out."""
+    """Whom the rule is for; everybody if left out."""
     limit: Annotated[LimitValues, Field(examples=["{publish: {messages: 100/s}}"])]
-    """What is limited."""
+    """What the rule limits."""
     per: Keys = ()
-    """One limit for each value of these; one for all that match, where it is left out."""
+    """One limit for each value of these; one for all that match if left out."""
     partitions: Literal["together", "each"] = "together"
-    """Whether the partitions of a topic are one topic, or each is one."""
+    """Whether all partitions of a topic share a limit, or each is a topic of its own."""
     burst: BurstValue | None = None
-    """What may pass at once: a time of the rate, or an amount."""
+    """What may pass at once after a pause: a time of the rate, or an amount."""
     override: Flag = False
-    """Replaces the rules that limit the same, and are as wide or wider."""
+    """Whether to replace rules that limit the same and are as wide or wider."""
     mode: Literal["enforce", "shadow"] = "enforce"
-    """A shadow limits nothing, and counts what it would have held."""
+    """A shadow limits nothing and counts what it would have held."""
     action: Literal["hold", "reject"] = "hold"
-    """What is done above the limit; reject refuses new producers."""
+    """Above the limit, hold frames or reject new producers."""
     on_overflow: Literal["reset", "reject"] = "reset"
-    """What is done where a producer cannot be held any longer."""
+    """Where a producer cannot be held any longer, reset it or reject its messages."""
     on_store_failure: Literal["local_share", "open", "closed"] = "local_share"
-    """What holds while the store that replicas share is gone."""
+    """How the limit works while the store that replicas share does not answer."""
 
     @model_validator(mode="after")
     def _has_effect(self) -> Self:
@@ -293,18 +293,18 @@ class Rule(Part):
 
     @model_validator(mode="after")
     def _burst_fits(self) -> Self:
-        several = sum(not dimension.is_number for dimension, _ in self.limit.values()) > 1
+        several = sum(not dimension.is_concurrency for dimension, _ in self.limit.values()) > 1
         if several and self.burst is not None and self.burst.amount is not None:
             text = "has one amount as the burst of several rates"
             raise ValueError(f"{text}; a time such as 500ms, or a rule for each rate")
         return self
 
     def burst_of(self, dimension: Dimension, value: float) -> float:
-        """Answer what may pass at once; of a plain number 0."""
-        if dimension.is_number:
+        """Return the burst in units; 0 for concurrency."""
+        if dimension.is_concurrency:
             return 0.0
         of_traffic = dimension in _RATES_OF_TRAFFIC
-        usual = USUAL_BURST if of_traffic else USUAL_BURST_OF_EVENTS
+        usual = USUAL_BURST if of_traffic else USUAL_REQUEST_BURST
         return (usual if self.burst is None else self.burst).of(value)
 
 
@@ -315,14 +315,14 @@ UNKNOWN: Mapping[str, frozenset[str]] = {
     Action.LOOKUP: frozenset({"subscription"}),
     Action.PRODUCE: frozenset({"subscription"}),
 }
-"""What is not known of a client when it does this."""
+"""The fields that are not known of a client when it does this."""
 
 
 class RulesDocument(Part):
     """A rules file."""
 
     version: Annotated[Version, WithJsonSchema({"const": 1})]
-    """The version of this form."""
+    """The version of the file format."""
     rules: Annotated[
         tuple[Rule, ...],
         NOT_EMPTY,
@@ -331,4 +331,4 @@ class RulesDocument(Part):
             json_schema_extra={"minItems": 1},
         ),
     ]
-    """All of them hold, in whatever order."""
+    """All rules; their order does not matter."""

@@ -5,57 +5,63 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gateway.policy.events import PATIENCE, Events
-from gateway.policy.keys import Key, Kind, identity_of, on_loss_of
-from gateway.policy.limiter import Limiter, own_meter
-from gateway.policy.limits import Applied, Unit
-from gateway.policy.numbers import Numbers
+from gateway.policy.concurrency import ConcurrencyLimiter
+from gateway.policy.keys import Key, Kind, identity_of, kind_of, on_loss_of
+from gateway.policy.limiter import Limiter, local_meter
+from gateway.policy.limits import LimitSpec, Unit
+from gateway.policy.requests import LONGEST_WAIT, RequestLimiter
 from gateway.policy.rules import ACTION_OF, Dimension
-from gateway.telemetry.figures import RuleFigures
+from gateway.policy.tallies import no_figures
 from gateway.wire.account import Action, Patience
 from gateway.wire.contract import Denial, Refusal
 from gateway.wire.services import Again
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
-
     from gateway.policy.limits import Limit
     from gateway.policy.matching import AppliedLimit, RuleSet
     from gateway.policy.supply import Metered, Supply
+    from gateway.telemetry.figures import RuleFigures
     from gateway.wire.account import Account
     from gateway.wire.subject import Subject
 
-METERED = {
+UNITS = {
     Dimension.PUBLISH_MESSAGES: Unit.MESSAGES,
     Dimension.PUBLISH_BYTES: Unit.BYTES,
     Dimension.DISPATCH_MESSAGES: Unit.MESSAGES,
     Dimension.DISPATCH_BYTES: Unit.BYTES,
 }
-"""What an account's counters are held to."""
+"""The counter of an account that each dimension of traffic limits."""
+
+MOST_QUEUED = 5.0
+"""Seconds of the rate that may wait where a rule rejects what overflows: clients notice soon that
+they send too much, and what waits has its receipt long before they give up."""
 
 AppliedLimits = tuple["AppliedLimit", ...]
 
 
 class Shaping:
-    """One for a process: a limit is shared by all listeners that its rule is for, and with other
-    processes where there is a `supply`.
+    """One for a process. All listeners that a rule matches share its limits; with a `supply` other
+    processes share them too.
 
-    `paced`: what may be done only so often, by some rule.
+    `paced`: the actions that some rule limits as requests.
     """
 
     def __init__(self, rules: RuleSet, supply: Supply | None = None) -> None:
         self._accounts: dict[Account, None] = {}  # in the order in which they were opened
         self._supply = supply
-        self.limiter = Limiter(self._forget, self._metered)
-        self.numbers = Numbers()
-        self.events = Events(supply)
-        self._past: dict[Kind, RuleFigures] = {}  # of limits that are there no more
+        self.limiter = Limiter(self._keep_figures, self._make_meter)
+        self.concurrency = ConcurrencyLimiter()
+        self.requests = RequestLimiter(supply)
+        self._past: dict[Kind, RuleFigures] = {}  # of limits that were forgotten
         self.generation = 1
         self._use(rules)
 
     def admit(self, account: Account, now: float, *, again: bool = False) -> Denial | None:
-        """Put a new account under its limits, where they let it be opened. `again`: as what was
-        open just now, so that it is rejected by no rule; a reset would otherwise be one's end."""
+        """Put a new account under its limits; return a denial if they do not let it be opened.
+
+        `again`: it replaces an account that was open just now. `action: reject` does not hold for
+        it, since a producer could not come back after a reset.
+        """
         limits = self._rules.limits(account.subject, account.action)
         denial = self._full(limits)
         if denial is None and account.action is Action.PRODUCE and not again:
@@ -66,92 +72,89 @@ class Shaping:
         return denial
 
     def release(self, account: Account, now: float) -> None:
-        """The account is over."""
+        """Forget an account that is closed."""
         if account in self._accounts:
             del self._accounts[account]
             self.limiter.release(account, now)
-            self.numbers.release(account)
+            self.concurrency.release(account)
 
     def wait(
         self, action: Action, subject: Subject, now: float, again: Again | None = None
     ) -> float | Again | Denial:
         """Return in how many seconds the subject may do this; see `wire.services.Services`."""
         limits = self._rules.limits(subject, action)
-        paced = tuple(it for it in limits if it.dimension in PATIENCE)
-        answer = self.events.wait(paced, now, again)
+        limits = tuple(it for it in limits if it.dimension in LONGEST_WAIT)
+        answer = self.requests.wait(limits, now, again)
         return answer if isinstance(answer, float | Again) else _too_often(answer)
 
-    def supplied(self, owners: Iterable[Hashable] | None, now: float) -> None:
-        """Shared limits learned what they may hand out; None: all did."""
-        self.limiter.supplied(owners, now)
-
     def adopt(self, rules: RuleSet) -> tuple[Account, ...]:
-        """Put other rules in force: new accounts have them at once; those that are open, which are
-        answered, when each is renewed."""
+        """Put other rules in force, for new accounts at once. Return the open accounts, which the
+        caller renews."""
         self._use(rules)
         self.generation += 1
         return tuple(self._accounts)
 
     def renew(self, account: Account, now: float) -> None:
-        """Put an account under the rules in force, unless it is over or has them. Limits that are
-        the same in both keep what was earned or is owed."""
+        """Put an account under the rules in force, unless it is closed or already under them.
+        Limits that are the same in both keep saved units and debt."""
         if account in self._accounts and account.generation != self.generation:
             self._place(account, self._rules.limits(account.subject, account.action), now)
 
     def figures(self, now: float) -> list[RuleFigures]:
-        """What the limits of each rule did since the start, all taken together."""
+        """Return what the limits of each rule did since the start, summed up."""
         self.limiter.observe(now)
         found = dict(self._past)
         for limit in self.limiter.limits():
             kind = _kind(limit)
-            found[kind] = _added(found.get(kind), limit, kind)
-        return [*found.values(), *self.events.figures(now), *self.numbers.figures()]
+            found[kind] = _added(found.get(kind) or no_figures(kind), limit)
+        return [*found.values(), *self.requests.figures(now), *self.concurrency.figures()]
 
-    def _metered(self, applied: Applied) -> Metered:
-        if self._supply is None or applied.on_loss is None:
-            return own_meter(applied)
-        assert isinstance(applied.key, Key)
-        figures = (applied.rate, applied.saved, applied.on_loss)
-        return self._supply.meter(applied.key.text, *figures, owner=applied.identity)
+    def _make_meter(self, spec: LimitSpec) -> Metered:
+        if self._supply is None or spec.on_loss is None:
+            return local_meter(spec)
+        assert isinstance(spec.key, Key)
+        figures = (spec.rate, spec.metered_burst, spec.on_loss)
+        return self._supply.meter(spec.key.text, *figures, owner=spec.identity)
 
-    def _forget(self, limit: Limit) -> None:
+    def _keep_figures(self, limit: Limit) -> None:
+        """Keep the figures of a limit that is forgotten."""
         kind = _kind(limit)
-        self._past[kind] = _added(self._past.get(kind), limit, kind)._replace(limits=0, waiting=0)
+        past = _added(self._past.get(kind) or no_figures(kind), limit)
+        self._past[kind] = past._replace(limits=0, waiting=0)
 
     def _use(self, rules: RuleSet) -> None:
         self._rules = rules
         limited = rules.dimensions()
-        self.paced = frozenset(Action(ACTION_OF[it]) for it in PATIENCE if it in limited)
+        self.paced = frozenset(Action(ACTION_OF[it]) for it in LONGEST_WAIT if it in limited)
 
     def _place(self, account: Account, limits: AppliedLimits, now: float) -> None:
         account.generation = self.generation
         account.patience = _patience(limits)
-        self.limiter.admit(account, tuple(_applied(limits)), now, _client(account.subject))
-        self.numbers.place(account, _plain(limits))
+        specs = tuple(_spec(limit) for limit in limits if limit.dimension in UNITS)
+        # A client is known by what it cannot make up.
+        client = account.subject.principal or account.subject.host
+        self.limiter.admit(account, specs, now, client)
+        self.concurrency.admit(account, _concurrency_limits(limits))
 
     def _full(self, limits: AppliedLimits) -> Denial | None:
-        """By a plain number."""
-        limit = self.numbers.full(_plain(limits))
+        """Return the denial of a concurrency limit that is reached."""
+        limit = self.concurrency.find_full(_concurrency_limits(limits))
         if limit is None:
             return None
         return Denial(Refusal.FULL, f"rule {limit.rule.id} allows {limit.rate:g} {_words(limit)}")
 
     def _rejected(self, limits: AppliedLimits, now: float) -> Denial | None:
-        """By a rule that rejects, and has no room."""
+        """Return the denial of a rule with `action: reject` whose limit has no units."""
         rejecting = (it for it in limits if it.rule.action == "reject" and it.mode == "enforce")
         for limit in rejecting:
-            if limit.dimension in METERED and self.limiter.is_spent(_one(limit), now):
+            if limit.dimension in UNITS and self.limiter.is_spent(_spec(limit), now):
                 text = f"rule {limit.rule.id} has no room for {_words(limit)} now"
                 return Denial(Refusal.FULL, text)
         return None
 
 
-WAITING = 5.0
-"""Seconds of the rate that may wait where a rule rejects what overflows: clients notice soon that
-they send too much, and what waits has its receipt long before they give up."""
-
-
 def _patience(limits: AppliedLimits) -> Patience | None:
+    """Return what may wait before messages are refused; None if no rule refuses any."""
     rejecting = [it for it in limits if it.rule.on_overflow == "reject" and it.mode == "enforce"]
     if not rejecting:
         return None
@@ -160,26 +163,17 @@ def _patience(limits: AppliedLimits) -> Patience | None:
         return min((it.rate for it in rejecting if it.dimension is what), default=math.inf)
 
     messages, size = least(Dimension.PUBLISH_MESSAGES), least(Dimension.PUBLISH_BYTES)
-    return Patience(WAITING * messages, WAITING * size)
+    return Patience(MOST_QUEUED * messages, MOST_QUEUED * size)
 
 
-def _client(subject: Subject) -> Hashable:
-    """Whose account it is: what clients cannot make up."""
-    return subject.principal or subject.host
+def _concurrency_limits(limits: AppliedLimits) -> AppliedLimits:
+    return tuple(limit for limit in limits if limit.dimension.is_concurrency)
 
 
-def _plain(limits: AppliedLimits) -> AppliedLimits:
-    return tuple(limit for limit in limits if limit.dimension.is_number)
-
-
-def _applied(limits: Iterable[AppliedLimit]) -> Iterator[Applied]:
-    return (_one(limit) for limit in limits if limit.dimension in METERED)
-
-
-def _one(limit: AppliedLimit) -> Applied:
+def _spec(limit: AppliedLimit) -> LimitSpec:
     key, shadow = identity_of(limit)
-    unit = METERED[limit.dimension]
-    return Applied(key, unit, limit.rate, limit.burst, shadow, on_loss_of(limit))
+    unit = UNITS[limit.dimension]
+    return LimitSpec(key, unit, limit.rate, limit.burst, shadow, on_loss_of(limit))
 
 
 def _too_often(limit: AppliedLimit) -> Denial:
@@ -193,14 +187,11 @@ def _words(limit: AppliedLimit) -> str:
 
 
 def _kind(limit: Limit) -> Kind:
-    key = limit.applied.key
-    assert isinstance(key, Key)
-    return key.rule, key.what, limit.applied.shadow
+    assert isinstance(limit.spec.key, Key)
+    return kind_of((limit.spec.key, limit.spec.shadow))
 
 
-def _added(figures: RuleFigures | None, limit: Limit, kind: Kind) -> RuleFigures:
-    rule, what, shadow = kind
-    before = figures or RuleFigures(rule, what.value, "shadow" if shadow else "enforce")
+def _added(before: RuleFigures, limit: Limit) -> RuleFigures:
     return before._replace(
         limits=before.limits + 1,
         waiting=before.waiting + limit.waiting,

@@ -1,4 +1,4 @@
-"""What limits did since the start, all that a rule has made for one thing taken together."""
+"""What limits did since the start, summed up by rule and dimension."""
 
 from __future__ import annotations
 
@@ -13,14 +13,20 @@ if TYPE_CHECKING:
     from gateway.policy.keys import Identity, Kind
 
 
+def no_figures(kind: Kind) -> RuleFigures:
+    """Return the figures of limits that did nothing yet."""
+    rule, what, shadow = kind
+    return RuleFigures(rule, what.value, "shadow" if shadow else "enforce")
+
+
 class Tallies:
-    """Bounded by how many rules there were: limits come and go, their sums stay."""
+    """Bounded by the number of rules there were: limits come and go, their sums stay."""
 
     def __init__(self) -> None:
         self._sums: dict[Kind, RuleFigures] = {}
 
     def waited(self, identity: Identity, seconds: float) -> None:
-        """Somebody has to wait; at a shadow would have to."""
+        """Count a wait of so many seconds; at a shadow, one that would have been."""
         sums = self._of(identity)
         if sums.mode == "shadow":
             sums = sums._replace(held=sums.held + 1)
@@ -29,17 +35,18 @@ class Tallies:
         self._sums[kind_of(identity)] = sums._replace(seconds=sums.seconds + seconds)
 
     def has_waited(self, identity: Identity, seconds: float) -> None:
-        """Somebody that had to wait did so for so long."""
+        """Add seconds to a wait that was counted before."""
         sums = self._of(identity)
         self._sums[kind_of(identity)] = sums._replace(seconds=sums.seconds + seconds)
 
     def refused(self, identity: Identity) -> None:
-        """Somebody is refused; by a shadow would be."""
+        """Count a refusal; by a shadow, one that would have been."""
         sums = self._of(identity)
         self._sums[kind_of(identity)] = sums._replace(refused=sums.refused + 1)
 
     def figures(self, limits: Iterable[tuple[Identity, int]]) -> list[RuleFigures]:
-        """Of all limits there are or were. `limits`: those there are, and how many wait at each."""
+        """Return the sums of all limits there are or were. `limits`: those there are, each with the
+        number of requests that wait at it."""
         found = dict(self._sums)
         for identity, waiting in limits:
             before = found.get(kind_of(identity)) or self._of(identity)
@@ -49,6 +56,5 @@ class Tallies:
         return list(found.values())
 
     def _of(self, identity: Identity) -> RuleFigures:
-        rule, what, shadow = kind = kind_of(identity)
-        none = RuleFigures(rule, what.value, "shadow" if shadow else "enforce")
-        return self._sums.get(kind, none)
+        kind = kind_of(identity)
+        return self._sums.get(kind) or no_figures(kind)

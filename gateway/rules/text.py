@@ -73,9 +73,9 @@ def explanation(found: Explanation, action: str, *, everything: bool) -> Iterato
             yield f"{_INDENT}{_applied(limit)}{_note(limit, limits)}"
         for limit, by in replaced:
             yield f"{_INDENT}{_applied(limit)}: replaced by {by.id}"
-    if everything and found.silent:
+    if everything and found.not_applied:
         yield "rules that do not apply"
-        yield from (f"{_INDENT}{rule.id}: {why}" for rule, why in found.silent)
+        yield from (f"{_INDENT}{rule.id}: {why}" for rule, why in found.not_applied)
 
 
 def _applied(limit: AppliedLimit) -> str:
@@ -104,7 +104,7 @@ def _note(limit: AppliedLimit, limits: list[AppliedLimit]) -> str:
 
 def _limit(dimension: Dimension, value: float) -> str:
     """Return `100/s`, `10MB/s`, or a plain number."""
-    return _number(value) if dimension.is_number else _amount(dimension, value) + "/s"
+    return _number(value) if dimension.is_concurrency else _amount(dimension, value) + "/s"
 
 
 def _amount(dimension: Dimension, value: float) -> str:

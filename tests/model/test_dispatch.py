@@ -153,7 +153,7 @@ def passes(limits: Limits, seconds: float, *consumers: Consumer) -> None:
     """Time passes."""
     until = limits.now + seconds
     while limits.now < until:
-        for account, messages, size in limits.shaping.limiter.lease(limits.now):
+        for account, messages, size in limits.shaping.limiter.hold_round(limits.now):
             account.grant(messages, size)
             for consumer in consumers:
                 if consumer.account is account:

@@ -1,4 +1,4 @@
-"""Between policy and the data plane: who is limited, and when those who wait go on."""
+"""The shaper between policy and the data plane: deadlines, grants and shadows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def shaping(plane: Plane, found: RuleSet) -> Shaper:
     return Shaper(found, reactor)
 
 
-def test_who_waits_goes_on_at_the_rate(plane: Plane) -> None:
+def test_a_waiting_account_continues_at_the_rate(plane: Plane) -> None:
     shaper = shaping(plane, rules(limit(rate="10/s")))
     account = producing(shaper)
     passed = 0
@@ -52,7 +52,7 @@ def test_who_waits_goes_on_at_the_rate(plane: Plane) -> None:
     plane.close()
 
 
-def test_while_nobody_waits_nothing_is_to_be_done(plane: Plane) -> None:
+def test_there_is_no_deadline_while_no_account_waits(plane: Plane) -> None:
     shaper = shaping(plane, rules(limit()))
     account = producing(shaper)
     assert shaper.wants(account)
@@ -67,12 +67,12 @@ def test_while_nobody_waits_nothing_is_to_be_done(plane: Plane) -> None:
     plane.close()
 
 
-def test_a_limit_that_owes_much_lets_nothing_pass_without_allowance(plane: Plane) -> None:
+def test_a_limit_with_a_large_debt_is_in_debt(plane: Plane) -> None:
     shaper = shaping(plane, rules(limit(rate="10/s")))
     sender, other = producing(shaper), producing(shaper)
     assert shaper.wants(sender)
     sender.count(31)
-    assert not shaper.is_in_debt(other)  # nobody has looked yet
+    assert not shaper.is_in_debt(other)  # not seen yet
     assert not shaper.wants(sender)
     assert shaper.is_in_debt(other)
     plane.after(3.0)
@@ -80,7 +80,7 @@ def test_a_limit_that_owes_much_lets_nothing_pass_without_allowance(plane: Plane
     plane.close()
 
 
-def test_what_a_grant_lets_pass_is_charged_before_the_next(plane: Plane) -> None:
+def test_the_messages_of_a_grant_are_charged_before_the_next_grant(plane: Plane) -> None:
     shaper = shaping(plane, rules(limit(rate="1000/s")))
     waiting = [producing(shaper) for _ in range(10)]
     assert shaper.wants(waiting[0])
@@ -99,7 +99,7 @@ def test_what_a_grant_lets_pass_is_charged_before_the_next(plane: Plane) -> None
     plane.close()
 
 
-def test_shadows_are_looked_at_while_there_are_any(plane: Plane) -> None:
+def test_shadows_are_observed_while_there_are_any(plane: Plane) -> None:
     shaper = shaping(plane, rules(limit(rate="10/s", mode="shadow")))
     account = producing(shaper)
     for _ in range(10):
@@ -113,8 +113,8 @@ def test_shadows_are_looked_at_while_there_are_any(plane: Plane) -> None:
     plane.close()
 
 
-def test_many_accounts_under_a_shadow_keep_nobody_waiting(plane: Plane) -> None:
-    """One look at all of them is cut as a turn is, and goes on."""
+def test_observing_many_accounts_is_cut_into_turns(plane: Plane) -> None:
+    """The observation of all of them is cut as a turn is, and continues."""
     shaper = shaping(plane, rules(limit(rate="10/s", mode="shadow")))
     for _ in range(3 * OBSERVED_AT_ONCE):
         producing(shaper).messages += 1

@@ -1,4 +1,4 @@
-"""What limits cost: `python -m tests.unit.policy.cost` prints it."""
+"""Prints the cost of limits: `python -m tests.unit.policy.cost`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MANY = 10_000
 
 def memory() -> None:
     names = [f"persistent://public/default/topic-{n}" for n in range(MANY)]
-    applied = [messages(100, key=("rule", name)) for name in names]
+    specs = [messages(100, key=("rule", name)) for name in names]
     accounts = [Producer(World().opens().account, ()).account for _ in names]
     world = World()
     tracemalloc.start()
-    for account, limit in zip(accounts, applied, strict=True):
+    for account, limit in zip(accounts, specs, strict=True):
         world.limiter.admit(account, [limit], world.now)
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -28,7 +28,7 @@ def memory() -> None:
 
 
 def timed(times: int, do: Callable[[], object]) -> float:
-    """Microseconds for once, at best."""
+    """Return the microseconds of one call, the best of five series."""
     best = float("inf")
     for _ in range(5):
         begin = time.perf_counter()
@@ -66,7 +66,7 @@ def rounds() -> None:
 
         def one_round(world: World = world) -> None:
             world.now += 0.01
-            for account, count, length in world.limiter.lease(world.now):
+            for account, count, length in world.limiter.hold_round(world.now):
                 account.grant(count, length)
                 account.messages = account.messages_ceiling
 

@@ -1,4 +1,4 @@
-"""Several processes that share their limits by one book, in a time of their own."""
+"""Several processes that share their limits by one book, in simulated time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from gateway.policy.events import Events
-from gateway.policy.limiter import Limiter, own_meter
-from gateway.policy.limits import Applied
+from gateway.policy.limiter import Limiter, local_meter
+from gateway.policy.limits import LimitSpec
+from gateway.policy.requests import RequestLimiter
 from gateway.policy.reservations import Reservations, Reserved, UnitRequest
 from gateway.policy.supply import Asked, Metered, OnLoss, Supply
 from tests.unit.policy.world import World
@@ -17,7 +17,7 @@ TICK = 0.005
 
 
 class _Call(NamedTuple):
-    """What is under way to the book, or back."""
+    """Requests on their way to the book, or their answers on the way back."""
 
     until: float
     asked: list[Asked]
@@ -25,27 +25,26 @@ class _Call(NamedTuple):
 
 
 class Process:
-    """One of them. `hears`: the book's answers come."""
+    """One process of a fleet."""
 
     def __init__(self, name: str, now: float) -> None:
         self.name = name
         self.supply = Supply()
-        self.world = World(limiter=Limiter(None, self._metered))
-        self.events = Events(self.supply)
+        self.world = World(limiter=Limiter(None, self._make_meter))
+        self.requests = RequestLimiter(self.supply)
         self.world.now = now
-        self.hears = True
         self.call: _Call | None = None
         self.next_call = now
         self.calls = 0
 
-    def _metered(self, applied: Applied) -> Metered:
-        if applied.on_loss is None:
-            return own_meter(applied)
-        figures = (applied.rate, applied.saved, applied.on_loss)
-        return self.supply.meter(str(applied.key), *figures, owner=applied.identity)
+    def _make_meter(self, spec: LimitSpec) -> Metered:
+        if spec.on_loss is None:
+            return local_meter(spec)
+        figures = (spec.rate, spec.metered_burst, spec.on_loss)
+        return self.supply.meter(str(spec.key), *figures, owner=spec.identity)
 
     def next_time(self, now: float) -> float:
-        """When something happens here."""
+        """Return when something happens in this process."""
         return min(self._times(now))
 
     def _times(self, now: float) -> Iterator[float]:
@@ -71,8 +70,8 @@ class Process:
 
 
 class Fleet:
-    """`trip`: seconds of a question, and of its answer. `spoilt`: keys about which there is none.
-    `refused`: how often there was none."""
+    """`trip`: seconds of a request, and of its answer. `spoilt`: keys without answers. `refused`:
+    requests without an answer."""
 
     def __init__(self, processes: int, trip: float = 0.0005) -> None:
         self.book = Reservations()
@@ -140,6 +139,6 @@ class Fleet:
         return answer
 
 
-def shared(applied: Applied, on_loss: OnLoss = OnLoss.LOCAL_SHARE) -> Applied:
-    """The same limit, for all processes together."""
-    return replace(applied, on_loss=on_loss)
+def shared(spec: LimitSpec, on_loss: OnLoss = OnLoss.LOCAL_SHARE) -> LimitSpec:
+    """Return the same limit, shared by all processes."""
+    return replace(spec, on_loss=on_loss)

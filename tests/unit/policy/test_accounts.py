@@ -1,4 +1,4 @@
-"""Who has a topic open, and what passed on it."""
+"""The book of accounts: open accounts and totals per topic."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_second_close_changes_nothing() -> None:
     assert figures_of(book, topic_of("t")).produced.messages == 5
 
 
-def test_an_account_of_nobody_is_ignored() -> None:
+def test_closing_an_account_that_the_book_did_not_open_changes_nothing() -> None:
     book = AccountBook()
     stranger = Account(Action.PRODUCE, T)
     passes(stranger)
@@ -77,7 +77,7 @@ def test_an_account_of_nobody_is_ignored() -> None:
     assert figures_of(book, topic_of("t")).produced == NOTHING._replace(open=1)
 
 
-def test_an_account_carries_who_uses_its_topic() -> None:
+def test_an_account_carries_its_subject() -> None:
     subject = subject_of("t", "s", principal="alice", host="::1", library="Pulsar-CPP-v4.2.0")
     book = AccountBook()
     for action in (Action.CONSUME, Action.CONSUME, Action.LOOKUP):
@@ -147,7 +147,7 @@ def test_names_that_are_forgotten_make_room() -> None:
 
 
 def shown(book: AccountBook) -> dict[TopicName, tuple[int, int]]:
-    """Messages that were consumed and consumers that are open, by topic."""
+    """Return consumed messages and open consumers by topic."""
     found: dict[TopicName, tuple[int, int]] = {}
     for topic, _, it in book.topics():
         messages, here = found.get(topic, (0, 0))
@@ -155,7 +155,7 @@ def shown(book: AccountBook) -> dict[TopicName, tuple[int, int]]:
     return found
 
 
-def test_topics_that_are_opened_where_there_is_no_room_have_no_figures_of_their_own() -> None:
+def test_topics_opened_beyond_the_bound_have_no_figures_of_their_own() -> None:
     book = AccountBook(topics_kept=2)
     a, b, c = map(topic_of, "abc")
     accounts = {topic: book.open(Action.CONSUME, subject_of(topic)) for topic in "abcd"}
@@ -219,7 +219,7 @@ def test_accounts_that_close_between_two_parts_count_once() -> None:
     assert messages == 3 * ACCOUNTS_AT_ONCE
 
 
-def test_a_folded_topic_starts_again_from_zero_and_what_was_folded_stays() -> None:
+def test_a_folded_topic_starts_again_from_zero_and_folded_totals_stay() -> None:
     book = AccountBook(topics_kept=1)
     for topic in ("a", "b", "a"):
         account = book.open(Action.PRODUCE, subject_of(topic))
@@ -274,7 +274,7 @@ def test_an_idle_topic_costs_little() -> None:
 
 
 class Book(RuleBasedStateMachine):
-    """Whatever is opened, closed and folded: no message is lost or counted twice."""
+    """No message is lost or counted twice, whatever topics are opened, closed and folded."""
 
     accounts: Bundle[Account] = Bundle("accounts")
 
@@ -308,7 +308,7 @@ class Book(RuleBasedStateMachine):
         assert sum(side.open for side in sides) == self.open
 
     @invariant()
-    def what_was_folded_never_goes_back(self) -> None:
+    def folded_totals_never_fall(self) -> None:
         found = [it for it in self.book.topics() if it.topic == OTHER]
         folded = sum(it.produced.messages + it.consumed.messages for it in found)
         assert folded >= self.last.get(OTHER, 0)

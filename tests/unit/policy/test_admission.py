@@ -1,4 +1,5 @@
-"""Whom rules let in: numbers that are full, limits that reject, what comes too often."""
+"""Denials of rules: by concurrency limits, by `action: reject`, and of requests that are too
+many."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def rules(*parts: dict[str, Any]) -> RuleSet:
 
 
 class World:
-    """Shaping, and who is open."""
+    """Shaping, and the time."""
 
     def __init__(self, *parts: dict[str, Any]) -> None:
         self.shaping = Shaping(rules(*parts))
@@ -48,20 +49,20 @@ class World:
         for account in self.shaping.adopt(rules(*parts)):
             self.shaping.renew(account, self.now)
 
-    def sends_all_it_may(self, account: Account) -> None:
+    def sends_all_it_can(self, account: Account) -> None:
         while not account.held or self.shaping.limiter.wants(account, self.now):
             account.messages += 1
 
     def wait(self, action: Action, subject: Subject = ACME) -> float | Denial:
         answer = self.shaping.wait(action, subject, self.now)
-        assert not isinstance(answer, Again)  # that is only where processes share
+        assert not isinstance(answer, Again)  # this comes only where processes share a limit
         return answer
 
 
-# -- numbers -----------------------------------------------------------------------------------
+# -- concurrency -------------------------------------------------------------------------------
 
 
-def test_one_more_than_the_number_is_refused_by_name() -> None:
+def test_a_denial_names_the_rule_of_the_concurrency_limit() -> None:
     world = World({"limit": {"producers": 2}})
     world.opens()
     first = world.opens()
@@ -70,7 +71,7 @@ def test_one_more_than_the_number_is_refused_by_name() -> None:
     world.opens()
 
 
-def test_who_is_refused_is_under_no_limit() -> None:
+def test_a_refused_account_is_under_no_limit() -> None:
     world = World({"limit": {"producers": 1, "publish": {"messages": "10/s"}}})
     world.opens()
     (limit,) = world.shaping.limiter.limits()
@@ -79,21 +80,21 @@ def test_who_is_refused_is_under_no_limit() -> None:
     assert len(world.shaping._accounts) == 1
 
 
-def test_producers_and_consumers_are_counted_apart() -> None:
+def test_producers_and_consumers_are_counted_separately() -> None:
     world = World({"limit": {"producers": 1, "consumers": 1}})
     world.opens()
     world.opens(action=Action.CONSUME)
     assert world.refused(action=Action.CONSUME) == "rule r0 allows 1 consumers"
 
 
-def test_each_tenant_has_its_own_number() -> None:
+def test_each_tenant_has_its_own_concurrency_limit() -> None:
     world = World({"limit": {"producers": 1}, "per": "tenant"})
     world.opens()
     world.opens(OTHER)
     world.refused(OTHER)
 
 
-def test_a_reload_closes_nobody_and_counts_everybody_anew() -> None:
+def test_a_reload_closes_no_account_and_counts_all_anew() -> None:
     world = World({"limit": {"producers": 3}})
     opened = [world.opens(), world.opens(), world.opens(OTHER)]
     world.adopts({"limit": {"producers": 2}, "per": "tenant"})
@@ -103,7 +104,7 @@ def test_a_reload_closes_nobody_and_counts_everybody_anew() -> None:
     world.opens(ACME)
 
 
-def test_a_number_that_comes_with_a_reload_knows_who_is_open() -> None:
+def test_a_concurrency_limit_of_new_rules_counts_open_accounts() -> None:
     world = World({"limit": {"lookups": "1/s"}})
     opened = world.opens()
     world.adopts({"limit": {"producers": 1}})
@@ -112,7 +113,7 @@ def test_a_number_that_comes_with_a_reload_knows_who_is_open() -> None:
     world.opens()
 
 
-def test_a_shadow_refuses_nobody() -> None:
+def test_a_shadow_of_a_concurrency_limit_refuses_nobody() -> None:
     world = World({"limit": {"producers": 1}, "mode": "shadow"})
     for _ in range(3):
         world.opens()
@@ -125,7 +126,7 @@ def test_a_shadow_refuses_nobody() -> None:
 REJECT = {"limit": {"publish": {"messages": "10/s"}}, "action": "reject"}
 
 
-def test_a_limit_that_is_spent_rejects_a_producer() -> None:
+def test_a_limit_without_units_rejects_a_producer() -> None:
     world = World(REJECT)
     world.opens()
     (limit,) = world.shaping.limiter.limits()
@@ -135,29 +136,29 @@ def test_a_limit_that_is_spent_rejects_a_producer() -> None:
     world.opens()
 
 
-def test_who_waits_comes_before_who_is_new() -> None:
+def test_a_new_producer_is_rejected_while_another_waits() -> None:
     world = World(REJECT)
     waiting = world.opens()
-    world.sends_all_it_may(waiting)
+    world.sends_all_it_can(waiting)
     world.now += 0.2
     world.refused()
     world.closes(waiting)
     world.opens()
 
 
-def test_a_producer_that_is_open_is_held_as_by_any_other_rule() -> None:
+def test_an_open_producer_is_held_by_a_rule_that_rejects() -> None:
     world = World(REJECT)
     opened = world.opens()
-    world.sends_all_it_may(opened)
+    world.sends_all_it_can(opened)
     assert opened.held
     world.adopts(REJECT)
     assert opened in world.shaping._accounts
 
 
-def test_one_that_is_opened_again_is_not_rejected() -> None:
-    """Or one that a limit had reset could not come back while it is above that limit."""
+def test_a_producer_that_is_opened_again_is_not_rejected() -> None:
+    """Otherwise a producer could not come back after a reset while it is above its limit."""
     world = World(REJECT, {"limit": {"producers": 2}})
-    world.sends_all_it_may(world.opens())
+    world.sends_all_it_can(world.opens())
     assert world.shaping.admit(Account(Action.PRODUCE, ACME), world.now, again=True) is None
     full = world.shaping.admit(Account(Action.PRODUCE, ACME), world.now, again=True)
     assert full == Denial(Refusal.FULL, "rule r1 allows 2 producers")
@@ -165,20 +166,20 @@ def test_one_that_is_opened_again_is_not_rejected() -> None:
 
 def test_consumers_are_not_rejected() -> None:
     world = World({"limit": {"dispatch": {"messages": "1/s"}}, "action": "reject"}, REJECT)
-    world.sends_all_it_may(world.opens())
+    world.sends_all_it_can(world.opens())
     world.opens(action=Action.CONSUME)
 
 
 def test_a_shadow_rejects_nobody() -> None:
     world = World({**REJECT, "mode": "shadow"}, {"limit": {"publish": {"messages": "10/s"}}})
-    world.sends_all_it_may(world.opens())
+    world.sends_all_it_can(world.opens())
     world.opens()
 
 
-# -- how often ---------------------------------------------------------------------------------
+# -- requests ----------------------------------------------------------------------------------
 
 
-def test_what_no_rule_speaks_of_is_not_asked_for() -> None:
+def test_actions_without_a_request_limit_are_not_paced() -> None:
     assert World({"limit": {"publish": {"messages": "1/s"}, "producers": 1}}).shaping.paced == set()
     world = World({"limit": {"lookups": "1/s"}}, {"limit": {"consumer_creations": "1/s"}})
     assert world.shaping.paced == {Action.LOOKUP, Action.CONSUME}
@@ -195,7 +196,7 @@ def test_each_action_waits_for_its_own_limits() -> None:
     assert waits[-1] == Denial(Refusal.TOO_OFTEN, "rule r0 allows no more producer creations now")
 
 
-def test_a_rule_that_rejects_says_so() -> None:
+def test_a_rule_that_rejects_refuses_a_producer_as_full() -> None:
     world = World({"limit": {"producer_creations": "1/s"}, "action": "reject"})
     assert world.wait(Action.PRODUCE) == 0
     denial = world.wait(Action.PRODUCE)
@@ -203,14 +204,14 @@ def test_a_rule_that_rejects_says_so() -> None:
     assert denial.refusal is Refusal.FULL
 
 
-def test_others_are_not_asked() -> None:
+def test_other_subjects_are_not_limited() -> None:
     world = World({"limit": {"lookups": "1/h"}, "match": {"tenant": "acme"}})
     assert world.wait(Action.LOOKUP, ACME) == 0
     assert isinstance(world.wait(Action.LOOKUP, ACME), Denial)
     assert [world.wait(Action.LOOKUP, OTHER) for _ in range(3)] == [0, 0, 0]
 
 
-def test_a_reload_goes_on_from_what_was_earned() -> None:
+def test_a_request_limit_keeps_its_units_at_a_reload() -> None:
     world = World({"limit": {"lookups": "1/h"}})
     world.wait(Action.LOOKUP)
     world.adopts({"limit": {"lookups": "2/h"}})

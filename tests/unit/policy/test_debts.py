@@ -1,5 +1,5 @@
-"""One client under a limit that it shares with others: it does not starve them, whatever it sends,
-and however often it opens its producers anew."""
+"""One client does not starve the others under a limit, whatever it sends, and however often it
+opens its producers again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from gateway.policy.debts import Debt, Debts
 from gateway.policy.gcra import MOST_DEBT, Meter
-from gateway.policy.limits import MOST_AHEAD, MUCH, Limit
+from gateway.policy.limits import LARGE_DEBT, MOST_AHEAD, Limit
 from tests.unit.policy.world import Frame, Producer, World, jain, messages, size
 
 RATE = 1000
@@ -20,7 +20,7 @@ VICTIM, NEIGHBOUR = "victim", "neighbour"
 
 @dataclass
 class Passed:
-    """Messages by second."""
+    """Messages per second."""
 
     victim: float
     neighbour: float
@@ -78,7 +78,7 @@ class Street:
         (10_000, "leaves"),
     ],
 )
-def test_a_neighbour_with_batches_leaves_half_to_the_other(batch: int, how: str) -> None:
+def test_a_client_with_batches_leaves_half_to_the_other(batch: int, how: str) -> None:
     passed = Street(batch, closes=how == "closes", leaves=how == "leaves").plays(60)
     assert passed.victim >= 0.4 * RATE
     assert passed.total <= 1.3 * RATE
@@ -86,9 +86,7 @@ def test_a_neighbour_with_batches_leaves_half_to_the_other(batch: int, how: str)
 
 @pytest.mark.parametrize("batch", [100_000, 1_000_000])
 @pytest.mark.parametrize("how", ["stays", "closes", "leaves"])
-def test_a_neighbour_with_a_huge_batch_waits_until_the_other_had_as_much(
-    batch: int, how: str
-) -> None:
+def test_a_client_with_a_huge_batch_waits_until_the_other_had_as_much(batch: int, how: str) -> None:
     passed = Street(batch, closes=how == "closes", leaves=how == "leaves").plays(60)
     assert passed.victim >= 0.8 * RATE
     assert round(passed.neighbour * 60) == batch
@@ -101,21 +99,21 @@ def test_many_producers_of_a_client_are_forgiven_no_more_than_one(how: str) -> N
     assert passed.total <= 1.4 * RATE
 
 
-def test_each_producer_has_its_part_though_others_are_opened_anew() -> None:
+def test_each_producer_has_its_share_though_others_are_opened_again() -> None:
     passed = Street(1_000, 4, closes=True).plays(120)
     assert passed.victim >= 0.8 * RATE / 5
     assert passed.total <= 1.05 * RATE
 
 
 @pytest.mark.parametrize("batch", [100, 1_000])
-def test_each_open_producer_has_its_part_at_most(batch: int) -> None:
+def test_a_producer_has_its_share_though_a_client_opens_ever_more(batch: int) -> None:
     street = Street(batch, leaves=True)
     passed = street.plays(60)
     assert passed.victim >= RATE / len(street.world.producers)
     assert passed.total <= 1.05 * RATE
 
 
-def test_a_store_of_idle_producers_is_no_store_of_turns() -> None:
+def test_idle_producers_save_up_no_turns() -> None:
     world = World()
     victim = world.opens(LIMIT, client=VICTIM)
     idle = [world.opens(LIMIT, client=NEIGHBOUR) for _ in range(20)]
@@ -132,7 +130,7 @@ def test_a_store_of_idle_producers_is_no_store_of_turns() -> None:
     assert victim.total.messages - before >= 0.8 * 60 * RATE
 
 
-def test_who_is_somebody_else_starts_with_the_others() -> None:
+def test_a_client_without_debt_starts_at_the_clock() -> None:
     street = Street(1_000_000)
     street.plays(20)
     newcomer = street.world.opens(LIMIT, client="somebody else")
@@ -143,7 +141,7 @@ def test_who_is_somebody_else_starts_with_the_others() -> None:
     assert jain(passed) >= 0.99
 
 
-def test_who_opens_its_producer_anew_goes_on_beside_the_others() -> None:
+def test_a_client_that_opens_its_producer_again_keeps_its_share() -> None:
     world = World()
     producers = [world.opens(LIMIT, client=n) for n in range(2)]
     world.floods(ONE, *producers)
@@ -158,7 +156,7 @@ def test_who_opens_its_producer_anew_goes_on_beside_the_others() -> None:
 
 
 @pytest.mark.parametrize("closes", [False, True])
-def test_a_client_that_is_alone_waits_for_the_debt_of_the_limit_alone(closes: bool) -> None:
+def test_a_client_alone_under_a_limit_waits_only_for_the_meter(closes: bool) -> None:
     world = World()
     producer = world.opens(LIMIT, client=NEIGHBOUR)
     passed = 0
@@ -173,7 +171,7 @@ def test_a_client_that_is_alone_waits_for_the_debt_of_the_limit_alone(closes: bo
     assert passed == 5
 
 
-def test_debt_is_paid_by_time_in_which_nobody_waits() -> None:
+def test_time_in_which_nobody_waits_pays_debts() -> None:
     world = World()
     sender, other = world.opens(LIMIT, client=NEIGHBOUR), world.opens(LIMIT, client=VICTIM)
     world.sends(sender, 100 * RATE)
@@ -186,7 +184,7 @@ def test_debt_is_paid_by_time_in_which_nobody_waits() -> None:
     assert jain(passed) >= 0.99
 
 
-def test_debt_ends_after_a_while_though_others_always_wait() -> None:
+def test_a_debt_ends_after_a_while_though_others_always_wait() -> None:
     street = Street(10_000_000)
     street.plays(MOST_AHEAD)
     before = street.count
@@ -208,25 +206,25 @@ def test_frames_that_come_together_are_charged_one_by_one(burst: float) -> None:
     assert sum(it.total.bytes for it in producers) <= 1.2 * 30 * 10_000_000
 
 
-# -- what may pass without allowance ---------------------------------------------------------
+# -- large debts -----------------------------------------------------------------------------
 
 
 def in_debt(world: World, producer: Producer) -> bool:
     return world.limiter.is_in_debt(producer.account, world.now)
 
 
-def test_a_limit_that_owes_more_than_a_second_is_in_debt() -> None:
+def test_a_limit_with_more_than_a_second_of_debt_is_in_debt() -> None:
     world = World()
     sender, other = world.opens(LIMIT), world.opens(LIMIT)
     assert not in_debt(world, other)
     world.sends(sender, 2 * RATE)
     world.sends(other)
     assert in_debt(world, other)
-    world.now += MUCH
+    world.now += LARGE_DEBT
     assert not in_debt(world, other)
 
 
-def test_who_owes_is_in_debt_though_its_limit_is_not() -> None:
+def test_an_account_is_in_debt_though_its_limit_is_not() -> None:
     street = Street(1_000_000)
     street.plays(MOST_DEBT + 1)
     again = street.world.opens(LIMIT, client=NEIGHBOUR)
@@ -235,16 +233,16 @@ def test_who_owes_is_in_debt_though_its_limit_is_not() -> None:
     assert not in_debt(street.world, other)
 
 
-def test_who_is_under_no_limit_is_never_in_debt() -> None:
+def test_an_account_without_limits_is_never_in_debt() -> None:
     world = World()
     producer = world.opens()
     producer.account.count(1_000_000)
     assert not in_debt(world, producer)
 
 
-def test_a_first_message_without_allowance_is_no_way_to_starve_others() -> None:
-    """As consumers have one: a neighbour opens one every five seconds, for an entry that says a
-    million."""
+def test_a_first_message_without_allowance_does_not_starve_others() -> None:
+    """Consumers may ask for one. A neighbour opens a consumer every five seconds, for an entry of a
+    million messages."""
     world = World()
     victim = world.opens(LIMIT, client=VICTIM)
     world.floods(ONE, victim)
@@ -270,11 +268,11 @@ def waiting(world: World, count: int) -> list[Producer]:
     return producers
 
 
-def test_who_goes_during_a_round_has_no_lease_of_it() -> None:
+def test_an_account_that_closes_during_a_round_gets_no_lease() -> None:
     world = World()
     producers = waiting(world, 10)
     first = None
-    for grant in world.limiter.lease(world.now):
+    for grant in world.limiter.hold_round(world.now):
         if first is None:
             first = grant.account
             for producer in producers:
@@ -287,11 +285,11 @@ def test_who_goes_during_a_round_has_no_lease_of_it() -> None:
     assert world.producers[-1].total.messages == pytest.approx(RATE, rel=0.1)
 
 
-def test_who_has_a_lease_and_goes_gives_it_back_for_the_rest_of_the_round() -> None:
+def test_a_lease_is_returned_if_its_account_closes_during_the_round() -> None:
     world = World()
     waiting(world, 10)
     owners = {it.account: it for it in world.producers}
-    for grant in world.limiter.lease(world.now):
+    for grant in world.limiter.hold_round(world.now):
         world.closes(owners[grant.account])
     (limit,) = world.limiter.limits()
     assert not limit.accounts
@@ -299,10 +297,10 @@ def test_who_has_a_lease_and_goes_gives_it_back_for_the_rest_of_the_round() -> N
     assert limit.meter.available(world.now) == pytest.approx(90)
 
 
-def test_a_round_that_was_broken_off_is_held_again() -> None:
+def test_an_interrupted_round_is_held_again() -> None:
     world = World()
     producers = waiting(world, 10)
-    rounds = world.limiter.lease(world.now)
+    rounds = world.limiter.hold_round(world.now)
     account = next(rounds).account
     rounds.close()  # type: ignore[attr-defined]
     world.limiter.release(account, world.now)
@@ -323,7 +321,7 @@ def owing(tag: float) -> Debt:
     return Debt(tag, tag)
 
 
-def test_a_limit_remembers_so_many_clients_and_drops_the_oldest() -> None:
+def test_a_limit_drops_the_oldest_client_beyond_its_bound() -> None:
     debts = Debts(most_of_one=3)
     limit = limited(debts)
     for client in range(5):
@@ -331,19 +329,19 @@ def test_a_limit_remembers_so_many_clients_and_drops_the_oldest() -> None:
     debts.record(limit, 2, owing(11))
     debts.record(limit, 5, owing(12))
     assert len(debts) == 3
-    assert [limit.owed(it).new for it in (2, 4, 5)] == [11, 10, 12]
+    assert [limit.debt_of(it).new_accounts for it in (2, 4, 5)] == [11, 10, 12]
 
 
-def test_all_limits_remember_so_many_clients_together() -> None:
+def test_all_limits_together_drop_the_oldest_client_beyond_the_bound() -> None:
     debts = Debts(most=3)
     limits = [limited(debts) for _ in range(5)]
     for limit in limits:
         debts.record(limit, "client", owing(10))
     assert len(debts) == 3
-    assert [it.owed("client").new > 0 for it in limits] == [False, False, True, True, True]
+    assert [bool(it.debtors) for it in limits] == [False, False, True, True, True]
 
 
-def test_what_the_clock_has_passed_is_dropped() -> None:
+def test_a_debt_that_the_clock_has_passed_is_dropped() -> None:
     debts = Debts()
     limit = limited(debts)
     debts.record(limit, "a", owing(10))
@@ -352,7 +350,7 @@ def test_what_the_clock_has_passed_is_dropped() -> None:
     assert len(debts) == 1
 
 
-def test_a_limit_that_is_forgotten_leaves_no_debts() -> None:
+def test_a_forgotten_limit_leaves_no_debts() -> None:
     world = World()
     producer = world.opens(LIMIT, client=NEIGHBOUR)
     world.sends(producer, 1_000_000)

@@ -1,4 +1,4 @@
-"""How much may pass at a rate."""
+"""The meter of a rate."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ def test_a_new_meter_has_its_whole_burst() -> None:
     assert Meter(rate=10, burst=5).available(now=1000.0) == 5
 
 
-def test_what_is_taken_is_earned_again_at_the_rate_and_never_beyond_the_burst() -> None:
+def test_units_are_earned_at_the_rate_up_to_the_burst() -> None:
     meter = Meter(rate=10, burst=5)
     meter.take(5, now=0.0)
     assert [meter.available(now) for now in (0.0, 0.25, 0.5, 100.0)] == [0, 2.5, 5, 5]
 
 
-def test_more_than_there_is_leaves_debt() -> None:
+def test_taking_more_units_than_available_leaves_debt() -> None:
     meter = Meter(rate=10, burst=5)
     meter.take(15, now=0.0)
     assert (meter.available(0.0), meter.available(1.0), meter.forgiven) == (-10, 0, 0)
 
 
-def test_debt_is_bounded_and_what_is_forgiven_is_counted() -> None:
+def test_debt_beyond_its_bound_is_forgiven_and_counted() -> None:
     meter = Meter(rate=10, burst=5)
     meter.take(1000, now=0.0)
     assert meter.available(0.0) == pytest.approx(-10 * MOST_DEBT)
     assert meter.forgiven == pytest.approx(1000 - 5 - 10 * MOST_DEBT)
 
 
-def test_what_is_given_back_is_there_again() -> None:
+def test_returned_units_are_available_again() -> None:
     meter = Meter(rate=10, burst=5)
     meter.take(5, now=0.0)
     meter.give_back(3, now=0.1)
     assert meter.available(0.1) == pytest.approx(4)
 
 
-def test_giving_back_saves_no_more_than_the_burst() -> None:
+def test_returned_units_are_saved_up_to_the_burst() -> None:
     meter = Meter(rate=10, burst=5)
     meter.take(5, now=0.0)
     meter.give_back(3, now=10.0)
@@ -52,7 +52,7 @@ def test_giving_back_saves_no_more_than_the_burst() -> None:
     assert meter.available(10.0) == pytest.approx(0)
 
 
-def test_a_meter_that_is_full_is_as_a_new_one() -> None:
+def test_a_full_meter_is_as_good_as_a_new_one() -> None:
     meter = Meter(rate=10, burst=5)
     meter.take(5, now=0.0)
     assert meter.full_at(0.0) == 0.5
@@ -65,7 +65,7 @@ def test_a_meter_without_a_rate_or_a_burst_is_refused(rate: float, burst: float)
         Meter(rate, burst)
 
 
-def test_what_was_earned_survives_a_change_of_the_rate() -> None:
+def test_saved_units_survive_a_change_of_the_rate() -> None:
     meter = Meter(rate=10, burst=5)
     meter.take(2, now=0.0)
     meter.change(rate=100, burst=50, now=0.0)
@@ -85,7 +85,7 @@ def test_debt_survives_a_change_of_the_rate_up_to_its_bound() -> None:
 
 
 @given(RATES, st.floats(1, 1e6), st.floats(0, 1), TIMES)
-def test_what_is_promised_for_a_moment_is_there(
+def test_promised_units_are_available_at_their_time(
     rate: float, burst: float, part: float, now: float
 ) -> None:
     meter = Meter(rate, burst)
@@ -101,7 +101,7 @@ def test_what_is_promised_for_a_moment_is_there(
     st.floats(1, 1e6),
     st.lists(st.tuples(st.floats(0, 2), st.floats(0, 3)), max_size=40),
 )
-def test_whoever_takes_only_what_is_there_never_gets_more_than_rate_and_burst(
+def test_available_units_never_exceed_rate_and_burst(
     rate: float, burst: float, tries: list[tuple[float, float]]
 ) -> None:
     meter = Meter(rate, burst)

@@ -1,4 +1,4 @@
-"""What processes call a limit that they share."""
+"""Names of limits that processes share."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ values = st.lists(st.text(max_size=300), max_size=3).map(tuple)
 keys = st.builds(Key, st.sampled_from(["one", "other"]), st.sampled_from(list(Dimension)), values)
 
 
-def test_a_usual_key_is_written_whole() -> None:
+def test_a_usual_key_is_its_own_text() -> None:
     key = Key("tenants", WHAT, ("persistent://tenant/namespace/topic", "alice"))
     assert "persistent://tenant/namespace/topic" in key.text
 
 
 @given(keys)
-def test_a_key_is_short_whatever_is_in_it(key: Key) -> None:
+def test_the_text_of_any_key_is_short(key: Key) -> None:
     assert len(key.text.encode()) <= LONGEST_SHARED
 
 
 @given(keys, keys)
-def test_keys_are_spelled_alike_only_if_they_are_the_same(one: Key, other: Key) -> None:
+def test_texts_are_equal_only_if_the_keys_are(one: Key, other: Key) -> None:
     assert (one.text == other.text) is (one == other)
     assert (_tag(one.text) == _tag(other.text)) is (one == other)
 
 
-def test_of_long_values_the_last_character_counts() -> None:
+def test_texts_of_long_keys_differ_by_the_last_character() -> None:
     long = "x" * 4_000_000
     texts = {Key("r", WHAT, it).text for it in [(long,), (long + "x",), (long, "x"), ("x", long)]}
     assert len(texts) == 4

@@ -1,4 +1,4 @@
-"""Accounts under other limits than before, grants on their way, and what a round costs."""
+"""Reloads of limits, grants that take effect late, and the cost of a round."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gateway.policy.limits import Applied
+from gateway.policy.limits import LimitSpec
 from gateway.wire.account import ENDLESS
 from tests.unit.policy.world import Frame, World, messages
 
@@ -17,16 +17,16 @@ ONE = Frame(1, 100)
 # -- reload ----------------------------------------------------------------------------------
 
 
-def test_a_limit_that_did_not_change_keeps_its_state() -> None:
+def test_an_unchanged_limit_keeps_its_state() -> None:
     world = World()
     producer = world.opens(messages(1, burst=10))
     for _ in range(10):
         assert world.sends(producer)
-    world.reloads(producer, *producer.applied)
+    world.reloads(producer, *producer.specs)
     assert not world.sends(producer)
 
 
-def test_another_rate_holds_at_once() -> None:
+def test_a_new_rate_takes_effect_at_once() -> None:
     world = World()
     producer = world.opens(messages(10))
     world.floods(ONE, producer)
@@ -37,7 +37,7 @@ def test_another_rate_holds_at_once() -> None:
     assert producer.total.messages - before == pytest.approx(1000, rel=0.02)
 
 
-def test_a_limit_that_is_gone_frees_its_accounts_and_nothing_overtakes() -> None:
+def test_a_removed_limit_frees_its_accounts_and_no_frame_overtakes() -> None:
     world = World()
     producer = world.opens(messages(10))
     for number in range(20):
@@ -52,7 +52,7 @@ def test_a_limit_that_is_gone_frees_its_accounts_and_nothing_overtakes() -> None
     assert producer.account.messages_ceiling == producer.account.bytes_ceiling == ENDLESS
 
 
-def test_an_account_that_does_not_wait_is_free_at_once() -> None:
+def test_an_account_that_does_not_wait_is_freed_at_once() -> None:
     world = World()
     producer = world.opens(messages(10))
     world.sends(producer)
@@ -62,7 +62,7 @@ def test_an_account_that_does_not_wait_is_free_at_once() -> None:
     assert world.sends(producer)
 
 
-def test_an_account_that_becomes_limited_is_so_from_its_next_frame() -> None:
+def test_a_new_limit_applies_from_the_next_frame() -> None:
     world = World()
     producer = world.opens()
     world.sends(producer, count=1000)
@@ -70,7 +70,7 @@ def test_an_account_that_becomes_limited_is_so_from_its_next_frame() -> None:
     assert [world.sends(producer) for _ in range(5)] == [True] * 3 + [False] * 2
 
 
-def test_a_limit_that_becomes_a_shadow_holds_nobody_any_more() -> None:
+def test_a_limit_that_becomes_a_shadow_frees_its_accounts() -> None:
     world = World()
     producer = world.opens(messages(10))
     world.floods(ONE, producer)
@@ -81,7 +81,7 @@ def test_a_limit_that_becomes_a_shadow_holds_nobody_any_more() -> None:
     assert all(world.sends(producer) for _ in range(1000))
 
 
-def test_who_waits_goes_on_waiting_under_other_limits() -> None:
+def test_a_waiting_account_keeps_waiting_under_other_limits() -> None:
     world = World()
     producer = world.opens(messages(10, key="old"))
     world.floods(ONE, producer)
@@ -91,7 +91,7 @@ def test_who_waits_goes_on_waiting_under_other_limits() -> None:
     assert producer.total.messages - before == pytest.approx(1000, rel=0.03)
 
 
-# -- grants on their way ---------------------------------------------------------------------
+# -- late grants -----------------------------------------------------------------------------
 
 
 def test_a_grant_that_waits_for_the_end_of_a_frame_is_given_once() -> None:
@@ -105,11 +105,11 @@ def test_a_grant_that_waits_for_the_end_of_a_frame_is_given_once() -> None:
     assert not producer.queue
 
 
-@pytest.mark.parametrize("applied", [[messages(10, key="new")], []], ids=["limited", "free"])
-def test_whose_frames_wait_goes_by_a_round_though_a_grant_is_on_its_way(
-    applied: list[Applied],
+@pytest.mark.parametrize("specs", [[messages(10, key="new")], []], ids=["limited", "free"])
+def test_an_account_with_queued_frames_gets_a_new_grant_after_a_reload(
+    specs: list[LimitSpec],
 ) -> None:
-    """The one of rules that are no more: nobody gives it any more."""
+    """The grant of the old rules, still on its way, is void."""
     world = World()
     producer = world.opens(messages(10, key="old"))
     world.floods(ONE, producer)
@@ -118,17 +118,19 @@ def test_whose_frames_wait_goes_by_a_round_though_a_grant_is_on_its_way(
     world.runs(1)
     assert len(producer.granted) == 1
     producer.account.queued = 100
-    world.limiter.admit(producer.account, applied, world.now)
+    world.limiter.admit(producer.account, specs, world.now)
     assert producer.account.held
     world.runs(1)
     assert len(producer.granted) == 2
 
 
-# -- what it costs ---------------------------------------------------------------------------
+# -- cost ------------------------------------------------------------------------------------
 
 
 def calls_of_a_round(limits: int) -> int:
-    """How many functions a round calls where one of so many accounts waits, each under a limit."""
+    """Return the function calls of a round where one of so many accounts, each under a limit,
+    waits.
+    """
     world = World()
     for topic in range(limits):
         world.sends(world.opens(messages(10, key=topic)))
@@ -140,14 +142,14 @@ def calls_of_a_round(limits: int) -> int:
         nonlocal calls
         calls += 1
 
-    gc.disable()  # a collection calls whoever listens to it
+    gc.disable()  # a collection runs callbacks
     sys.setprofile(count)
-    grants = list(world.limiter.lease(world.now))
+    grants = list(world.limiter.hold_round(world.now))
     sys.setprofile(None)
     gc.enable()
     assert len(grants) == 1
     return calls
 
 
-def test_a_round_costs_by_those_who_wait_and_not_by_the_limits() -> None:
+def test_the_cost_of_a_round_does_not_grow_with_the_number_of_limits() -> None:
     assert calls_of_a_round(limits=2000) == calls_of_a_round(limits=2)

@@ -1,4 +1,4 @@
-"""What holds of limits whatever accounts do: how much passes, and that nobody waits for ever."""
+"""Properties of limits whatever accounts do: how much passes, and that every wait ends."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.policy.limits import Applied
+from gateway.policy.limits import LimitSpec
 from gateway.wire.account import Account
 from tests.unit.policy.world import Frame, Producer, World, messages, size
 
 ONE = Frame(1, 100)
 
 
-APPLIED = [
+SPECS = [
     messages(20, burst=5, key="tenant"),
     messages(5, burst=1, key="topic"),
     size(2000, burst=500, key="tenant"),
     size(300, burst=1, key="topic"),
     messages(3, burst=1, key="shade", shadow=True),
 ]
-CHOICES = st.lists(st.sampled_from(APPLIED), unique=True, max_size=4)
+CHOICES = st.lists(st.sampled_from(SPECS), unique=True, max_size=4)
 FRAMES = st.tuples(st.integers(1, 10), st.integers(1, 1000))
 
 
 def events_of(most_sends: int) -> st.SearchStrategy[list[tuple[object, ...]]]:
-    """What happens to producers; each may send so many frames in a row."""
+    """Return a strategy of events; each producer may send so many frames in a row."""
     times = st.integers(1, most_sends)
     return st.lists(
         st.one_of(
@@ -46,32 +46,32 @@ def events_of(most_sends: int) -> st.SearchStrategy[list[tuple[object, ...]]]:
 EVENTS = events_of(most_sends=40)
 
 
-def exceeds(world: World, applied: Applied) -> float:
-    """By how much the worst interval is beyond rate × time, the burst, what was on lease when it
-    began, one frame of each account that passed any, and what was forgiven."""
-    entries = world.passed.get(applied, [])
+def exceeds(world: World, spec: LimitSpec) -> float:
+    """Return by how much the worst interval exceeds rate × time, the burst, the leases when it
+    began, one frame of each account that passed any, and forgiven debt."""
+    entries = world.passed.get(spec, [])
     worst = 0.0
     for first, begin in enumerate(entries):
-        start = applied.saved + begin.lent[applied.unit] + world.forgiven(applied)
+        start = spec.metered_burst + begin.lent[spec.unit] + world.forgiven(spec)
         largest: dict[Account, int] = {}
         total = 0
         for entry in entries[first:]:
-            units = entry.frame[applied.unit]
+            units = entry.frame[spec.unit]
             total += units
             largest[entry.account] = max(units, largest.get(entry.account, 0))
-            due = start + applied.rate * (entry.at - begin.at) + sum(largest.values())
+            due = start + spec.rate * (entry.at - begin.at) + sum(largest.values())
             worst = max(worst, total - due)
     return worst
 
 
-def play(world: World, opened: list[list[Applied]], events: list[tuple[object, ...]]) -> None:
-    """Whoever is not there does nothing. In the end no frame is cut."""
-    for applied in opened:
-        world.opens(*applied)
+def play(world: World, opened: list[list[LimitSpec]], events: list[tuple[object, ...]]) -> None:
+    """Play events; one of a missing producer does nothing. In the end no frame is cut."""
+    for specs in opened:
+        world.opens(*specs)
     for event in events:
         match event:
-            case ("opens", list(applied)):
-                world.opens(*applied)
+            case ("opens", list(specs)):
+                world.opens(*specs)
             case ("waits", float(seconds)):
                 world.runs(seconds)
             case (str(does), int(which), *rest) if which < len(world.producers):
@@ -91,25 +91,25 @@ def act(world: World, producer: Producer, does: str, rest: list[object]) -> None
             producer.cut = True
         case "completes", *_:
             world.completes(producer)
-        case "reloads", list(applied):
-            world.reloads(producer, *applied)
+        case "reloads", list(specs):
+            world.reloads(producer, *specs)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(CHOICES, min_size=1, max_size=5), EVENTS, st.lists(st.floats(0, 0.05), min_size=1))
-def test_over_no_interval_more_passes_than_the_bound(
-    opened: list[list[Applied]], events: list[tuple[object, ...]], late: list[float]
+def test_in_no_interval_more_passes_than_the_bound(
+    opened: list[list[LimitSpec]], events: list[tuple[object, ...]], late: list[float]
 ) -> None:
     world = World(late, records=True)
     play(world, opened, events)
     world.runs(2)
-    assert all(exceeds(world, it) < 0.01 for it in APPLIED if not it.shadow)
+    assert all(exceeds(world, it) < 0.01 for it in SPECS if not it.shadow)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(CHOICES, min_size=1, max_size=5), events_of(most_sends=3))
-def test_whatever_waits_passes_in_the_end_and_then_nobody_waits(
-    opened: list[list[Applied]], events: list[tuple[object, ...]]
+def test_every_waiting_frame_passes_in_the_end(
+    opened: list[list[LimitSpec]], events: list[tuple[object, ...]]
 ) -> None:
     world = World()
     play(world, opened, events)
@@ -134,27 +134,28 @@ AT_ONCE = st.lists(
 
 @settings(max_examples=100, deadline=None)
 @given(AT_ONCE)
-def test_what_is_left_and_lent_and_used_is_together_the_burst(
+def test_units_left_leased_and_used_add_up_to_the_burst(
     events: list[tuple[object, ...]],
 ) -> None:
     world = World(records=True)
     stays = [WIDE] * 3
     play(world, stays, events)
     for limit in world.limiter.limits():
-        unit = limit.applied.unit
-        used = sum(it.frame[unit] for it in world.passed.get(limit.applied, []))
-        left = limit.meter.available(world.now) + world.lent(limit.applied)[unit]
+        unit = limit.spec.unit
+        used = sum(it.frame[unit] for it in world.passed.get(limit.spec, []))
+        left = limit.meter.available(world.now) + world.lent(limit.spec)[unit]
         unseen = sum(
             max(0, it.total[unit] - world.limiter._members[it.account]._paid[unit])
             for it in world.producers
         )
-        assert left + used - unseen - limit.meter.forgiven == pytest.approx(limit.applied.saved)
+        burst = left + used - unseen - limit.meter.forgiven
+        assert burst == pytest.approx(limit.spec.metered_burst)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(CHOICES, min_size=1, max_size=5), EVENTS)
-def test_when_all_have_closed_nothing_is_remembered_of_them(
-    opened: list[list[Applied]], events: list[tuple[object, ...]]
+def test_closed_accounts_leave_nothing_behind(
+    opened: list[list[LimitSpec]], events: list[tuple[object, ...]]
 ) -> None:
     world = World()
     play(world, opened, events)
@@ -162,5 +163,5 @@ def test_when_all_have_closed_nothing_is_remembered_of_them(
         world.closes(producer)
     limiter = world.limiter
     assert limiter.next_time(world.now) is None
-    assert not any((limiter._members, limiter._shaded, limiter._freed))
+    assert not any((limiter._members, limiter._shadowed, limiter._freed))
     assert not any(it.leased or it.waiting or it.accounts for it in limiter.limits())

@@ -1,4 +1,4 @@
-"""Who may go on, how much, and when."""
+"""Leases, turns, debts and shadows of accounts under limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from gateway.policy.gcra import MOST_DEBT
 from gateway.policy.keys import FORGOTTEN_AT_ONCE
 from gateway.policy.limiter import OBSERVED_AT_ONCE, Limiter
-from gateway.policy.limits import FEW_STALE, LEASE_SECONDS, MOST_AHEAD, Applied, Member, Unit
+from gateway.policy.limits import LEASE_SECONDS, MOST_AHEAD, MOST_STALE, LimitSpec, Member, Unit
 from gateway.wire.account import ENDLESS, Account, Action
 from tests.support.subjects import subject_of
 from tests.unit.policy.world import Frame, World, jain, messages, size
@@ -18,11 +18,11 @@ from tests.unit.policy.world import Frame, World, jain, messages, size
 ONE = Frame(1, 100)
 
 
-# -- what it costs ---------------------------------------------------------------------------
+# -- cost ------------------------------------------------------------------------------------
 
 
 def places_looked_at(producers: int) -> int:
-    """In the queue of a limit, by ten rounds in which so many wait."""
+    """Return the queue entries that ten rounds look at while so many producers wait."""
 
     class Counting(list[tuple[float, int, Member]]):
         looked = 0
@@ -48,14 +48,14 @@ def places_looked_at(producers: int) -> int:
     return Counting.looked
 
 
-def test_a_round_costs_no_more_the_more_accounts_wait() -> None:
+def test_the_cost_of_a_round_does_not_grow_with_waiting_accounts() -> None:
     assert places_looked_at(8_000) <= 1.1 * places_looked_at(4_000)
 
 
 # -- one account -----------------------------------------------------------------------------
 
 
-def test_an_account_under_no_limit_is_not_held() -> None:
+def test_an_account_without_limits_is_not_held() -> None:
     world = World()
     producer = world.opens()
     assert all(world.sends(producer) for _ in range(1000))
@@ -63,7 +63,7 @@ def test_an_account_under_no_limit_is_not_held() -> None:
     assert world.limiter.next_time(world.now) is None
 
 
-def test_below_its_limit_an_account_is_never_held() -> None:
+def test_an_account_below_its_limit_is_never_held() -> None:
     world = World()
     producer = world.opens(messages(100, burst=10))
     for _ in range(500):
@@ -81,7 +81,7 @@ def test_a_burst_passes_at_once_and_then_the_rate() -> None:
     assert (at_first.messages, producer.total.messages) == (5, 8)
 
 
-def test_a_frame_that_is_larger_than_what_is_left_passes_and_leaves_debt() -> None:
+def test_a_frame_larger_than_the_units_left_passes_and_leaves_debt() -> None:
     world = World()
     producer = world.opens(messages(10, burst=5))
     assert world.sends(producer, count=25)
@@ -110,25 +110,25 @@ def test_the_strictest_of_several_limits_wins() -> None:
     assert producer.total.messages == pytest.approx(100, abs=2)
 
 
-def test_a_limit_of_bytes_leaves_the_messages_unlimited() -> None:
+def test_a_limit_of_bytes_does_not_limit_messages() -> None:
     world = World()
     producer = world.opens(size(1_000_000, burst=10_000))
     assert world.sends(producer, count=50_000, size=100)
     assert producer.account.messages_ceiling == ENDLESS
 
 
-def test_a_stranger_may_do_as_its_allowance_says() -> None:
+def test_an_account_that_was_not_admitted_keeps_its_own_allowance() -> None:
     world = World()
-    stranger = Account(Action.PRODUCE, subject_of("t"))
-    assert world.limiter.wants(stranger, world.now)
-    stranger.hold()
-    assert not world.limiter.wants(stranger, world.now)
+    other = Account(Action.PRODUCE, subject_of("t"))
+    assert world.limiter.wants(other, world.now)
+    other.hold()
+    assert not world.limiter.wants(other, world.now)
 
 
 # -- several accounts ------------------------------------------------------------------------
 
 
-def test_a_lease_that_is_not_used_comes_to_those_who_wait() -> None:
+def test_an_unused_lease_goes_to_waiting_accounts() -> None:
     world = World()
     limit = messages(100, burst=1)
     idle, busy = world.opens(limit), world.opens(limit)
@@ -139,7 +139,7 @@ def test_a_lease_that_is_not_used_comes_to_those_who_wait() -> None:
     assert idle.account.held
     assert world.lent(limit).messages == 0
     total = idle.total.messages + busy.total.messages
-    assert total == pytest.approx(limit.saved + 100, abs=1 + 100 * limit.step)
+    assert total == pytest.approx(limit.metered_burst + 100, abs=1 + 100 * limit.step)
 
 
 def test_an_account_that_closes_returns_its_lease() -> None:
@@ -151,7 +151,7 @@ def test_an_account_that_closes_returns_its_lease() -> None:
     world.closes(first)
     second = world.opens(limit)
     world.floods(ONE, second)
-    assert first.total.messages + second.total.messages == int(limit.saved)
+    assert first.total.messages + second.total.messages == int(limit.metered_burst)
 
 
 def test_an_account_that_closes_while_it_waits_is_never_served() -> None:
@@ -168,7 +168,7 @@ def test_an_account_that_closes_while_it_waits_is_never_served() -> None:
     assert world.limiter.next_time(world.now) is None
 
 
-def test_whoever_opens_a_producer_anew_has_no_new_burst() -> None:
+def test_opening_a_producer_again_gives_no_new_burst() -> None:
     world = World()
     limit = messages(1, burst=10)
     passed = 0
@@ -180,7 +180,7 @@ def test_whoever_opens_a_producer_anew_has_no_new_burst() -> None:
     assert passed == 10
 
 
-def test_limits_that_nobody_needs_are_forgotten() -> None:
+def test_full_limits_without_accounts_are_forgotten() -> None:
     world = World()
     for topic in range(100):
         producer = world.opens(messages(10, burst=10, key=topic))
@@ -194,7 +194,7 @@ def test_limits_that_nobody_needs_are_forgotten() -> None:
     assert len(world.limiter) == 1
 
 
-def test_a_limit_that_is_needed_again_is_not_forgotten_in_that_moment() -> None:
+def test_admitting_an_account_does_not_forget_its_own_limit() -> None:
     world = World()
     old, new = messages(10, key="old"), messages(10, key="new")
     world.closes(world.opens(old))
@@ -205,7 +205,7 @@ def test_a_limit_that_is_needed_again_is_not_forgotten_in_that_moment() -> None:
     assert len(world.limiter) == 2
 
 
-def test_a_newcomer_does_not_overtake_those_who_wait() -> None:
+def test_a_new_account_does_not_overtake_waiting_ones() -> None:
     world = World()
     limit = messages(10)
     first = world.opens(limit)
@@ -217,7 +217,7 @@ def test_a_newcomer_does_not_overtake_those_who_wait() -> None:
 
 
 @pytest.mark.parametrize("rate", [5, 100, 20_000])
-def test_all_who_want_the_same_get_the_same(rate: int) -> None:
+def test_equal_demands_get_equal_shares(rate: int) -> None:
     world = World(late=(0.0, 0.004, 0.001))
     limit = messages(rate)
     producers = [world.opens(limit) for _ in range(50)]
@@ -229,7 +229,7 @@ def test_all_who_want_the_same_get_the_same(rate: int) -> None:
     assert jain(passed) >= 0.99
 
 
-def test_large_messages_do_not_starve_small_ones_nor_the_reverse() -> None:
+def test_large_and_small_messages_get_equal_bytes() -> None:
     world = World(late=(0.0, 0.002))
     limit = size(1_000_000)
     small = [world.opens(limit) for _ in range(10)]
@@ -240,7 +240,7 @@ def test_large_messages_do_not_starve_small_ones_nor_the_reverse() -> None:
     assert jain([it.total.bytes for it in small + large]) >= 0.99
 
 
-def test_who_used_a_limit_alone_has_its_turn_when_others_come() -> None:
+def test_an_account_that_was_alone_keeps_its_turn_when_others_come() -> None:
     world = World()
     limit = messages(1000, burst=5000)
     first = world.opens(limit)
@@ -252,7 +252,7 @@ def test_who_used_a_limit_alone_has_its_turn_when_others_come() -> None:
     assert first.total.messages - 5000 == pytest.approx(200, abs=1000 * LEASE_SECONDS)
 
 
-def test_who_comes_late_has_no_right_to_what_it_did_not_use() -> None:
+def test_an_idle_account_saves_up_no_turns() -> None:
     world = World()
     limit = messages(100)
     first, late = [world.opens(limit) for _ in range(3)], world.opens(limit)
@@ -264,7 +264,7 @@ def test_who_comes_late_has_no_right_to_what_it_did_not_use() -> None:
     assert sum(it.total.messages for it in first) - before == pytest.approx(750, rel=0.02)
 
 
-def test_the_largest_frame_costs_its_account_no_endless_freeze() -> None:
+def test_no_frame_is_so_large_that_its_account_waits_for_ever() -> None:
     world = World()
     limit = messages(10)
     large, small = world.opens(limit), world.opens(limit)
@@ -284,7 +284,7 @@ def test_batches_do_not_starve_single_messages() -> None:
     assert jain([it.total.messages for it in (single, batched)]) >= 0.99
 
 
-def test_who_is_under_a_stricter_limit_too_leaves_the_rest_to_the_others() -> None:
+def test_an_account_under_a_stricter_limit_leaves_the_rest_to_others() -> None:
     world = World()
     tenant, topic = messages(100, key="tenant"), messages(20, key="topic")
     strict, free = world.opens(tenant, topic), world.opens(tenant)
@@ -294,7 +294,7 @@ def test_who_is_under_a_stricter_limit_too_leaves_the_rest_to_the_others() -> No
     assert free.total.messages == pytest.approx(2400, rel=0.02)
 
 
-def test_a_limit_of_its_own_that_is_no_stricter_costs_nobody_a_turn() -> None:
+def test_a_second_limit_that_is_no_stricter_costs_no_turns() -> None:
     world = World()
     tenant = messages(100, key="tenant")
     producers = [world.opens(tenant, messages(60, key="topic")), world.opens(tenant)]
@@ -320,7 +320,7 @@ def test_a_saturated_limit_gives_all_of_its_rate(rate: int, count: int) -> None:
 
 
 @pytest.mark.parametrize("rate", [5, 100, 10_000])
-def test_who_is_held_all_the_time_waits_all_the_time(rate: int) -> None:
+def test_the_wait_of_an_account_that_is_always_held_is_counted_in_full(rate: int) -> None:
     world = World()
     producer = world.opens(messages(rate))
     world.floods(ONE, producer)
@@ -333,7 +333,7 @@ def test_who_is_held_all_the_time_waits_all_the_time(rate: int) -> None:
 # -- shadow ----------------------------------------------------------------------------------
 
 
-def test_a_shadow_never_holds_and_counts_what_would_have_been_held() -> None:
+def test_a_shadow_holds_nothing_and_counts_what_it_would_have_held() -> None:
     world = World()
     producer = world.opens(messages(10, burst=1, shadow=True))
     for _ in range(200):
@@ -341,11 +341,11 @@ def test_a_shadow_never_holds_and_counts_what_would_have_been_held() -> None:
         world.now += 0.05
         world.limiter.observe(world.now)
     (limit,) = world.limiter.limits()
-    assert limit.held == pytest.approx(200 - 10 * 10 - limit.applied.saved, abs=1)
+    assert limit.held == pytest.approx(200 - 10 * 10 - limit.spec.metered_burst, abs=1)
     assert limit.waited == pytest.approx(10, rel=0.1)
 
 
-def test_a_shadow_that_is_seldom_looked_at_misses_nothing_above_its_rate() -> None:
+def test_a_rarely_observed_shadow_counts_all_above_its_rate() -> None:
     world = World()
     producer = world.opens(messages(10, burst=1, shadow=True))
     for _ in range(10):
@@ -354,10 +354,10 @@ def test_a_shadow_that_is_seldom_looked_at_misses_nothing_above_its_rate() -> No
         world.now += 10
         world.limiter.observe(world.now)
     (limit,) = world.limiter.limits()
-    assert limit.held == pytest.approx(10_000 - 10 * 100 - limit.applied.saved)
+    assert limit.held == pytest.approx(10_000 - 10 * 100 - limit.spec.metered_burst)
 
 
-def test_a_shadow_that_is_seldom_looked_at_counts_nothing_below_its_rate() -> None:
+def test_a_rarely_observed_shadow_counts_nothing_below_its_rate() -> None:
     world = World()
     producer = world.opens(messages(10, burst=1, shadow=True))
     for _ in range(10):
@@ -377,7 +377,7 @@ def test_a_shadow_beside_a_limit_takes_nothing_away() -> None:
     assert producer.total.messages == pytest.approx(500, rel=0.02)
 
 
-def test_what_an_account_did_counts_under_a_shadow_when_it_closed_before_anybody_looked() -> None:
+def test_a_shadow_counts_accounts_that_closed_before_it_was_observed() -> None:
     world = World()
     limit = messages(1, burst=1, shadow=True)
     stays = world.opens(limit)
@@ -387,7 +387,7 @@ def test_what_an_account_did_counts_under_a_shadow_when_it_closed_before_anybody
     world.closes(goes)
     world.limiter.observe(world.now)
     (shadow,) = world.limiter.limits()
-    assert shadow.held == pytest.approx(8 - limit.saved)
+    assert shadow.held == pytest.approx(8 - limit.metered_burst)
     assert not stays.account.held
 
 
@@ -395,7 +395,7 @@ def test_limits_are_forgotten_step_by_step() -> None:
     limiter, many = Limiter(), 2000
     account = Account(Action.PRODUCE, subject_of("t"))
     for number in range(many):
-        limiter.admit(account, (Applied(number, Unit.MESSAGES, 1.0, 1.0),), 0.0)
+        limiter.admit(account, (LimitSpec(number, Unit.MESSAGES, 1.0, 1.0),), 0.0)
         assert limiter.wants(account, 0.0)
         account.messages += 10
         limiter.release(account, 0.0)
@@ -407,12 +407,12 @@ def test_limits_are_forgotten_step_by_step() -> None:
     assert len(limiter) == 0
 
 
-def test_places_of_those_who_wait_no_more_do_not_pile_up() -> None:
-    """A limit in debt serves nobody, and meanwhile others may come and go in its queue."""
-    limiter, applied = Limiter(), Applied("k", Unit.MESSAGES, 1.0, 1.0)
-    accounts = [Account(Action.PRODUCE, subject_of("t")) for _ in range(3 * FEW_STALE)]
+def test_stale_queue_entries_do_not_pile_up() -> None:
+    """A limit in debt serves nobody, and meanwhile accounts may come and go in its queue."""
+    limiter, spec = Limiter(), LimitSpec("k", Unit.MESSAGES, 1.0, 1.0)
+    accounts = [Account(Action.PRODUCE, subject_of("t")) for _ in range(3 * MOST_STALE)]
     for account in accounts:
-        limiter.admit(account, (applied,), 0.0)
+        limiter.admit(account, (spec,), 0.0)
     first = accounts[0]
     limiter.wants(first, 0.0)
     first.messages += 10_000
@@ -421,22 +421,22 @@ def test_places_of_those_who_wait_no_more_do_not_pile_up() -> None:
         assert not limiter.wants(account, 0.0)
     for _ in range(20):
         for account in accounts[4:]:
-            limiter.admit(account, (applied,), 0.0)
+            limiter.admit(account, (spec,), 0.0)
             assert not limiter.wants(account, 0.0)
             limiter.release(account, 0.0)
     (limit,) = limiter.limits()
     assert limit.waiting == 4
-    assert len(limit._queue) <= limit.waiting + FEW_STALE + 1
+    assert len(limit._queue) <= limit.waiting + MOST_STALE + 1
 
 
-def test_shadows_are_observed_step_by_step_as_if_at_once() -> None:
+def test_observing_shadows_in_steps_gives_the_same_figures() -> None:
     def observed(*, by_steps: bool) -> tuple[list[float], int]:
         limiter, steps = Limiter(), 1
-        each = [Applied(n, Unit.MESSAGES, 1.0, 1.0, shadow=True) for n in range(1500)]
-        everybody = Applied("all", Unit.MESSAGES, 100.0, 100.0, shadow=True)
-        for number, applied in enumerate(each):
+        each = [LimitSpec(n, Unit.MESSAGES, 1.0, 1.0, shadow=True) for n in range(1500)]
+        everybody = LimitSpec("all", Unit.MESSAGES, 100.0, 100.0, shadow=True)
+        for number, spec in enumerate(each):
             account = Account(Action.PRODUCE, subject_of("t"))
-            limiter.admit(account, (applied, everybody), 0.0)
+            limiter.admit(account, (spec, everybody), 0.0)
             account.messages += number % 7
         if by_steps:
             while limiter.observe_some(1.0):

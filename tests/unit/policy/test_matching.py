@@ -1,4 +1,4 @@
-"""Which limits hold for whom: by examples, and against a reading of the page word by word."""
+"""The limits of subjects: by examples, and compared with a literal reading of docs/rules.md."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rule(id: str = "a", limit: object = None, **parts: Any) -> Rule:
 
 
 def applied(*rules: Rule, subject: Subject = CLIENT, action: str = Action.PRODUCE) -> list[str]:
-    """The ids of the rules that hold."""
+    """Return the ids of the rules that apply."""
     return [limit.rule.id for limit in RuleSet.compile(rules).limits(subject, action)]
 
 
@@ -64,7 +64,7 @@ def applied(*rules: Rule, subject: Subject = CLIENT, action: str = Action.PRODUC
         {"principal": "app", "listener": "e*", "protocol": "pulsar"},
     ],
 )
-def test_a_rule_that_fits_holds(match: object) -> None:
+def test_a_rule_that_matches_applies(match: object) -> None:
     assert applied(rule(match=match)) == ["a"]
 
 
@@ -83,32 +83,32 @@ def test_a_rule_that_fits_holds(match: object) -> None:
         {"network": "fd00::/8"},
     ],
 )
-def test_a_rule_that_does_not_fit_does_not_hold(match: object) -> None:
+def test_a_rule_that_does_not_match_does_not_apply(match: object) -> None:
     assert applied(rule(match=match)) == []
 
 
 @pytest.mark.parametrize(
-    ("pattern", "does"),
+    ("pattern", "matches"),
     [("a*a", False), ("*a*", True), ("a", True), ("a*", True), ("**", True), ("*aa*", False)],
 )
-def test_parts_of_a_pattern_do_not_share_letters(pattern: str, does: bool) -> None:
-    assert bool(applied(rule(match={"tenant": pattern}), subject=subject_of("a/b/c"))) == does
+def test_parts_of_a_pattern_do_not_overlap(pattern: str, matches: bool) -> None:
+    assert bool(applied(rule(match={"tenant": pattern}), subject=subject_of("a/b/c"))) == matches
 
 
-def test_a_long_name_is_little_work_for_a_pattern_of_many_parts() -> None:
+def test_a_pattern_of_many_parts_is_fast_on_a_long_name() -> None:
     subject = subject_of("a" * 100_000 + "/b/c")
     assert applied(rule(match={"tenant": "*a" * 50 + "*b"}), subject=subject) == []
     assert applied(rule(match={"tenant": "*a" * 50 + "*"}), subject=subject) == ["a"]
 
 
-def test_what_is_not_known_matches_nothing() -> None:
+def test_unknown_values_match_no_pattern() -> None:
     nobody = subject_of("persistent://a/b/c")
     assert applied(rule(match={"principal": "*"}), subject=nobody) == []
     assert applied(rule(match={"network": "0.0.0.0/0"}), subject=nobody) == []
 
 
 @pytest.mark.parametrize("field", ["tenant", "namespace", "topic", "subscription"])
-def test_who_speaks_of_no_topic_is_of_no_tenant(field: str) -> None:
+def test_a_subject_without_a_topic_has_no_tenant(field: str) -> None:
     alice = Subject(Caller(protocol="pulsar", principal="alice", host="::1"))
     for pattern in ("*", "*/*", "*://*"):
         found = rule(limit=DISPATCH, match={field: pattern})
@@ -118,7 +118,7 @@ def test_who_speaks_of_no_topic_is_of_no_tenant(field: str) -> None:
     assert limit.key == ("",)
 
 
-def test_whom_rules_are_held_against() -> None:
+def test_the_key_has_each_part_of_a_subject() -> None:
     parts = ["protocol", "listener", "connection", "address", "principal"]
     parts += ["tenant", "namespace", "topic", "subscription"]
     subject = subject_of(
@@ -162,7 +162,7 @@ def test_a_segment_is_matched_as_a_partition(pattern: str) -> None:
     assert limit.key == ("segment://acme/web/orders/0000-7fff-1",)
 
 
-def test_an_address_that_came_to_an_ipv6_socket_is_an_ipv4_address() -> None:
+def test_an_ipv4_address_of_an_ipv6_socket_is_an_ipv4_address() -> None:
     subject = subject_of("a/b/c", host="::ffff:10.1.2.3")
     limits = RuleSet.compile([rule(match={"network": "10.0.0.0/8"}, per="address")])
     (limit,) = limits.limits(subject, Action.PRODUCE)
@@ -217,7 +217,7 @@ def test_a_key_has_the_values_in_the_order_of_the_rule(
     assert limit.key == key
 
 
-def test_all_rules_that_match_hold_in_their_order() -> None:
+def test_all_rules_that_match_apply_in_their_order() -> None:
     rules = [rule("b"), rule("a", match={"tenant": "acme"}), rule("c", match={"tenant": "x"})]
     assert applied(*rules) == ["b", "a"]
 
@@ -229,19 +229,19 @@ def override(id: str, match: object, **parts: Any) -> Rule:
     return rule(id, match=match, override=True, **parts)
 
 
-def test_an_override_replaces_what_is_wider() -> None:
+def test_an_override_replaces_wider_rules() -> None:
     everybody, tenant = rule("all"), rule("tenant", match={"tenant": "acme"})
     assert applied(everybody, tenant, override("o", {"namespace": "acme/web"})) == ["o"]
     assert applied(everybody, override("o", {"tenant": "other"})) == ["all"]
 
 
-def test_an_override_leaves_what_is_narrower() -> None:
+def test_an_override_keeps_narrower_rules() -> None:
     topic = rule("topic", match={"topic": "orders"})
     assert applied(topic, override("o", {"tenant": "acme"})) == ["topic", "o"]
     assert applied(rule("each", per="topic"), override("o", {"tenant": "acme"})) == ["each", "o"]
 
 
-def test_an_override_leaves_what_looks_elsewhere() -> None:
+def test_an_override_keeps_rules_for_other_fields() -> None:
     principal = rule("principal", match={"principal": "app"})
     assert applied(principal, override("o", {"topic": "orders"})) == ["principal", "o"]
 
@@ -251,14 +251,14 @@ def test_an_override_by_name_replaces_one_by_pattern() -> None:
     assert applied(pattern, name) == ["name"]
 
 
-def test_overrides_of_one_width_both_hold() -> None:
+def test_equally_specific_overrides_both_apply() -> None:
     assert applied(override("a", {"tenant": "acme"}), override("b", {"tenant": "acme"})) == [
         "a",
         "b",
     ]
 
 
-def test_an_override_replaces_only_what_it_limits_itself() -> None:
+def test_an_override_replaces_only_dimensions_that_it_limits() -> None:
     wide = rule("wide", limit={"publish": {"messages": "1/s", "bytes": "1MB/s"}})
     limits = RuleSet.compile([wide, override("o", {"tenant": "acme"})]).limits(CLIENT, "produce")
     assert [(it.rule.id, it.dimension) for it in limits] == [
@@ -267,7 +267,7 @@ def test_an_override_replaces_only_what_it_limits_itself() -> None:
     ]
 
 
-def test_a_shadow_replaces_nothing_that_is_enforced() -> None:
+def test_a_shadow_replaces_no_enforced_rule() -> None:
     wide, shadow = rule("wide"), rule("shadow", mode="shadow")
     trial = override("trial", {"tenant": "acme"}, mode="shadow")
     assert applied(wide, shadow, trial) == ["wide", "trial"]
@@ -277,7 +277,7 @@ def test_a_shadow_replaces_nothing_that_is_enforced() -> None:
 # -- explaining --------------------------------------------------------------------------------
 
 
-def test_an_explanation_says_what_became_of_each_rule() -> None:
+def test_an_explanation_has_every_rule() -> None:
     rules = RuleSet.compile(
         [
             rule("wide"),
@@ -289,13 +289,13 @@ def test_an_explanation_says_what_became_of_each_rule() -> None:
     found = rules.explain(CLIENT, Action.PRODUCE)
     assert found.applied == rules.limits(CLIENT, Action.PRODUCE)
     assert [(it.limit.rule.id, it.by.id) for it in found.replaced] == [("wide", "o")]
-    assert [(it.rule.id, it.why) for it in found.silent] == [
+    assert [(it.rule.id, it.why) for it in found.not_applied] == [
         ("other", "its principal is x, y*"),
         ("lookups", "it limits nothing of produce"),
     ]
 
 
-# -- against the page, word by word ------------------------------------------------------------
+# -- compared with the page --------------------------------------------------------------------
 
 
 def fits(pattern: str, name: str) -> bool:
@@ -307,7 +307,7 @@ def fits(pattern: str, name: str) -> bool:
 
 
 def names(field: str, pattern: str, subject: Subject, *, each: bool) -> list[str | None]:
-    """What a pattern is held against."""
+    """Return the names that a pattern is compared with."""
     topic = subject.topic
     if field not in ("tenant", "namespace", "topic"):
         return [getattr(subject, field)]
@@ -336,7 +336,7 @@ def asks_for(rule: Rule, subject: Subject) -> bool:
 
 
 def widths(rule: Rule) -> list[int]:
-    """One number for each thing that is looked at; a smaller one is wider."""
+    """Return the specificity of each field; a smaller one is wider."""
 
     def said(field: str) -> int:
         patterns = [str(it) for it in getattr(rule.match, field)]
@@ -385,7 +385,7 @@ def some(*patterns: str) -> st.SearchStrategy[list[str]]:
     return st.lists(st.sampled_from(patterns), min_size=1, max_size=2)
 
 
-# So few names that most rules match, and overrides meet.
+# Few names, so that most rules match and overrides compete.
 MATCHES = st.fixed_dictionaries(
     {},
     optional={
@@ -427,7 +427,7 @@ def subjects(draw: st.DrawFn) -> Subject:
 
 @examples(500)
 @given(st.lists(PARTS, max_size=6), subjects(), st.sampled_from([Action.PRODUCE, Action.CONSUME]))
-def test_what_holds_is_what_the_page_says(
+def test_limits_are_those_of_the_page(
     parts: list[dict[str, Any]], subject: Subject, action: Action
 ) -> None:
     rules = [Rule.model_validate({"id": f"r{i}"} | part) for i, part in enumerate(parts)]
@@ -435,10 +435,10 @@ def test_what_holds_is_what_the_page_says(
     found = [(it.rule.id, it.dimension, it.key, it.rate) for it in compiled.limits(subject, action)]
     assert found == naive(rules, subject, action)
     explained = compiled.explain(subject, action)
-    silent = {it.rule.id for it in explained.silent}
+    not_applied = {it.rule.id for it in explained.not_applied}
     replaced = {it.limit.rule.id for it in explained.replaced}
-    assert silent | replaced | {it[0] for it in found} == {it.id for it in rules}
-    assert not silent & {it[0] for it in found}
+    assert not_applied | replaced | {it[0] for it in found} == {it.id for it in rules}
+    assert not not_applied & {it[0] for it in found}
 
 
 # -- many --------------------------------------------------------------------------------------
@@ -455,7 +455,7 @@ MANY = 2000
         pytest.param(lambda n: {"network": f"10.{n // 250}.{n % 250}.0/24"}, id="networks"),
     ],
 )
-def test_among_many_rules_the_one_is_found(matching: Any) -> None:
+def test_one_rule_among_many_is_found(matching: Any) -> None:
     tenant = "t7-x" if "-*" in str(matching(7)) else "t7"
     subject = subject_of(f"{tenant}/t7-x/orders", host="10.0.7.1")
     rules = [rule(f"r{n}", match=matching(n)) for n in range(MANY)]
@@ -468,7 +468,7 @@ def test_among_many_rules_the_one_is_found(matching: Any) -> None:
     assert [it.rule.id for it in limits] == ["r7"]
 
 
-def test_a_set_is_taken_apart_rule_by_rule() -> None:
+def test_a_set_is_dissolved_rule_by_rule() -> None:
     rules = [rule(f"r{n}", match={"tenant": f"t{n}"}) for n in range(10)]
     alive = [weakref.ref(it) for it in rules]
     compiled = RuleSet.compile(rules)

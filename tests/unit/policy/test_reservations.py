@@ -1,4 +1,4 @@
-"""The book of reservations by itself; what any store does is in tests/conformance."""
+"""The book of reservations itself; tests/conformance has what any store does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _one(book: Reservations, process: str, ask: UnitRequest, now: float) -> Rese
     return answer
 
 
-# -- what is remembered ------------------------------------------------------------------------
+# -- forgetting --------------------------------------------------------------------------------
 
 
 def test_a_limit_at_rest_is_forgotten() -> None:
@@ -43,7 +43,7 @@ def test_a_limit_at_rest_is_forgotten() -> None:
     assert len(book) == 0
 
 
-def test_a_limit_is_remembered_until_all_is_earned() -> None:
+def test_a_limit_is_kept_until_all_units_are_earned() -> None:
     book = Reservations()
     _one(book, "a", _ask(0, owed=300), 0)
     book.reserve("a", [], 2.99)
@@ -52,7 +52,7 @@ def test_a_limit_is_remembered_until_all_is_earned() -> None:
     assert len(book) == 0
 
 
-def test_a_limit_that_is_used_is_remembered_once() -> None:
+def test_a_used_limit_is_queued_once() -> None:
     book = Reservations()
     for step in range(1000):
         _one(book, "a", _ask(1), step * RESERVATION_SECONDS)
@@ -63,7 +63,7 @@ def test_processes_that_ended_are_forgotten_while_others_go_on() -> None:
     book = Reservations()
     for process in range(1000):
         _one(book, str(process), _ask(1), process * 0.1)
-    assert len(book._books["limit"].asked) <= 1 + ACTIVE / 0.1
+    assert len(book._limits["limit"].asked) <= 1 + ACTIVE / 0.1
 
 
 times = st.lists(st.floats(0, 3), max_size=40).map(lambda pauses: list(accumulate(pauses)))
@@ -72,8 +72,8 @@ questions = st.tuples(keys, st.sampled_from("pq"), st.floats(0, 50), st.floats(-
 
 
 @given(data=st.data(), at=times)
-def test_what_is_forgotten_makes_no_difference(data: st.DataObject, at: list[float]) -> None:
-    """One book forgets at each question, the other one never."""
+def test_forgetting_limits_changes_no_answer(data: st.DataObject, at: list[float]) -> None:
+    """One book forgets at each request, the other one never."""
     forgetting, keeping = Reservations(), Reservations()
     for now in at:
         key, process, units, owed = data.draw(questions)
@@ -83,7 +83,7 @@ def test_what_is_forgotten_makes_no_difference(data: st.DataObject, at: list[flo
         assert _one(forgetting, process, ask, now) == pytest.approx(expected)
 
 
-# -- what is promised --------------------------------------------------------------------------
+# -- reserving ---------------------------------------------------------------------------------
 
 moves = st.lists(
     st.tuples(st.integers(0, 4), st.floats(0, 0.3), st.floats(0.1, 100), st.floats(0, 1)),
@@ -93,10 +93,10 @@ moves = st.lists(
 
 
 @given(rate=st.floats(0.1, 1e6), burst=st.floats(1, 1e5), began=st.floats(0, 1e7), moves=moves)
-def test_what_is_used_never_exceeds_rate_and_burst(
+def test_used_units_never_exceed_rate_and_burst(
     rate: float, burst: float, began: float, moves: list[tuple[int, float, float, float]]
 ) -> None:
-    """Whatever part of it is given back later."""
+    """Some part of each reservation is given back later."""
     book, now = Reservations(), began
     used: list[tuple[float, float]] = []
     unused = [0.0] * 5
@@ -107,14 +107,14 @@ def test_what_is_used_never_exceeds_rate_and_burst(
         used.append((now - began + answer.delay, answer.units * part))
         unused[process] = answer.units * (1 - part)
     used.sort()
-    # What is given back was reserved, and may be used late: it is there besides.
+    # Units that are given back were reserved, and may be used late: they come in addition.
     late = max(rate * RESERVATION_SECONDS, burst) + 5
     for (due, _), total in zip(used, accumulate(units for _, units in used), strict=True):
         assert total <= (rate * due + burst + late) * (1 + ROUNDING)
 
 
 @given(moves=moves)
-def test_who_asks_later_does_not_come_first(moves: list[tuple[int, float, float, float]]) -> None:
+def test_a_later_request_is_not_served_first(moves: list[tuple[int, float, float, float]]) -> None:
     book, now, last = Reservations(), 0.0, 0.0
     for process, pause, units, _ in moves:
         now += pause
@@ -124,7 +124,7 @@ def test_who_asks_later_does_not_come_first(moves: list[tuple[int, float, float,
 
 
 @given(moves=moves)
-def test_nobody_gets_less_than_one_or_more_than_was_wanted(
+def test_a_reservation_has_one_unit_at_least_and_no_more_than_wanted(
     moves: list[tuple[int, float, float, float]],
 ) -> None:
     book, now = Reservations(), 0.0
@@ -135,14 +135,14 @@ def test_nobody_gets_less_than_one_or_more_than_was_wanted(
 
 
 @given(owed=st.lists(st.floats(0, 1e9), min_size=1, max_size=20))
-def test_a_debt_is_never_longer_than_its_bound(owed: list[float]) -> None:
+def test_a_debt_delays_by_no_more_than_its_bound(owed: list[float]) -> None:
     book = Reservations()
     for amount in owed:
         assert _one(book, "a", _ask(0, owed=amount), 0).delay <= MOST_DEBT + ROUNDING
 
 
-def test_one_that_wants_more_than_its_part_has_what_others_leave() -> None:
-    """Four use 40 of 100 in a second. The fifth asks more often for it, five times in a lease."""
+def test_a_busy_process_gets_what_others_leave() -> None:
+    """Four processes use 40 of 100 units per second. The fifth asks five times per reservation."""
     book, got, asked = Reservations(), 0.0, 0
     for turn in range(100):
         now = turn * RESERVATION_SECONDS

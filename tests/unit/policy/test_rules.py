@@ -1,4 +1,4 @@
-"""What a rule says, and what it says where nothing is said."""
+"""Fields of rules, their defaults, and mistakes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_dimension_belongs_to_one_action() -> None:
     assert set(DIMENSIONS) == set(Action)
 
 
-def test_what_is_limited_is_answered_in_one_unit() -> None:
+def test_values_are_units_per_second() -> None:
     limit = {
         "publish": {"messages": "6000/m", "bytes": "10MB/s"},
         "dispatch": {"messages": "1/s"},
@@ -46,11 +46,11 @@ def test_what_is_limited_is_answered_in_one_unit() -> None:
         (Dimension.PRODUCERS, 0),
     ],
 )
-def test_the_usual_burst_is_that_of_what_is_limited(dimension: Dimension, burst: float) -> None:
+def test_the_default_burst_depends_on_the_dimension(dimension: Dimension, burst: float) -> None:
     assert rule().burst_of(dimension, 100) == burst
 
 
-def test_a_burst_that_is_given_is_for_all_rates_of_the_rule() -> None:
+def test_the_burst_of_a_rule_is_for_all_its_rates() -> None:
     found = rule(burst="2s")
     assert found.burst_of(Dimension.PUBLISH_MESSAGES, 100) == 200
     assert found.burst_of(Dimension.LOOKUPS, 5) == 10
@@ -78,20 +78,20 @@ def test_one_text_is_one_pattern_or_several() -> None:
         pytest.param({"limit": {}}, id="no limit"),
     ],
 )
-def test_what_says_nothing_is_refused(parts: dict[str, Any]) -> None:
+def test_a_meaningless_value_is_refused(parts: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         rule(**parts)
 
 
 @pytest.mark.parametrize("field", ["tenant", "namespace", "topic", "subscription"])
 @pytest.mark.parametrize("key", ["match", "per"])
-def test_a_connection_is_not_limited_by_what_it_has_not_said(key: str, field: str) -> None:
+def test_a_connection_is_not_limited_by_what_is_not_known_yet(key: str, field: str) -> None:
     part = field if key == "per" else {field: "a"}
     with pytest.raises(ValidationError, match=f"cannot limit connects by {field}"):
         rule({"connects": "1/s"}, **{key: part})
 
 
-def test_one_partition_may_be_named_where_each_is_a_topic() -> None:
+def test_a_partition_may_be_named_only_where_each_is_a_topic() -> None:
     match = {"topic": "orders-partition-3"}
     assert rule(match=match, partitions="each").match.topic == ("orders-partition-3",)
     with pytest.raises(ValidationError, match="names a partition"):

@@ -1,4 +1,4 @@
-"""Which limits accounts are under, before and after the rules changed."""
+"""The limits of accounts, before and after a change of the rules."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ class Setting:
         return account
 
     def sends(self, account: Account, now: float = NOW) -> bool:
-        """One message; whether it passed."""
+        """Send one message; return whether it passed."""
         if account.held and not self.shaping.limiter.wants(account, now):
             return False
         account.messages += 1
         return True
 
     def adopts(self, *texts: dict[str, object]) -> int:
-        """How many open ones were looked at."""
+        """Put rules in force; return the number of open accounts."""
         accounts = self.shaping.adopt(rules(*texts))
         for account in accounts:
             self.shaping.renew(account, NOW)
         return len(accounts)
 
 
-def test_limits_by_names_that_clients_make_up_are_bounded_in_bytes() -> None:
+def test_limits_by_made_up_names_are_bounded_in_bytes() -> None:
     shaping = Shaping(rules(limit(rate="1/h", per="topic")))
     shaping.limiter = Limiter(most_resting=100_000)
     for number in range(1_000):
@@ -68,7 +68,7 @@ def test_limits_by_names_that_clients_make_up_are_bounded_in_bytes() -> None:
     assert 30 <= len(shaping.limiter) <= 45
 
 
-def test_a_rule_makes_one_limit_for_each_it_is_per() -> None:
+def test_a_rule_makes_one_limit_for_each_value_of_per() -> None:
     setting = Setting(limit(per="tenant"))
     one, same, other = setting.opens("a"), setting.opens("a"), setting.opens("b")
     assert setting.sends(one)
@@ -78,20 +78,20 @@ def test_a_rule_makes_one_limit_for_each_it_is_per() -> None:
     assert (figures.limits, figures.waiting, figures.waits) == (2, 2, 2)
 
 
-def test_whom_no_rule_is_for_is_endless() -> None:
+def test_an_account_that_no_rule_matches_is_unlimited() -> None:
     setting = Setting(limit(match={"tenant": "a"}))
     account = setting.opens("b")
     assert account.messages_ceiling == account.bytes_ceiling == ENDLESS
 
 
-def test_what_one_rule_limits_of_producers_and_of_consumers_is_apart() -> None:
+def test_a_rule_limits_producers_and_consumers_separately() -> None:
     both = {"publish": {"messages": "1/s"}, "dispatch": {"messages": "1/s"}}
     setting = Setting({"id": "r", "limit": both, "burst": "1s"})
     producer, _ = setting.opens(), setting.opens(action=Action.CONSUME)
     assert setting.sends(producer)
 
 
-def test_new_rules_hold_for_open_accounts_one_by_one() -> None:
+def test_new_rules_apply_to_open_accounts_one_by_one() -> None:
     setting = Setting(limit(match={"tenant": "b"}))
     accounts = [setting.opens() for _ in range(3)]
     first, *others = setting.shaping.adopt(rules(limit()))
@@ -103,28 +103,28 @@ def test_new_rules_hold_for_open_accounts_one_by_one() -> None:
     assert {it.generation for it in accounts} == {2}
 
 
-def test_a_rule_that_stays_keeps_what_is_owed() -> None:
+def test_a_rule_that_stays_keeps_its_debt() -> None:
     setting = Setting(limit())
     account = setting.opens()
     assert setting.sends(account)
     account.messages += 9  # a batch
     setting.adopts(limit(), limit("other", "1000/s"))
     assert not setting.sends(account, NOW + 5)
-    assert list(setting.shaping.limiter.lease(NOW + 8)) == []
-    assert [it.account for it in setting.shaping.limiter.lease(NOW + 11)] == [account]
+    assert list(setting.shaping.limiter.hold_round(NOW + 8)) == []
+    assert [it.account for it in setting.shaping.limiter.hold_round(NOW + 11)] == [account]
 
 
-def test_a_rule_that_goes_frees_those_who_wait() -> None:
+def test_a_removed_rule_frees_waiting_accounts() -> None:
     setting = Setting(limit())
     account = setting.opens()
     assert setting.sends(account)
     assert not setting.sends(account)
     assert setting.adopts(limit(match={"tenant": "b"})) == 1
-    granted = {grant.account for grant in setting.shaping.limiter.lease(NOW)}
+    granted = {grant.account for grant in setting.shaping.limiter.hold_round(NOW)}
     assert granted == {account}
 
 
-def test_an_account_that_ends_meanwhile_is_left_alone() -> None:
+def test_an_account_that_closes_during_a_reload_is_not_renewed() -> None:
     setting = Setting(limit())
     account = setting.opens()
     assert setting.shaping.adopt(rules(limit())) == (account,)
@@ -134,7 +134,7 @@ def test_an_account_that_ends_meanwhile_is_left_alone() -> None:
     assert next(setting.shaping.limiter.limits()).accounts == 0
 
 
-def test_what_limits_did_is_told_when_they_are_there_no_more() -> None:
+def test_figures_of_forgotten_limits_stay() -> None:
     setting = Setting(limit(per="tenant"))
     account = setting.opens("a")
     assert setting.sends(account)
@@ -145,7 +145,7 @@ def test_what_limits_did_is_told_when_they_are_there_no_more() -> None:
     assert (figures.limits, figures.waiting, figures.waits) == (1, 0, 1)
 
 
-def test_a_shadow_tells_what_it_would_have_held() -> None:
+def test_figures_of_a_shadow_count_what_it_would_have_held() -> None:
     setting = Setting(limit(mode="shadow"))
     account = setting.opens()
     account.messages += 100
@@ -154,7 +154,7 @@ def test_a_shadow_tells_what_it_would_have_held() -> None:
     assert 90 <= figures.held <= 100
 
 
-def test_a_rule_that_rejects_what_overflows_lets_five_seconds_wait() -> None:
+def test_on_overflow_reject_lets_five_seconds_of_the_rate_wait() -> None:
     strict = {"publish": {"messages": "20/s", "bytes": "1KB/s"}}
     rejecting = limit("wide", "100/s", on_overflow="reject")
     setting = Setting(rejecting, {"id": "narrow", "limit": strict, "on_overflow": "reject"})
@@ -163,7 +163,7 @@ def test_a_rule_that_rejects_what_overflows_lets_five_seconds_wait() -> None:
     assert setting.opens().patience == (500, math.inf)
 
 
-def test_without_such_a_rule_nothing_is_refused() -> None:
+def test_without_on_overflow_reject_no_message_is_refused() -> None:
     shadow = limit("shadow", on_overflow="reject", mode="shadow")
     account = Setting(limit(), shadow).opens()
     assert account.patience is None

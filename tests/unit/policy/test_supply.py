@@ -1,4 +1,4 @@
-"""Limits that processes share: exact in all, fair among them, and alive without each other."""
+"""Limits that processes share: exact in sum, fair among processes, and working without a store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.policy.limits import Applied
+from gateway.policy.limits import LimitSpec
 from gateway.policy.supply import AGAIN, KEPT, OnLoss
 from tests.unit.policy.fleet import Fleet, Process, shared
 from tests.unit.policy.world import Frame, Producer, jain, messages, size
@@ -14,14 +14,14 @@ from tests.unit.policy.world import Frame, Producer, jain, messages, size
 ONE = Frame(1, 100)
 
 
-def flooding(fleet: Fleet, applied: Applied, frame: Frame = ONE, producers: int = 2) -> None:
+def flooding(fleet: Fleet, spec: LimitSpec, frame: Frame = ONE, producers: int = 2) -> None:
     for process in fleet.processes:
         for _ in range(producers):
-            process.world.floods(frame, process.world.opens(applied))
+            process.world.floods(frame, process.world.opens(spec))
 
 
 def steady(fleet: Fleet, seconds: float = 10.0) -> list[int]:
-    """What passes in each process, when the beginning is over."""
+    """Return what passes in each process, without the first two seconds."""
     fleet.runs(2.0)
     before = [it.passed for it in fleet.processes]
     fleet.runs(seconds)
@@ -31,7 +31,7 @@ def steady(fleet: Fleet, seconds: float = 10.0) -> list[int]:
 @pytest.mark.parametrize("processes", [1, 2, 4, 8])
 @pytest.mark.parametrize("rate", [5, 50, 1000, 20_000])
 @pytest.mark.parametrize("trip", [0.0005, 0.01])
-def test_all_together_have_the_rate_and_each_an_equal_part(
+def test_all_processes_have_the_rate_and_each_an_equal_part(
     processes: int, rate: float, trip: float
 ) -> None:
     fleet = Fleet(processes, trip)
@@ -51,13 +51,13 @@ def test_the_book_is_asked_ten_times_a_second_whatever_passes(rate: float) -> No
     assert all(it.calls - then <= 105 for it, then in zip(fleet.processes, before, strict=True))
 
 
-def test_bytes_are_shared_as_messages_are() -> None:
+def test_limits_of_bytes_are_shared() -> None:
     fleet = Fleet(4)
     flooding(fleet, shared(size(1_000_000)), Frame(1, 10_000))
     assert sum(steady(fleet)) == pytest.approx(1000, rel=0.02)
 
 
-def test_who_is_alone_has_all_of_it_soon() -> None:
+def test_a_process_alone_has_all_of_the_rate_soon() -> None:
     fleet = Fleet(4)
     process, *_ = fleet.processes
     process.world.floods(ONE, process.world.opens(shared(messages(1000))))
@@ -75,12 +75,12 @@ def test_a_process_that_has_less_to_send_leaves_the_rest_to_others() -> None:
         fleet.runs(0.1)
         if not producer.queue:
             quiet.world.sends(producer)
-    # A tenth of a second of the rate was saved up in the beginning.
+    # At the beginning, a tenth of a second of the rate was saved up.
     assert fleet.passed == pytest.approx(1000 * 10 + 100, rel=0.02)
     assert quiet.passed >= 95
 
 
-def test_batches_in_one_process_leave_the_other_its_part() -> None:
+def test_batches_in_one_process_leave_the_other_its_share() -> None:
     fleet = Fleet(2)
     limit = shared(messages(1000))
     for process, count in zip(fleet.processes, (1, 100), strict=True):
@@ -89,7 +89,7 @@ def test_batches_in_one_process_leave_the_other_its_part() -> None:
     assert jain([it.passed for it in fleet.processes]) >= 0.99
 
 
-def test_who_opens_a_producer_for_each_batch_does_not_starve_others_of_its_process() -> None:
+def test_a_client_that_opens_a_producer_for_each_batch_starves_no_other() -> None:
     fleet = Fleet(2)
     world = fleet.processes[0].world
     limit = shared(messages(1000))
@@ -105,7 +105,7 @@ def test_who_opens_a_producer_for_each_batch_does_not_starve_others_of_its_proce
     assert victim.total.messages >= 0.4 * 60 * 1000
 
 
-def test_a_process_that_begins_late_has_its_part() -> None:
+def test_a_process_that_starts_later_has_its_share() -> None:
     fleet = Fleet(2)
     first, second = fleet.processes
     limit = shared(messages(1000))
@@ -115,7 +115,7 @@ def test_a_process_that_begins_late_has_its_part() -> None:
     assert jain(steady(fleet)) > 0.99
 
 
-def test_below_the_limit_nobody_waits_long() -> None:
+def test_producers_below_the_limit_hardly_wait() -> None:
     fleet = Fleet(2)
     limit = shared(messages(1000))
     producers = [process.world.opens(limit) for process in fleet.processes]
@@ -129,7 +129,7 @@ def test_below_the_limit_nobody_waits_long() -> None:
     assert waited < 20
 
 
-def test_what_is_not_used_is_given_back() -> None:
+def test_unused_stock_is_given_back() -> None:
     fleet = Fleet(2)
     limit = shared(messages(10, burst=10))
     idle, other = fleet.processes
@@ -141,7 +141,7 @@ def test_what_is_not_used_is_given_back() -> None:
     assert other.passed >= 10
 
 
-def test_other_figures_hold_in_all_processes() -> None:
+def test_a_new_rate_applies_in_all_processes() -> None:
     fleet = Fleet(2)
     flooding(fleet, shared(messages(1000)))
     fleet.runs(2)
@@ -153,7 +153,7 @@ def test_other_figures_hold_in_all_processes() -> None:
     assert jain(passed) > 0.99
 
 
-def test_a_large_frame_is_owed_by_all() -> None:
+def test_all_processes_wait_for_the_debt_of_a_large_frame() -> None:
     fleet = Fleet(2)
     first, second = fleet.processes
     limit = shared(messages(10))
@@ -166,11 +166,11 @@ def test_a_large_frame_is_owed_by_all() -> None:
     assert 15 <= second.passed <= 30
 
 
-# -- while nobody can be asked ---------------------------------------------------------------
+# -- while the store is lost -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("on_loss", "passed"), [("local_share", 1000), ("closed", 0)])
-def test_who_cannot_ask_goes_on_as_the_rule_says(on_loss: str, passed: int) -> None:
+def test_without_a_store_limits_work_as_the_rule_says(on_loss: str, passed: int) -> None:
     fleet = Fleet(4)
     flooding(fleet, shared(messages(1000), OnLoss(on_loss)))
     fleet.runs(2)
@@ -182,7 +182,7 @@ def test_who_cannot_ask_goes_on_as_the_rule_says(on_loss: str, passed: int) -> N
     assert fleet.passed - before == pytest.approx(passed * 10, rel=0.01, abs=1)
 
 
-def test_where_the_rule_says_open_nobody_is_held() -> None:
+def test_an_open_limit_holds_nobody_without_a_store() -> None:
     fleet = Fleet(1)
     (process,) = fleet.processes
     producer = process.world.opens(shared(messages(10), OnLoss.OPEN))
@@ -190,7 +190,7 @@ def test_where_the_rule_says_open_nobody_is_held() -> None:
     assert all(process.world.sends(producer, 1000) for _ in range(10))
 
 
-def test_nothing_is_owed_for_a_time_without_limit() -> None:
+def test_an_open_limit_leaves_no_debt() -> None:
     fleet = Fleet(1)
     (process,) = fleet.processes
     producer = process.world.opens(shared(messages(10), OnLoss.OPEN))
@@ -200,11 +200,11 @@ def test_nothing_is_owed_for_a_time_without_limit() -> None:
     before = process.passed
     process.world.floods(ONE, producer)
     fleet.runs(5)
-    # The last frame may be charged still: it is seen only now.
+    # The last frame may still be charged: it is seen only now.
     assert process.passed - before >= 35
 
 
-def test_other_figures_hold_while_nobody_can_be_asked() -> None:
+def test_a_new_rate_applies_without_a_store() -> None:
     fleet = Fleet(2)
     flooding(fleet, shared(messages(1000)))
     fleet.runs(2)
@@ -217,7 +217,7 @@ def test_other_figures_hold_while_nobody_can_be_asked() -> None:
     assert sum(steady(fleet)) == pytest.approx(2000, rel=0.02)
 
 
-def test_one_that_lost_the_others_does_not_harm_them() -> None:
+def test_a_process_that_lost_the_store_does_not_harm_the_others() -> None:
     fleet = Fleet(4)
     lonely, *_ = fleet.processes
     flooding(fleet, shared(messages(1000)))
@@ -229,7 +229,7 @@ def test_one_that_lost_the_others_does_not_harm_them() -> None:
 
 
 @pytest.mark.parametrize("on_loss", ["local_share", "open", "closed"])
-def test_all_is_as_before_when_they_answer_again(on_loss: str) -> None:
+def test_limits_are_shared_again_when_the_store_answers_again(on_loss: str) -> None:
     fleet = Fleet(4)
     limit = shared(messages(1000), OnLoss(on_loss))
     if on_loss == "open":
@@ -250,11 +250,12 @@ def test_all_is_as_before_when_they_answer_again(on_loss: str) -> None:
     assert jain(passed) > 0.99
 
 
-# -- while nobody answers for one limit ------------------------------------------------------
+# -- while one limit has no answer -----------------------------------------------------------
 
 
 def both(fleet: Fleet, on_loss: str = "local_share") -> tuple[list[Producer], list[Producer]]:
-    """Producers under a limit that is spoilt, and under another one, in all processes."""
+    """Return the producers under a limit without answers and under another one, in all
+    processes."""
     spoilt, other = (
         [
             process.world.opens(shared(messages(1000, key=key), OnLoss(on_loss)))
@@ -275,7 +276,7 @@ def passed_by(fleet: Fleet, producers: list[Producer], seconds: float) -> int:
 
 
 @pytest.mark.parametrize(("on_loss", "passed"), [("local_share", 1000), ("closed", 0)])
-def test_a_limit_without_an_answer_goes_on_alone_and_others_are_shared(
+def test_a_limit_without_an_answer_falls_back_and_others_are_shared(
     on_loss: str, passed: int
 ) -> None:
     fleet = Fleet(4)
@@ -287,7 +288,7 @@ def test_a_limit_without_an_answer_goes_on_alone_and_others_are_shared(
     assert not any(it.supply.lost for it in fleet.processes)
 
 
-def test_a_limit_without_an_answer_lets_pass_where_the_rule_says_open() -> None:
+def test_an_open_limit_without_an_answer_holds_nobody() -> None:
     fleet = Fleet(1)
     fleet.spoilt.add("spoilt")
     (process,) = fleet.processes
@@ -297,7 +298,7 @@ def test_a_limit_without_an_answer_lets_pass_where_the_rule_says_open() -> None:
 
 
 @pytest.mark.parametrize("on_loss", ["local_share", "closed"])
-def test_a_limit_that_has_an_answer_again_is_shared_again(on_loss: str) -> None:
+def test_a_limit_with_an_answer_again_is_shared_again(on_loss: str) -> None:
     fleet = Fleet(4)
     spoilt, _ = both(fleet, on_loss)
     fleet.runs(1)
@@ -309,7 +310,7 @@ def test_a_limit_that_has_an_answer_again_is_shared_again(on_loss: str) -> None:
     assert jain([it.account.messages for it in spoilt]) > 0.95
 
 
-def test_a_limit_without_an_answer_is_asked_for_twice_a_second_while_it_is_used() -> None:
+def test_a_used_limit_without_an_answer_is_asked_for_twice_a_second() -> None:
     fleet = Fleet(1)
     fleet.spoilt.add("spoilt")
     both(fleet)
@@ -317,7 +318,7 @@ def test_a_limit_without_an_answer_is_asked_for_twice_a_second_while_it_is_used(
     assert 10 <= fleet.refused <= 10 / AGAIN + 1
 
 
-def test_a_limit_without_an_answer_that_nobody_uses_is_not_asked_for() -> None:
+def test_an_unused_limit_without_an_answer_is_not_asked_for() -> None:
     fleet = Fleet(1)
     fleet.spoilt.add("spoilt")
     (process,) = fleet.processes
@@ -326,7 +327,7 @@ def test_a_limit_without_an_answer_that_nobody_uses_is_not_asked_for() -> None:
     assert fleet.refused == 1
 
 
-# -- whatever happens ------------------------------------------------------------------------
+# -- properties ------------------------------------------------------------------------------
 
 EVENTS = st.lists(
     st.one_of(
@@ -343,7 +344,7 @@ EVENTS = st.lists(
 
 @settings(max_examples=150)
 @given(EVENTS, st.sampled_from([0.0, 0.001, 0.02]))
-def test_never_more_than_the_rate_the_burst_and_a_frame_each_passes(
+def test_no_more_passes_than_the_rate_the_burst_and_a_frame_each(
     events: list[tuple[str, ...]], trip: float
 ) -> None:
     limit = shared(messages(20, burst=5))
@@ -368,8 +369,8 @@ def test_never_more_than_the_rate_the_burst_and_a_frame_each_passes(
                 if producer.queue:
                     break
                 process.world.sends(producer, int(numbers[1]))
-        # A frame of three messages may have debt of two in each of three processes.
-        most = 20 * (fleet.now - began) + limit.saved + 3 * 3
+        # A frame of three messages may leave a debt of two in each of three processes.
+        most = 20 * (fleet.now - began) + limit.metered_burst + 3 * 3
         assert fleet.passed + closed <= most + 1e-6
     fleet.runs(60)
     assert not any(producer.queue for _, producer in opened)

@@ -1,4 +1,4 @@
-"""Producers under limits, as in the plane: frames that may not pass wait in a queue."""
+"""Producers under limits as in the data plane: frames that may not pass wait in a queue."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.limiter import Limiter
-from gateway.policy.limits import Applied, Limit, Unit
+from gateway.policy.limits import Limit, LimitSpec, Unit
 from gateway.wire.account import Account, Action
 from tests.support.subjects import subject_of
 
@@ -22,7 +22,7 @@ class Frame(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """`lent`: what the limits' accounts had on lease just before, in each unit."""
+    """`lent`: units that the limit's accounts had on lease just before."""
 
     at: float
     account: Account
@@ -32,23 +32,25 @@ class Passed(NamedTuple):
 
 def messages(
     rate: float, burst: float = 1, key: Hashable = "rule", *, shadow: bool = False
-) -> Applied:
-    return Applied(key, Unit.MESSAGES, rate, burst, shadow)
+) -> LimitSpec:
+    return LimitSpec(key, Unit.MESSAGES, rate, burst, shadow)
 
 
-def size(rate: float, burst: float = 1, key: Hashable = "rule", *, shadow: bool = False) -> Applied:
-    return Applied(key, Unit.BYTES, rate, burst, shadow)
+def size(
+    rate: float, burst: float = 1, key: Hashable = "rule", *, shadow: bool = False
+) -> LimitSpec:
+    return LimitSpec(key, Unit.BYTES, rate, burst, shadow)
 
 
 class Producer:
     """`frame`: what it sends without end, if anything.
 
-    `cut`: a frame of its connection is not all here yet, so what it is granted waits.
+    `cut`: a frame of its connection has not arrived completely, so grants wait.
     """
 
-    def __init__(self, account: Account, applied: tuple[Applied, ...]) -> None:
+    def __init__(self, account: Account, specs: tuple[LimitSpec, ...]) -> None:
         self.account = account
-        self.applied = applied
+        self.specs = specs
         self.queue: deque[Frame] = deque()
         self.frame: Frame | None = None
         self.cut = False
@@ -60,7 +62,7 @@ class Producer:
 
 
 class World:
-    """`late`: how many seconds the timer is late, by turn. `passed`: kept where it is asked for."""
+    """`late`: seconds by which the timer is late, in turn. `passed`: kept if `records`."""
 
     def __init__(
         self,
@@ -73,41 +75,41 @@ class World:
         self.producers: list[Producer] = []
         self.now = 1000.0
         self._records = records
-        self.passed: dict[Applied, list[Passed]] = {}
+        self.passed: dict[LimitSpec, list[Passed]] = {}
         self.met: set[Limit] = set()
         self.rounds = 0
         self._late = late
 
-    def opens(self, *applied: Applied, client: Hashable = None) -> Producer:
-        producer = Producer(Account(Action.PRODUCE, subject_of("t")), applied)
-        self.limiter.admit(producer.account, applied, self.now, client)
+    def opens(self, *specs: LimitSpec, client: Hashable = None) -> Producer:
+        producer = Producer(Account(Action.PRODUCE, subject_of("t")), specs)
+        self.limiter.admit(producer.account, specs, self.now, client)
         self.producers.append(producer)
         self.met.update(self.limiter.limits() if self._records else ())
         return producer
 
-    def reloads(self, producer: Producer, *applied: Applied) -> None:
+    def reloads(self, producer: Producer, *specs: LimitSpec) -> None:
         self.completes(producer)
-        producer.applied = applied
-        self.limiter.admit(producer.account, applied, self.now)
+        producer.specs = specs
+        self.limiter.admit(producer.account, specs, self.now)
 
     def closes(self, producer: Producer) -> None:
         self.producers.remove(producer)
         self.limiter.release(producer.account, self.now)
 
     def sends(self, producer: Producer, count: int = 1, size: int = 100) -> bool:
-        """Answer whether it passed at once."""
+        """Send a frame; return whether it passed at once."""
         account = producer.account
-        assert account.held or not producer.queue, "what comes now would overtake"
+        assert account.held or not producer.queue, "the frame would overtake queued ones"
         if account.held and not self.limiter.wants(account, self.now):
             producer.queue.append(Frame(count, size))
             account.hold()
             return False
-        assert not producer.queue, "what comes now would overtake"
+        assert not producer.queue, "the frame would overtake queued ones"
         self._passes(producer, Frame(count, size))
         return True
 
     def floods(self, frame: Frame, *producers: Producer) -> None:
-        """From now on these send without end."""
+        """Have these producers send without end."""
         for producer in producers:
             producer.frame = frame
             while self.sends(producer, *frame):
@@ -123,26 +125,26 @@ class World:
     def holds_a_round(self) -> None:
         self.rounds += 1
         owners = {it.account: it for it in self.producers}
-        for grant in self.limiter.lease(self.now):
+        for grant in self.limiter.hold_round(self.now):
             producer = owners[grant.account]
             producer.granted.append(grant)
             if not producer.cut:
                 self.completes(producer)
 
     def completes(self, producer: Producer) -> None:
-        """The cut frame is here: what was granted meanwhile is given."""
+        """Complete the cut frame, and make the grants that waited for it."""
         producer.cut = False
         for grant in producer.granted:
             grant.account.grant(grant.messages, grant.bytes)
             self._releases(producer)
         producer.granted.clear()
 
-    def forgiven(self, applied: Applied) -> float:
-        return sum(it.meter.forgiven for it in self.met if it.applied == applied)
+    def forgiven(self, spec: LimitSpec) -> float:
+        return sum(it.meter.forgiven for it in self.met if it.spec == spec)
 
-    def lent(self, applied: Applied) -> Frame:
+    def lent(self, spec: LimitSpec) -> Frame:
         members = self.limiter._members
-        under = [members[it.account] for it in self.producers if applied in it.applied]
+        under = [members[it.account] for it in self.producers if spec in it.specs]
         left = [0, 0]
         for member in under:
             passed = (member.account.messages, member.account.bytes)
@@ -157,14 +159,14 @@ class World:
                 producer.queue.append(producer.frame)
 
     def _passes(self, producer: Producer, frame: Frame) -> None:
-        for applied in producer.applied if self._records else ():
-            entry = Passed(self.now, producer.account, frame, self.lent(applied))
-            self.passed.setdefault(applied, []).append(entry)
+        for spec in producer.specs if self._records else ():
+            entry = Passed(self.now, producer.account, frame, self.lent(spec))
+            self.passed.setdefault(spec, []).append(entry)
         producer.account.messages += frame.messages
         producer.account.surplus += frame.messages - 1
         producer.account.bytes += frame.bytes
 
 
 def jain(shares: Sequence[float]) -> float:
-    """1: all have the same; 1/n: one has all."""
+    """Return Jain's fairness index; 1: all have the same; 1/n: one has all."""
     return sum(shares) ** 2 / (len(shares) * sum(it * it for it in shares))

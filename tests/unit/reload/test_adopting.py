@@ -157,7 +157,7 @@ def test_unused_limits_are_forgotten() -> None:
     house.adopts(rule("new", "10/s"))
     house.runs(60)
     house.opens()
-    assert [it.applied.key for it in house.shaper.shaping.limiter.limits()] == [
+    assert [it.spec.key for it in house.shaper.shaping.limiter.limits()] == [
         Key("new", Dimension.PUBLISH_MESSAGES, ())
     ]
 

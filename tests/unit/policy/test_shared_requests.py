@@ -1,4 +1,4 @@
-"""How often something may be done by the clients of several processes together."""
+"""Rate limits of requests that several processes share."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from gateway.policy.events import PATIENCE
 from gateway.policy.matching import AppliedLimit
+from gateway.policy.requests import LONGEST_WAIT
 from gateway.policy.rules import Dimension
 from gateway.wire.services import Again
 from tests.unit.policy.fleet import Fleet, Process
-from tests.unit.policy.test_events import limit
+from tests.unit.policy.test_requests import limit
 
 OPENS = Dimension.PRODUCER_CREATIONS
 
 
 class Clients:
-    """Everybody who asks, and when each went on or was refused."""
+    """Clients that make requests. `went`, `refused`: when each request passed or was refused."""
 
     def __init__(self, processes: int = 2, trip: float = 0.0005, **figures: Any) -> None:
         self.fleet = Fleet(processes, trip)
@@ -49,7 +49,7 @@ class Clients:
 
     def _ask(self, ticket: int, process: Process, again: Again | None) -> None:
         self.asked += 1
-        answer = process.events.wait([self.limit], self.fleet.now, again)
+        answer = process.requests.wait([self.limit], self.fleet.now, again)
         if isinstance(answer, Again):
             entry = (self.fleet.now + answer.seconds, ticket, process, answer)
             heappush(self._due, entry)
@@ -61,7 +61,7 @@ class Clients:
 
 @pytest.mark.parametrize("processes", [1, 2, 4])
 @pytest.mark.parametrize("trip", [0.0005, 0.01])
-def test_no_more_go_on_in_all_than_may(processes: int, trip: float) -> None:
+def test_no_more_pass_in_all_than_the_limit_allows(processes: int, trip: float) -> None:
     clients = Clients(processes, trip, rate=20, burst=5)
     for _ in range(10):
         for process in range(processes):
@@ -71,7 +71,7 @@ def test_no_more_go_on_in_all_than_may(processes: int, trip: float) -> None:
     went = sorted(when for when, _, _ in clients.went)
     for number, when in enumerate(went):
         assert number + 1 <= 5 + 20 * when + 1
-    # Nobody came in the last seconds, who is still there was refused.
+    # No request came in the last seconds, and each has passed or was refused.
     assert len(went) + len(clients.refused) == 80 * processes
     assert len(went) >= min(80 * processes, 20 * 10)
 
@@ -79,22 +79,22 @@ def test_no_more_go_on_in_all_than_may(processes: int, trip: float) -> None:
 def test_one_process_alone_has_all_of_the_rate() -> None:
     clients = Clients(4, rate=50, burst=1)
     clients.come(0, 100)
-    clients.runs(PATIENCE[OPENS])
+    clients.runs(LONGEST_WAIT[OPENS])
     assert len(clients.went) + len(clients.refused) == 100
     assert len(clients.went) >= 95
 
 
-def test_who_came_first_goes_first() -> None:
+def test_requests_pass_in_the_order_in_which_they_came() -> None:
     clients = Clients(1, rate=20, burst=1)
     clients.come(0, 40)
     clients.runs(5.0)
     tickets = [ticket for _, ticket, _ in clients.went]
     assert len(tickets) == 40
-    # Two that ask at the same time may change places.
+    # Two requests at the same time may change places.
     assert all(abs(ticket - place) <= 1 for place, ticket in enumerate(tickets))
 
 
-def test_a_newcomer_does_not_overtake_those_who_wait() -> None:
+def test_a_new_request_does_not_overtake_waiting_ones() -> None:
     clients = Clients(1, rate=10, burst=1)
     clients.come(0, 10)
     for _ in range(4):
@@ -106,15 +106,15 @@ def test_a_newcomer_does_not_overtake_those_who_wait() -> None:
     assert all(abs(ticket - place) <= 1 for place, ticket in enumerate(tickets))
 
 
-def test_who_would_wait_for_too_long_is_refused_soon() -> None:
+def test_a_request_that_would_wait_too_long_is_refused_soon() -> None:
     clients = Clients(2, rate=10, burst=1)
     clients.come(0, 200)
     clients.runs(0.01)
-    assert len(clients.refused) >= 200 - 10 * PATIENCE[OPENS] - 2
+    assert len(clients.refused) >= 200 - 10 * LONGEST_WAIT[OPENS] - 2
     assert all(when < 0.05 for when in clients.refused)
 
 
-def test_who_waits_is_not_asked_for_all_the_time() -> None:
+def test_waiting_requests_ask_seldom() -> None:
     clients = Clients(4, rate=100, burst=1)
     for process in range(4):
         clients.come(process, 400)
@@ -122,7 +122,7 @@ def test_who_waits_is_not_asked_for_all_the_time() -> None:
     assert clients.asked / 1600 < 10
 
 
-def test_a_rule_that_rejects_lets_no_producer_wait_but_for_an_answer() -> None:
+def test_a_rule_that_rejects_lets_producers_wait_only_for_an_answer() -> None:
     clients = Clients(2, rate=1, burst=3, action="reject")
     clients.come(0, 10)
     clients.runs(1.0)
@@ -131,23 +131,23 @@ def test_a_rule_that_rejects_lets_no_producer_wait_but_for_an_answer() -> None:
     assert len(clients.refused) == 7
 
 
-def test_one_that_went_away_while_it_waited_is_forgotten() -> None:
+def test_a_waiting_request_that_never_asks_again_is_forgotten() -> None:
     clients = Clients(1, rate=1, burst=1)
     process = clients.fleet.processes[0]
     clients.come(0, 4)
     clients._due.clear()
-    (figures,) = process.events.figures(clients.fleet.now)
+    (figures,) = process.requests.figures(clients.fleet.now)
     assert figures.waiting == 4
-    clients.runs(PATIENCE[OPENS] + 1)
+    clients.runs(LONGEST_WAIT[OPENS] + 1)
     clients.come(0, 1)
     clients.runs(2)
     assert len(clients.went) == 1
-    (figures,) = process.events.figures(clients.fleet.now)
+    (figures,) = process.requests.figures(clients.fleet.now)
     assert figures.waiting == 0
 
 
 @pytest.mark.parametrize(("on_loss", "least", "most"), [("open", 100, 100), ("closed", 0, 1)])
-def test_who_cannot_ask_others_does_as_the_rule_says(on_loss: str, least: int, most: int) -> None:
+def test_without_a_store_requests_follow_on_loss(on_loss: str, least: int, most: int) -> None:
     clients = Clients(2, rate=10, burst=1, on_store_failure=on_loss)
     for process in clients.fleet.processes:
         process.loses()
@@ -157,7 +157,7 @@ def test_who_cannot_ask_others_does_as_the_rule_says(on_loss: str, least: int, m
     assert len(clients.went) + len(clients.refused) == 100
 
 
-def test_each_takes_its_part_while_it_cannot_ask() -> None:
+def test_without_a_store_each_process_takes_its_part() -> None:
     clients = Clients(2, rate=10, burst=2)
     for process in clients.fleet.processes:
         process.loses()

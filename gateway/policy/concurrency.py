@@ -1,0 +1,61 @@
+"""Concurrency limits: how many producers and consumers may be open at the same time.
+
+These are plain counts of accounts. No unit is earned by time, so nobody can wait for one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gateway.policy.keys import Identity, identity_of
+from gateway.policy.tallies import Tallies
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gateway.policy.matching import AppliedLimit
+    from gateway.telemetry.figures import RuleFigures
+    from gateway.wire.account import Account
+
+
+class ConcurrencyLimiter:
+    """All concurrency limits of a process."""
+
+    def __init__(self) -> None:
+        self._open: dict[Identity, int] = {}
+        self._limits_of: dict[Account, tuple[Identity, ...]] = {}
+        self._tallies = Tallies()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def count(self, limit: AppliedLimit) -> int:
+        """Return the number of open accounts under a limit."""
+        return self._open.get(identity_of(limit), 0)
+
+    def find_full(self, limits: Collection[AppliedLimit]) -> AppliedLimit | None:
+        """Return the first limit under which no account may be opened; None if there is none."""
+        full = [limit for limit in limits if self.count(limit) >= limit.rate]
+        for limit in full:
+            self._tallies.refused(identity_of(limit))
+        return next((limit for limit in full if limit.mode == "enforce"), None)
+
+    def figures(self) -> list[RuleFigures]:
+        """Return the figures of each rule: its limits, and what it refused."""
+        return self._tallies.figures((identity, 0) for identity in self._open)
+
+    def admit(self, account: Account, limits: Collection[AppliedLimit]) -> None:
+        """Count an open account under these limits alone, full ones too."""
+        self.release(account)
+        identities = tuple(map(identity_of, limits))
+        if identities:
+            self._limits_of[account] = identities
+        for identity in identities:
+            self._open[identity] = self._open.get(identity, 0) + 1
+
+    def release(self, account: Account) -> None:
+        """Stop counting an account."""
+        for identity in self._limits_of.pop(account, ()):
+            self._open[identity] -= 1
+            if not self._open[identity]:
+                del self._open[identity]

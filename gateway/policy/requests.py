@@ -1,0 +1,248 @@
+"""Rate limits of requests: lookups, connections, and the opening of producers and consumers.
+
+A request takes one unit of each of its limits in advance (`gcra`) and is told how long to wait
+until all of them are earned. A request that would have to wait for too long takes nothing and is
+refused. So no request overtakes another at the same limit, no round is held, and a request that is
+given up costs no other one its turn.
+
+With a `Supply`, processes share the limits, and nobody knows when the next unit comes, since others
+have a part of the rate. A request without a unit is then told to ask again when it would be its
+turn if all of the rate came here. Its place among those that wait is the time of its first try.
+
+Bound: in any interval at most rate × time, the burst and one more go on under a limit. A request
+that waits for a stricter limit too took its unit here before it goes, which adds as many as are let
+wait so.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from heapq import heappop, heappush, heapreplace
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+from gateway.policy.gcra import WHOLE_UNIT, Meter
+from gateway.policy.keys import FORGOTTEN_AT_ONCE, MOST_RESTING, Identity, identity_of, on_loss_of
+from gateway.policy.rules import Dimension
+from gateway.policy.tallies import Tallies
+from gateway.wire.services import Again
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from gateway.policy.matching import AppliedLimit
+    from gateway.policy.supply import Metered, Supply
+    from gateway.telemetry.figures import RuleFigures
+
+LONGEST_WAIT: Mapping[Dimension, float] = {
+    Dimension.CONNECTS: 2.5,
+    Dimension.LOOKUPS: 2.5,
+    Dimension.PRODUCER_CREATIONS: 5.0,
+    Dimension.CONSUMER_CREATIONS: 5.0,
+}
+"""Seconds that each request may wait. To open its first producer a client asks for partitions,
+looks up and opens, in a row: 10 s together, a third of the time after which it gives up. These
+requests go over several connections, of several gateways too, so no step can know the waits of the
+others: each has its part. Opening has most, since a client opens many at the same time. The two
+connections that it makes beside, once for each broker, may add half of that again."""
+
+LONGEST_ANSWER = 0.1
+"""Seconds that other processes have to answer where a rule rejects what would have to wait."""
+
+LEAST_RETRY = 0.01
+"""Seconds until a request asks again, at least: an answer takes a few milliseconds."""
+
+_APART = 1e-7
+"""Seconds between the times by which requests are told apart: a monotonic clock that runs for years
+resolves some 1e-8."""
+
+
+class _WaitQueue:
+    """The requests that wait at a shared limit, by the time of their first try. One that never asks
+    again is forgotten after `longest` seconds, when it would have been refused."""
+
+    __slots__ = ("_longest", "_since")
+
+    def __init__(self, longest: float) -> None:
+        self._longest = longest
+        self._since: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def ahead(self, since: float, now: float) -> int:
+        """Return the number of requests that came before this time."""
+        del self._since[: bisect_left(self._since, now - self._longest)]
+        return bisect_left(self._since, since)
+
+    def add(self, since: float) -> None:
+        insort(self._since, since)
+
+    def remove(self, since: float) -> None:
+        at = bisect_left(self._since, since)
+        if at < len(self._since) and self._since[at] == since:
+            del self._since[at]
+
+
+class _RequestLimit:
+    """`queue`: None where the limit is not shared."""
+
+    __slots__ = ("meter", "queue")
+
+    def __init__(self, meter: Metered, queue: _WaitQueue | None = None) -> None:
+        self.meter = meter
+        self.queue = queue
+
+    def wait(self, since: float, now: float) -> float:
+        """Return the seconds until a unit is earned; of a shared limit, until to ask again."""
+        meter, queue = self.meter, self.queue
+        ahead = 0 if queue is None else queue.ahead(since, now)
+        if meter.available(now) >= ahead + WHOLE_UNIT:
+            return 0.0
+        ready_at = meter.ready_at(ahead + 1, now)
+        if queue is None:
+            return ready_at - now
+        # As if all of the rate came here, and the burst as long as it is not known to be used.
+        saved = 0.0 if meter.is_spent(now) else meter.burst
+        soonest = ready_at - now if math.isfinite(ready_at) else 0.0
+        return max(LEAST_RETRY, soonest, (ahead - saved) / meter.rate)
+
+    def full_at(self, now: float) -> float:
+        """Return when this limit is as good as a new one."""
+        return now + LEAST_RETRY if self.queue else self.meter.full_at(now)
+
+    def waiting(self, now: float) -> int:
+        """Return the number of requests that wait."""
+        if self.queue is not None:
+            return len(self.queue)
+        return max(0, math.ceil(-self.meter.available(now)))
+
+
+class _Wait(NamedTuple):
+    """A request's wait at one limit: `seconds` still to come, `waited` already."""
+
+    limit: AppliedLimit
+    state: _RequestLimit
+    seconds: float
+    waited: float
+
+    @property
+    def is_too_long(self) -> bool:
+        """Return whether to refuse the request. A rule that rejects lets no producer wait, except
+        for an answer of other processes."""
+        longest = LONGEST_WAIT[self.limit.dimension]
+        opens = self.limit.dimension is Dimension.PRODUCER_CREATIONS
+        if opens and self.limit.rule.action == "reject":
+            longest = 0.0 if self.state.queue is None else LONGEST_ANSWER
+        return self.waited + self.seconds > longest
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether a unit may be taken now: it is there, or its moment is known."""
+        return not self.seconds or self.state.queue is None
+
+
+class RequestLimiter:
+    """All limits of requests. With a `supply`, other processes share them.
+
+    A limit that had no request for a while is forgotten: it is as good as a new one. `most`: bytes
+    of limits to keep until then.
+    """
+
+    def __init__(self, supply: Supply | None = None, most: int = MOST_RESTING) -> None:
+        self._supply = supply
+        self._most = most
+        self._size = 0  # bytes
+        self._limits: dict[Identity, _RequestLimit] = {}
+        self._full: list[tuple[float, int, Identity]] = []  # when each may be forgotten
+        self._tickets = count()
+        self._tallies = Tallies()
+        self._newest = float("-inf")
+
+    def __len__(self) -> int:
+        return len(self._limits)
+
+    def wait(
+        self, limits: Collection[AppliedLimit], now: float, again: Again | None = None
+    ) -> float | Again | AppliedLimit:
+        """Take a unit of each limit and return the seconds to wait for them. Take nothing and
+        return a limit if that one refuses the request, or `Again` if the request has to ask again,
+        then with this value."""
+        self._forget(now)
+        since = self._unique(now) if again is None else again.since
+        waits = [self._wait(limit, since, now) for limit in limits]
+        queues = [wait.state.queue for wait in waits if wait.state.queue is not None]
+        for queue in queues if again is not None else ():
+            queue.remove(since)
+        refusing = [wait.limit for wait in waits if wait.is_too_long]
+        for limit in refusing:
+            self._tallies.refused(identity_of(limit))
+        enforced = next((limit for limit in refusing if limit.mode == "enforce"), None)
+        if enforced is not None:
+            return enforced
+        if all(wait.is_known for wait in waits):
+            return self._take(waits, now)
+        for queue in queues:
+            queue.add(since)
+        for wait in waits:
+            if wait.seconds and not wait.waited:
+                self._tallies.waited(identity_of(wait.limit), 0.0)
+        return Again(max(wait.seconds for wait in waits), since)
+
+    def _unique(self, now: float) -> float:
+        """Return a time of its own for each of several requests at the same time."""
+        self._newest = max(now, self._newest + _APART)
+        return self._newest
+
+    def _take(self, waits: list[_Wait], now: float) -> float:
+        taken = [wait for wait in waits if not wait.is_too_long]  # a shadow refuses nothing
+        for wait in taken:
+            wait.state.meter.take(1, now)
+            if wait.waited and wait.state.queue is not None:
+                self._tallies.has_waited(identity_of(wait.limit), wait.waited)
+            if wait.seconds:
+                self._tallies.waited(identity_of(wait.limit), wait.seconds)
+        enforced = (wait.seconds for wait in taken if wait.limit.mode == "enforce")
+        return max(enforced, default=0.0)
+
+    def figures(self, now: float) -> list[RuleFigures]:
+        """Return the figures of each rule: its limits, the requests that wait, and its totals."""
+        return self._tallies.figures((it, limit.waiting(now)) for it, limit in self._limits.items())
+
+    def _wait(self, limit: AppliedLimit, since: float, now: float) -> _Wait:
+        state = self._state(limit, now)
+        return _Wait(limit, state, state.wait(since, now), max(0.0, now - since))
+
+    def _state(self, limit: AppliedLimit, now: float) -> _RequestLimit:
+        identity = identity_of(limit)
+        state = self._limits.get(identity)
+        if state is None:
+            state = self._limits[identity] = self._new(limit)
+            self._size += identity[0].size
+            heappush(self._full, (now, next(self._tickets), identity))
+        if (state.meter.rate, state.meter.burst) != (limit.rate, limit.burst):
+            state.meter.change(limit.rate, limit.burst, now)
+        return state
+
+    def _new(self, limit: AppliedLimit) -> _RequestLimit:
+        on_loss = on_loss_of(limit)
+        if self._supply is None or on_loss is None:
+            return _RequestLimit(Meter(limit.rate, limit.burst))
+        key, _ = identity_of(limit)
+        meter = self._supply.meter(key.text, limit.rate, limit.burst, on_loss)
+        return _RequestLimit(meter, _WaitQueue(LONGEST_WAIT[limit.dimension]))
+
+    def _forget(self, now: float) -> None:
+        """Drop some limits that are as good as new ones, or that are too many."""
+        for _ in range(FORGOTTEN_AT_ONCE):
+            if not self._full or (self._full[0][0] > now and self._size <= self._most):
+                return
+            when, ticket, identity = self._full[0]
+            full_at = self._limits[identity].full_at(now)
+            if full_at > max(now, when):
+                heapreplace(self._full, (full_at, ticket, identity))
+            else:
+                heappop(self._full)
+                del self._limits[identity]
+                self._size -= identity[0].size
