@@ -180,7 +180,7 @@ class Application:
             log_at(event, cluster=name, **values)
 
         targets = TargetList.of(cluster.brokers, cluster.targets)
-        protocol = PLUGINS[assembly.protocol_of(self._configuration, name)]
+        protocol = PLUGINS[self._configuration.protocol_of(name)]
         learned = LearnedHosts(protocol, targets=targets.filter_listed)
         deadlines = self._configuration.deadlines
         timing = Timing(dial_timeout=deadlines.dial, attempt_timeout=min(3.0, deadlines.dial))

@@ -11,7 +11,6 @@ import trio
 from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.plane.state import PlaneSettings
-from gateway.protocols import DEFAULT
 from gateway.system import machine
 from gateway.telemetry.figures import ReloadFigures
 from gateway.wire.plugin import FrameBounds
@@ -161,12 +160,6 @@ def make_names(name: str, cluster: model.Cluster, secret: bytes | None = None) -
         # Both gateways may have the same key: their names must still be distinguishable.
         return ChainedNames(SealedNames(f"{name} of gateways", sealing))
     return SealedNames(name, sealing)
-
-
-def protocol_of(configuration: model.Configuration, cluster: str) -> str:
-    """Return the protocol of a cluster, which all its listeners share."""
-    protocols = (it.protocol for it in configuration.listeners if it.cluster == cluster)
-    return next(protocols, DEFAULT)
 
 
 def make_verifiers(identity: model.Identity) -> dict[str, Verifier]:

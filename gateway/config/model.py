@@ -468,3 +468,8 @@ class Configuration(Part):
     store: Store | None = None
     # Without rules nothing is limited.
     rules: Annotated[tuple[FileOrFolder, ...], _ENTRIES] = ()
+
+    def protocol_of(self, cluster: str) -> str:
+        """Return the protocol of a cluster, which all its listeners share."""
+        found = (it.protocol for it in self.listeners if it.cluster == cluster)
+        return next(found, protocols.DEFAULT)

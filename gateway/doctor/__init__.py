@@ -3,8 +3,9 @@
 The doctor changes nothing. Beside a running gateway it is one more client of the brokers for a
 moment.
 
-- *without I/O*: `finding` (the values), `report` (their table), `hello` (one CONNECT and its
-  answer), `verdicts` (answers become findings), `targets` (required entries of the allow-list)
-- *checks*: `files`, `machine`, `ports`, and over the network `reach`, `lookups`, `brokers`
+- *without I/O*: `finding` (the values), `report` (their table), `targets` (required entries of
+  the allow-list)
+- *checks*: `files`, `machine`, `ports`, and over the network `reach`, `brokers`, `store`
+- one folder per protocol: its checks of brokers, which its plugin names; `checks` has their shape
 - `command`: all checks at once, and the exit status
 """

@@ -7,10 +7,9 @@ from functools import partial
 
 from gateway.brokers.names import TemplateNames
 from gateway.config import model
-from gateway.doctor import targets, verdicts
+from gateway.doctor import targets
 from gateway.doctor.finding import Finding, fail, ok
-from gateway.doctor.hello import Unreached
-from gateway.doctor.reach import Network, Resolved, run_all
+from gateway.doctor.reach import Network, Resolved, Unreached, judge_unreached, run_all
 from gateway.wire.address import Address
 from gateway.wire.contract import Denial
 
@@ -72,7 +71,7 @@ async def _check_reachable(
     failures = [it for it in await run_all(tries) if it is not None]
     if len(failures) < len(ips):
         return ok(check, "allowed, and can be connected to")
-    return verdicts.judge_unreached(check, address, failures[0].code)
+    return judge_unreached(check, address, failures[0].code)
 
 
 async def _try_connect(network: Network, address: Address) -> Unreached | None:

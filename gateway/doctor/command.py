@@ -15,7 +15,7 @@ from gateway.brokers.names import TemplateNames
 from gateway.config import model
 from gateway.config.load import load
 from gateway.doctor import brokers, files, machine, ports, store
-from gateway.doctor.brokers import Plan
+from gateway.doctor.checks import Plan
 from gateway.doctor.finding import Section, nothing_failed
 from gateway.doctor.reach import LONGEST_TIMEOUT, Network, run_all
 from gateway.doctor.report import table
@@ -77,7 +77,8 @@ def _plan(configuration: model.Configuration, name: str, network: Network) -> Pl
     own = _own_credential(cluster)
     held = files.read_claims(own.current().data) if own is not None else None
     role, names = held.role if held else None, _template_names(cluster.names)
-    return Plan(name, cluster, modes, own, role, names, network)
+    protocol = configuration.protocol_of(name)
+    return Plan(name, protocol, cluster, modes, own, role, names, network)
 
 
 def _template_names(names: model.Names) -> TemplateNames | None:

@@ -12,9 +12,10 @@ from functools import partial
 import trio
 
 from gateway.config import model
+from gateway.doctor.checks import Spoken, checks_of
 from gateway.doctor.finding import Finding, fail, ok, warn
-from gateway.doctor.hello import Accepted, NotPulsar, Rejected, Unreached, anonymous
-from gateway.doctor.reach import Network, run_all
+from gateway.doctor.reach import Network, Unreached, run_all
+from gateway.protocols import PLUGINS
 from gateway.wire.address import Address
 
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - bound, and closed at once
@@ -38,7 +39,7 @@ async def examine(configuration: model.Configuration, network: Network) -> list[
     """Try to bind each address of listeners and admin, and probe those in use."""
     named = [it for cluster in configuration.clusters.values() for it in cluster.brokers]
     tries = [
-        partial(_examine_listener, listener.name, bind, named, network)
+        partial(_examine_listener, listener, bind, named, network)
         for listener in configuration.listeners
         for bind in listener.bind
     ]
@@ -48,9 +49,9 @@ async def examine(configuration: model.Configuration, network: Network) -> list[
 
 
 async def _examine_listener(
-    name: str, bind: Address, brokers: Sequence[Address], network: Network
+    listener: model.Listener, bind: Address, brokers: Sequence[Address], network: Network
 ) -> Finding:
-    check = f"{name} {_format(bind)}"
+    check = f"{listener.name} {_format(bind)}"
     if any(points_here(broker, bind) for broker in brokers):
         return fail(
             check,
@@ -60,14 +61,11 @@ async def _examine_listener(
     error = try_bind(bind)
     if error != errno.EADDRINUSE:
         return _bind_finding(check, bind, error)
-    answered = await network.greet(_reachable(bind), anonymous())
-    if isinstance(answered.answer, Accepted | Rejected):
-        return warn(
-            check,
-            f"taken by something that speaks Pulsar: {_RUNS}",
-            *_remedy(bind),
-        )
-    return _taken(check, bind, answered.answer)
+    checks = checks_of(PLUGINS[listener.protocol])
+    spoken = await checks.identify(network, _reachable(bind))
+    if spoken is not None and spoken.is_protocol:
+        return warn(check, f"taken by something that {spoken.words}: {_RUNS}", *_remedy(bind))
+    return _taken(check, bind, spoken)
 
 
 async def _examine_admin(admin: model.Admin, network: Network) -> Finding:
@@ -140,8 +138,8 @@ def _bind_finding(check: str, bind: Address, error: int) -> Finding:
             return fail(check, f"cannot be had: {os.strerror(error).lower()}", "Use another one.")
 
 
-def _taken(check: str, bind: Address, answer: NotPulsar | Unreached | None) -> Finding:
-    whose = f"taken by something that {answer.value}" if isinstance(answer, NotPulsar) else "taken"
+def _taken(check: str, bind: Address, spoken: Spoken | None) -> Finding:
+    whose = "taken" if spoken is None else f"taken by something that {spoken.words}"
     return fail(
         check, f"{whose}; it is no gateway", "Use another port, or end who has it:", _ss(bind)
     )

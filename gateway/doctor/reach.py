@@ -19,20 +19,8 @@ import trio
 
 from gateway.brokers.health import connect, look_up
 from gateway.brokers.resolver import LookUp
-from gateway.doctor.hello import (
-    Answer,
-    NotPulsar,
-    Probe,
-    Unreached,
-    frame_length,
-    greet,
-    recognize,
-)
-from gateway.errors import PeerError
-from gateway.front.conversation import Conversation
-from gateway.front.leg import Leg
+from gateway.doctor.finding import Finding, fail
 from gateway.wire.address import Address
-from gateway.wire.contract import Denial, Dialled
 
 T = TypeVar("T")
 
@@ -45,11 +33,12 @@ TLS_SECONDS = 1.0
 MOST_ADDRESSES = 16
 """Per name. A name with more belongs to a balancer, behind which answers do not differ."""
 
-LARGEST_ANSWER = 64 * 1024
-"""Bytes of a frame. Answers to CONNECT and LOOKUP have some hundred."""
 
-_UNSURE = frozenset({NotPulsar.CLOSED, NotPulsar.SILENT})
-"""Reactions that a TLS server may also show to plain Pulsar."""
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """No connection. `code`: an `errno`; None: no answer in time."""
+
+    code: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +51,6 @@ class Resolved:
     seconds: float
     error: str = ""
     others: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class TimedAnswer:
-    """An answer, and the seconds until the connection was established (0.0 without one)."""
-
-    answer: Answer
-    seconds: float
 
 
 def is_literal(host: str) -> bool:
@@ -114,31 +95,7 @@ class Network:
                 return Unreached(error.errno or errno.EIO)
         return Unreached(None)
 
-    async def greet(self, address: Address, probe: Probe) -> TimedAnswer:
-        """Send one CONNECT to an IP literal and return the answer."""
-        began = trio.current_time()
-        sock = await self.connect(address)
-        if isinstance(sock, Unreached):
-            return TimedAnswer(sock, 0.0)
-        seconds = trio.current_time() - began
-        with sock:
-            answer = await self._converse(Leg(sock, frame_length, LARGEST_ANSWER), address, probe)
-        if answer in _UNSURE and await self._speaks_tls(address):
-            answer = NotPulsar.TLS
-        return TimedAnswer(answer, seconds)
-
-    async def _converse(self, leg: Leg, address: Address, probe: Probe) -> Answer:
-        async def reach(_target: Address | None) -> tuple[Leg, Dialled] | Denial:
-            return leg, Dialled(address)
-
-        conversation = Conversation(trio.current_time() + self.timeout, reach)
-        try:
-            answer = await conversation.run(greet(probe))
-        except PeerError:
-            answer = NotPulsar.STRANGE
-        return recognize(answer, bytes(leg.received)) if isinstance(answer, NotPulsar) else answer
-
-    async def _speaks_tls(self, address: Address) -> bool:
+    async def speaks_tls(self, address: Address) -> bool:
         """Return whether a TLS handshake record answers a ClientHello."""
         sock = await self.connect(address)
         if isinstance(sock, Unreached):
@@ -171,3 +128,30 @@ async def run_all(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
         for number, call in enumerate(calls):
             nursery.start_soon(keep, number, call)
     return [results[number] for number in range(len(calls))]
+
+
+# -- findings --------------------------------------------------------------------------------
+
+
+def judge_unreached(check: str, address: Address, code: int | None) -> Finding:
+    """Return the finding of a failed connection."""
+    name = errno.errorcode.get(code or 0, "unknown error")
+    other = f"cannot be connected to: {name}", _NO_ROUTE_REMEDY
+    reason, remedy = _UNREACHED.get(code, other)
+    return fail(check, reason, remedy.format(port=address.port))
+
+
+_NO_ROUTE_REMEDY = "See that this machine has a way to the broker's network."
+
+_UNREACHED = {
+    errno.ECONNREFUSED: (
+        "refuses connections: nothing listens there",
+        "See that the broker is up, and that it listens on port {port}.",
+    ),
+    errno.EHOSTUNREACH: ("cannot be reached: no route to the host", _NO_ROUTE_REMEDY),
+    errno.ENETUNREACH: ("cannot be reached: this machine has no such network", _NO_ROUTE_REMEDY),
+    None: (
+        "does not answer",
+        "A firewall or a network policy drops what is sent to port {port}, or the host is down.",
+    ),
+}

@@ -82,6 +82,7 @@ class Plugin:
     `read_topic`: returns the parts of a topic's name, None where it is not one. `actions`: what
     its clients do, and rules may limit.
     `enter`: makes the entry of one listener; it loads what the protocol needs.
+    `checks`: name of the module with the doctor's checks of its brokers (`gateway.doctor.checks`).
     """
 
     name: str
@@ -90,3 +91,4 @@ class Plugin:
     read_topic: Callable[[str], TopicName | None]
     actions: frozenset[Action]
     enter: Callable[[EntrySettings], Entry]
+    checks: str

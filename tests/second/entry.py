@@ -221,4 +221,5 @@ PLUGIN = Plugin(
     read_topic=named,
     actions=frozenset(Action),
     enter=_enter,
+    checks="tests.second.checks",
 )

@@ -61,8 +61,8 @@ def test_import_contracts_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
     assert " 0 broken" in said
 
 
-OF_A_PROTOCOL = ("wire/pulsar/", "protocols.py", "lab/", "doctor/")
-"""Where the words of a protocol belong: its folder, the registry, the lab and the doctor."""
+OF_A_PROTOCOL = ("wire/pulsar/", "protocols.py", "lab/", "doctor/pulsar/")
+"""Where the words of a protocol belong: its folder, the registry, the lab, and its checks."""
 
 PROTOCOL_WORDS = re.compile(
     r"pulsar(\+ssl)?://|-partition-|\b[Pp]ermits?\b"

@@ -27,4 +27,5 @@ PLUGIN = Plugin(
     read_topic=named,
     actions=frozenset(Action),
     enter=_enter,
+    checks="gateway.doctor.pulsar.checks",
 )

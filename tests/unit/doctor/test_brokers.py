@@ -13,9 +13,10 @@ import trio.testing
 from gateway.brokers.names import TemplateNames
 from gateway.config.load import build
 from gateway.config.model import Cluster
-from gateway.doctor.brokers import Plan, examine
+from gateway.doctor.brokers import examine
+from gateway.doctor.checks import Plan
 from gateway.doctor.finding import Finding, Status
-from gateway.doctor.lookups import NAMESPACE, TOPICS
+from gateway.doctor.pulsar.lookups import NAMESPACE, TOPICS
 from gateway.doctor.reach import Network
 from gateway.identity.credential import NoCredential, OwnCredential, TokenFile
 from gateway.wire.address import Address
@@ -65,7 +66,9 @@ async def examined(
     role = "proxy" if own is not None else None
     template = of.names.template
     names = TemplateNames(template.advertise, template.broker) if template else None
-    plan = Plan("main", of, modes, own or NoCredential(), role, names, network or Network())
+    plan = Plan(
+        "main", "pulsar", of, modes, own or NoCredential(), role, names, network or Network()
+    )
     return list((await examine(plan)).findings)
 
 
@@ -224,7 +227,7 @@ async def test_the_gateway_may_not_speak_for_others(own: TokenFile) -> None:
 
 async def test_an_unreadable_token_is_not_tried() -> None:
     async with peer(guarded(lambda _connect: None)) as address:
-        plan = Plan("main", cluster(address), VERIFY, None, None, None, Network())
+        plan = Plan("main", "pulsar", cluster(address), VERIFY, None, None, None, Network())
         findings = (await examine(plan)).findings
     assert [it.check for it in findings] == [f"broker {address}", f"lookups at {address}"]
     assert "cannot be read" in findings[1].detail

@@ -10,8 +10,9 @@ import pytest
 import trio
 import trio.testing
 
-from gateway.doctor.hello import Accepted, Answer, NotPulsar, Unreached, anonymous
-from gateway.doctor.reach import MOST_ADDRESSES, Network, Resolved, run_all
+from gateway.doctor.pulsar.asking import ask
+from gateway.doctor.pulsar.hello import Accepted, Answer, NotPulsar, anonymous
+from gateway.doctor.reach import MOST_ADDRESSES, Network, Resolved, Unreached, run_all
 from gateway.wire.address import Address
 from tests.unit.doctor.fakes import (
     FakeBroker,
@@ -32,7 +33,7 @@ def autojump_clock() -> trio.testing.MockClock:
 
 async def heard(script: Script) -> Answer:
     async with peer(script) as address:
-        return (await Network().greet(address, anonymous())).answer
+        return (await ask(Network(), address, anonymous())).answer
 
 
 # -- names -----------------------------------------------------------------------------------
@@ -101,7 +102,7 @@ async def test_a_silent_peer_times_out(autojump_clock: trio.testing.MockClock) -
 
 
 async def test_a_port_where_nobody_listens_refuses() -> None:
-    answer = (await Network().greet(Address("127.0.0.1", free_port()), anonymous())).answer
+    answer = (await ask(Network(), Address("127.0.0.1", free_port()), anonymous())).answer
     assert answer == Unreached(errno.ECONNREFUSED)
 
 
@@ -110,7 +111,7 @@ async def test_no_socket_is_left_open() -> None:
     broker = FakeBroker()
     async with peer(broker) as address, trio.open_nursery() as nursery:
         for _ in range(3):
-            nursery.start_soon(Network().greet, address, anonymous())
+            nursery.start_soon(ask, Network(), address, anonymous())
     assert len(broker.connects) == 3
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.doctor.hello import (
+from gateway.doctor.pulsar.hello import (
     DOCTOR,
     Accepted,
     Answer,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 from dataclasses import dataclass
 from typing import assert_never
 
 from gateway.doctor.finding import Finding, fail, ok, warn
-from gateway.doctor.hello import Accepted, Answer, NotPulsar, Rejected, Unreached
+from gateway.doctor.pulsar.hello import Accepted, Answer, NotPulsar, Rejected
+from gateway.doctor.reach import Unreached, judge_unreached
 from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 
@@ -57,14 +57,6 @@ def judge_broker(check: str, address: Address, answer: Answer, seconds: float) -
             assert_never(answer)
 
 
-def judge_unreached(check: str, address: Address, code: int | None) -> Finding:
-    """Return the finding of a failed connection."""
-    name = errno.errorcode.get(code or 0, "unknown error")
-    other = f"cannot be connected to: {name}", _NO_ROUTE_REMEDY
-    reason, remedy = _UNREACHED.get(code, other)
-    return fail(check, reason, remedy.format(port=address.port))
-
-
 def describe(error: Rejected) -> str:
     """Return a broker's ERROR in words."""
     names: dict[int | None, str] = {value: name for name, value in ServerError.items()}
@@ -75,22 +67,6 @@ def describe(error: Rejected) -> str:
 
 def _took(seconds: float) -> str:
     return f"connected in {seconds * 1000:.0f} ms"
-
-
-_NO_ROUTE_REMEDY = "See that this machine has a way to the broker's network."
-
-_UNREACHED = {
-    errno.ECONNREFUSED: (
-        "refuses connections: nothing listens there",
-        "See that the broker is up, and that its brokerServicePort is {port}.",
-    ),
-    errno.EHOSTUNREACH: ("cannot be reached: no route to the host", _NO_ROUTE_REMEDY),
-    errno.ENETUNREACH: ("cannot be reached: this machine has no such network", _NO_ROUTE_REMEDY),
-    None: (
-        "does not answer",
-        "A firewall or a network policy drops what is sent to port {port}, or the host is down.",
-    ),
-}
 
 
 def _refusal_remedy(code: int | None) -> str:

@@ -15,6 +15,7 @@ from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import SealedNames
 from gateway.brokers.seal import SealKey
 from gateway.control.services import ClusterParts, ListenerServices
+from gateway.doctor.reach import Unreached
 from gateway.identity.credential import NoCredential, OwnCredential
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import ClusterFigures
@@ -86,13 +87,6 @@ class NotPulsar(Enum):
     SILENT = "accepts, and says nothing"
     CLOSED = "accepts, and closes without a word"
     STRANGE = "answers in a protocol that is not Pulsar's"
-
-
-@dataclass(frozen=True, slots=True)
-class Unreached:
-    """No connection. `code`: an `errno`; None: no answer in time."""
-
-    code: int | None
 
 
 Answer = Accepted | Rejected | NotPulsar | Unreached

@@ -10,8 +10,14 @@ import errno
 import pytest
 
 from gateway.doctor.finding import Finding, Status
-from gateway.doctor.hello import Accepted, Answer, NotPulsar, Rejected, Unreached
-from gateway.doctor.verdicts import BrokerAnswers, judge_broker, judge_pass_through, judge_verified
+from gateway.doctor.pulsar.hello import Accepted, Answer, NotPulsar, Rejected
+from gateway.doctor.pulsar.verdicts import (
+    BrokerAnswers,
+    judge_broker,
+    judge_pass_through,
+    judge_verified,
+)
+from gateway.doctor.reach import Unreached
 from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 

@@ -12,10 +12,11 @@ import trio
 
 from gateway.brokers.targets import REFUSED, TargetList
 from gateway.doctor.finding import Finding, fail, ok, skip, warn
-from gateway.doctor.hello import DOCTOR, Probe, Rejected, Unreached, frame_length, printable
-from gateway.doctor.reach import LARGEST_ANSWER, Network
+from gateway.doctor.pulsar.asking import LARGEST_ANSWER
+from gateway.doctor.pulsar.hello import DOCTOR, Probe, Rejected, frame_length, printable
+from gateway.doctor.pulsar.verdicts import UNAUTHENTICATED, UNAUTHORIZED, describe
+from gateway.doctor.reach import Network, Unreached
 from gateway.doctor.targets import allowed_ips
-from gateway.doctor.verdicts import UNAUTHENTICATED, UNAUTHORIZED, describe
 from gateway.errors import PeerError
 from gateway.front.conversation import Conversation
 from gateway.front.leg import Leg

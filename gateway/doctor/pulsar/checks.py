@@ -1,0 +1,126 @@
+"""Checks one Pulsar broker: CONNECT, access, lookups; see `gateway.doctor.checks`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+
+from gateway.doctor import targets
+from gateway.doctor.checks import Examined, Plan, Spoken
+from gateway.doctor.finding import Finding, skip
+from gateway.doctor.pulsar import hello, lookups, verdicts
+from gateway.doctor.pulsar.asking import ask
+from gateway.doctor.pulsar.hello import Accepted, NotPulsar, Probe
+from gateway.doctor.pulsar.verdicts import BrokerAnswers
+from gateway.doctor.reach import Network, Unreached, run_all
+from gateway.wire.address import Address
+
+
+@dataclass(frozen=True, slots=True)
+class _AddressResult:
+    """The answers of one IP address of a broker."""
+
+    address: Address
+    answers: BrokerAnswers
+    seconds: float
+
+
+async def identify(network: Network, address: Address) -> Spoken | None:
+    """See `checks.Checks`."""
+    answer = (await ask(network, address, hello.anonymous())).answer
+    if isinstance(answer, Unreached):
+        return None
+    if isinstance(answer, NotPulsar):
+        return Spoken(False, answer.value)
+    return Spoken(True, "speaks Pulsar")
+
+
+async def examine_broker(plan: Plan, broker: Address, addresses: Sequence[Address]) -> Examined:
+    """See `checks.Checks`."""
+    answered = await run_all([partial(_ask_address, plan, address) for address in addresses])
+    connected = [_connected(broker, it) for it in answered]
+    access = chain.from_iterable(_check_access(plan, broker, it) for it in answered)
+    results, found = await _look_up(plan, broker, answered)
+    return Examined(connected, (*access, *found), results.addresses)
+
+
+async def _ask_address(plan: Plan, address: Address) -> _AddressResult:
+    """Send each kind of CONNECT that matters; only one if the peer does not speak Pulsar."""
+    own, network = plan.own, plan.network
+    first = await ask(network, address, hello.anonymous())
+    answers = BrokerAnswers(first.answer)
+    if own is not None and plan.verifying and isinstance(first.answer, Accepted | hello.Rejected):
+        proxied = await ask(network, address, hello.speaking_for(own))
+        answers = replace(answers, proxied=proxied.answer)
+        if own.current().method != "none":
+            alone = await ask(network, address, hello.alone(own))
+            answers = replace(answers, alone=alone.answer)
+    return _AddressResult(address, answers, first.seconds)
+
+
+def _connected(broker: Address, answered: _AddressResult) -> Finding:
+    check = f"broker {_name_address(broker, answered.address)}"
+    return verdicts.judge_broker(check, answered.address, answered.answers.best, answered.seconds)
+
+
+def _name_address(broker: Address, address: Address) -> str:
+    return str(broker) if broker == address else f"{broker} ({address.host})"
+
+
+def _check_access(plan: Plan, broker: Address, answered: _AddressResult) -> list[Finding]:
+    at = _name_address(broker, answered.address)
+    found: list[Finding | None] = []
+    if plan.passes_through:
+        found.append(verdicts.judge_pass_through(f"clients at {at}", answered.answers))
+    if plan.verifying and plan.own is not None:
+        check = f"gateway at {at}"
+        found.append(
+            verdicts.judge_verified(check, answered.answers, plan.role, forward=plan.forwards)
+        )
+    return [it for it in found if it is not None]
+
+
+# -- lookups ---------------------------------------------------------------------------------
+
+
+async def _look_up(
+    plan: Plan, broker: Address, answered: Sequence[_AddressResult]
+) -> tuple[lookups.LookupResults, list[Finding]]:
+    """Look topics up at the first address that allows it.
+
+    Gateways in the place of brokers are skipped: they answer with names that only they can open.
+    """
+    if plan.cluster.brokers_are == "gateways":
+        return lookups.LookupResults(), []
+    check = f"lookups at {broker}"
+    allowed = targets.allow_list(plan.cluster)
+    for it in answered:
+        probe = _probe(plan, it.answers)
+        if probe is not None:
+            search = lookups.TopicLookups(plan.network, probe, allowed, broker, it.address.host)
+            results = await search.run()
+            return results, [lookups.judge(check, results, plan.role if plan.verifying else None)]
+    if not any(isinstance(it.answers.best, Accepted | hello.Rejected) for it in answered):
+        return lookups.LookupResults(), []
+    return lookups.LookupResults(), [_skip_lookups(plan, check)]
+
+
+def _skip_lookups(plan: Plan, check: str) -> Finding:
+    if plan.own is None:
+        return skip(check, "not tried: the gateway's own token cannot be read, see above")
+    if plan.verifying and not plan.forwards:
+        return skip(check, "not tried: the gateway was not let in")
+    return skip(
+        check,
+        "not tried: that needs a credential that only clients have",
+        "Should clients be refused as target_refused: the addresses that brokers advertise have "
+        "to be in `targets`.",
+    )
+
+
+def _probe(plan: Plan, answers: BrokerAnswers) -> Probe | None:
+    if isinstance(answers.proxied, Accepted) and plan.own is not None:
+        return hello.speaking_for(plan.own)
+    return hello.anonymous() if isinstance(answers.anonymous, Accepted) else None
