@@ -7,7 +7,7 @@ from hashlib import blake2b
 from sys import getsizeof
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.policy.rules import Dimension
+from gateway.policy.dimensions import Dimension
 from gateway.policy.supply import OnLoss
 
 if TYPE_CHECKING:

@@ -19,9 +19,10 @@ from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from gateway.policy.debts import Debts
+from gateway.policy.dimensions import Unit
 from gateway.policy.gcra import Meter
 from gateway.policy.keys import FORGOTTEN_AT_ONCE, LIMIT_SIZE, MOST_RESTING, Key
-from gateway.policy.limits import LEASE_SECONDS, Grant, Limit, LimitSpec, Member, Unit, grant_all
+from gateway.policy.limits import LEASE_SECONDS, Grant, Limit, LimitSpec, Member, grant_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Iterator

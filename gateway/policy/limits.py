@@ -27,12 +27,12 @@ accounts of the same client start from the client's debt (`debts`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.debts import NO_DEBT, Debt
+from gateway.policy.dimensions import Unit
 from gateway.policy.gcra import WHOLE_UNIT
 from gateway.wire.account import ENDLESS, Account, Action
 
@@ -70,11 +70,6 @@ MOST_STALE = 100
 MOST_TURNS = 1000
 """Queue entries to look at when counting the members that share a round. Where more wait, each gets
 one unit at most, in several rounds."""
-
-
-class Unit(IntEnum):
-    MESSAGES = 0
-    BYTES = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from enum import IntEnum, auto
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Literal, NamedTuple
 
-from gateway.policy.rules import DIMENSIONS, Dimension, Match, Rule
+from gateway.policy.dimensions import DIMENSIONS, Dimension
+from gateway.policy.rules import Match, Rule
 from gateway.wire.subject import Subject, TopicName
 
 Address = IPv4Address | IPv6Address

@@ -22,30 +22,18 @@ from heapq import heappop, heappush, heapreplace
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
+from gateway.policy.dimensions import Dimension
 from gateway.policy.gcra import WHOLE_UNIT, Meter
 from gateway.policy.keys import FORGOTTEN_AT_ONCE, MOST_RESTING, Identity, identity_of, on_loss_of
-from gateway.policy.rules import Dimension
 from gateway.policy.tallies import Tallies
 from gateway.wire.services import Again
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
     from gateway.policy.matching import AppliedLimit
     from gateway.policy.supply import Metered, Supply
     from gateway.telemetry.figures import RuleFigures
-
-LONGEST_WAIT: Mapping[Dimension, float] = {
-    Dimension.CONNECTS: 2.5,
-    Dimension.LOOKUPS: 2.5,
-    Dimension.PRODUCER_CREATIONS: 5.0,
-    Dimension.CONSUMER_CREATIONS: 5.0,
-}
-"""Seconds that each request may wait. To open its first producer a client asks for partitions,
-looks up and opens, in a row: 10 s together, a third of the time after which it gives up. These
-requests go over several connections, of several gateways too, so no step can know the waits of the
-others: each has its part. Opening has most, since a client opens many at the same time. The two
-connections that it makes beside, once for each broker, may add half of that again."""
 
 LONGEST_ANSWER = 0.1
 """Seconds that other processes have to answer where a rule rejects what would have to wait."""
@@ -131,7 +119,7 @@ class _Wait(NamedTuple):
     def is_too_long(self) -> bool:
         """Return whether to refuse the request. A rule that rejects lets no producer wait, except
         for an answer of other processes."""
-        longest = LONGEST_WAIT[self.limit.dimension]
+        longest = _longest_wait(self.limit)
         opens = self.limit.dimension is Dimension.PRODUCER_CREATIONS
         if opens and self.limit.rule.action == "reject":
             longest = 0.0 if self.state.queue is None else LONGEST_ANSWER
@@ -231,7 +219,7 @@ class RequestLimiter:
             return _RequestLimit(Meter(limit.rate, limit.burst))
         key, _ = identity_of(limit)
         meter = self._supply.meter(key.text, limit.rate, limit.burst, on_loss)
-        return _RequestLimit(meter, _WaitQueue(LONGEST_WAIT[limit.dimension]))
+        return _RequestLimit(meter, _WaitQueue(_longest_wait(limit)))
 
     def _forget(self, now: float) -> None:
         """Drop some limits that are as good as new ones, or that are too many."""
@@ -246,3 +234,9 @@ class RequestLimiter:
                 heappop(self._full)
                 del self._limits[identity]
                 self._size -= identity[0].size
+
+
+def _longest_wait(limit: AppliedLimit) -> float:
+    wait = limit.dimension.longest_wait
+    assert wait is not None
+    return wait

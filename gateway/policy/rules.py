@@ -5,7 +5,6 @@ descriptions in the schema (`gateway rules schema`), which editors show.
 """
 
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
@@ -14,64 +13,15 @@ from pydantic.json_schema import WithJsonSchema
 from gateway.config.model import NOT_EMPTY, Name, Networks, Text, Version
 from gateway.config.model import Part as ConfigurationPart
 from gateway.policy import rates
+from gateway.policy.dimensions import Dimension
 from gateway.policy.rates import Burst
 from gateway.protocols import PLUGINS
 from gateway.wire.account import Action
-
-
-class Dimension(StrEnum):
-    """A quantity that a rule can limit."""
-
-    PUBLISH_MESSAGES = "publish.messages"
-    PUBLISH_BYTES = "publish.bytes"
-    DISPATCH_MESSAGES = "dispatch.messages"
-    DISPATCH_BYTES = "dispatch.bytes"
-    LOOKUPS = "lookups"
-    CONNECTS = "connects"
-    PRODUCER_CREATIONS = "producer_creations"
-    CONSUMER_CREATIONS = "consumer_creations"
-    PRODUCERS = "producers"
-    CONSUMERS = "consumers"
-
-    @property
-    def is_concurrency(self) -> bool:
-        """Return whether the limit is a number that is open at the same time, not a rate."""
-        return self in (Dimension.PRODUCERS, Dimension.CONSUMERS)
-
-    @property
-    def is_in_bytes(self) -> bool:
-        """Return whether the unit is bytes."""
-        return self in (Dimension.PUBLISH_BYTES, Dimension.DISPATCH_BYTES)
-
-
-DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
-    Action.CONNECT: (Dimension.CONNECTS,),
-    Action.LOOKUP: (Dimension.LOOKUPS,),
-    Action.PRODUCE: (
-        Dimension.PUBLISH_MESSAGES,
-        Dimension.PUBLISH_BYTES,
-        Dimension.PRODUCER_CREATIONS,
-        Dimension.PRODUCERS,
-    ),
-    Action.CONSUME: (
-        Dimension.DISPATCH_MESSAGES,
-        Dimension.DISPATCH_BYTES,
-        Dimension.CONSUMER_CREATIONS,
-        Dimension.CONSUMERS,
-    ),
-}
-"""The dimensions that limit each action."""
-
-ACTION_OF: Mapping[Dimension, str] = {
-    dimension: action for action, dimensions in DIMENSIONS.items() for dimension in dimensions
-}
 
 # Over ten seconds after a pause, 1 % more than the rate passes.
 USUAL_BURST = Burst(seconds=0.1)
 # A client that starts asks for all its topics at once, and hardly ever later.
 USUAL_REQUEST_BURST = Burst(seconds=1.0)
-
-_RATES_OF_TRAFFIC = frozenset(list(Dimension)[:4])
 
 
 def _patterns(value: object) -> object:
@@ -267,7 +217,7 @@ class Rule(Part):
     def _has_effect(self) -> Self:
         asked = {*self.match.model_fields_set, *self.per}
         for dimension, _ in self.limit.values():
-            unknown = sorted(asked & UNKNOWN.get(ACTION_OF[dimension], frozenset()))
+            unknown = sorted(asked & UNKNOWN.get(dimension.action, frozenset()))
             if unknown:
                 text = f"cannot limit {dimension} by {unknown[0]}, which is not known then"
                 raise ValueError(f"{text}; leave one of them out")
@@ -279,7 +229,7 @@ class Rule(Part):
     def _suits_its_protocols(self) -> Self:
         for plugin in (PLUGINS[name] for name in self.match.protocol if name in PLUGINS):
             for dimension, _ in self.limit.values():
-                if ACTION_OF[dimension] not in plugin.actions:
+                if dimension.action not in plugin.actions:
                     text = f"limits {dimension} of {plugin.name}, which has no such thing"
                     raise ValueError(f"{text}; leave one of them out")
         return self
@@ -303,8 +253,7 @@ class Rule(Part):
         """Return the burst in units; 0 for concurrency."""
         if dimension.is_concurrency:
             return 0.0
-        of_traffic = dimension in _RATES_OF_TRAFFIC
-        usual = USUAL_BURST if of_traffic else USUAL_REQUEST_BURST
+        usual = USUAL_REQUEST_BURST if dimension.unit is None else USUAL_BURST
         return (usual if self.burst is None else self.burst).of(value)
 
 

@@ -6,11 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 from gateway.policy.concurrency import ConcurrencyLimiter
+from gateway.policy.dimensions import Dimension
 from gateway.policy.keys import Key, Kind, identity_of, kind_of, on_loss_of
 from gateway.policy.limiter import Limiter, local_meter
-from gateway.policy.limits import LimitSpec, Unit
-from gateway.policy.requests import LONGEST_WAIT, RequestLimiter
-from gateway.policy.rules import ACTION_OF, Dimension
+from gateway.policy.limits import LimitSpec
+from gateway.policy.requests import RequestLimiter
 from gateway.policy.tallies import no_figures
 from gateway.wire.account import Action, Patience
 from gateway.wire.contract import Denial, Refusal
@@ -23,14 +23,6 @@ if TYPE_CHECKING:
     from gateway.telemetry.figures import RuleFigures
     from gateway.wire.account import Account
     from gateway.wire.subject import Subject
-
-UNITS = {
-    Dimension.PUBLISH_MESSAGES: Unit.MESSAGES,
-    Dimension.PUBLISH_BYTES: Unit.BYTES,
-    Dimension.DISPATCH_MESSAGES: Unit.MESSAGES,
-    Dimension.DISPATCH_BYTES: Unit.BYTES,
-}
-"""The counter of an account that each dimension of traffic limits."""
 
 MOST_QUEUED = 5.0
 """Seconds of the rate that may wait where a rule rejects what overflows: clients notice soon that
@@ -83,7 +75,7 @@ class Shaping:
     ) -> float | Again | Denial:
         """Return in how many seconds the subject may do this; see `wire.services.Services`."""
         limits = self._rules.limits(subject, action)
-        limits = tuple(it for it in limits if it.dimension in LONGEST_WAIT)
+        limits = tuple(it for it in limits if it.dimension.longest_wait is not None)
         answer = self.requests.wait(limits, now, again)
         return answer if isinstance(answer, float | Again) else _too_often(answer)
 
@@ -125,12 +117,12 @@ class Shaping:
     def _use(self, rules: RuleSet) -> None:
         self._rules = rules
         limited = rules.dimensions()
-        self.paced = frozenset(Action(ACTION_OF[it]) for it in LONGEST_WAIT if it in limited)
+        self.paced = frozenset(it.action for it in limited if it.longest_wait is not None)
 
     def _place(self, account: Account, limits: AppliedLimits, now: float) -> None:
         account.generation = self.generation
         account.patience = _patience(limits)
-        specs = tuple(_spec(limit) for limit in limits if limit.dimension in UNITS)
+        specs = tuple(_spec(limit) for limit in limits if limit.dimension.unit is not None)
         # A client is known by what it cannot make up.
         client = account.subject.principal or account.subject.host
         self.limiter.admit(account, specs, now, client)
@@ -147,7 +139,7 @@ class Shaping:
         """Return the denial of a rule with `action: reject` whose limit has no units."""
         rejecting = (it for it in limits if it.rule.action == "reject" and it.mode == "enforce")
         for limit in rejecting:
-            if limit.dimension in UNITS and self.limiter.is_spent(_spec(limit), now):
+            if limit.dimension.unit is not None and self.limiter.is_spent(_spec(limit), now):
                 text = f"rule {limit.rule.id} has no room for {_words(limit)} now"
                 return Denial(Refusal.FULL, text)
         return None
@@ -172,7 +164,8 @@ def _concurrency_limits(limits: AppliedLimits) -> AppliedLimits:
 
 def _spec(limit: AppliedLimit) -> LimitSpec:
     key, shadow = identity_of(limit)
-    unit = UNITS[limit.dimension]
+    unit = limit.dimension.unit
+    assert unit is not None
     return LimitSpec(key, unit, limit.rate, limit.burst, shadow, on_loss_of(limit))
 
 

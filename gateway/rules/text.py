@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from gateway.policy.dimensions import DIMENSIONS, Dimension, Unit
 from gateway.policy.matching import AppliedLimit, Explanation
 from gateway.policy.rates import Burst
-from gateway.policy.rules import DIMENSIONS, Dimension, Rule
+from gateway.policy.rules import Rule
 
 _INDENT = "    "
 
@@ -108,7 +109,7 @@ def _limit(dimension: Dimension, value: float) -> str:
 
 
 def _amount(dimension: Dimension, value: float) -> str:
-    return _size(value) if dimension.is_in_bytes else _number(value)
+    return _size(value) if dimension.unit is Unit.BYTES else _number(value)
 
 
 def _size(value: float) -> str:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.policy.dimensions import Dimension
 from gateway.policy.gcra import MOST_DEBT
 from gateway.policy.keys import Key
 from gateway.policy.reservations import ACTIVE, RESERVATION_SECONDS, UnitRequest
-from gateway.policy.rules import Dimension
 from gateway.policy.supply import AT_ONCE
 from tests.support.store import StoreServer
 

@@ -13,9 +13,9 @@ import trio.testing
 
 from gateway.fleet.parent import ParentStore
 from gateway.fleet.store import Store, StoreError
+from gateway.policy.dimensions import Dimension
 from gateway.policy.keys import Key
 from gateway.policy.reservations import Reservations, Reserved, UnitRequest
-from gateway.policy.rules import Dimension
 from gateway.workers.channel import LARGEST, Channel, Handler
 
 ASKS = [UnitRequest("a", 100.0, 10.0, 10.0), UnitRequest("b", 5.0, 1.0, 0.0, 0.5)]

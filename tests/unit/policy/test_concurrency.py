@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.policy.concurrency import ConcurrencyLimiter
+from gateway.policy.dimensions import Dimension
 from gateway.policy.matching import AppliedLimit
-from gateway.policy.rules import Dimension, LimitValues, Rule
+from gateway.policy.rules import LimitValues, Rule
 from gateway.wire.account import Account, Action
 from tests.support.subjects import subject_of
 

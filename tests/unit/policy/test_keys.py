@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.fleet.valkey import _tag
+from gateway.policy.dimensions import Dimension
 from gateway.policy.keys import LONGEST_SHARED, Key
-from gateway.policy.rules import Dimension
 
 WHAT = Dimension.PUBLISH_MESSAGES
 values = st.lists(st.text(max_size=300), max_size=3).map(tuple)

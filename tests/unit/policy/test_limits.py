@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from gateway.policy.dimensions import Unit
 from gateway.policy.gcra import MOST_DEBT
 from gateway.policy.keys import FORGOTTEN_AT_ONCE
 from gateway.policy.limiter import OBSERVED_AT_ONCE, Limiter
-from gateway.policy.limits import LEASE_SECONDS, MOST_AHEAD, MOST_STALE, LimitSpec, Member, Unit
+from gateway.policy.limits import LEASE_SECONDS, MOST_AHEAD, MOST_STALE, LimitSpec, Member
 from gateway.wire.account import ENDLESS, Account, Action
 from tests.support.subjects import subject_of
 from tests.unit.policy.world import Frame, World, jain, messages, size

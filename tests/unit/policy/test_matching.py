@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.policy.dimensions import DIMENSIONS, Dimension
 from gateway.policy.matching import RuleSet
-from gateway.policy.rules import DIMENSIONS, Dimension, Rule
+from gateway.policy.rules import Rule
 from gateway.wire.account import Action
 from gateway.wire.subject import Caller, Subject, TopicName
 from tests.support.examples import examples

@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.policy.dimensions import Dimension
 from gateway.policy.keys import FORGOTTEN_AT_ONCE
 from gateway.policy.matching import AppliedLimit
-from gateway.policy.requests import LONGEST_WAIT, RequestLimiter
-from gateway.policy.rules import Dimension, LimitValues, Rule
+from gateway.policy.requests import RequestLimiter
+from gateway.policy.rules import LimitValues, Rule
 from gateway.policy.supply import Supply
 
 OPENS = Dimension.PRODUCER_CREATIONS
+LONGEST = OPENS.longest_wait or 0.0
+REQUESTS = [it for it in Dimension if it.longest_wait is not None]
 
 
 def limit(
@@ -51,10 +54,10 @@ def test_a_later_request_waits_less() -> None:
     assert waits(limiter, slow, 1, now=100.0) == [0]
 
 
-@pytest.mark.parametrize("dimension", LONGEST_WAIT)
+@pytest.mark.parametrize("dimension", REQUESTS)
 def test_a_request_refused_for_its_long_wait_takes_nothing(dimension: Dimension) -> None:
     limiter, slow = RequestLimiter(), limit(10, dimension=dimension)
-    most = int(10 * LONGEST_WAIT[dimension]) - 1
+    most = int(10 * (dimension.longest_wait or 0)) - 1
     waits(limiter, [slow], 1 + most)
     assert [limiter.wait([slow], 0.0) for _ in range(3)] == [slow] * 3
     assert waits(limiter, [slow], 1, now=0.1) == pytest.approx([most / 10], abs=1e-4)
@@ -64,8 +67,8 @@ def test_a_request_refused_for_its_long_wait_takes_nothing(dimension: Dimension)
 
 def test_the_requests_of_an_opening_wait_ten_seconds_together_at_most() -> None:
     each = [Dimension.LOOKUPS, Dimension.LOOKUPS, OPENS]
-    assert sum(LONGEST_WAIT[dimension] for dimension in each) == 10
-    assert LONGEST_WAIT[Dimension.CONSUMER_CREATIONS] == LONGEST_WAIT[OPENS]
+    assert sum((dimension.longest_wait or 0) for dimension in each) == 10
+    assert Dimension.CONSUMER_CREATIONS.longest_wait == LONGEST
 
 
 def test_a_request_waits_for_its_strictest_limit() -> None:
@@ -176,7 +179,7 @@ def test_no_more_pass_than_the_rate_the_burst_and_one(
         for _ in range(number):
             wait = limiter.wait([one], now)
             if isinstance(wait, float):
-                assert 0 <= wait <= LONGEST_WAIT[OPENS]
+                assert 0 <= wait <= LONGEST
                 went.append(now + wait)
     assert went == sorted(went), "no request overtakes another"
     for first, begin in enumerate(went):
@@ -199,7 +202,7 @@ def test_waits_for_another_limit_add_no_more_than_their_time(
     went.sort()
     for first, begin in enumerate(went):
         for last, end in enumerate(went[first:], start=1):
-            assert last <= 5 * (end - begin + LONGEST_WAIT[OPENS]) + 2 + 1
+            assert last <= 5 * (end - begin + LONGEST) + 2 + 1
 
 
 def seldom(number: int, length: int = 1000) -> AppliedLimit:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from gateway.policy.dimensions import Unit
 from gateway.policy.limiter import Limiter
-from gateway.policy.limits import Limit, LimitSpec, Unit
+from gateway.policy.limits import Limit, LimitSpec
 from gateway.wire.account import Account, Action
 from tests.support.subjects import subject_of
 

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from gateway.control.shaper import Shaper
 from gateway.plane.deadlines import Deadlines
+from gateway.policy.dimensions import Dimension
 from gateway.policy.keys import Key
 from gateway.policy.matching import RuleSet
-from gateway.policy.rules import Dimension, Rule
+from gateway.policy.rules import Rule
 from gateway.wire.account import ENDLESS, Account, Action
 from tests.support.examples import examples
 from tests.support.subjects import subject_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.__main__ import main
-from gateway.policy.rules import DIMENSIONS
+from gateway.policy.dimensions import DIMENSIONS
 from gateway.rules.options import ACTIONS
 
 OLD = """\
