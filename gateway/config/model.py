@@ -8,7 +8,7 @@ file; without it a path stays as written.
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -127,8 +127,17 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Token(Part):
+class Method(Part):
+    """How to verify clients that authenticate by one method, which a field of `Identity` names."""
+
+    verified_by: ClassVar[str]
+    """The module whose `make_verifier` takes these settings; it is loaded where it is needed."""
+
+
+class Token(Method):
     """How to verify the JSON Web Tokens of clients: by one secret or one public key."""
+
+    verified_by = "gateway.identity.token"
 
     secret_file: File | None = None
     public_key_file: File | None = None
@@ -151,6 +160,12 @@ class Identity(Part):
     token: Token | None = None
     # Gateways before this one, by the names in their tokens. They may state a client's principal.
     trusted_proxies: Annotated[tuple[Text, ...], _ENTRIES] = ()
+
+    def methods(self) -> dict[str, Method]:
+        """Return the methods that the gateway verifies, by name; none if the broker does."""
+        if self.mode == "pass-through":
+            return {}
+        return {name: value for name, value in self if isinstance(value, Method)}
 
 
 class Listener(Part):

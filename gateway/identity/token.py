@@ -18,9 +18,10 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 
+from gateway.config import model
 from gateway.config.model import PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS
 from gateway.errors import ConfigurationError
-from gateway.identity.keys import TokenKey
+from gateway.identity.keys import TokenKey, public_key, secret_key
 from gateway.wire.contract import Denial, Refusal
 
 LARGEST_TOKEN = 16_384
@@ -44,6 +45,20 @@ class Verified:
 
     name: str
     expires_at: float | None
+
+
+def make_verifier(settings: model.Token) -> TokenVerifier:
+    """Return the verifier of a configured method. Raises `ConfigurationError`."""
+    secrets = [secret_key(path) for path in [settings.secret_file] if path]
+    keys = [public_key(path) for path in [settings.public_key_file] if path]
+    return TokenVerifier(
+        [*secrets, *keys],
+        settings.algorithms,
+        principal_claim=settings.principal_claim,
+        clock_skew=settings.clock_skew,
+        audience=settings.audience,
+        issuer=settings.issuer,
+    )
 
 
 class TokenVerifier:
