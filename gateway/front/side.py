@@ -25,7 +25,7 @@ MAX_CONNECTIONS = 2 * JOBS_AT_ONCE
 brokers: the one that decides, then the one that it chose."""
 
 KEEP_SECONDS = 20.0
-"""Seconds for which an unused side connection is kept. A broker pings it after 30 s and would get no
+"""Seconds for which an unused side connection is kept. A broker pings after 30 s, and would get no
 answer."""
 
 _OVER = Denial(Refusal.CLOSED, "the client is gone")
