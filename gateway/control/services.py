@@ -78,6 +78,14 @@ _NO_GATEWAY = Denial(Refusal.NOT_READY, "no gateway is known for the cluster of 
 _NO_METHOD = Denial(Refusal.UNAUTHENTICATED, "a credential of method token is needed")
 
 
+def _always(_account: Account) -> bool:
+    return True
+
+
+def _never(_account: Account) -> bool:
+    return False
+
+
 class ListenerServices:
     """The services of one listener; `wire.services.Services` documents the methods.
 
@@ -102,8 +110,8 @@ class ListenerServices:
         self._name = name
         self._limits = limits
         # Bound once, which saves a call for each waiting frame.
-        self.wants = (lambda _account: True) if limits is None else limits.wants
-        self.is_in_debt = (lambda _account: False) if limits is None else limits.is_in_debt
+        self.wants = _always if limits is None else limits.wants
+        self.is_in_debt = _never if limits is None else limits.is_in_debt
         self._generation = 0
 
     def leave(self, generation: int) -> None:
