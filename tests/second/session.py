@@ -210,11 +210,7 @@ class MemoSession:
     ) -> Effects:
         self._waiting -= 1
         effects = self._in_time(subjects, frame, until, now, again)
-        # The frame was dropped, so it can only be injected.
-        return tuple(
-            Inject(Direction.TO_BROKER, frame) if isinstance(effect, Forward) else effect
-            for effect in effects
-        )
+        return tuple(_inject_in_place_of_forward(effect, frame) for effect in effects)
 
     def _go_on(self, frame: bytes, now: float) -> Effects:
         self._waiting -= 1
@@ -297,3 +293,8 @@ def cleaned(error: bytes, settings: EntrySettings) -> bytes:
     denial = error_of(error)
     text = settings.services.clean(denial.text[: settings.bounds.text])
     return refusal(head_of(error)[0], replace(denial, text=text))
+
+
+def _inject_in_place_of_forward(effect: Effect, frame: bytes) -> Effect:
+    """Return the effect for a frame that was dropped before, and so cannot be forwarded."""
+    return Inject(Direction.TO_BROKER, frame) if isinstance(effect, Forward) else effect
