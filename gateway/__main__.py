@@ -13,7 +13,7 @@ from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.rules import options as rules_options
 
 CONFIGURATION = "gateway.yaml"
-"""Read if neither the command line nor `GATEWAY_CONFIG` names a file."""
+"""The file to read if neither the command line nor `GATEWAY_CONFIG` names one."""
 
 Options = argparse.Namespace
 Command = Callable[[Options], int]
@@ -100,17 +100,17 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, command: Command, help: str) -> argparse.ArgumentParser:
-        found = commands.add_parser(name, help=help, description=help)
-        found.set_defaults(command=command)
-        return found
+        subparser = commands.add_parser(name, help=help, description=help)
+        subparser.set_defaults(command=command)
+        return subparser
 
     run = add("run", _run, "serve clients as a configuration file says")
-    _takes_configuration(run)
+    _add_configuration(run)
     run.add_argument(
         "--trace", action="store_true", help="log every frame of every connection, secrets masked"
     )
-    _takes_configuration(add("check", _check, "check a configuration file"))
-    _takes_configuration(
+    _add_configuration(add("check", _check, "check a configuration file"))
+    _add_configuration(
         add("doctor", _doctor, "test everything that a configuration names, and give advice")
     )
     rules = "check, compare and explain rules of limits"
@@ -121,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _takes_configuration(parser: argparse.ArgumentParser) -> None:
+def _add_configuration(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "configuration",
         type=Path,

@@ -65,18 +65,18 @@ VERSION = f"broker-gateway {__version__}"
 
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _DESCRIPTORS = "cannot start: too many open files; raise the limit, for example: ulimit -n 21000"
-_GOOD_NEWS = frozenset({"broker_up", "name_resolved"})
+_INFO_EVENTS = frozenset({"broker_up", "name_resolved"})
 
 
 def check(path: Path) -> str:
-    """Return what `gateway check` prints for a good file, after all that `run` does to listen.
+    """Return the text that `gateway check` prints for a good file.
 
-    Raises as `run` does: key files are read here too, so a wrong one is an error.
+    Does all that `run` does before it listens, such as reading key files, and raises as `run` does.
     """
-    found = check_file(path)
+    text = check_file(path)
     log.configure(log.Style(level="error"))  # errors are raised, so warnings need not be logged
     Application(load(path))
-    return found
+    return text
 
 
 def run(configuration: model.Configuration, *, trace: bool = False) -> int:
@@ -99,7 +99,7 @@ def configured_log(
     On exit, queued lines are written for at most a second.
     """
     settings = configuration.log
-    # Traces have level info, and somebody who asks for traces wants to see them.
+    # Traces have level info, and are wanted whatever the configured level is.
     level = "info" if trace and settings.level != "debug" else settings.level
     style = log.Style(settings.format, level, settings.burst, settings.longest_text, always)
     queue = log.configure_queued(style, lines=settings.queue_lines, size=settings.queue)
@@ -111,7 +111,7 @@ def configured_log(
 
 @contextmanager
 def configuration_errors_unwrapped() -> Iterator[None]:
-    """Raise errors that only a person can correct as a plain `ConfigurationError`."""
+    """Raise errors that only an operator can correct as a plain `ConfigurationError`."""
     try:
         yield
     except (ExceptionGroup, OSError) as failures:
@@ -135,8 +135,8 @@ class _Cluster:
 class Application:
     """All parts of one process, made from the configuration and connected.
 
-    `store`: shares limits with other processes. `inherited`: what a worker gets from its parent.
-    `lines`: counters of the log.
+    `store`: shares limits with other processes. `inherited`: parts that a worker gets from its
+    parent. `lines`: counters of the log.
     """
 
     def __init__(
@@ -169,14 +169,14 @@ class Application:
         ]
         self._draining = False
         # The generation of the aliases that clients get when this gateway stops. It must differ
-        # between gateways: a client that another gateway sent here has a connection of that name.
+        # between gateways: a client that another gateway sent here connected by such an alias.
         self._generation = secrets.randbelow(2**32 - 1) + 1
 
     # -- construction ------------------------------------------------------------------------
 
     def _cluster(self, name: str, cluster: model.Cluster) -> _Cluster:
         def log_event(event: str, **values: object) -> None:
-            log_at = self._log.info if event in _GOOD_NEWS else self._log.warning
+            log_at = self._log.info if event in _INFO_EVENTS else self._log.warning
             log_at(event, cluster=name, **values)
 
         targets = TargetList.of(cluster.brokers, cluster.targets)
@@ -266,7 +266,7 @@ class Application:
         admin = self._configuration.admin
         if admin is None:
             return
-        # Imported only with an admin listener: these take 6 MB and 40 ms.
+        # Imported only with an admin listener, because that takes 6 MB and 40 ms.
         from gateway.admin.routes import routes
         from gateway.admin.server import Bounds, serve
 
@@ -291,7 +291,7 @@ class Application:
                     await front.start(self._limiting.reloader.run)
                 self._listen(front)
                 task_status.started()
-                gc.freeze()  # objects that exist now stay: no later collection need visit them
+                gc.freeze()  # objects that exist now stay, so no later collection visits them
                 collect_rarely()
                 await self._drain(signals, await self._stop_signal(signals))
                 front.cancel_scope.cancel()
@@ -346,7 +346,7 @@ class Application:
         ]
 
     def exposition(self) -> Callable[[], Iterator[bytes]]:
-        """Return a function that writes all metrics; call this once, as labels are cached in it."""
+        """Return a function that writes all metrics; call this once, because it caches labels."""
         from gateway.telemetry.exposition import TopicExposition
         from gateway.telemetry.process import ProcessMetrics, Sources
 

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 PARENT_TIMEOUT = 1.0
-"""Seconds for an answer of the workers' parent, which may have to wait for CPU on a busy machine.
-The parent has nothing else to do: if it does not answer it has died, and its workers with it."""
+"""Seconds in which the workers' parent must answer; on a busy machine it may wait for CPU. The
+parent has no other work: without an answer it has died, and its workers with it."""
 
 LEAST_ADMIN_CONNECTIONS = 64
-"""Kept for probes, scrapers and people even if clients may use up all descriptors."""
+"""Admin connections for probes, scrapers and people even if clients may use up all descriptors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class Sharing:
 class Inherited:
     """The parts that a worker gets from its parent.
 
-    `sockets`: listening sockets, by listener. `seals`: the secrets for sealed names, by cluster,
-    used where no keys are configured so that all workers can open each other's names.
+    `sockets`: listening sockets, by listener. `seals`: secrets for sealed names, by cluster, used
+    if no keys are configured, so that all workers can open each other's names.
     """
 
     sockets: Mapping[str, Sequence[socket.socket]]
@@ -74,8 +74,8 @@ class Inherited:
 
 
 def admin_connections(setting: int, clients: int) -> int:
-    """Return the maximum of admin connections: the setting, or fewer if `clients` connections
-    leave fewer of the process's descriptors."""
+    """Return the maximum of admin connections: the setting, or fewer if `clients` client
+    connections leave fewer descriptors of the process."""
     descriptors = machine.descriptors()
     if descriptors is None:
         return setting
@@ -129,7 +129,7 @@ def make_rate_limiting(
     from gateway.reload.reloader import Reloader
     from gateway.rules import files
 
-    seen = frozenset(signs(paths))  # taken before reading, so that any later change is noticed
+    seen = frozenset(signs(paths))  # before reading, so that any later change is noticed
     found = files.rules_of(files.load(paths))
     compiled = RuleSet.compile(found)
     timeout = PARENT_TIMEOUT
@@ -149,8 +149,8 @@ def make_rate_limiting(
 
 
 def make_names(name: str, cluster: model.Cluster, secret: bytes | None = None) -> Names:
-    """Return the names of a cluster's brokers. `secret`: seals them if no keys are configured;
-    None: a new random secret."""
+    """Return the advertised names of a cluster's brokers. `secret`: seals them if no keys are
+    configured; None: a new random secret."""
     names = cluster.names
     if names.template is not None:
         return TemplateNames(names.template.advertise, names.template.broker)
@@ -158,7 +158,7 @@ def make_names(name: str, cluster: model.Cluster, secret: bytes | None = None) -
     sealing = [SealKey.from_file(key.file) for key in keys]
     sealing = sealing or [SealKey(secret) if secret else SealKey.random()]
     if cluster.brokers_are == "gateways":
-        # Both gateways may have the same key: their names must still be distinguishable.
+        # Both gateways may have the same key, but their names must differ.
         return ChainedNames(SealedNames(f"{name} of gateways", sealing))
     return SealedNames(name, sealing)
 
@@ -166,7 +166,7 @@ def make_names(name: str, cluster: model.Cluster, secret: bytes | None = None) -
 def make_verifiers(identity: model.Identity) -> dict[str, Verifier]:
     """Return verifiers by authentication method.
 
-    Their packages are imported only where tokens are verified: that takes 12 MB and 40 ms.
+    Their packages are imported only if tokens are verified, because that takes 12 MB and 40 ms.
     """
     methods = identity.methods()
     return {name: import_module(it.verified_by).make_verifier(it) for name, it in methods.items()}

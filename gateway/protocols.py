@@ -16,12 +16,12 @@ SCHEMES = {name: scheme for plugin in PLUGINS.values() for name, scheme in plugi
 
 
 def example(address: str) -> str:
-    """Return a URL of the default protocol, as an example in texts for users."""
+    """Return an example URL of the default protocol, for texts to users."""
     plain = next(name for name, scheme in PLUGINS[DEFAULT].schemes.items() if not scheme.tls)
     return f"{plain}://{address}"
 
 
 def plugin_of(url: str) -> Plugin | None:
-    """Return the plugin that a URL belongs to by its scheme; None: of no protocol."""
+    """Return the plugin that has a URL's scheme; None: none has it."""
     scheme = url.partition("://")[0].lower()
     return next((plugin for plugin in PLUGINS.values() if scheme in plugin.schemes), None)

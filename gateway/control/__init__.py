@@ -1,1 +1,1 @@
-"""Answers what protocol sessions ask, by identity, policy and brokers together."""
+"""Answers protocol sessions from identity, policy and brokers together."""

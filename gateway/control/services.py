@@ -1,4 +1,4 @@
-"""Answers the questions of protocol sessions, from identity, policy and brokers together.
+"""Answer protocol sessions from identity, policy and brokers together.
 
 Each listener has its own services. All state is in memory: no method waits.
 """
@@ -87,7 +87,7 @@ def _never(_account: Account) -> bool:
 
 
 class ListenerServices:
-    """The `wire.services.Services` of one listener, which documents the methods.
+    """The services of one listener; `wire.services.Services` documents the methods.
 
     `verifiers`: by authentication method; empty for pass-through. `log`: gets events that an
     operator must act on. `name`: the listener's. `limits`: None if there are no rules.
@@ -109,7 +109,7 @@ class ListenerServices:
         self._wall_clock = wall_clock
         self._name = name
         self._limits = limits
-        # Called for waiting frames: bound once, which saves a call each time.
+        # Bound once, which saves a call for each waiting frame.
         self.wants = _always if limits is None else limits.wants
         self.is_in_debt = _never if limits is None else limits.is_in_debt
         self._generation = 0
@@ -146,8 +146,7 @@ class ListenerServices:
         return 0.0 if self._limits is None else self._limits.wait(action, subject, again)
 
     def admit(self, action: Action, subject: Subject, *, again: bool = False) -> Account | Denial:
-        """Refuse an account that rules have no room for. An account
-        without limits has endless allowance."""
+        """An account without limits has endless allowance."""
         account = self._cluster.accounts.open(action, subject)
         if self._limits is None or action is Action.LOOKUP:
             return account
@@ -178,7 +177,7 @@ class ListenerServices:
 
     def migrated(self, broker: Address) -> Address | Denial:
         self._cluster.learned.learn(broker.host)
-        # The same broker may be reached with TLS; the configuration names it without.
+        # The broker may be reached with TLS, but the configuration names it without.
         gateway = self._cluster.migrations.get(broker._replace(tls=False))
         if gateway is None:
             self._cluster.figures.migrations_withheld += 1

@@ -1,4 +1,4 @@
-"""Applies the rules' limits to the data plane: policy decides, the reactor holds and grants.
+"""Apply the rules' limits to the data plane: policy decides, the reactor holds and grants.
 
 Imported only where there are rules.
 """
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 
 OBSERVED = 1.0
-"""Seconds between two looks at shadow limits. Traffic within one is taken as evenly spread."""
+"""Seconds between two observations of shadow limits. Traffic between them counts as evenly
+spread."""
 
 
 class Shaper:
-    """One for a process. The reactor's deadlines hand out allowance to waiting accounts; while no
-    account waits there is no deadline."""
+    """The rate limits of a process. The reactor's deadlines hand out allowance to waiting accounts;
+    while no account waits there is no deadline."""
 
     def __init__(self, rules: RuleSet, reactor: Reactor, supply: Supply | None = None) -> None:
         self.shaping = Shaping(rules, supply)
@@ -38,7 +39,7 @@ class Shaper:
 
     @property
     def paced(self) -> Collection[Action]:
-        """Return the actions that some rule limits as requests."""
+        """Return the actions that any rule limits as requests."""
         return self.shaping.paced
 
     def wait(self, action: Action, subject: Subject, again: Again | None) -> float | Again | Denial:
@@ -46,7 +47,7 @@ class Shaper:
         return self.shaping.wait(action, subject, self._reactor.clock(), again)
 
     def admit(self, account: Account, *, again: bool) -> Denial | None:
-        """Put an account under its limits; return a denial if they do not let it be opened."""
+        """Put an account under its limits; return a denial if they do not allow it to open."""
         now = self._reactor.clock()
         denial = self.shaping.admit(account, now, again=again)
         self._observe_later(now)
@@ -69,12 +70,12 @@ class Shaper:
         self.shaping.release(account, self._reactor.clock())
 
     def figures(self) -> Iterable[RuleFigures]:
-        """Return what the limits of each rule did."""
+        """Return the figures of each rule's limits."""
         return self.shaping.figures(self._reactor.clock())
 
     def adopt(self, rules: RuleSet) -> Iterator[None]:
-        """Put other rules in force: for new accounts from the first step on, for one open account
-        with each step. In the end schedule the next round, which may be due earlier now."""
+        """Put other rules in force: for new accounts at the first step, and for one open account at
+        each step. At the end schedule the next round, which may be due earlier now."""
         for account in self.shaping.adopt(rules):
             now = self._reactor.clock()
             self.shaping.renew(account, now)
@@ -83,13 +84,13 @@ class Shaper:
         self._arm(self._reactor.clock())
 
     def supplied(self, owners: Iterable[Hashable] | None) -> None:
-        """Look again at shared limits whose meters got an answer; None: at all limits."""
+        """Re-examine shared limits whose meters got an answer; None: all limits."""
         now = self._reactor.clock()
         self.shaping.limiter.supplied(owners, now)
         self._arm(now)
 
     def _arm(self, now: float) -> None:
-        """Add a deadline for the next round. A later deadline that was added before stays: that
+        """Add a deadline for the next round. A later deadline that was added before stays; its
         round will find less to do."""
         when = self.shaping.limiter.next_time(now)
         if when is not None and (self._next is None or when < self._next):

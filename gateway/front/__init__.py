@@ -1,1 +1,1 @@
-"""All that waits: accepting, the opening of connections, dialling, chasing lookups, the drain."""
+"""All waiting for peers: accepting, opening connections, dialling, chasing lookups, the drain."""

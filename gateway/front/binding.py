@@ -1,4 +1,4 @@
-"""Listening sockets of an address. Whoever binds them may be another process than who accepts."""
+"""Listening sockets. The process that binds them may be another one than accepts connections."""
 
 from __future__ import annotations
 
@@ -10,41 +10,46 @@ from gateway.errors import ConfigurationError
 from gateway.wire.address import Address
 
 BACKLOG = 1024
-"""Connections that the kernel accepts for us while a turn lasts; capped by `somaxconn`."""
+"""Connections that the kernel may complete before `accept` takes them; capped by `somaxconn`."""
 
 _NO_IPV6 = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 
 
-def listening(binds: Iterable[Address]) -> list[socket.socket]:
-    """Bind and listen, on both families where no host is named. Raises `ConfigurationError`."""
-    found: list[socket.socket] = []
+def listen(binds: Iterable[Address]) -> list[socket.socket]:
+    """Return listening sockets, of both address families for an address without a host.
+
+    Raises `ConfigurationError`.
+    """
+    sockets: list[socket.socket] = []
     try:
         for bind in binds:
-            found += _on_each_family(bind)
+            sockets += _listen_on_each_family(bind)
     except BaseException:
-        _close(found)
+        _close(sockets)
         raise
-    return found
+    return sockets
 
 
-def _on_each_family(bind: Address) -> list[socket.socket]:
-    found: list[socket.socket] = []
+def _listen_on_each_family(bind: Address) -> list[socket.socket]:
+    sockets: list[socket.socket] = []
     try:
         for host in [bind.host] if bind.host else ["0.0.0.0", "::"]:  # noqa: S104
-            found.append(_listening(Address(host, _port(found, bind.port))))
+            # If the kernel chooses the port, both address families get the same one.
+            port = sockets[0].getsockname()[1] if sockets and not bind.port else bind.port
+            sockets.append(_listen_at(Address(host, port)))
     except OSError as error:
-        # Without IPv6 in the kernel all addresses are those of IPv4.
-        if bind.host or not found or error.errno not in _NO_IPV6:
-            _close(found)
+        # Without IPv6 in the kernel the IPv4 socket alone serves all addresses.
+        if bind.host or not sockets or error.errno not in _NO_IPV6:
+            _close(sockets)
             reason = (error.strerror or str(error)).lower()
             raise ConfigurationError(
                 f"cannot listen on {bind}: {reason}; another bind, or ask why: gateway doctor"
             ) from None
-    return found
+    return sockets
 
 
 def addresses(sockets: Iterable[socket.socket]) -> tuple[Address, ...]:
-    """Where they listen."""
+    """Return the addresses at which these sockets listen."""
     return tuple(Address(*sock.getsockname()[:2]) for sock in sockets)
 
 
@@ -53,12 +58,7 @@ def _close(sockets: Iterable[socket.socket]) -> None:
         sock.close()
 
 
-def _port(found: list[socket.socket], port: int) -> int:
-    """Both address families get the same port, when the kernel chooses it."""
-    return found[0].getsockname()[1] if found and not port else port
-
-
-def _listening(address: Address) -> socket.socket:
+def _listen_at(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     sock = socket.socket(family)
     try:

@@ -1,4 +1,4 @@
-"""What is known of one client connection beside its bytes."""
+"""The facts about one client connection that go with its pair."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from gateway.wire.contract import Denial, Dialled, EndReason
 
 
-class Owner(Protocol):
-    """The server that accepted a connection."""
+class Acceptor(Protocol):
+    """The server that accepted a connection; see `front.server.Server`."""
 
     async def reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial: ...
 
@@ -26,14 +26,14 @@ class Owner(Protocol):
 
 
 class Connection:
-    """`id`: of this process, for logs. `client`: its address. `began`: monotonic seconds.
-
-    `side`: for chased lookups.
+    """One client connection. `id`: number in this process, for logs. `client`: the client's
+    address. `began`: monotonic seconds. `side`: connections for chased lookups; None before the
+    first chase.
     """
 
     __slots__ = ("began", "client", "id", "server", "side")
 
-    def __init__(self, id: int, server: Owner, client: Address, began: float) -> None:
+    def __init__(self, id: int, server: Acceptor, client: Address, began: float) -> None:
         self.id = id
         self.server = server
         self.client = client

@@ -1,4 +1,4 @@
-"""Carries out the steps of a conversation: receive, transmit, wait, dial.
+"""Carry out the steps of a conversation: receive, transmit, wait, dial.
 
 The conversation itself is a generator without I/O; see `wire.contract`.
 """
@@ -29,21 +29,23 @@ from gateway.wire.contract import (
 T = TypeVar("T")
 
 STEPS_AT_ONCE = 32
-"""Steps in a row before others have a chance. Only a peer that talks faster than we listen gets so
-far: each of its frames is there when it is asked for, so nothing else would ever wait."""
+"""Steps in a row before other tasks run. Only a peer that sends faster than the gateway reads gets
+so far: each frame has arrived when the conversation asks for it, so this task never waits."""
 
 Reach = Callable[[Address | None], Awaitable[tuple[Leg, Dialled] | Denial]]
-"""How a conversation gets its broker leg."""
+"""Connects a conversation to a broker."""
 
 Watch = Callable[[Direction, bytes], None]
-"""Told of each frame that was received; for traces."""
+"""Called with each received frame, for traces."""
 
 
 class Conversation:
-    """The legs of one conversation. `deadline`: of trio's clock, for each of its steps.
+    """Runs one conversation. `deadline`: of all steps together, by trio's clock. `watch`: called
+    with each received frame. `retire`: called with the previous broker leg before another broker
+    is dialled.
 
-    `leave`: takes the broker leg before, where another broker is dialled.
-    `silent`: the broker leg on which an answer is awaited; at the end, one that did not come.
+    `legs`: the open legs. `silent`: the broker leg on which an answer is awaited; at the end, the
+    leg of a broker that did not answer in time.
     """
 
     def __init__(
@@ -52,22 +54,26 @@ class Conversation:
         reach: Reach,
         client: Leg | None = None,
         watch: Watch | None = None,
-        leave: Callable[[Leg], None] = Leg.close,
+        retire: Callable[[Leg], None] = Leg.close,
     ) -> None:
         self._deadline = deadline
         self._reach = reach
         self._watch = watch
-        self._leave = leave
+        self._retire = retire
         self.legs: dict[Peer, Leg] = {} if client is None else {Peer.CLIENT: client}
         self.silent: Leg | None = None
-        self.reached: list[Leg] = []  # the broker leg, if there is one
+
+    @property
+    def reached(self) -> list[Leg]:
+        """Return the broker's leg, if there is one."""
+        return [self.legs[Peer.BROKER]] if Peer.BROKER in self.legs else []
 
     async def run(self, steps: Generator[Step, StepResult, T]) -> T:
-        """Carry the steps out, to the outcome. Raises what the generator raises."""
+        """Carry the steps out and return the outcome. Raises what the generator raises."""
         try:
             return await self._run(steps)
         finally:
-            for leg in (*self.legs.values(), *self.reached):
+            for leg in self.legs.values():
                 leg.release()
 
     async def _run(self, steps: Generator[Step, StepResult, T]) -> T:
@@ -103,29 +109,27 @@ class Conversation:
     async def _receive(self, peer: Peer) -> StepResult:
         leg = self.legs.get(peer)
         if leg is None:
-            return Denial(Refusal.CLOSED, "nobody is there")
+            return Denial(Refusal.CLOSED, "there is no such connection")
         self.silent = leg if peer is Peer.BROKER else None
         frame = await leg.receive(self._deadline)
         if not isinstance(frame, Denial) or frame.refusal is not Refusal.TIMEOUT:
             self.silent = None
         if self._watch is not None and isinstance(frame, bytes):
-            self._watch(_WAYS[peer], frame)
+            self._watch(_DIRECTIONS[peer], frame)
         return frame
 
     async def _dial(self, target: Address | None) -> StepResult:
-        self.legs.pop(Peer.BROKER, None)
-        while self.reached:
-            before = self.reached.pop()
-            before.release()
-            self._leave(before)
+        previous = self.legs.pop(Peer.BROKER, None)
+        if previous is not None:
+            previous.release()
+            self._retire(previous)
         reached = await self._reach(target)
         if isinstance(reached, Denial):
             return reached
         leg, dialled = reached
         self.legs[Peer.BROKER] = leg
-        self.reached.append(leg)
-        await leg.turn()  # brokers may accept from many conversations at once
+        await leg.wait_turn()  # the brokers of many conversations may accept at once
         return dialled
 
 
-_WAYS = {Peer.CLIENT: Direction.TO_BROKER, Peer.BROKER: Direction.TO_CLIENT}
+_DIRECTIONS = {Peer.CLIENT: Direction.TO_BROKER, Peer.BROKER: Direction.TO_CLIENT}

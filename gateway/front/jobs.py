@@ -1,6 +1,6 @@
-"""Does what sessions ask for and must wait for, and tells servers how their pairs ended.
+"""Run the jobs that sessions start, and tell servers how their pairs ended.
 
-The plane calls these hooks within a turn: work is only begun here.
+The plane calls these hooks within a turn, so they only start tasks.
 """
 
 from __future__ import annotations
@@ -10,26 +10,27 @@ import trio
 from gateway.errors import PeerError
 from gateway.front.connection import Connection
 from gateway.front.conversation import Conversation
-from gateway.front.side import AT_ONCE, QueuedJob, SideConnections
+from gateway.front.side import JOBS_AT_ONCE, QueuedJob, SideConnections
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 from gateway.wire.contract import AfterJob, Denial, EndReason, Job
 
 
 class Jobs:
-    """See `plane.reactor.Hooks`. `nursery` and `reactor` are set before the first pair opens."""
+    """See `plane.reactor.Hooks`. Set `nursery` and `reactor` before the first pair opens."""
 
     nursery: trio.Nursery
     reactor: Reactor
 
     def start(self, pair: Pair, job: Job, then: AfterJob) -> None:
-        """See `Hooks`. A client may ask for thousands: they wait in a queue, not in a task each."""
+        """See `Hooks`. A client may cause thousands of jobs, so they wait in a queue without tasks
+        of their own."""
         connection = _connection(pair)
         if connection.side is None:
             connection.side = SideConnections(connection.server.reach)
         side = connection.side
         side.waiting.append(QueuedJob(job, then, trio.current_time() + job.patience))
-        if side.busy < AT_ONCE:
+        if side.busy < JOBS_AT_ONCE:
             side.busy += 1
             self.nursery.start_soon(self._work, pair, side)
 
@@ -44,19 +45,20 @@ class Jobs:
         connection.server.crashed(connection, error)
 
     async def _work(self, pair: Pair, side: SideConnections) -> None:
-        """Do one job after the other, until none waits."""
+        """Run one job after another until none waits."""
         while side.waiting:
             job, then, deadline = side.waiting.popleft()
             result: bytes | Denial = job.late
             with trio.CancelScope(deadline=deadline):
                 result = await self._converse(pair, side, job, deadline)
             self.reactor.resume(pair, then, result)
-            await trio.lowlevel.checkpoint()  # a refused job may not have waited for anything
+            await trio.lowlevel.checkpoint()  # a refused job may not have waited at all
         side.busy -= 1
         self._sweep_later(side)
 
     def _sweep_later(self, side: SideConnections) -> None:
-        """Have unused connections closed in time; no task waits for that, and no pair is kept."""
+        """Schedule the closing of unused connections. No task waits for it, and the deadline keeps
+        no reference to the pair."""
         seconds = side.expires_in
         if seconds is None or side.sweeping:
             return
@@ -72,8 +74,8 @@ class Jobs:
     async def _converse(
         self, pair: Pair, side: SideConnections, job: Job, deadline: float
     ) -> bytes | Denial:
-        """Have one conversation; whatever goes wrong in it is an answer, not the end of others."""
-        conversation = Conversation(deadline, side.reach, leave=side.leave)
+        """Run a job's conversation. A failure is a result, and does not end other jobs."""
+        conversation = Conversation(deadline, side.reach, retire=side.retire)
         usable = False
         try:
             if pair.over:

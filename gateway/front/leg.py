@@ -1,13 +1,14 @@
-"""One stream while a conversation speaks on it.
+"""One peer's stream while a conversation uses it.
 
-Nobody knows yet who the peer is, and there may be thousands of them. So a frame beyond some
-kilobytes is read only with a claim on a share of memory, which all legs of the process have
-together (see `plane.share`). Who finds no room waits, within the deadline of the conversation.
-The claim lasts until the conversation is over, as what was decoded of the frame does.
+The peer is not authenticated yet, and there may be thousands of such peers. So a frame beyond some
+kilobytes is read only with a claim on a share of memory, which all legs of the process have in
+common (see `plane.share`). A leg without a claim waits for one until the conversation's deadline.
+The claim lasts until the conversation ends, because the decoded frame does.
 
-Streams of the data plane, without trio's, and with a cancel scope only where there is something to
-wait for: it costs as much as all the rest. Setting a connection up must stay cheap, and the data
-plane takes the very same streams over. Who waits is woken by `readiness`, a few at a time.
+A leg uses the streams of the data plane, not trio's, because the data plane takes the same streams
+over and opening a connection must stay cheap. For the same reason a leg makes a cancel scope only
+if it must wait: the scope costs as much as all the rest. `readiness` wakes waiting legs, a few at a
+time.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ from gateway.plane.stream import IN, OUT, Stream, has_records, is_open, shut
 from gateway.wire.contract import Denial, Refusal
 
 CHUNK = 64 * 1024
-"""The most that one read takes."""
+"""The largest read, in bytes."""
 
 LINGER = 1.0
-"""Seconds that a refused peer may take to read why."""
+"""Seconds that a refused peer has to read its farewell."""
 
 _CLOSED = Denial(Refusal.CLOSED, "the connection was closed")
 _TOO_SLOW = Denial(Refusal.TIMEOUT, "the handshake took too long")
 
 
 class Leg:
-    """Frames in, bytes out. `bound`: the largest frame, in bytes. `share`: room for large ones,
-    None where nobody else wants any; `host`: of the peer, which may have a part of it.
-    `readiness`: what wakes it; None where nobody else is served meanwhile.
+    """Receives frames and sends bytes. `bound`: the largest frame, in bytes. `share`: memory for
+    large frames; None: unlimited. `host`: the peer's address, which has a part of the share.
+    `readiness`: wakes this leg in turn with others; None: trio does.
 
-    What comes behind the last frame is in `received`: no more than small frames are.
+    `received`: bytes behind the last frame, no more than a small frame has.
     """
 
     __slots__ = (
@@ -69,8 +70,9 @@ class Leg:
         self._readiness = readiness
 
     async def receive(self, deadline: float) -> bytes | Denial:
-        """The next frame; at the latest at `deadline`, of trio's clock."""
-        # Who comes while many wait does so too: what follows is work, for which each has its turn.
+        """Return the next frame, or a denial. `deadline`: by trio's clock."""
+        # While many legs wait, this one waits before its first read too: handling a frame is work
+        # that each leg may do in its turn only.
         ready = self._readiness is None or not self._readiness.crowded
         while True:
             length = self._frame_length(self.received)
@@ -79,7 +81,9 @@ class Leg:
                     Refusal.TOO_MANY, f"a frame of {length} bytes before the connection is open"
                 )
             if length and len(self.received) >= length:
-                return self._take(length)
+                frame = bytes(self.received[:length])
+                del self.received[:length]
+                return frame
             if length > UNCLAIMED and not await self._has_room(length, deadline):
                 return _TOO_SLOW
             more = self._read(max(length, UNCLAIMED) - len(self.received)) if ready else None
@@ -93,7 +97,7 @@ class Leg:
                 return _CLOSED
 
     async def _readable(self) -> None:
-        """Wait until receiving may bring something."""
+        """Wait until `recv` may return bytes."""
         if has_records(self.stream) and self.stream.buffered:
             await trio.lowlevel.checkpoint()
         elif has_records(self.stream) and self.stream.receives_on == OUT:
@@ -104,24 +108,19 @@ class Leg:
             await self._readiness.readable(self.stream)
 
     async def _writable(self) -> None:
-        """Wait until sending may take something."""
+        """Wait until `send` may accept bytes."""
         if has_records(self.stream) and self.stream.sends_on == IN:
             await trio.lowlevel.wait_readable(self.stream.fileno())
         else:
             await trio.lowlevel.wait_writable(self.stream.fileno())
 
-    async def turn(self) -> None:
-        """Wait until it is the turn of this peer, which was just connected to."""
+    async def wait_turn(self) -> None:
+        """Wait for the turn of this new connection, if many connections were just made."""
         if self._readiness is not None:
             await self._readiness.connected(self.stream)
 
-    def _take(self, length: int) -> bytes:
-        frame = bytes(self.received[:length])
-        del self.received[:length]
-        return frame
-
     async def _has_room(self, length: int, deadline: float) -> bool:
-        """Whether there is a claim for a frame of this length, by the deadline."""
+        """Claim memory for a frame of this length; return whether it was granted in time."""
         if self._share is None or (self._claim is not None and self._claim.size >= length):
             return True
         self.release()
@@ -133,13 +132,13 @@ class Leg:
         return self._claim.granted
 
     def release(self) -> None:
-        """The conversation is over: its large frames need no room any more."""
+        """Give the claimed memory back, when the conversation is over."""
         if self._share is not None and self._claim is not None:
             self._share.release(self._claim)
             self._claim = None
 
     def _read(self, most: int) -> bool | None:
-        """Whether bytes came; None: not yet."""
+        """Return whether bytes came; False: the stream has ended; None: nothing came yet."""
         try:
             chunk = self.stream.recv(min(most, CHUNK))
         except BlockingIOError:
@@ -154,8 +153,8 @@ class Leg:
         return is_open(self.stream)
 
     async def transmit(self, data: bytes, deadline: float) -> None:
-        """Send all, or as much as the peer takes until `deadline`. A peer that is gone is noticed
-        at the next receive."""
+        """Send all bytes, or as many as the peer takes until `deadline`. If the peer has closed,
+        the next `receive` says so."""
         rest = memoryview(data)
         while rest:
             try:
@@ -168,8 +167,9 @@ class Leg:
             except OSError:
                 return
 
-    async def part(self, farewell: bytes) -> None:
-        """Say why, and close when that was read: a reset would overtake it."""
+    async def close_with(self, farewell: bytes) -> None:
+        """Send a farewell, and close when the peer does, after `LINGER` at the latest: an earlier
+        close may cause a reset, which can overtake the farewell."""
         try:
             if farewell:
                 deadline = trio.current_time() + LINGER
@@ -185,10 +185,10 @@ class Leg:
                 self.received.clear()
                 if more is None:
                     await self._readable()
-                else:  # one that talks without end must not keep the process from its other work
+                else:  # a peer that sends without end must not stop other tasks
                     await trio.lowlevel.checkpoint()
 
     def close(self) -> None:
-        """At once."""
+        """Close at once."""
         self.release()
         self.stream.close()

@@ -1,16 +1,14 @@
-"""Wakes the tasks of conversations whose sockets are ready, a few between two turns of the reactor.
+"""Wake the tasks of conversations whose sockets are ready, a few between two turns of the reactor.
 
-Theory of operation
-===================
-Trio wakes every task whose socket is ready before it looks at any socket again. Thousands of
-clients that connect at once would so have all their frames decided, verified and dialled for
-before the reactor gets its next turn, and no ping of anybody else would be answered for seconds.
+Trio wakes every task whose socket is ready before it polls again. If thousands of clients connected
+at once, their first frames would all be decided and verified, and their brokers dialled, before the
+reactor got its next turn, and no other client's ping would be answered for seconds.
 
-So conversations do not wait in trio's epoll, but in one of our own, and one task awaits that. It
-wakes at most `AT_ONCE` tasks, and trio looks at all other sockets before it goes on. The kernel
-reports who is ready in the order in which they became so: nobody is overtaken for ever.
+So conversations do not wait in trio's epoll but in another one, which a single task polls. That
+task wakes at most `WAKEUPS_AT_ONCE` tasks, and trio polls all other sockets before the next ones.
+The kernel reports sockets in the order in which they became ready, so none is passed over for ever.
 
-Where few wait they wait in trio's epoll: the way by ours costs a tenth of an opening.
+While few tasks wait, they wait in trio's epoll: the second epoll costs a tenth of an opening.
 """
 
 from __future__ import annotations
@@ -23,37 +21,37 @@ import trio
 if TYPE_CHECKING:
     from gateway.plane.stream import Stream
 
-FEW = 32
-"""Tasks that may wait in trio's epoll. To wake all of them at once takes 3 to 10 ms."""
+MAX_IN_TRIO = 32
+"""Tasks that may wait in trio's epoll. Waking all of them at once takes 3 to 10 ms."""
 
-AT_ONCE = 8
-"""Tasks woken between two looks at all other sockets. A step of an opening takes 0.1 to 0.3 ms:
-together they take about as long as one turn of the reactor."""
+WAKEUPS_AT_ONCE = 8
+"""Tasks woken between two polls of all other sockets. A step of an opening takes 0.1 to 0.3 ms, so
+that many take about as long as one turn of the reactor."""
 
 
 class Readiness:
-    """One for a process; `run` is its task. A socket is waited for by one task at a time.
+    """The waiting conversations of a process. Only one task at a time may wait for a socket.
 
-    `dialling`: conversations that await a connection to a broker.
+    `dialling`: number of conversations that wait for a broker connection.
     """
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._waiting: dict[int, trio.lowlevel.Task] = {}  # by descriptor
-        self._in_trio = 0  # others that wait
+        self._in_trio = 0
         self.dialling = 0
 
     def __len__(self) -> int:
-        """Return how many tasks wait."""
+        """Return the number of waiting tasks."""
         return len(self._waiting) + self._in_trio
 
     @property
     def crowded(self) -> bool:
-        """Whether so many wait that each must have its turn."""
-        return len(self) >= FEW
+        """Return whether so many tasks wait that they must be woken in turn."""
+        return len(self) >= MAX_IN_TRIO
 
     async def readable(self, stream: Stream) -> None:
-        """Wait until there is something to read, or nothing to come any more."""
+        """Wait until bytes or the end of the stream can be received."""
         if self.crowded:
             await self._ready(stream.fileno(), select.EPOLLIN)
             return
@@ -64,8 +62,8 @@ class Readiness:
             self._in_trio -= 1
 
     async def connected(self, stream: Stream) -> None:
-        """Wait for the turn of a connection that was just made, and on which nothing was sent."""
-        if self.dialling >= FEW:
+        """Wait for the turn of a new connection on which nothing was sent yet."""
+        if self.dialling >= MAX_IN_TRIO:
             await self._ready(stream.fileno(), select.EPOLLOUT)
 
     async def _ready(self, fd: int, events: int) -> None:
@@ -86,5 +84,5 @@ class Readiness:
         """Wake tasks until cancelled."""
         while True:
             await trio.lowlevel.wait_readable(self._epoll.fileno())
-            for fd, _ in self._epoll.poll(0, AT_ONCE):
+            for fd, _ in self._epoll.poll(0, WAKEUPS_AT_ONCE):
                 trio.lowlevel.reschedule(self._forget(fd))

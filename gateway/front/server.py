@@ -1,7 +1,7 @@
-"""One listener: accepts, has each connection opened, and hands the pair to the plane.
+"""One listener: accept connections, run their openings, and hand the pairs to the data plane.
 
-The life of a connection here is one task: opening conversation, then either the plane takes both
-sockets over and the task ends, or the client is told why not.
+Each connection has one task, which runs its opening conversation. Then either the plane takes both
+sockets over and the task ends, or the task sends the client a farewell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Protocol
 import structlog
 import trio
 
-from gateway.front.binding import addresses, listening
+from gateway.front.binding import addresses, listen
 from gateway.front.connection import Connection
 from gateway.front.conversation import Conversation
 from gateway.front.leg import Leg
@@ -42,19 +42,19 @@ from gateway.wire.contract import (
 from gateway.wire.traced import TracedSession
 
 ACCEPTS_AT_ONCE = 16
-"""Accepted in a row before others run. Each may have sent its first frame, and takes 0.3 ms
-then."""
+"""Connections accepted in a row before other tasks run. If its first frame has arrived, each takes
+0.3 ms."""
 
 SHARED_PAUSE = 0.001
-"""Seconds without accepting after each connection, where processes share a listener. Who runs would
-have most of a burst otherwise, for as long as it lasts; to open a connection takes half as long."""
+"""Seconds without accepting after each connection, if processes share a listener. Without it the
+process that runs would accept most of a burst. Opening a connection takes half as long."""
 
-PARTING_AT_ONCE = 1000
-"""Refused clients of one listener that may read why at a time. Each keeps a descriptor meanwhile,
-so the others of a flood are just closed."""
+FAREWELLS_AT_ONCE = 1000
+"""Refused clients of one listener that may read their farewell at a time. Each keeps a descriptor
+until then, so in a flood all further clients are closed without a farewell."""
 
 NO_DESCRIPTOR_PAUSE = 0.1
-"""Seconds without accepting when the process has no descriptor left: some come back soon."""
+"""Seconds without accepting when the process has no descriptor left; others close soon."""
 
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -77,14 +77,15 @@ class Dialler(Protocol):
     async def dial(self, target: Address | None = None) -> tuple[Stream, Address] | Denial: ...
 
     def unanswered(self, stream: Stream) -> None:
-        """Who is at the other end accepted, and did not answer in time."""
+        """Note that this broker accepted the connection and did not answer in time."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Seconds and bytes. `connections`: at most so many of one listener at a time. `shared`: other
-    processes accept there too, and are to have their part.
+    """Settings of one listener. `handshake`: seconds that an opening may take. `handshake_frame`:
+    largest frame of an opening, in bytes. `connections`: maximum at a time. `socket_buffer`: bytes;
+    None: the kernel decides. `shared`: other processes accept on the same sockets.
     """
 
     name: str
@@ -97,7 +98,7 @@ class ServerSettings:
 
 
 class Server:
-    """See the module. `ids` numbers the connections of a process."""
+    """The server of one listener. `ids`: numbers for the connections of the process."""
 
     def __init__(
         self,
@@ -124,25 +125,26 @@ class Server:
         self._wall_clock = wall_clock
         self._sockets: list[socket.socket] = []
         self._addresses: tuple[Address, ...] = ()
-        self._parting = 0
+        self._farewells = 0
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     # -- listening ---------------------------------------------------------------------------
 
     def listen(self, sockets: Iterable[socket.socket] = ()) -> tuple[Address, ...]:
-        """Listen on these, or bind; answers the addresses. Raises `ConfigurationError`."""
-        self._sockets = list(sockets) or listening(self.settings.binds)
+        """Take these sockets, or bind new ones; return their addresses. Raises
+        `ConfigurationError`."""
+        self._sockets = list(sockets) or listen(self.settings.binds)
         self._addresses = addresses(self._sockets)
         return self._addresses
 
     async def serve(self) -> None:
-        """Accept until `stop`. The connections' tasks end with their openings."""
+        """Accept connections until `stop`; return when all openings have ended too."""
         async with trio.open_nursery() as nursery:
             for sock, address in zip(self._sockets, self._addresses, strict=True):
                 nursery.start_soon(self._accept_all, sock, address, nursery)
 
     def stop(self) -> None:
-        """Accept no more. What is open stays open."""
+        """Accept no more connections. Open ones stay open."""
         for sock in self._sockets:
             trio.lowlevel.notify_closing(sock)
             sock.close()
@@ -191,7 +193,7 @@ class Server:
     # -- opening -----------------------------------------------------------------------------
 
     async def _open(self, connection: Connection, stream: Stream, reached: Address) -> None:
-        """Make a pair of an accepted stream, or say farewell. `reached`: where it was accepted."""
+        """Make a pair of an accepted stream, or refuse it. `reached`: the address that accepted."""
         leg = self.leg(stream, connection.client.host)
         origin = _origin(connection, stream, reached)
         try:
@@ -199,22 +201,22 @@ class Server:
         finally:
             self.figures.opening -= 1
         if refused is not None:
-            # Not among the connections any more: while it reads why, another one has its place.
-            self._ended(connection, refused.reason, refused.detail)
-            await self._part(leg, refused.farewell)
+            # It counts as ended before its farewell is read, so another connection has its place.
+            self._record_end(connection, refused.reason, refused.detail)
+            await self._close_with(leg, refused.farewell)
 
-    async def _part(self, leg: Leg, farewell: bytes) -> None:
-        self._parting += 1
+    async def _close_with(self, leg: Leg, farewell: bytes) -> None:
+        self._farewells += 1
         try:
-            await leg.part(farewell if self._parting <= PARTING_AT_ONCE else b"")
+            await leg.close_with(farewell if self._farewells <= FAREWELLS_AT_ONCE else b"")
         finally:
-            self._parting -= 1
+            self._farewells -= 1
 
     async def _converse(self, connection: Connection, origin: Origin, leg: Leg) -> Refused | None:
-        """Have the opening conversation; None: the plane has the pair."""
+        """Run the opening conversation; None: the plane has the pair."""
         if self.figures.opening + self.figures.open > self.settings.connections:
             return Refused(EndReason.TOO_MANY_CONNECTIONS, self.entry.refuse(_FULL))
-        trace = self._tracing.of(origin)
+        trace = self._tracing.trace_of(origin)
         deadline = trio.current_time() + self.settings.handshake
         watch = None if trace is None else opening_watch(self.entry, trace)
         conversation = Conversation(deadline, self.reach, leg, watch)
@@ -224,13 +226,13 @@ class Server:
                 session = outcome.session
                 if trace is not None:
                     session = TracedSession(session, trace, self.entry)
-                self._opened(connection, leg, conversation.legs[Peer.BROKER], session)
+                self._attach(connection, leg, conversation.legs[Peer.BROKER], session)
                 return None
         except Exception as error:
             self.crashed(connection, error)
             outcome = Refused(EndReason.INTERNAL_ERROR)
         except BaseException:  # cancelled: the gateway stops
-            self._ended(connection, EndReason.DRAINED)
+            self._record_end(connection, EndReason.DRAINED)
             _close([leg, *conversation.reached])
             raise
         self.unanswered(conversation)
@@ -238,12 +240,13 @@ class Server:
         return outcome
 
     def unanswered(self, conversation: Conversation) -> None:
-        """After a conversation: a broker that kept silent in it is left alone for a while."""
+        """Report the broker that did not answer in this conversation, so that it is avoided for a
+        while."""
         if conversation.silent is not None:
             self._dialler.unanswered(conversation.silent.stream)
 
     async def reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
-        """Connect to a broker, any healthy one where `target` is None."""
+        """Connect to a broker, to any healthy one if `target` is None."""
         self._readiness.dialling += 1
         try:
             dialled = await self._dialler.dial(target)
@@ -255,19 +258,19 @@ class Server:
         return self.leg(stream, address.host), Dialled(address)
 
     def leg(self, stream: Stream, host: str) -> Leg:
-        """Return the leg of a conversation on a connected stream."""
+        """Return a leg on a connected stream."""
         share = self._reactor.memory.opening
         bound = self.settings.handshake_frame
         return Leg(stream, self.entry.frame_length, bound, share, host, self._readiness)
 
-    def _opened(self, connection: Connection, client: Leg, broker: Leg, session: Session) -> None:
+    def _attach(self, connection: Connection, client: Leg, broker: Leg, session: Session) -> None:
         received = (bytes(client.received), bytes(broker.received))
         expires = self._expiry(session)
         self.figures.open += 1
         self._reactor.add(client.stream, broker.stream, session, connection, received, expires)
 
     def _expiry(self, session: Session) -> float:
-        """When a verified client is no longer who it was, by the plane's clock."""
+        """Return the time at which the client's credential expires, by the plane's clock."""
         if session.expires_at is None:
             return math.inf
         return self._clock() + session.expires_at - self._wall_clock()
@@ -275,13 +278,13 @@ class Server:
     # -- ends --------------------------------------------------------------------------------
 
     def ended(self, connection: Connection, reason: EndReason, detail: str) -> None:
-        """An open pair is over."""
+        """Record the end of an open pair."""
         self.figures.open -= 1
         if connection.side is not None:
             connection.side.close()
-        self._ended(connection, reason, detail)
+        self._record_end(connection, reason, detail)
 
-    def _ended(self, connection: Connection, reason: EndReason, detail: str = "") -> None:
+    def _record_end(self, connection: Connection, reason: EndReason, detail: str = "") -> None:
         self.figures.ended[reason] += 1
         log = self._log.info if reason in _ORDINARY else self._log.warning
         log(
@@ -295,7 +298,7 @@ class Server:
         )
 
     def crashed(self, connection: Connection, error: Exception) -> None:
-        """A bug of ours; the log has its traceback."""
+        """Log a bug of the gateway with its traceback."""
         self._log.error(
             "internal_error",
             listener=self.settings.name,
@@ -313,7 +316,7 @@ _ORDINARY = frozenset(
         EndReason.IDLE,
     }
 )
-"""Ends that happen every day; the others are worth a warning."""
+"""End reasons that are logged as information; all others are logged as warnings."""
 
 
 def _origin(connection: Connection, stream: Stream, reached: Address) -> Origin:

@@ -1,7 +1,7 @@
-"""The side connections of one pair: to brokers that a lookup was redirected to.
+"""The side connections of one pair, to brokers to which a lookup was redirected.
 
-They are opened in the client's name, so they are never shared between pairs. They are kept for a
-little while, because lookups come in bursts, and bounded in number.
+They are opened in the client's name, so pairs never share them. They are kept for a short time,
+because lookups come in bursts, and their number is bounded.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from gateway.front.leg import Leg
 from gateway.wire.address import Address
 from gateway.wire.contract import AfterJob, Denial, Dialled, Job, Refusal
 
-AT_ONCE = 8
-"""Lookups of one pair that are chased at a time. A client that starts has dozens of lookups; each
-takes some milliseconds."""
+JOBS_AT_ONCE = 8
+"""Jobs of one pair that run at a time. A client that starts makes dozens of lookups; each takes
+some milliseconds."""
 
-MOST = 2 * AT_ONCE
-"""Side connections of one pair, used and unused: a chase has one at a time, and often asks two
-brokers, first who decides and then who was chosen."""
+MAX_CONNECTIONS = 2 * JOBS_AT_ONCE
+"""Side connections of one pair, used and unused. A chase has one at a time, and often asks two
+brokers: the one that decides, then the one that it chose."""
 
-KEPT = 20.0
-"""Seconds that an unused side connection is kept. A broker pings after 30 s and nobody would
+KEEP_SECONDS = 20.0
+"""Seconds for which an unused side connection is kept. A broker pings after 30 s, and would get no
 answer."""
 
 _OVER = Denial(Refusal.CLOSED, "the client is gone")
 
 
 class QueuedJob(NamedTuple):
-    """A job that nobody has begun. `deadline`: of trio's clock."""
+    """A job that has not started. `deadline`: by trio's clock."""
 
     job: Job
     then: AfterJob
@@ -40,23 +40,24 @@ class QueuedJob(NamedTuple):
 
 
 class SideConnections:
-    """A pool for one pair, and what waits to use it. Made at the first redirect.
+    """The connection pool of a pair, and the jobs that wait to use it; made at the first redirect.
 
-    `waiting`: in order. `busy`: how many are at it; each has one connection at the most.
+    `waiting`: jobs in order. `busy`: number of tasks that run jobs, each with at most one
+    connection. `sweeping`: a deadline for closing unused connections is set.
     """
 
     def __init__(self, dial: Reach) -> None:
         self._dial = dial
         self._idle: list[tuple[Address, float, Leg]] = []  # in the order of their return
         self._taken: dict[Leg, Address] = {}
-        self._dialled = 0  # right now
+        self._dialling = 0
         self._closed = False
         self.waiting: deque[QueuedJob] = deque()
         self.busy = 0
         self.sweeping = False
 
     async def reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
-        """An opened connection to this broker, or a new one."""
+        """Return an unused connection to this broker, or a new one."""
         assert target is not None
         if self._closed:
             return _OVER
@@ -64,26 +65,23 @@ class SideConnections:
         if pooled is not None:
             self._taken[pooled] = target
             return pooled, Dialled(target, fresh=False)
-        dialled = await self._dial_anew(target)
+        self._dialling += 1
+        self._close_surplus()
+        try:
+            dialled = await self._dial(target)
+        finally:
+            self._dialling -= 1
         if not isinstance(dialled, Denial):
             self._taken[dialled[0]] = target
         return dialled
 
-    async def _dial_anew(self, target: Address) -> tuple[Leg, Dialled] | Denial:
-        self._dialled += 1
-        self._close_beyond(MOST)
-        try:
-            return await self._dial(target)
-        finally:
-            self._dialled -= 1
-
     def __len__(self) -> int:
-        """Return how many connections there are, or will be."""
-        return len(self._idle) + len(self._taken) + self._dialled
+        """Return the number of connections, with those that are being dialled."""
+        return len(self._idle) + len(self._taken) + self._dialling
 
-    def _close_beyond(self, most: int) -> None:
-        """Close unused ones, the oldest first, until there are so many."""
-        while self._idle and len(self) > most:
+    def _close_surplus(self) -> None:
+        """Close unused connections beyond the bound, the oldest first."""
+        while self._idle and len(self) > MAX_CONNECTIONS:
             self._idle.pop(0)[2].close()
 
     def _pooled(self, target: Address) -> Leg | None:
@@ -98,31 +96,35 @@ class SideConnections:
 
     @property
     def expires_in(self) -> float | None:
-        """Seconds until the first unused connection is to be closed; None: there is none."""
-        return self._idle[0][1] + KEPT - trio.current_time() if self._idle else None
+        """Return the seconds until the first unused connection must be closed; None: there is
+        none."""
+        return self._idle[0][1] + KEEP_SECONDS - trio.current_time() if self._idle else None
 
     def sweep(self) -> None:
-        """Close what was not used for long."""
-        oldest = trio.current_time() - KEPT
+        """Close connections that were not used for `KEEP_SECONDS`."""
+        oldest = trio.current_time() - KEEP_SECONDS
         while self._idle and self._idle[0][1] <= oldest:
             self._idle.pop(0)[2].close()
 
     def give_back(self, legs: list[Leg], *, usable: bool) -> None:
-        """A chase needs these no more; they can serve another one if nothing went wrong."""
+        """Take connections back from a chase, and close those that no other chase can use.
+
+        `usable`: the chase did not fail on them.
+        """
         for leg in legs:
             address = self._taken.pop(leg)
             if usable and not self._closed and not leg.received:
                 self._idle.append((address, trio.current_time(), leg))
             else:
                 leg.close()
-        self._close_beyond(MOST)
+        self._close_surplus()
 
-    def leave(self, leg: Leg) -> None:
-        """A chase goes on to another broker, after an answer of this one."""
+    def retire(self, leg: Leg) -> None:
+        """Take a connection back whose broker has answered, when its chase dials another broker."""
         self.give_back([leg], usable=True)
 
     def close(self) -> None:
-        """The pair is over."""
+        """Close unused connections and drop waiting jobs, because the pair is over."""
         self._closed = True
         self.waiting.clear()
         for _, _, leg in self._idle:

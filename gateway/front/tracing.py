@@ -1,4 +1,4 @@
-"""Writes the frames of chosen connections to the log."""
+"""Write the frames of chosen connections to the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.wire.contract import Direction, Entry, Origin, Trace
 
 
 class Tracing:
-    """Which connections of one listener are traced: all, or those from some networks."""
+    """The connections of one listener to trace: all (`everything`), or those from `networks`."""
 
     def __init__(
         self, networks: Iterable[IPv4Network | IPv6Network] = (), *, everything: bool = False
@@ -21,17 +21,16 @@ class Tracing:
         self._everything = everything
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
-    def of(self, origin: Origin) -> Trace | None:
-        """How to trace a connection; None: not at all."""
-        if not self._everything and not self._chosen(origin.host):
+    def trace_of(self, origin: Origin) -> Trace | None:
+        """Return the function that traces frames of a connection; None: it is not traced."""
+        if not self._everything and not self._is_in_networks(origin.host):
             return None
 
         def trace(direction: Direction, frame: str, size: int, decision: str) -> None:
-            way = direction.name.lower()
             self._log.info(
                 "frame",
                 connection=origin.id,
-                direction=way,
+                direction=direction.name.lower(),
                 frame=frame,
                 size=size,
                 decision=decision,
@@ -39,7 +38,7 @@ class Tracing:
 
         return trace
 
-    def _chosen(self, host: str) -> bool:
+    def _is_in_networks(self, host: str) -> bool:
         if not self._networks:
             return False
         address = ip_address(host.partition("%")[0])
@@ -47,7 +46,7 @@ class Tracing:
 
 
 def opening_watch(entry: Entry, trace: Trace) -> Watch:
-    """Traces the frames that an opening receives."""
+    """Return a function that traces each frame that an opening conversation receives."""
 
     def watch(direction: Direction, frame: bytes) -> None:
         trace(direction, entry.describe(frame), len(frame), "opening")

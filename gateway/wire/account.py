@@ -29,18 +29,18 @@ class Patience(NamedTuple):
 
 
 class Account:
-    """The counters and the allowance of one open producer or consumer, `subject`.
+    """The counters and the allowance of one open producer or consumer of a `subject`.
 
     Counters only grow. The *allowance* is the difference between a ceiling and its counter. A frame
     may pass while both allowances are above zero, so a limit is exact to one frame; a frame larger
     than the allowance passes and leaves debt. A lease raises the ceilings, and `hold` sets them to
     the counters. An account without limits has ceilings that it never reaches.
 
-    `messages` counts the messages in batches, `surplus` those beyond the first of each frame.
-    `queued`: bytes that wait for allowance. `damaged`: frames with a wrong checksum, where
-    checksums are verified. The scanner writes counts, policy writes ceilings, the plane writes
-    `queued`, and telemetry reads all. `generation`: of the rules that admitted the account.
-    `patience`: None if nothing is refused.
+    `messages` counts each message of a batch, `surplus` the messages beyond the first of each
+    frame. `queued`: bytes that wait for allowance. `damaged`: frames with a wrong checksum, if
+    checksums are verified. `generation`: generation of the rules that admitted the account.
+    `patience`: None if no frame is refused. The scanner writes counts, policy writes ceilings, the
+    plane writes `queued`, and telemetry reads all.
     """
 
     __slots__ = (
@@ -69,13 +69,13 @@ class Account:
 
     @property
     def topic(self) -> str:
-        """Return the name under which the topic is counted; empty without a topic."""
+        """Return the name under which metrics count the topic; empty without a topic."""
         topic = self.subject.topic
         return "" if topic is None else topic.name
 
     @property
     def frames(self) -> int:
-        """Return how many frames passed. Derived, to save the scan of single messages a sum."""
+        """Return the number of passed frames; derived, so that the scanner adds nothing for it."""
         return self.messages - self.surplus
 
     @property
@@ -95,11 +95,11 @@ class Account:
 
     @property
     def outstanding(self) -> int:
-        """Return how many frames passed to the broker and have no receipt yet."""
+        """Return the number of frames that passed to the broker and have no receipt yet."""
         return self.frames - self.receipts
 
     def count(self, messages: int) -> None:
-        """Count one frame of so many messages."""
+        """Count one frame with this number of messages."""
         self.messages += messages
         self.surplus += messages - 1
 
@@ -109,7 +109,7 @@ class Account:
         self.bytes_ceiling = min(self.bytes_ceiling, self.bytes)
 
     def grant(self, messages: int = ENDLESS, size: int = ENDLESS) -> None:
-        """Raise the ceilings from where they are, so debt stays."""
+        """Raise the ceilings by these amounts. Debt stays."""
         self.messages_ceiling = _raised(self.messages_ceiling, messages)
         self.bytes_ceiling = _raised(self.bytes_ceiling, size)
 

@@ -1,11 +1,11 @@
-"""One memory budget for what the sessions of all connections keep as long as their peers want.
+"""One memory budget for the state that the sessions of all connections keep.
 
 A session keeps its client's CONNECT, each producer and consumer, each lookup without an answer, and
-each delayed frame. One connection has bounds for these, but clients may have many connections, so
-all connections take their bytes from one budget.
+each delayed frame, for as long as its peers want. One connection has bounds for these, but clients
+may have many connections, so all connections take their bytes from one budget.
 
 An address gets no more than it leaves free (as in `plane.share`): half of the budget, or half of
-what others leave. So later clients find room.
+the bytes that other addresses leave. So later clients find room.
 """
 
 from __future__ import annotations

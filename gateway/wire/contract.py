@@ -1,10 +1,10 @@
-"""The contracts by which the packages speak of a protocol without naming one.
+"""The contracts between protocols and the other packages, which name no protocol.
 
 A *pair* is one client connection and its broker connection. Its life has two parts.
 
 1. **Opening.** A *conversation* is a generator that yields *steps* (receive a frame, transmit
-   bytes, dial) and is sent their results. `front/` carries the steps out, in trio. The opening
-   conversation ends with `Opened` or `Refused`. Another conversation chases a redirected lookup.
+   bytes, dial) and gets their results. `front/` carries the steps out, in trio. The opening
+   conversation ends with `Opened` or `Refused`. Other conversations chase redirected lookups.
 2. **Open.** The two sockets belong to `plane/`. Each direction has a `Scanner` that returns how
    many bytes of a received chunk may go on untouched. The scanner halts at a *stop frame*, which
    needs a decision. The `Session` decides it and returns `Effect` values, which the plane carries
@@ -46,7 +46,7 @@ class EndReason(StrEnum):
     BROKER_LOST = "broker_lost"
     CLIENT_VIOLATION = "client_violation"  # bytes that the protocol does not allow
     BROKER_VIOLATION = "broker_violation"
-    FRAME_TOO_LARGE = "frame_too_large"  # a frame that must be held whole is beyond its bound
+    FRAME_TOO_LARGE = "frame_too_large"  # a frame that must be held whole exceeds its bound
     FRAME_TIMEOUT = "frame_timeout"  # such a frame did not arrive whole in time
     HANDSHAKE_TIMEOUT = "handshake_timeout"
     DIAL_TIMEOUT = "dial_timeout"
@@ -58,11 +58,11 @@ class EndReason(StrEnum):
     BROKER_STALLED = "broker_stalled"
     AUTHENTICATION_FAILED = "authentication_failed"
     CREDENTIAL_EXPIRED = "credential_expired"  # a credential that the gateway verified
-    TARGET_REFUSED = "target_refused"  # not a name of the gateway's, or not on the allow-list
+    TARGET_REFUSED = "target_refused"  # not an advertised name, or not on the allow-list
     NO_BROKER = "no_broker"  # no broker is reachable
     BROKER_REFUSED = "broker_refused"  # the broker answered the gateway's CONNECT with an error
     TOO_MANY_CONNECTIONS = "too_many_connections"
-    TOO_MANY_CONNECTS = "too_many_connects"  # beyond the rate limit of a rule
+    TOO_MANY_CONNECTS = "too_many_connects"  # above the rate limit of a rule
     UNKNOWN_COMMAND = "unknown_command"  # under `unknown: mask`
     OUT_OF_MEMORY = "out_of_memory"  # the process-wide bound on buffered bytes
     DRAINED = "drained"  # the gateway shuts down
@@ -88,8 +88,8 @@ class Refusal(StrEnum):
     CLOSED = "closed"
     TOO_MANY = "too_many"
     UNSUPPORTED = "unsupported"
-    FULL = "full"  # beyond a limit of a rule; trying again at once is of no use
-    TOO_OFTEN = "too_often"  # beyond a rule's rate limit; trying later may succeed
+    FULL = "full"  # above a limit of a rule; trying again at once cannot succeed
+    TOO_OFTEN = "too_often"  # above a rule's rate limit; trying later may succeed
     NAME = "name"  # brokers would read the name differently, or no broker accepts it
 
 
@@ -295,7 +295,7 @@ class Transmit:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait so many seconds, or less if the conversation's time ends first. Result: None."""
+    """Wait `seconds`, or until the conversation's deadline if that is earlier. Result: None."""
 
     seconds: float
 
@@ -309,7 +309,7 @@ class Dial:
 
 @dataclass(frozen=True, slots=True)
 class Dialled:
-    """A broker connection. `fresh`: a new one; a pooled one has been opened with CONNECT before."""
+    """A broker connection. `fresh`: it is new; a pooled one was opened with CONNECT before."""
 
     address: Address
     fresh: bool = True
@@ -347,7 +347,7 @@ class Entry(Protocol):
     """The way into a protocol on one listener."""
 
     def frame_length(self, head: bytes | bytearray) -> int:
-        """Return the size of a frame from its first bytes; 0: they are too few to tell."""
+        """Return the size of a frame from its first bytes; 0: more bytes are needed."""
         ...
 
     def open(self, origin: Origin) -> Opening:
@@ -359,7 +359,7 @@ class Entry(Protocol):
         ...
 
     def describe(self, frame: bytes) -> str:
-        """Return a frame in words, with secrets masked; it may be cut."""
+        """Return a description of a frame, which may be cut, with secrets masked."""
         ...
 
 
@@ -404,8 +404,8 @@ class Scanner(Protocol):
         Beyond it lies a stop frame (`stop` > 0; its end may not have arrived), or a header that the
         chunk's end cuts and that must be offered again with the bytes that follow.
 
-        Raises `PeerError` if the bytes are not of the protocol, and then leaves `owed` as it was,
-        on which depends whether a farewell may be sent.
+        Raises `PeerError` if the bytes violate the protocol. `owed` stays unchanged then, because
+        the plane sends a farewell only at a frame border.
         """
         ...
 
@@ -429,8 +429,8 @@ class Holding(Protocol):
 
     def delivered(self, now: float) -> Effects | None:
         """Return the effects of a delivery to the client or of a grant: requests to the broker that
-        may go now, and pauses of what sends too much. None: no account waits for either event, or
-        is about to get too much.
+        may go now, and pauses of a direction that sends too much. None: no account waits for either
+        event, and none is about to get too much.
         """
         ...
 
@@ -465,7 +465,7 @@ class Session(Protocol):
     def holding(self) -> Holding | None: ...
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
-        """Decide one whole stop frame. Raises `PeerError` if it is not of the protocol."""
+        """Decide one whole stop frame. Raises `PeerError` if it violates the protocol."""
         ...
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
@@ -475,7 +475,7 @@ class Session(Protocol):
         ...
 
     def leave(self, now: float) -> Effects | None:
-        """Take one step of moving the client to another gateway; None: all has moved."""
+        """Take one step of moving the client to another gateway; None: no step is left."""
         ...
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:

@@ -1,7 +1,7 @@
 """Find the holder of an address, for memory that is divided among addresses.
 
-The holder of one IPv6 address mostly has its whole network: providers hand out 2⁶⁴ addresses or
-more at a time. If each address had a part of its own, one sender could take the parts of others.
+The holder of an IPv6 address mostly has its whole network, because providers hand out 2⁶⁴
+addresses or more at a time. If each address had its own part, one sender could take many parts.
 """
 
 from __future__ import annotations
@@ -9,17 +9,12 @@ from __future__ import annotations
 from ipaddress import IPv6Address, IPv6Network
 
 PREFIX = 64
-"""Bits of an IPv6 network's prefix: of the smallest network that providers hand out, and of one
-link."""
-
-_HOST_BITS = 128 - PREFIX
+"""Prefix length of the smallest IPv6 network that providers hand out, and of one link."""
 
 
 def holder(host: str) -> str:
-    """Return the network of an IPv6 address; any other host as it is.
-
-    Return an IPv4 address that is written as IPv6 (`::ffff:10.0.0.1`) as IPv4.
-    """
+    """Return the network of an IPv6 address, the IPv4 address of an IPv4-mapped one
+    (`::ffff:10.0.0.1`), and any other host unchanged."""
     if ":" not in host:
         return host
     try:
@@ -28,4 +23,4 @@ def holder(host: str) -> str:
         return host
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
-    return str(IPv6Network((int(address) >> _HOST_BITS << _HOST_BITS, PREFIX)))
+    return str(IPv6Network((int(address), PREFIX), strict=False))

@@ -1,7 +1,7 @@
-"""What a protocol brings along, and what its entries are made of.
+"""The description of a protocol, and the settings of its entries.
 
-Each protocol is one folder, whose module `plugin` holds one `Plugin`; `gateway.protocols` lists
-them. Everything else of the gateway reads a protocol's words from there.
+Each protocol is one folder, whose module `plugin` defines one `Plugin`; `gateway.protocols` lists
+all plugins. The other packages read all words of a protocol from there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gateway.wire.subject import TopicName
 
 
 class Mode(StrEnum):
-    """Who authenticates clients, and what the broker is told of them."""
+    """Who authenticates clients, and which credential the broker gets; see docs/architecture.md."""
 
     PASS_THROUGH = "pass-through"
     VERIFY = "verify"
@@ -28,11 +28,11 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FrameBounds:
-    """What one connection may send, and what of it is read; settings of the configuration.
+    """Bounds of the frames of one connection, from the configuration.
 
-    `collected`: bytes of a stop frame. `all_collected`: bytes of one where the broker allows larger
-    messages; all connections together have no more for them. `command`: bytes of a client's
-    command, without the message behind it, and of a broker's command that is read. `fields`: fields
+    `collected`: bytes of a stop frame. `all_collected`: bytes of all stop frames of the process,
+    and of one stop frame if the broker allows larger messages. `command`: bytes of a client's
+    command without the message behind it, and of a broker's command that is read. `fields`: fields
     of a command that is decoded. `names`: characters of a name. `text`: characters of a broker's
     text that a client gets.
     """
@@ -45,20 +45,20 @@ class FrameBounds:
     text: int = 4096
 
     def collected_from(self, broker: int) -> int:
-        """Return the largest stop frame where the broker allows frames of so many bytes. Whatever
-        it says, one frame gets no more memory than all together."""
+        """Return the largest stop frame, in bytes, if the broker allows frames of `broker` bytes.
+        One frame gets no more memory than all frames together, whatever the broker allows."""
         return max(self.collected, min(broker, self.all_collected))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntrySettings:
-    """How the clients of one listener are served.
+    """The settings of one listener's entry.
 
-    `proxies`: principals that are gateways themselves; they are believed who their clients are.
-    `chained`: the brokers are another gateway, which gets back the names that it gives.
-    `limited`: rules may limit what clients do. `unknown_pass`: commands that this version does not
-    know pass. `checksums`: verify those of messages. `version`: what brokers are told of the
-    gateway. `budget`: what all sessions of the process may keep together.
+    `proxies`: principals of other gateways, which may act for their clients. `chained`: the brokers
+    are another gateway, which gets the names back that it gave. `limited`: rules may limit clients.
+    `unknown_pass`: commands unknown to this version pass. `checksums`: verify the checksums of
+    messages. `version`: the version of the gateway that brokers get. `budget`: memory of all
+    sessions of the process together.
     """
 
     services: Services
@@ -77,11 +77,10 @@ class EntrySettings:
 class Plugin:
     """One protocol.
 
-    `name`: as `protocol` of a listener has it. `schemes`: of URLs that name its brokers.
-    `topic_schemes`: texts like `scheme://...` that name topics, and never a host.
-    `read_topic`: returns the parts of a topic's name, None where it is not one. `actions`: what
-    its clients do, and rules may limit.
-    `enter`: makes the entry of one listener; it loads what the protocol needs.
+    `name`: the value of `protocol` of its listeners. `schemes`: URL schemes of its brokers.
+    `topic_schemes`: URL schemes that name topics, never hosts. `read_topic`: returns the parts of a
+    topic's name; None: the text is not a name. `actions`: actions of clients that rules may limit.
+    `enter`: makes the entry of one listener; it imports the protocol's modules.
     `checks`: name of the module with the doctor's checks of its brokers (`gateway.doctor.checks`).
     """
 

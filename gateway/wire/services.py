@@ -1,4 +1,4 @@
-"""The questions that a protocol session may ask of identity, policy and brokers."""
+"""The interface of protocol sessions to identity, policy and brokers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LookupOutcome(StrEnum):
 
 
 class Services(Protocol):
-    """The questions of a session. All are answered at once, from memory; slow work is a `Job`."""
+    """The methods that sessions call. All return at once, from memory; slow work is a `Job`."""
 
     def authenticate(self, credential: Credential) -> Principal | Denial: ...
 
@@ -51,8 +51,8 @@ class Services(Protocol):
     def wait(
         self, action: Action, subject: Subject, again: Again | None = None
     ) -> float | Again | Denial:
-        """Return in how many seconds the subject may do this, and count it now; a denial if the
-        wait would be too long.
+        """Count the action now, and return the seconds after which the subject may do it; a denial
+        if the wait would be too long.
 
         `again`: the last answer, if the same question is asked again.
         """
@@ -66,14 +66,14 @@ class Services(Protocol):
         ...
 
     def wants(self, account: Account) -> bool:
-        """Return whether a frame of this account, which has no allowance, may pass now. If not, the
-        account waits for a grant: this frame and all frames behind it."""
+        """Return whether a frame of this account, which has no allowance, may pass now. If not,
+        this frame and all frames behind it wait for a grant."""
         ...
 
     def is_in_debt(self, account: Account) -> bool:
         """Return whether a limit of this account, or the account's share of it, is in debt by more
-        than a second of its rate: nothing should pass without allowance then. The question does not
-        make the account wait."""
+        than a second of its rate: no frame should pass without allowance then. Calling this does
+        not make the account wait."""
         ...
 
     def release(self, account: Account) -> None:
@@ -85,7 +85,7 @@ class Services(Protocol):
         ...
 
     def alias(self, broker: Address) -> Address | Denial:
-        """Return another address for it, which no client knows yet, for when this gateway stops."""
+        """Return an address for a broker that no client knows yet; used when this gateway stops."""
         ...
 
     def migrated(self, broker: Address) -> Address | Denial:
@@ -93,7 +93,7 @@ class Services(Protocol):
         ...
 
     def open(self, name: str) -> Address | Denial:
-        """Return the broker for which an advertised name or an alias stands."""
+        """Return the broker that an advertised name or an alias names."""
         ...
 
     def clean(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Which client does something, and to which topic: the values that all packages read.
+"""The client of an action and its topic: values that all packages read.
 
 A protocol session makes one `Caller` for each connection, and `Services.complete` completes it.
 Each open producer or consumer has a `Subject`: the caller and a topic. Rules match subjects, and
@@ -29,7 +29,7 @@ class TopicName(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """The client of one connection. None stands for an unknown value.
+    """The client of one connection. None: unknown.
 
     `listener`, `cluster`: names from the configuration, which `Services.complete` adds.
     `connection`: id of the connection in this process. `host`: the client's address. `principal`:
@@ -47,10 +47,10 @@ class Caller(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """A client with a topic that it uses, or alone (`topic` None).
+    """A client and a topic that it uses, or the client alone (`topic` None).
 
-    `subscription`: of a consumer. All subjects of a connection share its caller, since a client may
-    use thousands of topics.
+    `subscription`: the subscription of a consumer. All subjects of a connection share its caller,
+    because a client may use thousands of topics.
     """
 
     caller: Caller
@@ -58,7 +58,7 @@ class Subject(NamedTuple):
     subscription: str | None = None
 
     def about(self, topic: TopicName, subscription: str | None = None) -> Subject:
-        """Return the same client with a topic, and for a consumer its subscription."""
+        """Return a subject of the same client with a topic, and with a consumer's subscription."""
         return Subject(self.caller, topic, subscription)
 
     @property

@@ -1,7 +1,7 @@
-"""What a traced connection says, frame by frame, in the words of its protocol.
+"""Trace each frame of a pair and the decision about it, as the protocol's entry describes frames.
 
-Only traced pairs pay: their scanners and session are wrapped. What the wrapped scanner lets pass is
-walked a second time.
+Only traced pairs pay for this, because wrappers do it: a traced scanner walks the bytes that the
+inner scanner cleared a second time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gateway.wire.contract import (
 from gateway.wire.subject import Caller
 
 LONGEST = 64 * 1024
-"""Bytes of a passing frame that are looked at. What is said of it is in its first ones."""
+"""Bytes of a passing frame that are read to describe it: the description needs only the first."""
 
 
 class TracedScanner:
@@ -58,8 +58,7 @@ class TracedScanner:
         while pos < cleared:
             frame = bytes(chunk[pos : min(pos + LONGEST, cleared)])
             length = self._entry.frame_length(frame)
-            told = self._entry.describe(frame[:length])
-            self._trace(self._direction, told, length, "pass")
+            self._trace(self._direction, self._entry.describe(frame[:length]), length, "pass")
             pos += length
         return cleared
 
@@ -106,26 +105,26 @@ class TracedSession:
             self._trace(direction, self._describe(frame), len(frame), "violation")
             raise
         self._trace(direction, self._describe(frame), len(frame), decision(effects))
-        return self._told_later(effects)
+        return self._wrap(effects)
 
-    def _told_later(self, effects: Effects) -> Effects:
-        """The same effects, which tell what is decided when they go on."""
-        return tuple(map(self._telling, effects))
+    def _wrap(self, effects: Effects) -> Effects:
+        """Return the same effects; those with a `then` trace what it decides."""
+        return tuple(map(self._wrap_one, effects))
 
-    def _telling(self, effect: Effect) -> Effect:
+    def _wrap_one(self, effect: Effect) -> Effect:
         if isinstance(effect, Start):
-            return replace(effect, then=partial(self._go_on, effect.then))
+            return replace(effect, then=partial(self._resume, effect.then))
         if isinstance(effect, Later):
             then = effect.then
-            return replace(effect, then=lambda now: self._go_on(lambda _, at: then(at), b"", now))
+            return replace(effect, then=lambda now: self._resume(lambda _, at: then(at), b"", now))
         return effect
 
-    def _go_on(self, then: AfterJob, result: bytes | Denial, now: float) -> Effects:
+    def _resume(self, then: AfterJob, result: bytes | Denial, now: float) -> Effects:
         effects = then(result, now)
         size = 0 if isinstance(result, Denial) else len(result)
-        told = f"resume: {decision(effects)}"
-        self._trace(Direction.TO_CLIENT, self._outcome(result), size, told)
-        return self._told_later(effects)
+        text = f"resume: {decision(effects)}"
+        self._trace(Direction.TO_CLIENT, self._describe_result(result), size, text)
+        return self._wrap(effects)
 
     @property
     def holding(self) -> Holding | None:
@@ -139,29 +138,29 @@ class TracedSession:
         return self._holding.given_up
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Holding`. Each frame is decided by itself, and told."""
+        """See `contract.Holding`. Claim no frame, so that each is decided and traced by itself."""
         return start
 
     def delivered(self, now: float) -> Effects | None:
         """See `contract.Holding`."""
         assert self._holding is not None
         effects = self._holding.delivered(now)
-        return None if effects is None else self._told_later(effects)
+        return None if effects is None else self._wrap(effects)
 
     def reset(self, account: Account) -> Effects | None:
         """See `contract.Holding`."""
         assert self._holding is not None
         effects = self._holding.reset(account)
-        return None if effects is None else self._told_later(effects)
+        return None if effects is None else self._wrap(effects)
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
         """See `contract.Session`."""
-        return self._told_later(self._inner.revoke(account, denial, now))
+        return self._wrap(self._inner.revoke(account, denial, now))
 
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""
         effects = self._inner.leave(now)
-        return None if effects is None else self._told_later(effects)
+        return None if effects is None else self._wrap(effects)
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
         """See `contract.Session`."""
@@ -171,13 +170,13 @@ class TracedSession:
         """See `contract.Session`."""
         return self._inner.close()
 
-    def _outcome(self, result: bytes | Denial) -> str:
-        """Of a job; or nothing, where it was only time that had to pass."""
+    def _describe_result(self, result: bytes | Denial) -> str:
+        """Return a job's result in words; empty bytes stand for a `Later`."""
         if isinstance(result, Denial):
             return result.text or result.refusal.value
-        return self._describe(result) if result else "its time has come"
+        return self._describe(result) if result else "the delay is over"
 
 
 def decision(effects: Effects) -> str:
-    """Effects by name."""
+    """Return the names of effects."""
     return " + ".join(type(effect).__name__.lower() for effect in effects)

@@ -21,7 +21,7 @@ import trio
 from gateway import assembly
 from gateway.app import Application, configuration_errors_unwrapped, configured_log
 from gateway.config import model
-from gateway.front.binding import listening
+from gateway.front.binding import listen
 from gateway.policy.reservations import Reservations, Reserved, UnitRequest
 from gateway.system.interpreter import command
 from gateway.system.signals import AT_ONCE, STOP, received
@@ -83,7 +83,7 @@ class Parent:
             trio.open_nursery() as outer,
         ):
             for listener in self._configuration.listeners:
-                self._sockets[listener.name] = listening(listener.bind)
+                self._sockets[listener.name] = listen(listener.bind)
             self._crew = Crew(
                 self._size, Start(command(WORKER), self._descriptors(), self._handlers)
             )

@@ -131,7 +131,7 @@ def test_what_waited_for_its_time_is_told() -> None:
     traced.play.services.paced, traced.play.services.delay = {Action.PRODUCE}, 1.0
     assert traced.decide(Direction.TO_BROKER, producer(1)) == "drop + later"
     traced.later(1.0)
-    assert traced.told[-1][1:] == ("its time has come", 0, "resume: inject")
+    assert traced.told[-1][1:] == ("the delay is over", 0, "resume: inject")
 
 
 def test_a_violation_is_told_and_raised() -> None:

@@ -1,4 +1,4 @@
-"""Brokers of `memo` in memory, each with topics of its own, and a client; both by trio."""
+"""In-memory `memo` brokers, each with its own topics, and a client; both use trio."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ from tests.second.memo import (
 )
 
 HOST = "127.0.0.90"
-"""Nobody else uses it: where a client reads it, it can only have come from here."""
+"""No other test uses this address, so a client that reads it got it from a broker here."""
+
 NOT_MINE = Refusal.TARGET
 
 
 class Frames:
-    """One side of a connection, in frames. `received`: all bytes that ever came."""
+    """Reads frames from a connection. `received`: all bytes that ever came."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self.stream = stream
@@ -41,7 +42,7 @@ class Frames:
         self._taken = 0
 
     async def next(self) -> bytes:
-        """Return the next frame; nothing at the end."""
+        """Return the next frame; empty at the end of the stream."""
         while True:
             rest = self.received[self._taken :]
             length = frame_length(rest)
@@ -57,8 +58,8 @@ class Frames:
 class Broker:
     """Owns some topics, and answers each request once, in order.
 
-    `address`: where it listens. `cluster`: who owns each topic. `heard`: all that came, whole.
-    `gate`: answers wait for it.
+    `address`: address of its listener. `cluster`: owners of topics. `heard`: all received requests.
+    `gate`: answers wait until this event is set.
     """
 
     def __init__(self, cluster: dict[str, Broker]) -> None:
@@ -71,7 +72,7 @@ class Broker:
         self._news = trio.Event()
 
     async def hears(self, text: bytes) -> None:
-        """Wait until a request has come that holds this."""
+        """Wait until a request with this text has come."""
         while not any(text in request for request in self.heard):
             await self._news.wait()
 
@@ -129,7 +130,7 @@ class Broker:
 
 @asynccontextmanager
 async def brokers(*owned: str) -> AsyncIterator[list[Broker]]:
-    """Serve brokers, each of which owns one of these topics."""
+    """Run brokers, each of which owns one of these topics."""
     cluster: dict[str, Broker] = {}
     async with trio.open_nursery() as nursery:
         for topic in owned:
@@ -142,14 +143,14 @@ async def brokers(*owned: str) -> AsyncIterator[list[Broker]]:
 
 
 class Client:
-    """Says requests, and reads their answers in order. `frames`: all that it received."""
+    """Sends requests, and reads their answers in order."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self.frames = Frames(stream)
         self._id = 0
 
     async def ask(self, kind: int, body: bytes) -> bytes:
-        """Return the answer to a request."""
+        """Send a request; return its answer."""
         id = await self.say(kind, body)
         answer = await self.frames.next()
         assert answer, "the connection ended without an answer"
@@ -163,26 +164,26 @@ class Client:
         return self._id
 
     async def put(self, *parts: tuple[str, int, bytes]) -> Denial | None:
-        """Store messages; return the refusal, if it is one."""
+        """Store messages; return the denial if they are refused."""
         answer = await self.ask(Kind.PUT, sections(parts))
         return error_of(answer) if head_of(answer)[1] == Kind.ERROR else None
 
     async def get(self, *topics: str) -> dict[str, bytes]:
-        """Return what is stored of some topics."""
+        """Return the stored payload of topics."""
         answer = await self.ask(Kind.GET, texts(topics))
         return {topic: data for topic, _, data in sections_of(answer)}
 
     async def where(self, *topics: str) -> dict[str, Address]:
-        """Return where some topics are said to be."""
+        """Return the broker addresses of topics."""
         answer = await self.ask(Kind.WHERE, texts(topics))
         return {topic: Address(host, port) for topic, host, port in places_of(answer)}
 
 
 @asynccontextmanager
-async def client(address: Address, token: str = "") -> AsyncIterator[Client]:
-    """Connect and say HELLO."""
+async def connect(address: Address, token: str = "") -> AsyncIterator[Client]:
+    """Connect and send HELLO."""
     async with await trio.open_tcp_stream(address.host, address.port) as stream:
-        it = Client(stream)
+        client = Client(stream)
         hello = text("alice") + text("memo-test 1") + text(token)
-        assert head_of(await it.ask(Kind.HELLO, hello))[1] == Kind.HELLO | ANSWER
-        yield it
+        assert head_of(await client.ask(Kind.HELLO, hello))[1] == Kind.HELLO | ANSWER
+        yield client

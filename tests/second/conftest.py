@@ -28,10 +28,10 @@ from tests.second.entry import PLUGIN, SCHEMES
 from tests.second.names import PortNames
 
 PATIENCE = 20.0
-"""Seconds after which a test fails rather than waits: no test depends on them."""
+"""Seconds after which a waiting test fails; no test depends on the value."""
 
 LARGE = 7 * 1024 * 1024
-"""Bytes, more than the largest stop frame."""
+"""Bytes, more than the largest stop frame has."""
 
 RULES = """
 version: 1
@@ -55,8 +55,10 @@ rules: [rules.yaml]
 
 
 @dataclass
-class House:
-    """A gateway and its brokers. `any`: the address for any broker; `places`: one for each."""
+class Deployment:
+    """A gateway and its brokers. `any`: the gateway's address for any broker. `places`: its address
+    for each broker. `denied`: denials by topic.
+    """
 
     app: Application
     brokers: list[Broker]
@@ -66,14 +68,14 @@ class House:
     denied: dict[str, Denial] = field(default_factory=dict)
 
     def revoke(self, topic: str) -> None:
-        """Nobody may use a topic any more."""
+        """Forbid the use of a topic, and revoke its accounts."""
         denial = self.denied[topic] = Denial(Refusal.UNAUTHORIZED, f"no more {topic}")
         scanners = [it for pair in self.app._reactor.pairs for it in pair.session.scanners]
         accounts = [account for it in scanners for account in getattr(it, "accounts", {}).values()]
         self.app._reactor.revoke({it: denial for it in accounts if it.topic == topic})
 
     def let_pass(self, seconds: float) -> None:
-        """Have the clock of the plane, and of the limits, say that it is later."""
+        """Move the clock of the plane and the limits forward."""
         clock = self.app._reactor.clock
         self.app._reactor.clock = lambda: clock() + seconds
         self.app._reactor.keep_deadlines()
@@ -87,7 +89,7 @@ class House:
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The protocol is one of the registry, and this process is none of its own."""
+    """Register the protocol, and leave the garbage collector of the tests' process as it is."""
     monkeypatch.setitem(protocols.PLUGINS, PLUGIN.name, PLUGIN)
     for name, scheme in SCHEMES.items():
         monkeypatch.setitem(protocols.SCHEMES, name, scheme)
@@ -96,27 +98,27 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     gc.unfreeze()
 
 
-class OpenHouse(Protocol):
-    """Opens a house; `trace`: whose connections are traced."""
+class Deploy(Protocol):
+    """Runs a deployment. `trace`: networks of clients whose connections are traced."""
 
-    def __call__(self, trace: str = "[]") -> AbstractAsyncContextManager[House]: ...
+    def __call__(self, trace: str = "[]") -> AbstractAsyncContextManager[Deployment]: ...
 
 
 def _free(count: int) -> list[Address]:
-    """Return addresses that nobody listens at."""
+    """Return addresses without a listener."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     found = [Address(*it.getsockname()[:2]) for it in sockets]
-    for it in sockets:
-        it.close()
+    for sock in sockets:
+        sock.close()
     return found
 
 
 @pytest.fixture
-def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenHouse:
-    """What opens a house."""
+def deploy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Deploy:
+    """Return a function that runs a deployment."""
 
     @asynccontextmanager
-    async def open(trace: str = "[]") -> AsyncIterator[House]:
+    async def open(trace: str = "[]") -> AsyncIterator[Deployment]:
         async with brokers("a", "b") as served:
             any, admin, *places = _free(2 + len(served))
             addresses = [broker.address for broker in served]
@@ -131,12 +133,12 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpenHouse:
                     trace=trace,
                 )
             )
-            house = House(Application(load.load(path)), served, any, places, admin)
-            _deny(monkeypatch, house)
+            deployment = Deployment(Application(load.load(path)), served, any, places, admin)
+            _deny(monkeypatch, deployment)
             with trio.fail_after(PATIENCE):
                 async with trio.open_nursery() as nursery:
-                    await nursery.start(house.app.serve)
-                    yield house
+                    await nursery.start(deployment.app.serve)
+                    yield deployment
                     nursery.cancel_scope.cancel()
 
     return open
@@ -149,14 +151,14 @@ def _name_by_ports(monkeypatch: pytest.MonkeyPatch, places: dict[Address, Addres
     monkeypatch.setattr(assembly, "make_names", names)
 
 
-def _deny(monkeypatch: pytest.MonkeyPatch, house: House) -> None:
-    """Have policy admit nobody to topics that are denied."""
+def _deny(monkeypatch: pytest.MonkeyPatch, deployment: Deployment) -> None:
+    """Make all services refuse accounts of denied topics."""
     admit = ListenerServices.admit
 
     def ask(
         self: ListenerServices, action: Action, subject: Subject, *, again: bool = False
     ) -> Account | Denial:
         name = subject.topic.name if subject.topic else ""
-        return house.denied.get(name) or admit(self, action, subject, again=again)
+        return deployment.denied.get(name) or admit(self, action, subject, again=again)
 
     monkeypatch.setattr(ListenerServices, "admit", ask)

@@ -1,4 +1,4 @@
-"""How `memo` is entered: the opening of a connection, its traces, and the plugin."""
+"""The entry of `memo`: the opening of a connection, its traces, and the plugin."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from tests.second.memo import (
     topics_of,
 )
 from tests.second.session import MemoSession, cleaned
-from tests.second.topics import named
+from tests.second.topics import read_topic
 
 SCHEMES = {"memo": Scheme(7171), "memo+ssl": Scheme(7172, tls=True)}
 
@@ -67,7 +67,7 @@ class MemoEntry:
         """See `contract.Entry`."""
         said = yield Receive(Peer.CLIENT)
         if not isinstance(said, bytes):
-            return _silent(said)
+            return _refuse_silent(said)
         try:
             return (yield from _hello(self.settings, origin, said))
         except PeerError as violation:
@@ -87,7 +87,7 @@ class MemoEntry:
 
 
 def _hello(settings: EntrySettings, origin: Origin, said: bytes) -> Opening:
-    """From a client's HELLO to the broker's answer."""
+    """Continue the opening from the client's HELLO to the broker's answer."""
     id, kind = head_of(said)
     if kind != Kind.HELLO:
         raise PeerError("a connection begins with HELLO")
@@ -119,7 +119,7 @@ def _hello(settings: EntrySettings, origin: Origin, said: bytes) -> Opening:
 
 
 def _identify(settings: EntrySettings, token: bytes) -> Principal | Denial:
-    """Who the client is, where the gateway judges that."""
+    """Return the client's principal; an empty name if only the broker authenticates."""
     if settings.mode is Mode.PASS_THROUGH:
         return Principal("", verified=False)
     return settings.services.authenticate(Credential("token", token))
@@ -128,7 +128,7 @@ def _identify(settings: EntrySettings, token: bytes) -> Principal | Denial:
 def _pace(
     settings: EntrySettings, subject: Subject, id: int
 ) -> Generator[Step, StepResult, Refused | None]:
-    """Where rules limit how often clients connect, this one may have to wait."""
+    """Wait if rules limit the rate of new connections; return a refusal if that takes too long."""
     if Action.CONNECT not in settings.services.paced:
         return None
     answer = settings.services.wait(Action.CONNECT, subject)
@@ -142,7 +142,7 @@ def _pace(
 
 
 def _broker(settings: EntrySettings, reached: Address) -> Address | None:
-    """The broker that the reached address stands for; None: any."""
+    """Return the broker that the reached address stands for; None: any."""
     found = settings.services.open(str(reached))
     return None if isinstance(found, Denial) else found
 
@@ -162,7 +162,7 @@ def _welcome(
     return Opened(MemoSession(settings, subject, expires))
 
 
-def _silent(denial: StepResult) -> Refused:
+def _refuse_silent(denial: StepResult) -> Refused:
     assert isinstance(denial, Denial)
     reasons = {
         Refusal.TIMEOUT: EndReason.HANDSHAKE_TIMEOUT,
@@ -179,17 +179,17 @@ def _refused(id: int, reason: EndReason, denial: Denial) -> Refused:
 
 
 def describe(frame: bytes) -> str:
-    """Return a frame in words, which may be cut; tokens are masked."""
+    """Return a description of a frame, which may be cut, with tokens masked."""
     try:
         id, kind = head_of(frame)
         known = Kind(kind if kind == Kind.ERROR else kind & ~ANSWER)
         answer = " answer" if ANSWER <= kind < Kind.ERROR else ""
-        return f"{known.name}{answer} {id} {_said(kind, frame)}".strip()
+        return f"{known.name}{answer} {id} {_describe_body(kind, frame)}".strip()
     except (PeerError, ValueError):
         return "not decodable"
 
 
-def _said(kind: int, frame: bytes) -> str:
+def _describe_body(kind: int, frame: bytes) -> str:
     match kind:
         case Kind.HELLO:
             body = Body(frame)
@@ -218,7 +218,7 @@ PLUGIN = Plugin(
     name="memo",
     schemes=SCHEMES,
     topic_schemes=(),
-    read_topic=named,
+    read_topic=read_topic,
     actions=frozenset(Action),
     enter=_enter,
     checks="tests.second.checks",

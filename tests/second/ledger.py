@@ -1,4 +1,4 @@
-"""The answers that a client is owed, in the order of its requests."""
+"""The order of answers: the broker's and the gateway's, as the client sent its requests."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ from collections import deque
 
 
 class Ledger:
-    """How many answers the broker owes, `owed`, and between which of them ours have their place."""
+    """The answers that the broker owes, `owed`, and the gateway's own answers between them."""
 
     def __init__(self, owed: int = 0) -> None:
-        self._owed: deque[int | bytes] = deque([owed] if owed else [])  # the broker's, or ours
+        # Numbers of the broker's answers, and own answers between them.
+        self._owed: deque[int | bytes] = deque([owed] if owed else [])
         self._open = owed
 
     @property
     def owed(self) -> int:
-        """How many answers the broker owes."""
+        """Return the number of answers that the broker owes."""
         return self._open
 
     @property
-    def is_before_ours(self) -> bool:
-        """Whether one of ours follows the broker's next answer."""
+    def precedes_own_answer(self) -> bool:
+        """Return whether an own answer follows the broker's next answer."""
         return len(self._owed) > 1 and self._owed[0] == 1
 
-    def asked(self) -> None:
-        """A request went to the broker."""
+    def add_request(self) -> None:
+        """Add a request that goes to the broker."""
         self._open += 1
         last = self._owed[-1] if self._owed else b""
         if isinstance(last, int):
@@ -31,15 +32,15 @@ class Ledger:
         else:
             self._owed.append(1)
 
-    def ours(self, answer: bytes) -> bytes:
-        """Give an answer its place; return what the client is sent at once."""
+    def add_own_answer(self, answer: bytes) -> bytes:
+        """Add an answer of the gateway; return it if the client gets it at once, else nothing."""
         if not self._owed:
             return answer
         self._owed.append(answer)
         return b""
 
-    def answered(self) -> bytes:
-        """The broker answered one request; return our answers that follow."""
+    def pass_answer(self) -> bytes:
+        """Remove an answer of the broker that passes; return the own answers that follow it."""
         first = self._owed[0]
         assert isinstance(first, int)
         self._open -= 1
@@ -47,8 +48,8 @@ class Ledger:
             self._owed[0] = first - 1
             return b""
         self._owed.popleft()
-        ours = bytearray()
+        own = bytearray()
         while self._owed and isinstance(answer := self._owed[0], bytes):
-            ours += answer
+            own += answer
             self._owed.popleft()
-        return bytes(ours)
+        return bytes(own)

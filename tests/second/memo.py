@@ -1,8 +1,8 @@
 """The frames of `memo`.
 
-A frame is the length of what follows (4 bytes), a correlation id (4), its kind (1) and a body. Each
-request has one answer, in the order of requests: of kind `request | ANSWER`, or an ERROR. Texts are
-UTF-8 behind their length (1 byte, in errors 2). All numbers are big-endian.
+A frame consists of the length of the rest (4 bytes), a correlation id (4), a kind (1) and a body.
+Each request has one answer, in the order of requests, of kind `request | ANSWER` or ERROR. A text
+is its length (1 byte, in errors 2) and UTF-8. All numbers are big-endian.
 
 | kind | request | answer |
 |---|---|---|
@@ -12,8 +12,8 @@ UTF-8 behind their length (1 byte, in errors 2). All numbers are big-endian.
 | GET | number of topics (1), topics | sections |
 | ERROR | | code (1), text |
 
-Sections are the length of their head (2), the head, then all payloads. The head has for each topic
-its name, how many messages there are (2), and the size of their payload (4).
+Sections consist of the length of their head (2), the head, and all payloads. The head has for each
+topic its name, the number of messages (2), and the size of their payload (4).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ HEAD = Struct(">IIB")
 SIZE = Struct(">H")
 ENTRY = Struct(">HI")
 PREFIX = 4
-"""Bytes that the length does not count."""
+"""Bytes of the length field, which the length does not count."""
 
 LONGEST_HEAD = 1024
-"""Bytes of the head of sections: so much is kept of one that is cut."""
+"""Largest head of sections, in bytes: a cut head is kept up to this size."""
 
 ANSWER = 0x80
 
 
 class Kind(IntEnum):
-    """Of requests; `kind | ANSWER` of their answers."""
+    """The kinds of requests; their answers have `kind | ANSWER`."""
 
     HELLO = 1
     WHERE = 2
@@ -49,7 +49,7 @@ class Kind(IntEnum):
 
 
 class Section(NamedTuple):
-    """What a frame says of one topic."""
+    """The part of a frame for one topic. `size`: bytes of its payload."""
 
     topic: bytes
     messages: int
@@ -57,18 +57,18 @@ class Section(NamedTuple):
 
 
 class Body:
-    """Reads a body from its begin to its end. Raises `PeerError` where it ends too early."""
+    """Reads a body from start to end. Raises `PeerError` if it ends too early."""
 
     def __init__(self, data: bytes | bytearray | memoryview, at: int = HEAD.size) -> None:
         self._data = bytes(data)
         self._at = at
 
     def number(self, size: int) -> int:
-        """Return an unsigned number of so many bytes."""
+        """Return an unsigned number of `size` bytes."""
         return int.from_bytes(self.take(size))
 
     def text(self, size: int = 1) -> str:
-        """Return a text whose length has so many bytes."""
+        """Return a text whose length field has `size` bytes."""
         return self.raw(size).decode(errors="replace")
 
     def raw(self, size: int = 1) -> bytes:
@@ -76,7 +76,7 @@ class Body:
         return self.take(self.number(size))
 
     def take(self, size: int) -> bytes:
-        """Return so many bytes."""
+        """Return `size` bytes."""
         taken = self._data[self._at : self._at + size]
         if len(taken) < size:
             raise PeerError("a body that is shorter than it says")
@@ -84,7 +84,7 @@ class Body:
         return taken
 
     def end(self) -> None:
-        """Raise `PeerError` where more follows."""
+        """Raise `PeerError` if bytes are left."""
         if self._at < len(self._data):
             raise PeerError("a body that is longer than it says")
 
@@ -110,20 +110,20 @@ def texts(values: Iterable[str]) -> bytes:
 
 
 def sections(parts: Iterable[tuple[str, int, bytes]]) -> bytes:
-    """Return the body for some topics, each with a number of messages and their payload."""
+    """Return a body of sections; each part is a topic, a number of messages, and their payload."""
     found = list(parts)
     head = b"".join(text(topic) + ENTRY.pack(n, len(data)) for topic, n, data in found)
     return SIZE.pack(len(head)) + head + b"".join(data for _, _, data in found)
 
 
 def places(brokers: Iterable[tuple[str, str, int]]) -> bytes:
-    """Return the body of an answer to WHERE: topic, host and port of each."""
+    """Return the body of an answer to WHERE; each broker is a topic, a host and a port."""
     found = [text(topic) + text(host) + SIZE.pack(port) for topic, host, port in brokers]
     return bytes([len(found)]) + b"".join(found)
 
 
 def refusal(id: int, denial: Denial) -> bytes:
-    """Return the answer that says no."""
+    """Return the ERROR that answers request `id`."""
     code = list(Refusal).index(denial.refusal)
     return frame(id, Kind.ERROR, bytes([code]) + text(denial.text[:1000], 2))
 
@@ -132,12 +132,12 @@ def refusal(id: int, denial: Denial) -> bytes:
 
 
 def frame_length(head: bytes | bytearray) -> int:
-    """Return the bytes of the whole frame that begins so; 0: more of it is needed."""
+    """Return the size of a frame from its first bytes; 0: more bytes are needed."""
     return int.from_bytes(head[:PREFIX]) + PREFIX if len(head) >= PREFIX else 0
 
 
 def head_of(frame: bytes) -> tuple[int, int]:
-    """Return correlation id and kind. Raises `PeerError` where there are none."""
+    """Return correlation id and kind. Raises `PeerError` if the frame is too short."""
     if len(frame) < HEAD.size:
         raise PeerError("a frame without a kind")
     _, id, kind = HEAD.unpack_from(frame)
@@ -153,7 +153,7 @@ def topics_of(frame: bytes) -> list[str]:
 
 
 def places_of(frame: bytes) -> list[tuple[str, str, int]]:
-    """Return what an answer to WHERE says."""
+    """Return topic, host and port of each broker in an answer to WHERE."""
     body = Body(frame)
     found = [(body.text(), body.text(), body.number(2)) for _ in range(body.number(1))]
     body.end()
@@ -161,7 +161,7 @@ def places_of(frame: bytes) -> list[tuple[str, str, int]]:
 
 
 def error_of(frame: bytes) -> Denial:
-    """Return what an ERROR says."""
+    """Return the denial that an ERROR carries."""
     body = Body(frame)
     code, said = body.number(1), body.text(2)
     body.end()
@@ -185,7 +185,7 @@ def sections_of(frame: bytes) -> list[tuple[str, int, bytes]]:
 def read_sections(chunk: bytes | bytearray, pos: int, end: int, total: int) -> list[Section] | None:
     """Read the head of the sections in a frame of `total` bytes that begins at `pos`.
 
-    None: it is cut by the chunk's `end`. Raises `PeerError` where its lengths do not add up.
+    None: the chunk's `end` cuts the head. Raises `PeerError` if its lengths do not add up.
     """
     at = pos + HEAD.size + SIZE.size
     if total < HEAD.size + SIZE.size:

@@ -1,4 +1,4 @@
-"""One address for each broker: the port that a client reaches says which one it wants."""
+"""Advertised names: one gateway address for each broker, which its port identifies."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from gateway.wire.contract import Denial
 
 
 class PortNames:
-    """See `brokers.names.Names`. `places`: the gateway's address of each broker.
+    """See `brokers.names.Names`. `places`: the gateway's address for each broker.
 
-    A broker has one address, so there is none of another generation.
+    A broker has only one address, so other generations have none.
     """
 
     def __init__(self, places: Mapping[Address, Address]) -> None:
@@ -24,8 +24,8 @@ class PortNames:
         return UNKNOWN_NAME if generation else self._places.get(broker, UNKNOWN_NAME)
 
     def open(self, name: str) -> Address | Denial:
-        """See `Names`. By the port alone: a listener is bound to any host, and does not say which
-        one of its names clients know it by."""
+        """See `Names`. Only the port counts: a listener is bound to any host, and clients may know
+        it by several names."""
         try:
             _, port = parse_host_port(name)
         except ValueError:

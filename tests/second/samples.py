@@ -1,4 +1,4 @@
-"""Samples of `memo` for the battery of all scanners: see `tests.conformance`."""
+"""Samples of `memo` frames for the conformance battery of scanners: see `tests.conformance`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CARRY_BOUND = HEAD.size + SIZE.size + LONGEST_HEAD
 HUGE = (1 << 32) - 1
 OPEN = ("a", "b", "t/n/" + "long" * 50)
 UNWATCHED = ("x", "y")
-"""Open too. A frame of several topics is on several bills, which a sample has no words for."""
+"""Open topics too, for frames of several topics: a sample can name only one account."""
 
 ANY_ANSWERS = 1 << 40
 
@@ -56,7 +56,7 @@ def _several(kind: int, *topics: str, size: int = 50) -> bytes:
 
 
 def _huge(data: bytes, size: int) -> bytes:
-    """The same of one section, whose payload is this much larger."""
+    """Return the same frame of one section, but with a payload of `size` bytes."""
     grown = data[: HEAD.size + SIZE.size]
     head = data[len(grown) :]
     entry = head[: 1 + head[0]] + ENTRY.pack(1, size)
@@ -70,7 +70,7 @@ def _lie(kind: int, body: bytes, *, by: int = 0) -> bytes:
 
 
 def _samples(kind: int) -> tuple[Sample, ...]:
-    """What both directions count: sections."""
+    """Return samples of frames with sections, which both directions count."""
     one = _counted(kind, "a", 3, 40)
     absent = HUGE - 100
     return (

@@ -1,4 +1,5 @@
-"""Scans `memo`: sections pass by spans, and are counted by topic; see `contract.Scanner`."""
+"""Scanners of `memo`: frames with sections pass and are counted by topic; see
+`contract.Scanner`."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from tests.second.ledger import Ledger
 from tests.second.memo import ANSWER, HEAD, PREFIX, Kind, Section, read_sections
 
 STRAY = Account(Action.CONSUME)
-"""What a broker sends of topics that are not open any more: on nobody's bill."""
+"""Counts messages of topics that are not open any more."""
 
 
 def count(found: Iterable[Section], accounts: Mapping[bytes, Account], total: int) -> None:
-    """Count a frame of `total` bytes. The head is on the bill of the first topic."""
+    """Count a frame of `total` bytes. Its head counts for the first topic."""
     head = total - sum(section.size for section in found)
     for section in found:
         account = accounts.get(section.topic, STRAY)
@@ -24,7 +25,7 @@ def count(found: Iterable[Section], accounts: Mapping[bytes, Account], total: in
 
 
 class _Scanner:
-    """What both directions share. `accounts`: of open topics."""
+    """The common part of both directions. `accounts`: accounts of open topics."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.owed = 0
@@ -54,14 +55,14 @@ class _Scanner:
         return min(pos, end)
 
     def _passes(self, kind: int, chunk: bytearray, pos: int, end: int, total: int) -> bool | None:
-        """Whether a frame goes on undecided, and is counted; None: its head is cut."""
+        """Return whether a frame passes without a decision, and count it; None: its head is cut."""
         raise NotImplementedError
 
 
 class ToBrokerScanner(_Scanner):
-    """A PUT passes while all its topics are open and have allowance; all else stops.
+    """A PUT passes while all its topics are open and have allowance; all other frames stop.
 
-    `closed`: nothing passes any more.
+    `closed`: no frame passes any more.
     """
 
     closed = False
@@ -76,7 +77,7 @@ class ToBrokerScanner(_Scanner):
         if not may_pass or not found:
             return False
         count(found, self.accounts, total)
-        self._ledger.asked()
+        self._ledger.add_request()
         return True
 
     def _may_pass(self, topic: bytes) -> bool:
@@ -85,7 +86,7 @@ class ToBrokerScanner(_Scanner):
 
 
 class ToClientScanner(_Scanner):
-    """Answers to PUT and GET pass, unless one of ours follows: the session puts it there."""
+    """Answers to PUT and GET pass, unless an own answer follows, which the session injects."""
 
     def _passes(self, kind: int, chunk: bytearray, pos: int, end: int, total: int) -> bool | None:
         if kind not in (Kind.PUT | ANSWER, Kind.GET | ANSWER):
@@ -96,9 +97,9 @@ class ToClientScanner(_Scanner):
         if found is None:
             return None
         if not self._ledger.owed:
-            raise PeerError("an answer that nobody asked for")
-        if self._ledger.is_before_ours:
+            raise PeerError("an answer without a request")
+        if self._ledger.precedes_own_answer:
             return False
         count(found, self.accounts, total)
-        self._ledger.answered()
+        self._ledger.pass_answer()
         return True

@@ -1,7 +1,7 @@
-"""Decides the requests of one `memo` connection; see `contract.Session`.
+"""The session of one `memo` connection; see `contract.Session`.
 
-Nothing is held: a request beyond a limit is answered by a refusal in its place, and the client is
-not heard for a moment. The accounts of topics are opened by traffic, and live as the connection.
+No frame is held: a request above a limit gets an ERROR in its place, and the client is not read for
+a moment. The first request for a topic opens its account, which lives as long as the connection.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from tests.second.memo import (
     topics_of,
 )
 from tests.second.scanning import ToBrokerScanner, ToClientScanner, count
-from tests.second.topics import named
+from tests.second.topics import read_topic
 
 REFUSED = 0.02
-"""Seconds without reading after a refusal: who asks again at once is not heard at once."""
+"""Seconds without reading after a refusal, so that a client that repeats its request must wait."""
 
 TOPIC_SIZE = 512
-"""Bytes that an open topic takes."""
+"""Bytes of the budget that an open topic takes."""
 
 CLOSED_AT_ONCE = 256
 """Accounts that are given back in one step."""
@@ -81,7 +81,7 @@ class MemoSession:
         self._subject = subject
         self._allotment = Allotment(settings.budget, subject.host or "")
         self._ledger = Ledger()
-        self._waiting = 0  # requests whose time has not come
+        self._waiting = 0  # delayed requests
         self._to_broker = ToBrokerScanner(self._ledger)
         self._to_client = ToClientScanner(self._ledger)
         self.expires_at = expires_at if settings.mode is Mode.VERIFY else None
@@ -122,7 +122,7 @@ class MemoSession:
     # -- requests ----------------------------------------------------------------------------
 
     def _use(self, action: Action, topics: list[str], frame: bytes, now: float) -> Effects:
-        """A PUT or GET, of which some topic is not open or has no allowance."""
+        """Decide a PUT or GET with a topic that is not open or has no allowance."""
         accounts = [self._open(action, topic) for topic in topics] or [UNNAMED]
         for account in accounts:
             if isinstance(account, Denial):
@@ -132,15 +132,15 @@ class MemoSession:
         if action is Action.PRODUCE:
             found = read_sections(frame, 0, len(frame), len(frame)) or []
             count(found, self._to_broker.accounts, len(frame))
-        self._ledger.asked()
+        self._ledger.add_request()
         return FORWARD
 
     def _open(self, action: Action, topic: str) -> Account | Denial:
-        """Return the account of a topic, which its first use opens."""
+        """Return the account of a topic; open it at its first use."""
         accounts = self._accounts(action)
         if (known := accounts.get(topic.encode())) is not None:
             return known
-        name = named(topic)
+        name = read_topic(topic)
         if name is None:
             return UNNAMED
         if not self._allotment.fits(TOPIC_SIZE):
@@ -152,12 +152,12 @@ class MemoSession:
         return account
 
     def _accounts(self, action: Action) -> dict[bytes, Account]:
-        """The open accounts of an action. Each direction counts those of one."""
+        """Return the open accounts of an action. Each direction counts one action."""
         return (self._to_broker if action is Action.PRODUCE else self._to_client).accounts
 
     def _refuse(self, id: int, denial: Denial, now: float | None = None) -> Effects:
-        """Answer a request in its place, and hear no more before a moment after `now`."""
-        at_once = self._ledger.ours(refusal(id, denial))
+        """Refuse a request in its place. `now`: do not read the client for a moment from then."""
+        at_once = self._ledger.add_own_answer(refusal(id, denial))
         effects: list[Effect] = [Drop()]
         if at_once:
             effects.append(Inject(Direction.TO_CLIENT, at_once))
@@ -170,7 +170,7 @@ class MemoSession:
     def _where(self, topics: list[str], frame: bytes, now: float) -> Effects:
         subjects = []
         for topic in topics:
-            name = named(topic)
+            name = read_topic(topic)
             subject = self._subject if name is None else self._subject.about(name)
             found = UNNAMED if name is None else self._services.admit(Action.LOOKUP, subject)
             if isinstance(found, Denial):
@@ -184,7 +184,7 @@ class MemoSession:
     def _in_time(
         self, subjects: list[Subject], frame: bytes, until: float, now: float, *again: Again
     ) -> Effects:
-        """Ask when each topic may be looked up; the request goes on when all may."""
+        """Forward a lookup once all its topics may be looked up."""
         for number, subject in enumerate(subjects):
             answer = self._services.wait(Action.LOOKUP, subject, *again)
             if isinstance(answer, Denial):
@@ -196,12 +196,12 @@ class MemoSession:
             until, again = max(until, now + answer), ()
         if until > now:
             return self._later(until, partial(self._go_on, frame))
-        self._ledger.asked()
+        self._ledger.add_request()
         return FORWARD
 
     def _later(self, until: float, then: partial[Effects]) -> Effects:
-        """Nothing may overtake a request that waits, so nothing is read meanwhile. It goes on
-        before that: of two deadlines at one time the first one is kept first."""
+        """Delay a request, and read no other one meanwhile, so that none overtakes it. The request
+        goes on before reading does: of two equal deadlines the first one runs first."""
         self._waiting += 1
         return (Drop(), Later(until, then), Pause(Direction.TO_BROKER, until))
 
@@ -210,11 +210,11 @@ class MemoSession:
     ) -> Effects:
         self._waiting -= 1
         effects = self._in_time(subjects, frame, until, now, again)
-        return tuple(_at_no_border(effect, frame) for effect in effects)
+        return tuple(_inject_in_place_of_forward(effect, frame) for effect in effects)
 
     def _go_on(self, frame: bytes, now: float) -> Effects:
         self._waiting -= 1
-        self._ledger.asked()
+        self._ledger.add_request()
         return (Inject(Direction.TO_BROKER, frame),)
 
     def _not_found(self, frame: bytes, denial: Denial, now: float) -> Effects:
@@ -224,9 +224,9 @@ class MemoSession:
     # -- answers -----------------------------------------------------------------------------
 
     def _answered(self, kind: int, frame: bytes) -> Effects:
-        """An answer of the broker that is rewritten, or that one of ours follows."""
+        """Decide an answer of the broker that is rewritten, or that an own answer follows."""
         if not self._ledger.owed:
-            raise PeerError("an answer that nobody asked for")
+            raise PeerError("an answer without a request")
         effect: Effect = Forward()
         match kind:
             case 0x82:
@@ -240,11 +240,11 @@ class MemoSession:
                 effect = Replace(cleaned(frame, self._settings))
             case _:
                 raise PeerError(f"an answer of kind {kind}")
-        ours = self._ledger.answered()
-        return (effect, Inject(Direction.TO_CLIENT, ours)) if ours else (effect,)
+        own = self._ledger.pass_answer()
+        return (effect, Inject(Direction.TO_CLIENT, own)) if own else (effect,)
 
     def _places(self, answer: bytes) -> bytes:
-        """Return the answer with the gateway's address of each broker."""
+        """Return an answer to WHERE with the gateway's address for each broker."""
         id, _ = head_of(answer)
         found = []
         for topic, host, port in places_of(answer):
@@ -259,7 +259,7 @@ class MemoSession:
     # -- ends --------------------------------------------------------------------------------
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
-        """See `contract.Session`. The next use of the topic asks anew, and is refused in place."""
+        """See `contract.Session`. The next use of the topic is admitted anew, or refused."""
         for action in _ACTIONS:
             accounts = self._accounts(action)
             for topic in [topic for topic, it in accounts.items() if it is account]:
@@ -267,12 +267,12 @@ class MemoSession:
         return ()
 
     def leave(self, now: float) -> Effects | None:
-        """See `contract.Session`. What is asked from now on is refused, what was is answered."""
+        """See `contract.Session`. Refuse new requests, and wait for answers to earlier ones."""
         self._to_broker.closed = True
         return () if self._ledger.owed or self._waiting else None
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
-        """See `contract.Session`. Answers that are owed come first, so it has id 0."""
+        """See `contract.Session`. It answers no request, so it has id 0."""
         told = reason in (EndReason.CLIENT_VIOLATION, EndReason.FRAME_TOO_LARGE)
         return refusal(0, Denial(Refusal.UNSUPPORTED, detail)) if told else b""
 
@@ -289,11 +289,12 @@ class MemoSession:
 
 
 def cleaned(error: bytes, settings: EntrySettings) -> bytes:
-    """Return a broker's ERROR without addresses in its text."""
+    """Return a broker's ERROR without broker addresses in its text."""
     denial = error_of(error)
     text = settings.services.clean(denial.text[: settings.bounds.text])
     return refusal(head_of(error)[0], replace(denial, text=text))
 
 
-def _at_no_border(effect: Effect, frame: bytes) -> Effect:
+def _inject_in_place_of_forward(effect: Effect, frame: bytes) -> Effect:
+    """Return the effect for a frame that was dropped before, and so cannot be forwarded."""
     return Inject(Direction.TO_BROKER, frame) if isinstance(effect, Forward) else effect

@@ -1,4 +1,4 @@
-"""What a session of `memo` decides, without I/O."""
+"""Sessions and openings of `memo`, without I/O."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ NOW = 100.0
 
 
 class Play:
-    """A session between two peers. `sent`: what each direction got."""
+    """A session between two peers. `sent`: bytes sent in each direction."""
 
     def __init__(self, **settings: object) -> None:
         self.services = FakeServices()
@@ -74,7 +74,7 @@ class Play:
         self.later: list[Later] = []
 
     def say(self, direction: Direction, *frames: bytes) -> Effects:
-        """Have a peer say some frames; return the effects of the last one."""
+        """Send frames from a peer; return the effects of the last one."""
         scanner = self.session.scanners[direction]
         for data in frames:
             self.effects = ()
@@ -86,7 +86,7 @@ class Play:
         return self.effects
 
     def carry_out(self, effects: Effects, direction: Direction, data: bytes = b"") -> None:
-        """Do what the plane would."""
+        """Carry out effects as the plane does."""
         self.effects = effects
         for effect in effects:
             match effect:
@@ -137,7 +137,7 @@ def counts(accounts: list[Account]) -> dict[str, int]:
 # -- accounts of several topics ------------------------------------------------------------------
 
 
-def test_the_first_put_of_topics_opens_their_accounts_and_the_next_one_passes() -> None:
+def test_the_first_put_opens_accounts_and_the_next_one_passes() -> None:
     play = Play()
     assert play.ask(put(1, "a", "b")) == FORWARD
     assert play.ask(put(2, "b"), put(3, "a", "b")) == ()
@@ -145,33 +145,33 @@ def test_the_first_put_of_topics_opens_their_accounts_and_the_next_one_passes() 
     assert play.sent[TO_BROKER] == put(1, "a", "b") + put(2, "b") + put(3, "a", "b")
 
 
-def test_all_bytes_of_a_put_are_on_the_bills_of_its_topics() -> None:
+def test_all_bytes_of_a_put_are_counted_for_its_topics() -> None:
     play = Play()
     play.ask(put(1, "a", "b"), put(2, "a", "b"))
     assert sum(it.bytes for it in play.services.admitted) == 2 * len(put(1, "a", "b"))
 
 
-def test_what_a_get_brings_is_counted_by_topic() -> None:
+def test_messages_of_a_get_are_counted_by_topic() -> None:
     play = Play()
     play.ask(get(1, "a", "b"), get(2, "a"))
     play.answer(got(1, "a", "b"), got(2, "a"))
     assert counts(play.services.admitted) == {"consume a": 6, "consume b": 3}
 
 
-def test_a_topic_that_is_not_allowed_refuses_the_whole_put() -> None:
+def test_a_put_with_a_forbidden_topic_is_refused() -> None:
     play = Play()
     play.ask(put(1, "a", "forbidden"))
     assert error_of(play.sent[TO_CLIENT]).refusal is Refusal.UNAUTHORIZED
     assert not play.sent[TO_BROKER]
 
 
-def test_a_name_that_is_none_is_refused() -> None:
+def test_an_invalid_topic_name_is_refused() -> None:
     play = Play()
     play.ask(put(1, "a/b"))
     assert error_of(play.sent[TO_CLIENT]).refusal is Refusal.NAME
 
 
-def test_topics_have_room_in_a_budget_that_is_given_back() -> None:
+def test_topics_take_bytes_of_a_budget_and_give_them_back() -> None:
     budget = Budget(1024)
     play = Play(budget=budget)
     play.ask(put(1, "a"), put(2, "b"))
@@ -207,7 +207,7 @@ def test_a_refusal_keeps_its_place_among_the_brokers_answers() -> None:
     assert ids == [1, 2, 3, 4, 5]
 
 
-def test_a_refusal_is_said_at_once_where_nothing_is_owed() -> None:
+def test_a_refusal_is_sent_at_once_if_no_answer_is_owed() -> None:
     play = Play()
     effects = play.ask(put(1, "forbidden"))
     assert [type(it) for it in effects] == [Drop, Inject, Pause]
@@ -215,12 +215,12 @@ def test_a_refusal_is_said_at_once_where_nothing_is_owed() -> None:
 
 
 @pytest.mark.parametrize("answer", [done(1), frame(1, Kind.WHERE | ANSWER, places([]))])
-def test_an_answer_that_nobody_asked_for_is_a_violation(answer: bytes) -> None:
+def test_an_answer_without_a_request_is_a_violation(answer: bytes) -> None:
     with pytest.raises(PeerError):
         Play().answer(answer)
 
 
-def test_an_unknown_request_ends_the_connection_where_it_must_not_pass() -> None:
+def test_an_unknown_request_that_must_not_pass_ends_the_connection() -> None:
     (effect,) = Play(unknown_pass=False).ask(frame(1, 99))
     assert isinstance(effect, End)
     assert effect.reason is EndReason.UNKNOWN_COMMAND
@@ -229,7 +229,7 @@ def test_an_unknown_request_ends_the_connection_where_it_must_not_pass() -> None
 # -- limits --------------------------------------------------------------------------------------
 
 
-def test_beyond_its_limit_a_put_is_refused_and_later_passes() -> None:
+def test_a_put_above_its_limit_is_refused_and_a_later_one_passes() -> None:
     play = Play()
     play.services.lease = 2
     play.ask(put(1, "a"))
@@ -241,7 +241,7 @@ def test_beyond_its_limit_a_put_is_refused_and_later_passes() -> None:
     assert play.ask(put(3, "a", "b")) == ()
 
 
-def test_a_lookup_waits_for_its_time_and_nothing_overtakes_it() -> None:
+def test_no_request_overtakes_a_delayed_lookup() -> None:
     play = Play()
     play.services.paced = {Action.LOOKUP}
     play.services.delay = 2.0
@@ -252,7 +252,7 @@ def test_a_lookup_waits_for_its_time_and_nothing_overtakes_it() -> None:
     assert play.sent[TO_BROKER] == where(1, "a", "b")
 
 
-def test_a_lookup_whose_time_is_not_known_asks_again_for_the_topics_that_are_left() -> None:
+def test_a_lookup_asks_again_for_its_remaining_topics() -> None:
     play = Play()
     play.services.paced = {Action.LOOKUP}
     play.services.delay = again = Again(0.5, NOW)
@@ -273,7 +273,7 @@ def test_where_names_the_gateways_addresses() -> None:
     assert places_of(play.sent[TO_CLIENT]) == [("a", NAME_1, 6650)]
 
 
-def test_a_broker_without_an_address_of_ours_is_not_named() -> None:
+def test_a_broker_without_a_gateway_address_is_not_named() -> None:
     play = Play()
     play.ask(where(1, "a"))
     play.answer(frame(1, Kind.WHERE | ANSWER, places([("a", "w" * 250, 1)])))
@@ -283,7 +283,7 @@ def test_a_broker_without_an_address_of_ours_is_not_named() -> None:
 # -- ends ----------------------------------------------------------------------------------------
 
 
-def test_a_revoked_account_ends_and_no_other() -> None:
+def test_a_revoked_account_is_released_alone() -> None:
     play = Play()
     play.ask(put(1, "a"), put(2, "b"))
     first = play.services.admitted[0]
@@ -295,7 +295,7 @@ def test_a_revoked_account_ends_and_no_other() -> None:
     assert play.ask(put(4, "a"))[0] == Drop()
 
 
-def test_who_leaves_has_all_answers_before() -> None:
+def test_a_leaving_client_gets_all_answers_first() -> None:
     play = Play()
     play.ask(put(1, "a"))
     assert play.session.leave(NOW) == ()
@@ -319,7 +319,7 @@ DIALLED = Dialled(Address("broker", 1))
 def play_opening(
     opening: Opening, *results: StepResult
 ) -> tuple[list[Step], Opened | Refused | None]:
-    """Return the steps, and the outcome if these results lead to one."""
+    """Run an opening with these results; return its steps, and its outcome if it has ended."""
     steps = [next(opening)]
     for result in results:
         try:
@@ -329,7 +329,7 @@ def play_opening(
     return steps, None
 
 
-def test_a_verified_client_is_introduced_to_the_broker() -> None:
+def test_a_verified_client_has_its_principal_sent_to_the_broker() -> None:
     services = FakeServices()
     entry = MemoEntry(EntrySettings(services=services, mode=Mode.VERIFY))
     said = hello("whoever", "alice's token")
@@ -358,7 +358,7 @@ def test_a_verified_client_is_introduced_to_the_broker() -> None:
         (Denial(Refusal.TIMEOUT, "too slow"), EndReason.HANDSHAKE_TIMEOUT),
     ],
 )
-def test_who_is_not_let_in_is_told_why(said: StepResult, reason: EndReason) -> None:
+def test_a_refused_client_gets_a_reason(said: StepResult, reason: EndReason) -> None:
     entry = MemoEntry(EntrySettings(services=FakeServices(), mode=Mode.VERIFY))
     _, outcome = play_opening(entry.open(ORIGIN), said)
     assert isinstance(outcome, Refused)
@@ -366,7 +366,7 @@ def test_who_is_not_let_in_is_told_why(said: StepResult, reason: EndReason) -> N
     assert error_of(outcome.farewell).text
 
 
-def test_a_trace_says_who_and_what_and_no_secret() -> None:
+def test_a_trace_describes_frames_without_secrets() -> None:
     entry = MemoEntry(EntrySettings(services=FakeServices()))
     assert entry.describe(put(3, "a", "b")) == "PUT 3 a:2 b:2"
     assert entry.describe(where(4, "a")) == "WHERE 4 a"

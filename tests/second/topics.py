@@ -9,8 +9,8 @@ from gateway.wire.subject import TopicName
 _PART = re.compile(r"[\w.-]+", re.ASCII)
 
 
-def named(topic: str) -> TopicName | None:
-    """Read a topic's name; None where it is not one."""
+def read_topic(topic: str) -> TopicName | None:
+    """Return the parts of a topic's name; None: the text is not a name."""
     parts = topic.split("/") if "/" in topic else ["public", "default", topic]
     if len(parts) != 3 or not all(map(_PART.fullmatch, parts)):
         return None

@@ -95,7 +95,7 @@ class TopicLookups:
             Hop(self._named, authoritative=False),
         )
         try:
-            conversation = Conversation(inf, self._open_leg, leave=_keep)
+            conversation = Conversation(inf, self._open_leg, retire=_keep)
             return await conversation.run(chase.converse())
         except PeerError as violation:
             return Denial(Refusal.UNSUPPORTED, str(violation))

@@ -60,7 +60,7 @@ def refused(error: OSError) -> Fail:
         raise error
 
     def fail(monkeypatch: pytest.MonkeyPatch) -> str:
-        monkeypatch.setattr(binding, "_listening", refuse)
+        monkeypatch.setattr(binding, "_listen_at", refuse)
         return run(config(bind="gateway.example:443"))
 
     return fail

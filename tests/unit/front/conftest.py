@@ -1,4 +1,4 @@
-"""What tests of the front share."""
+"""Fixtures of the tests of `gateway.front`."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ import trio.testing
 
 @pytest.fixture
 def autojump_clock() -> trio.testing.MockClock:
-    """Jumps only after real sockets had a moment to answer."""
+    """Return a clock that jumps only after real sockets had time to answer."""
     return trio.testing.MockClock(autojump_threshold=0.005)

@@ -1,4 +1,4 @@
-"""A protocol, a dialler and peers that do what a test says."""
+"""A protocol, a dialler and peers under the control of a test."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ Opener = Callable[[Origin], Opening]
 
 
 def hello(name: bytes = b"") -> bytes:
-    """What a client begins with."""
+    """Return the first frame of a client."""
     return frame(HELLO, name)
 
 
 def welcome(name: bytes = b"") -> bytes:
-    """What a broker answers."""
+    """Return the answer of a broker."""
     return frame(WELCOME, name)
 
 
@@ -66,7 +66,7 @@ def frame_length(head: bytes | bytearray) -> int:
 
 
 def greeting(session: Callable[[], Session] = FakeSession) -> Opener:
-    """The usual conversation: hello, passed to a broker, and its welcome, passed to the client."""
+    """Return an opening that passes hello to a broker, and its welcome to the client."""
 
     def open(origin: Origin) -> Opening:
         said = yield Receive(Peer.CLIENT)
@@ -93,7 +93,7 @@ REASONS = {
 
 
 def refused(denial: StepResult) -> Refused:
-    """No pair, and the client is told why."""
+    """Return the refusal of a client, with the denial's text as farewell."""
     assert isinstance(denial, Denial)
     reason = REASONS.get(denial.refusal, EndReason.CLIENT_CLOSED)
     return Refused(reason, passing(denial.text.encode()), denial.text)
@@ -119,14 +119,18 @@ class FakeEntry:
 
 
 class FakeDialler:
-    """A broker whose far ends the test holds. `denial`: it cannot be reached; `delay` seconds."""
+    """A dialler whose brokers are sockets of the test.
+
+    `denial`: result of each dial, if not None. `delay`: seconds that a dial takes. `silent`: number
+    of brokers that did not answer.
+    """
 
     def __init__(self) -> None:
         self.dialled: list[Address | None] = []
         self.brokers: list[socket.socket] = []
         self.denial: Denial | None = None
         self.delay = 0.0
-        self.silent = 0  # how often it did not answer
+        self.silent = 0
 
     def unanswered(self, stream: Stream) -> None:
         """See `Dialler`."""
@@ -144,35 +148,35 @@ class FakeDialler:
         return near, target or BROKER
 
     def broker(self, index: int = -1) -> Talker:
-        """The broker's end of a connection, the latest unless said otherwise."""
+        """Return the broker's end of a connection, by default of the latest one."""
         return Talker(self.brokers[index])
 
     def close(self) -> None:
-        """All far ends."""
+        """Close the brokers' ends of all connections."""
         for sock in self.brokers:
             sock.close()
 
 
 class Talker:
-    """A peer of the gateway, in trio."""
+    """A peer of the gateway, which waits in trio."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         sock.setblocking(False)
 
     def say(self, data: bytes) -> None:
-        """All at once."""
+        """Send all bytes at once."""
         assert self.sock.send(data) == len(data)
 
     async def hear(self, size: int) -> bytes:
-        """So many bytes, or what came before the end."""
+        """Return `size` bytes, or fewer if the connection ends."""
         heard = b""
         while len(heard) < size and (data := await self._receive(size - len(heard))):
             heard += data
         return heard
 
     async def hear_all(self) -> bytes:
-        """Everything up to the end; fails where a reset comes instead."""
+        """Return all bytes up to the end; raise `OSError` at a reset."""
         return await self.hear(1 << 30)
 
     async def _receive(self, size: int) -> bytes:
@@ -183,18 +187,18 @@ class Talker:
                 await trio.lowlevel.wait_readable(self.sock)
 
     def reset(self) -> None:
-        """Close without a word, by a reset."""
+        """Close with a TCP reset."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.sock.close()
 
     def close(self) -> None:
-        """Close in good order."""
+        """Close with the end of the stream."""
         self.sock.close()
 
 
 @dataclass
 class Serving:
-    """A server that runs, and what stands around it."""
+    """A running server with its dialler, reactor and clients."""
 
     server: Server
     entry: FakeEntry
@@ -208,7 +212,7 @@ class Serving:
     clients: list[Talker] = field(default_factory=list)
 
     def connect(self) -> Talker:
-        """A new client."""
+        """Return a new client connection."""
         sock = socket.socket()
         sock.settimeout(5)
         sock.connect(self.address.pair)
@@ -216,7 +220,7 @@ class Serving:
         return self.clients[-1]
 
     async def open(self, name: bytes = b"") -> tuple[Talker, Talker]:
-        """A client and a broker with a pair between them."""
+        """Open a pair; return its client and its broker."""
         client = self.connect()
         client.say(hello(name))
         known = len(self.dialler.brokers)
@@ -229,24 +233,24 @@ class Serving:
 
     @property
     def ended(self) -> dict[EndReason, int]:
-        """How many connections ended, by the reasons that there were."""
+        """Return the number of ended connections by reason, without zeros."""
         return {reason: number for reason, number in self.figures.ended.items() if number}
 
     @property
-    def now(self) -> tuple[int, int]:
-        """Connections that are opening, and that are open."""
+    def counts(self) -> tuple[int, int]:
+        """Return the number of opening and of open connections."""
         return self.figures.opening, self.figures.open
 
 
-async def until(reached: Callable[[], object]) -> None:
-    """Let others run until something is so; look less often the longer it takes."""
+async def until(condition: Callable[[], object]) -> None:
+    """Let other tasks run until the condition holds; check less often the longer it takes."""
     pause = 0.001
     for _ in range(60):
-        if reached():
+        if condition():
             return
         await trio.sleep(pause)
         pause = min(1.0, pause * 1.2)
-    raise AssertionError("it never came to that")
+    raise AssertionError("the condition never held")
 
 
 @asynccontextmanager
@@ -265,7 +269,7 @@ async def serving(
     wall_clock: Callable[[], float] = lambda: 0.0,
     wrap: Callable[[socket.socket], socket.socket] = lambda listener: listener,
 ) -> AsyncIterator[Serving]:
-    """A server with its reactor. At the end nothing of it is left."""
+    """Run a server with its reactor. At the end check that nothing of it is left."""
     settings = ServerSettings(
         "clients",
         (bind, *more),
@@ -323,7 +327,7 @@ async def serving(
             server.stop()
             front.cancel_scope.cancel()
         plane.cancel_scope.cancel()
-    assert running.now == (0, 0), "connections are still counted"
+    assert running.counts == (0, 0), "connections are still counted"
     assert figures.accepted == sum(figures.ended.values()), "a connection ended without a reason"
     assert reactor.memory.kept == 0
     assert len(readiness) == 0

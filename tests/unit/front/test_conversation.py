@@ -1,4 +1,4 @@
-"""Steps carried out, and their results given back."""
+"""Conversations: steps are carried out, and their results returned."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Pairs = Generator[Step, StepResult, tuple[StepResult, StepResult]]
 
 
 class Ends:
-    """Two legs and their peers; `dialled`: whom the conversation asked for."""
+    """Legs and their peers. `dialled`: targets that the conversation dialled."""
 
     def __init__(self) -> None:
         self.legs: list[Leg] = []
@@ -48,7 +48,7 @@ class Ends:
         self.client = self.leg()
 
     def leg(self) -> Leg:
-        """A new one, with a peer."""
+        """Return a new leg, which has a peer."""
         near, far = socket.socketpair()
         near.setblocking(False)
         self.legs.append(Leg(near, frame_length, 1000))
@@ -61,7 +61,7 @@ class Ends:
         return self.denial or (self.leg(), Dialled(target or Address("any", 1)))
 
     def conversation(self, deadline: float = 10.0) -> Conversation:
-        """With the client's leg."""
+        """Return a conversation with the client's leg. `deadline`: seconds from now."""
         return Conversation(trio.current_time() + deadline, self.reach, self.client)
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ def ends() -> Iterator[Ends]:
     ends.close()
 
 
-async def test_the_outcome_is_what_the_conversation_returns(ends: Ends) -> None:
+async def test_run_returns_the_value_of_the_conversation(ends: Ends) -> None:
     def steps() -> Steps:
         yield from ()
         return "outcome"
@@ -97,7 +97,7 @@ async def test_frames_are_received_and_bytes_transmitted(ends: Ends) -> None:
     assert await ends.peers[0].hear(5) == welcome()
 
 
-async def test_dialling_gives_a_broker_to_speak_with(ends: Ends) -> None:
+async def test_dialling_connects_the_conversation_to_a_broker(ends: Ends) -> None:
     target = Address("broker", 1)
 
     def steps() -> Steps:
@@ -118,7 +118,7 @@ async def test_dialling_gives_a_broker_to_speak_with(ends: Ends) -> None:
     assert conversation.reached == [ends.legs[1]]
 
 
-async def test_the_latest_broker_is_spoken_with(ends: Ends) -> None:
+async def test_a_second_dial_replaces_the_broker(ends: Ends) -> None:
     def steps() -> Steps:
         yield Dial(Address("first", 1))
         yield Dial(Address("second", 1))
@@ -128,16 +128,16 @@ async def test_the_latest_broker_is_spoken_with(ends: Ends) -> None:
     conversation = ends.conversation()
     await conversation.run(steps())
     assert conversation.reached == ends.legs[2:]
-    assert ends.legs[1].stream.fileno() == -1  # nobody speaks with that one any more
+    assert ends.legs[1].stream.fileno() == -1
     assert await ends.peers[2].hear(5) == hello()
 
 
-async def test_a_broker_that_is_not_reached(ends: Ends) -> None:
+async def test_a_failed_dial_leaves_no_broker_to_receive_from(ends: Ends) -> None:
     ends.denial = NO_BROKER
 
     def steps() -> Pairs:
         dialled = yield Dial()
-        yield Transmit(Peer.BROKER, b"nobody hears it")
+        yield Transmit(Peer.BROKER, b"never sent")
         return dialled, (yield Receive(Peer.BROKER))
 
     conversation = ends.conversation()
@@ -148,7 +148,7 @@ async def test_a_broker_that_is_not_reached(ends: Ends) -> None:
     assert conversation.reached == []
 
 
-async def test_the_deadline_is_that_of_all_steps(
+async def test_all_steps_share_one_deadline(
     ends: Ends, autojump_clock: trio.testing.MockClock
 ) -> None:
     def steps() -> Pairs:
@@ -172,7 +172,7 @@ async def test_the_deadline_is_that_of_all_steps(
 
 
 @pytest.mark.parametrize(("seconds", "passed"), [(3.0, 3.0), (30.0, 10.0)])
-async def test_a_conversation_waits_as_far_as_there_is_time(
+async def test_a_wait_ends_at_the_deadline(
     ends: Ends, autojump_clock: trio.testing.MockClock, seconds: float, passed: float
 ) -> None:
     def steps() -> Steps:
@@ -183,7 +183,7 @@ async def test_a_conversation_waits_as_far_as_there_is_time(
     assert trio.current_time() - began == pytest.approx(passed)
 
 
-async def test_faults_are_the_callers(ends: Ends) -> None:
+async def test_errors_of_the_conversation_are_raised_to_the_caller(ends: Ends) -> None:
     def steps() -> Steps:
         yield Receive(Peer.CLIENT)
         raise PeerError("no")
@@ -193,14 +193,14 @@ async def test_faults_are_the_callers(ends: Ends) -> None:
         await ends.conversation().run(steps())
 
 
-async def test_a_watch_is_told_of_all_frames(ends: Ends) -> None:
+async def test_a_watch_gets_all_received_frames(ends: Ends) -> None:
     watched: list[tuple[Direction, bytes]] = []
     reach: Reach = ends.reach
     conversation = Conversation(
         trio.current_time() + 10,
         reach,
         ends.client,
-        lambda *told: watched.append(told),
+        lambda *frame: watched.append(frame),
     )
 
     def steps() -> Steps:
@@ -217,8 +217,8 @@ async def test_a_watch_is_told_of_all_frames(ends: Ends) -> None:
     assert watched == [(Direction.TO_BROKER, hello()), (Direction.TO_CLIENT, welcome())]
 
 
-async def test_a_peer_that_talks_without_end_does_not_stop_the_process(ends: Ends) -> None:
-    """A conversation may ignore some frames, so a hostile peer may send nothing else."""
+async def test_a_peer_that_sends_without_end_does_not_block_other_tasks(ends: Ends) -> None:
+    """A conversation may ignore frames, so a hostile peer may send ignored frames only."""
     sock = Chatterbox(passing(b"blah"))
     chatterbox = Leg(sock, frame_length, 1000)  # type: ignore[arg-type]
 
@@ -236,8 +236,8 @@ async def test_a_peer_that_talks_without_end_does_not_stop_the_process(ends: End
     sock.close()
 
 
-async def test_a_conversation_that_is_over_needs_no_room(ends: Ends) -> None:
-    """Neither of its legs: a broker's may be kept for the next one."""
+async def test_a_finished_conversation_gives_its_memory_back(ends: Ends) -> None:
+    """Both legs give their memory back: the broker's leg may be kept for another chase."""
     share = Share(1 << 20)
     for leg in (ends.client, ends.leg()):
         leg._share = share

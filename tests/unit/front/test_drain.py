@@ -1,4 +1,4 @@
-"""Who is moved when the gateway stops."""
+"""The drain moves clients when the gateway stops."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.plane.reactor import Reactor
 
 
 class Leaver:
-    """Stands for a pair: needs some steps, and remembers when the first one was."""
+    """A pair that is over after some steps. `began`: time of the first step."""
 
     def __init__(self, steps: int = 1) -> None:
         self.steps = steps
@@ -20,7 +20,7 @@ class Leaver:
 
 
 class Plane:
-    """Stands for the reactor."""
+    """The part of a reactor that the drain uses."""
 
     def __init__(self, *leavers: Leaver) -> None:
         self.pairs = set(leavers)
@@ -34,23 +34,25 @@ class Plane:
 
 
 async def drained(plane: Plane, seconds: float) -> float:
-    """How long it took."""
+    """Return the seconds that a drain takes."""
     began = trio.current_time()
     await drain(cast(Reactor, plane), seconds)
     return trio.current_time() - began
 
 
-async def test_nobody_is_there(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_drain_without_pairs_ends_at_once(autojump_clock: trio.testing.MockClock) -> None:
     assert await drained(Plane(), 10) == 0
 
 
-async def test_each_is_asked_until_it_is_gone(autojump_clock: trio.testing.MockClock) -> None:
+async def test_each_pair_takes_steps_until_it_is_over(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     leavers = [Leaver(steps) for steps in (1, 5, 20)]
     await drained(Plane(*leavers), 10)
     assert [leaver.steps for leaver in leavers] == [0, 0, 0]
 
 
-async def test_the_begins_are_spread(autojump_clock: trio.testing.MockClock) -> None:
+async def test_first_steps_are_spread_over_time(autojump_clock: trio.testing.MockClock) -> None:
     leavers = [Leaver() for _ in range(PAIRS_PER_SECOND)]
     await drained(Plane(*leavers), 10)
     times = sorted(leaver.began or 0 for leaver in leavers)
@@ -59,28 +61,30 @@ async def test_the_begins_are_spread(autojump_clock: trio.testing.MockClock) -> 
     assert 0.9 < times[-1] - times[0] < 1.1
 
 
-async def test_all_begin_within_half_of_the_time(autojump_clock: trio.testing.MockClock) -> None:
+async def test_all_pairs_begin_within_half_of_the_time(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     leavers = [Leaver() for _ in range(10 * PAIRS_PER_SECOND)]
     assert 0.9 < await drained(Plane(*leavers), 2) < 1.1
 
 
-async def test_no_time_at_all(autojump_clock: trio.testing.MockClock) -> None:
+async def test_without_time_all_pairs_move_at_once(autojump_clock: trio.testing.MockClock) -> None:
     leavers = [Leaver() for _ in range(100)]
     assert await drained(Plane(*leavers), 0) < 0.05
 
 
-async def test_one_that_comes_meanwhile_does_not_wait(
+async def test_a_pair_that_opens_during_the_drain_moves_at_once(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     plane = Plane(*[Leaver() for _ in range(PAIRS_PER_SECOND)])
     late = Leaver()
 
-    async def comes() -> None:
+    async def add_pair() -> None:
         await trio.sleep(0.105)
         plane.pairs.add(late)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(comes)
+        nursery.start_soon(add_pair)
         began = trio.current_time()
         await drained(plane, 10)
     assert late.began is not None

@@ -1,4 +1,4 @@
-"""What a session asks for is done, and the plane is told."""
+"""Jobs that sessions start are run, and the plane gets their results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gateway.front.connection import Connection
 from gateway.front.conversation import Conversation
 from gateway.front.jobs import Jobs
 from gateway.front.leg import Leg
-from gateway.front.side import AT_ONCE, KEPT, MOST
+from gateway.front.side import JOBS_AT_ONCE, KEEP_SECONDS, MAX_CONNECTIONS
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 from gateway.plane.state import PlaneSettings
@@ -43,7 +43,7 @@ BROKER = Address("broker", 6650)
 
 @dataclass
 class FakeServer:
-    """What a connection needs of its server."""
+    """The part of a server that a connection uses."""
 
     brokers: list[Talker] = field(default_factory=list)
     ends: list[EndReason] = field(default_factory=list)
@@ -88,24 +88,24 @@ class World:
     client: Talker
 
     def start(self, *conversations: Callable[[], Steps]) -> None:
-        """Jobs with the numbers from 0 on."""
+        """Start jobs with the tokens 0, 1, and so on."""
         for token, converse in enumerate(conversations):
             self.jobs.start(self.pair, FakeJob(converse), Numbered(self.session, token))
 
     async def results(self, number: int = 1) -> dict[int, bytes | Denial]:
-        """So many of them, by token."""
+        """Wait for this number of results; return them by token."""
         await until(lambda: len(self.session.resumed) >= number)
         return dict(self.session.resumed)
 
     async def answers(self, index: int, answer: bytes) -> None:
-        """The broker of one side connection hears a question and answers it."""
+        """Have the broker of one side connection receive a request and answer it."""
         await until(lambda: len(self.server.brokers) > index)
         assert await self.server.brokers[index].hear(5) == hello()
         self.server.brokers[index].say(answer)
 
     @property
     def open_connections(self) -> int:
-        """Side connections that are not closed."""
+        """Return the number of side connections that are not closed."""
         side = _connection(self.pair).side
         assert side is not None
         return len(side)
@@ -136,7 +136,7 @@ async def a_world() -> AsyncIterator[World]:
 
 
 def ask(target: Address = BROKER) -> Steps:
-    """Dial, ask, and answer with what the broker says."""
+    """Dial, send a request, and return the broker's answer."""
     dialled = yield Dial(target)
     if not isinstance(dialled, Dialled):
         assert isinstance(dialled, Denial)
@@ -183,15 +183,10 @@ async def test_a_connection_that_the_broker_closed_is_not_used() -> None:
         assert (await world.results(2))[1] == welcome(b"again")
 
 
-def refused(text: str) -> Denial:
-    """How a job that failed reads."""
-    return Denial(Refusal.NOT_READY, text)
-
-
 FAILED = FakeJob.failed
 
 
-async def test_a_broker_that_does_not_keep_to_its_protocol_is_an_answer() -> None:
+async def test_a_broker_that_violates_its_protocol_fails_the_job_alone() -> None:
     def converse() -> Steps:
         yield Dial(BROKER)
         raise PeerError("nonsense")
@@ -204,7 +199,7 @@ async def test_a_broker_that_does_not_keep_to_its_protocol_is_an_answer() -> Non
         assert not world.pair.over
 
 
-async def test_a_bug_in_a_job_is_told_and_is_an_answer() -> None:
+async def test_a_bug_in_a_job_is_reported_and_fails_the_job_alone() -> None:
     def converse() -> Steps:
         yield Dial(BROKER)
         raise RuntimeError("a bug")
@@ -220,7 +215,7 @@ async def test_a_bug_in_a_job_is_told_and_is_an_answer() -> None:
         assert world.open_connections == 1
 
 
-async def test_a_broker_that_says_nothing_is_an_answer_in_time(
+async def test_a_job_of_a_silent_broker_fails_in_time(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with a_world() as world:
@@ -234,24 +229,24 @@ async def test_a_broker_that_says_nothing_is_an_answer_in_time(
         assert world.open_connections == 0
 
 
-async def test_so_many_jobs_are_done_at_once_and_the_others_wait() -> None:
+async def test_only_some_jobs_run_at_once_and_the_others_wait() -> None:
     async with a_world() as world:
-        number = AT_ONCE + 3
+        number = JOBS_AT_ONCE + 3
         world.start(*[ask] * number)
-        await until(lambda: len(world.server.brokers) == AT_ONCE)
+        await until(lambda: len(world.server.brokers) == JOBS_AT_ONCE)
         await trio.testing.wait_all_tasks_blocked()
-        assert len(world.server.brokers) == AT_ONCE
-        for index in range(AT_ONCE):
+        assert len(world.server.brokers) == JOBS_AT_ONCE
+        for index in range(JOBS_AT_ONCE):
             await world.answers(index, welcome())
-        for index in range(number - AT_ONCE):
+        for index in range(number - JOBS_AT_ONCE):
             await until(lambda index=index: len(world.session.resumed) > index)  # type: ignore[misc]
-        # The others go on over connections that are there already.
+        # The other jobs use the connections that are open already.
         async with trio.open_nursery() as nursery:
             for broker in world.server.brokers:
                 nursery.start_soon(_answer_always, broker)
             assert set(await world.results(number)) == set(range(number))
             nursery.cancel_scope.cancel()
-        assert len(world.server.brokers) == AT_ONCE
+        assert len(world.server.brokers) == JOBS_AT_ONCE
 
 
 async def _answer_always(broker: Talker) -> None:
@@ -260,7 +255,7 @@ async def _answer_always(broker: Talker) -> None:
 
 
 async def test_chases_from_broker_to_broker_keep_few_connections() -> None:
-    """Each redirect had a connection more, twenty for one lookup, until the chase was over."""
+    """Twenty redirects of one lookup must not keep twenty connections until its chase ends."""
     hops = 20
 
     def chase(number: int) -> Steps:
@@ -270,33 +265,33 @@ async def test_chases_from_broker_to_broker_keep_few_connections() -> None:
         return answer
 
     async with a_world() as world:
-        world.start(*[lambda number=number: chase(number) for number in range(AT_ONCE)])
+        world.start(*[lambda number=number: chase(number) for number in range(JOBS_AT_ONCE)])
         most = 0
         async with trio.open_nursery() as nursery:
-            for index in range(AT_ONCE * hops):
+            for index in range(JOBS_AT_ONCE * hops):
                 await until(lambda index=index: len(world.server.brokers) > index)  # type: ignore[misc]
                 nursery.start_soon(_answer_always, world.server.brokers[index])
                 most = max(most, world.open_connections)
-            assert set(await world.results(AT_ONCE)) == set(range(AT_ONCE))
+            assert set(await world.results(JOBS_AT_ONCE)) == set(range(JOBS_AT_ONCE))
             nursery.cancel_scope.cancel()
-        assert most <= MOST
-        assert len(world.server.brokers) == AT_ONCE * hops
+        assert most <= MAX_CONNECTIONS
+        assert len(world.server.brokers) == JOBS_AT_ONCE * hops
 
 
-async def test_those_who_wait_have_no_longer_than_the_others(
+async def test_waiting_jobs_have_the_same_deadline_as_running_ones(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with a_world() as world:
         began = trio.current_time()
-        world.start(*[ask] * (3 * AT_ONCE))
-        results = await world.results(3 * AT_ONCE)
+        world.start(*[ask] * (3 * JOBS_AT_ONCE))
+        results = await world.results(3 * JOBS_AT_ONCE)
         assert all(isinstance(result, Denial) for result in results.values())
         assert trio.current_time() - began < 2 * FakeJob.patience
 
 
-async def test_nothing_is_done_for_a_pair_that_is_over() -> None:
+async def test_no_job_runs_for_a_pair_that_is_over() -> None:
     async with a_world() as world:
-        world.start(*[ask] * (AT_ONCE + 3))
+        world.start(*[ask] * (JOBS_AT_ONCE + 3))
         world.client.close()
         await until(lambda: world.server.ends)
         await trio.testing.wait_all_tasks_blocked()
@@ -306,7 +301,7 @@ async def test_nothing_is_done_for_a_pair_that_is_over() -> None:
         assert world.session.resumed == []
         world.start(ask)
         await trio.testing.wait_all_tasks_blocked()
-        assert len(world.server.brokers) <= AT_ONCE
+        assert len(world.server.brokers) <= JOBS_AT_ONCE
 
 
 async def test_unused_connections_are_closed_in_time(
@@ -317,14 +312,14 @@ async def test_unused_connections_are_closed_in_time(
         await world.answers(0, welcome())
         await world.results()
         assert world.open_connections == 1
-        await trio.sleep(KEPT / 2)
+        await trio.sleep(KEEP_SECONDS / 2)
         assert world.open_connections == 1
-        await trio.sleep(KEPT / 2 + 1)
+        await trio.sleep(KEEP_SECONDS / 2 + 1)
         assert world.open_connections == 0
         assert await world.server.brokers[0].hear_all() == b""
 
 
-async def test_unused_connections_end_with_their_pair() -> None:
+async def test_unused_connections_are_closed_with_their_pair() -> None:
     async with a_world() as world:
         world.start(ask)
         await world.answers(0, welcome())
@@ -333,7 +328,7 @@ async def test_unused_connections_end_with_their_pair() -> None:
         assert await world.server.brokers[0].hear_all() == b""
 
 
-async def test_the_server_is_told_of_ends_and_crashes() -> None:
+async def test_the_server_gets_ends_and_crashes() -> None:
     async with a_world() as world:
         world.session.resumption = crash
         world.start(ask)
@@ -344,7 +339,7 @@ async def test_the_server_is_told_of_ends_and_crashes() -> None:
 
 
 @pytest.mark.parametrize("busy", [False, True])
-async def test_jobs_end_with_the_process(busy: bool) -> None:
+async def test_cancelled_jobs_close_their_connections(busy: bool) -> None:
     async with a_world() as world:
         world.start(ask)
         await until(lambda: world.server.brokers)

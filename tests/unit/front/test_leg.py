@@ -1,4 +1,4 @@
-"""One stream while a conversation speaks on it."""
+"""Legs: a peer's stream while a conversation uses it."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def ends(request: pytest.FixtureRequest) -> Iterator[Ends]:
 
 
 def soon() -> float:
-    """A deadline that is far enough."""
+    """Return a deadline that no test reaches in real time."""
     return trio.current_time() + 10
 
 
 def refusal(received: bytes | Denial) -> Refusal:
-    """Why there is no frame."""
+    """Return the refusal that came in place of a frame."""
     assert isinstance(received, Denial)
     return received.refusal
 
@@ -60,7 +60,7 @@ async def test_a_frame_is_received(ends: Ends) -> None:
     assert ends.leg.received == b""
 
 
-async def test_a_frame_is_waited_for(ends: Ends) -> None:
+async def test_a_frame_that_arrives_in_pieces_is_received(ends: Ends) -> None:
     async def say() -> None:
         for byte in hello(b"x" * 20):
             await trio.testing.wait_all_tasks_blocked()
@@ -71,7 +71,7 @@ async def test_a_frame_is_waited_for(ends: Ends) -> None:
         assert await ends.leg.receive(soon()) == hello(b"x" * 20)
 
 
-async def test_what_comes_behind_a_frame_stays(ends: Ends) -> None:
+async def test_bytes_behind_a_frame_are_kept(ends: Ends) -> None:
     ends.peer.say(hello(b"1") + hello(b"2") + hello(b"3")[:3])
     assert await ends.leg.receive(soon()) == hello(b"1")
     assert await ends.leg.receive(soon()) == hello(b"2")
@@ -79,18 +79,18 @@ async def test_what_comes_behind_a_frame_stays(ends: Ends) -> None:
 
 
 @pytest.mark.parametrize("size", [BOUND - 1, BOUND])
-async def test_a_frame_of_the_bound_is_received(ends: Ends, size: int) -> None:
+async def test_a_frame_within_the_bound_is_received(ends: Ends, size: int) -> None:
     said = hello(b"x" * (size - len(hello())))
     ends.peer.say(said)
     assert await ends.leg.receive(soon()) == said
 
 
-async def test_a_frame_beyond_the_bound_is_not_waited_for(ends: Ends) -> None:
+async def test_a_frame_beyond_the_bound_is_refused_at_its_first_bytes(ends: Ends) -> None:
     ends.peer.say(hello(b"x" * (BOUND + 1 - len(hello())))[:5])
     assert refusal(await ends.leg.receive(soon())) is Refusal.TOO_MANY
 
 
-async def test_little_more_than_the_bound_is_kept(ends: Ends) -> None:
+async def test_at_most_a_small_frame_is_kept_behind_a_frame(ends: Ends) -> None:
     ends.peer.say(hello(b"x" * 900)[:800])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ends.leg.receive, soon())
@@ -100,20 +100,20 @@ async def test_little_more_than_the_bound_is_kept(ends: Ends) -> None:
 
 
 @pytest.mark.parametrize("said", [b"", hello()[:3], hello(b"x" * 50)[:20]])
-async def test_a_peer_that_closes(ends: Ends, said: bytes) -> None:
+async def test_the_end_of_the_stream_is_a_denial(ends: Ends, said: bytes) -> None:
     ends.peer.say(said) if said else None
     ends.peer.close()
     assert refusal(await ends.leg.receive(soon())) is Refusal.CLOSED
 
 
-async def test_a_peer_that_resets() -> None:
+async def test_a_reset_is_a_denial() -> None:
     ends = Ends(*tcp_sockets())
     ends.peer.reset()
     assert refusal(await ends.leg.receive(soon())) is Refusal.CLOSED
     ends.close()
 
 
-async def test_frames_before_the_end_are_received(ends: Ends) -> None:
+async def test_frames_before_the_end_of_the_stream_are_received(ends: Ends) -> None:
     ends.peer.say(hello())
     ends.peer.close()
     assert await ends.leg.receive(soon()) == hello()
@@ -121,17 +121,17 @@ async def test_frames_before_the_end_are_received(ends: Ends) -> None:
 
 
 @pytest.mark.parametrize("said", [b"", hello(b"x" * 50)[:20]])
-async def test_a_peer_that_says_nothing_more(
+async def test_a_silent_peer_is_denied_at_the_deadline(
     ends: Ends, said: bytes, autojump_clock: trio.testing.MockClock
 ) -> None:
     ends.peer.say(said) if said else None
     assert refusal(await ends.leg.receive(soon())) is Refusal.TIMEOUT
 
 
-async def test_a_peer_that_says_a_little_again_and_again(
+async def test_a_peer_that_sends_slowly_is_denied_at_the_deadline(
     ends: Ends, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """The deadline is for the whole, not for each byte."""
+    """The deadline holds for the whole frame, not for each byte."""
 
     async def drip() -> None:
         for byte in hello(b"x" * 500):
@@ -145,7 +145,7 @@ async def test_a_peer_that_says_a_little_again_and_again(
     assert len(ends.leg.received) < 12
 
 
-async def test_a_deadline_that_has_passed(ends: Ends) -> None:
+async def test_a_deadline_in_the_past_is_a_denial(ends: Ends) -> None:
     assert refusal(await ends.leg.receive(trio.current_time() - 1)) is Refusal.TIMEOUT
 
 
@@ -154,7 +154,7 @@ async def test_bytes_are_transmitted(ends: Ends) -> None:
     assert await ends.peer.hear(6) == hello(b"x")
 
 
-async def test_a_slow_peer_is_waited_for(ends: Ends) -> None:
+async def test_transmit_waits_for_a_slow_peer(ends: Ends) -> None:
     said = bytes(range(256)) * 20_000
     heard: list[bytes] = []
 
@@ -168,7 +168,7 @@ async def test_a_slow_peer_is_waited_for(ends: Ends) -> None:
     assert heard == [said]
 
 
-async def test_a_peer_that_does_not_listen_is_given_up(
+async def test_transmit_ends_at_the_deadline_if_the_peer_does_not_read(
     ends: Ends, autojump_clock: trio.testing.MockClock
 ) -> None:
     await ends.leg.transmit(b"x" * 10_000_000, soon())
@@ -180,7 +180,7 @@ async def _all(ends: Ends) -> bytes:
     return await ends.peer.hear_all()
 
 
-async def test_a_peer_that_is_gone_is_noticed_when_listening(ends: Ends) -> None:
+async def test_a_closed_peer_is_noticed_at_the_next_receive(ends: Ends) -> None:
     ends.peer.close()
     for _ in range(3):
         await ends.leg.transmit(hello(), soon())
@@ -206,11 +206,11 @@ async def test_a_peer_that_was_reset_is_not_alive() -> None:
     ends.close()
 
 
-async def test_a_farewell_is_read_though_more_was_said(ends: Ends) -> None:
-    """Closing with unread bytes would send a reset, and that may overtake the farewell."""
+async def test_a_farewell_is_read_despite_unread_bytes(ends: Ends) -> None:
+    """Closing with unread bytes would send a reset, which may overtake the farewell."""
     ends.peer.say(b"unread" * 1000)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(ends.leg.part, passing(b"bye"))
+        nursery.start_soon(ends.leg.close_with, passing(b"bye"))
         await trio.testing.wait_all_tasks_blocked()
         ends.peer.say(b"more" * 1000)
         await trio.testing.wait_all_tasks_blocked()
@@ -219,36 +219,36 @@ async def test_a_farewell_is_read_though_more_was_said(ends: Ends) -> None:
     assert ends.leg.stream.fileno() == -1
 
 
-async def test_a_peer_that_does_not_read_its_farewell(
+async def test_a_peer_that_does_not_read_its_farewell_is_closed(
     ends: Ends, autojump_clock: trio.testing.MockClock
 ) -> None:
     before = trio.current_time()
-    await ends.leg.part(passing(b"bye"))
+    await ends.leg.close_with(passing(b"bye"))
     assert trio.current_time() - before == pytest.approx(LINGER)
     assert ends.leg.stream.fileno() == -1
 
 
-async def test_without_a_farewell_there_is_nothing_to_wait_for(ends: Ends) -> None:
-    await ends.leg.part(b"")
+async def test_without_a_farewell_the_leg_closes_at_once(ends: Ends) -> None:
+    await ends.leg.close_with(b"")
     assert ends.leg.stream.fileno() == -1
 
 
-async def test_a_farewell_to_somebody_who_is_gone(ends: Ends) -> None:
+async def test_a_farewell_to_a_closed_peer_ends_at_once(ends: Ends) -> None:
     ends.peer.close()
-    await ends.leg.part(passing(b"bye"))
+    await ends.leg.close_with(passing(b"bye"))
     assert ends.leg.stream.fileno() == -1
 
 
-async def test_parting_can_be_cancelled(ends: Ends) -> None:
+async def test_a_farewell_can_be_cancelled(ends: Ends) -> None:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(ends.leg.part, passing(b"bye"))
+        nursery.start_soon(ends.leg.close_with, passing(b"bye"))
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     assert ends.leg.stream.fileno() == -1
 
 
 class Chatterbox:
-    """A socket whose peer always has something to say."""
+    """A socket whose peer sends without end."""
 
     def __init__(self, said: bytes) -> None:
         self._said = said
@@ -273,31 +273,31 @@ class Chatterbox:
         self._near.close()
 
 
-async def test_a_peer_that_talks_without_end_does_not_stop_the_process() -> None:
+async def test_a_peer_that_sends_without_end_does_not_block_other_tasks() -> None:
     sock = Chatterbox(passing(b"blah"))
     leg = Leg(sock, frame_length, BOUND)  # type: ignore[arg-type]
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(leg.part, passing(b"bye"))
+            nursery.start_soon(leg.close_with, passing(b"bye"))
             await trio.lowlevel.checkpoint()
             scope.cancel()
     assert not sock.open
 
 
-# -- room for large frames -------------------------------------------------------------------
+# -- memory for large frames -----------------------------------------------------------------
 
 LARGE = hello(b"x" * 2 * UNCLAIMED)
 
 
 def sharing(share: Share, host: str = "") -> Ends:
-    """A leg that has its room of this share."""
+    """Return a leg that claims memory of this share."""
     near, far = unix_sockets()
     ends = Ends(near, far)
     ends.leg = Leg(near, frame_length, 8 * UNCLAIMED, share, host)
     return ends
 
 
-async def test_a_large_frame_has_room_until_the_leg_is_done() -> None:
+async def test_a_large_frame_has_memory_until_the_leg_is_released() -> None:
     share = Share(4 * UNCLAIMED)
     ends = sharing(share)
     ends.peer.say(LARGE)
@@ -308,7 +308,7 @@ async def test_a_large_frame_has_room_until_the_leg_is_done() -> None:
     ends.close()
 
 
-async def test_a_small_frame_needs_no_room() -> None:
+async def test_a_small_frame_needs_no_claim() -> None:
     share = Share(4 * UNCLAIMED)
     taken = share.claim("", 4 * UNCLAIMED, lambda: None)
     ends = sharing(share)
@@ -319,7 +319,7 @@ async def test_a_small_frame_needs_no_room() -> None:
     ends.close()
 
 
-async def test_a_large_frame_waits_for_room_without_being_read() -> None:
+async def test_a_large_frame_is_not_read_before_its_claim_is_granted() -> None:
     share = Share(4 * UNCLAIMED)
     taken = share.claim("", 4 * UNCLAIMED, lambda: None)
     ends = sharing(share)
@@ -339,7 +339,7 @@ async def test_a_large_frame_waits_for_room_without_being_read() -> None:
     assert share.taken == 0
 
 
-async def test_who_finds_no_room_in_time_is_too_slow(
+async def test_a_claim_that_is_not_granted_in_time_is_a_denial(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     share = Share(4 * UNCLAIMED)
@@ -352,7 +352,7 @@ async def test_who_finds_no_room_in_time_is_too_slow(
     assert (share.taken, share.waiting) == (0, 0)
 
 
-async def test_a_larger_frame_has_more_room_and_a_smaller_one_none_besides() -> None:
+async def test_a_larger_frame_extends_the_claim_and_a_smaller_one_uses_it() -> None:
     share = Share(8 * UNCLAIMED)
     ends = sharing(share)
     larger = hello(b"x" * 3 * UNCLAIMED)
@@ -364,8 +364,8 @@ async def test_a_larger_frame_has_more_room_and_a_smaller_one_none_besides() -> 
     assert share.taken == 0
 
 
-async def test_thousands_that_say_most_of_a_large_frame_keep_little() -> None:
-    """What all legs keep is the share, and a little of each."""
+async def test_many_incomplete_large_frames_keep_little_memory() -> None:
+    """All legs together keep no more than the share, and an unclaimed part for each leg."""
     share = Share(8 * UNCLAIMED)
     several = [sharing(share) for _ in range(100)]
     for ends in several:

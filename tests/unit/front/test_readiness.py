@@ -1,4 +1,4 @@
-"""Who waits for a socket is woken in order, a few at a time."""
+"""Tasks that wait for sockets are woken in order, a few at a time."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import pytest
 import trio
 import trio.testing
 
-from gateway.front.readiness import AT_ONCE, FEW, Readiness
+from gateway.front.readiness import MAX_IN_TRIO, WAKEUPS_AT_ONCE, Readiness
 from tests.plane.harness import unix_sockets
 
 from .fakes import hello, serving, until, welcome
 
-MOST = FEW + 2 * AT_ONCE
-"""What is woken in one turn and in the next may run on both sides of the one who watches, and few
-more may wait in trio's own epoll."""
+MOST = MAX_IN_TRIO + 2 * WAKEUPS_AT_ONCE
+"""Most tasks that may run between two runs of the watching task: it may run before the tasks of one
+turn and after those of the next, and some tasks may wait in trio's own epoll."""
 
 
 @asynccontextmanager
 async def woken(
     readiness: Readiness, socks: list[socket.socket]
 ) -> AsyncIterator[list[int | None]]:
-    """Who was woken, by number; None: all others had their turn meanwhile."""
+    """Yield the numbers of woken tasks in order; None: all other tasks had their turn."""
     order: list[int | None] = []
 
     async def wait(number: int) -> None:
@@ -47,7 +47,7 @@ async def woken(
 
 
 def runs(order: list[int | None]) -> list[list[int]]:
-    """Those who were woken between two turns of the others."""
+    """Return the numbers of the tasks that were woken between two turns of other tasks."""
     found: list[list[int]] = [[]]
     for number in order:
         if number is None:
@@ -57,8 +57,8 @@ def runs(order: list[int | None]) -> list[list[int]]:
     return [run for run in found if run]
 
 
-async def test_few_are_woken_between_two_turns_of_others() -> None:
-    pairs = [unix_sockets() for _ in range(3 * FEW)]
+async def test_few_tasks_are_woken_between_two_turns_of_others() -> None:
+    pairs = [unix_sockets() for _ in range(3 * MAX_IN_TRIO)]
     async with woken(Readiness(), [near for near, _ in pairs]) as order:
         for _, far in pairs:
             far.send(b"x")
@@ -69,10 +69,12 @@ async def test_few_are_woken_between_two_turns_of_others() -> None:
         far.close()
 
 
-async def test_nobody_is_overtaken_by_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel's order is that in which sockets became ready; trio shuffles those of one turn."""
+async def test_tasks_are_woken_in_the_order_in_which_sockets_become_ready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The kernel reports sockets in the order in which they became ready; trio shuffles them."""
     monkeypatch.setattr(Readiness, "crowded", True)
-    pairs = [unix_sockets() for _ in range(3 * FEW)]
+    pairs = [unix_sockets() for _ in range(3 * MAX_IN_TRIO)]
     async with woken(Readiness(), [near for near, _ in pairs]) as order:
         for _, far in pairs:
             far.send(b"x")
@@ -85,7 +87,7 @@ async def test_nobody_is_overtaken_by_many(monkeypatch: pytest.MonkeyPatch) -> N
         far.close()
 
 
-async def test_a_peer_that_closes_wakes() -> None:
+async def test_a_peer_that_closes_wakes_its_task() -> None:
     near, far = unix_sockets()
     async with woken(Readiness(), [near]) as order:
         far.close()
@@ -94,10 +96,9 @@ async def test_a_peer_that_closes_wakes() -> None:
 
 
 @pytest.mark.parametrize("crowded", [False, True])
-async def test_who_is_cancelled_waits_no_more(
+async def test_a_cancelled_task_waits_in_neither_epoll(
     crowded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In either epoll."""
     monkeypatch.setattr(Readiness, "crowded", property(lambda _: crowded))
     readiness = Readiness()
     near, far = unix_sockets()
@@ -108,17 +109,17 @@ async def test_who_is_cancelled_waits_no_more(
             await readiness.readable(near)
         assert len(readiness) == 0
         far.send(b"x")
-        await readiness.readable(near)  # and may wait again
+        await readiness.readable(near)  # the same socket can be waited for again
         nursery.cancel_scope.cancel()
     near.close()
     far.close()
 
 
-async def test_clients_that_speak_at_once_are_served_a_few_at_a_time() -> None:
-    """All their openings were decided and dialled for before anybody else had a turn."""
+async def test_clients_that_send_at_once_are_served_a_few_at_a_time() -> None:
+    """Without this, all openings would be decided and dialled before other tasks had a turn."""
     async with serving() as running:
-        dialled, most, clients = 0, 0, [running.connect() for _ in range(3 * FEW)]
-        await until(lambda: running.now == (len(clients), 0))
+        dialled, most, clients = 0, 0, [running.connect() for _ in range(3 * MAX_IN_TRIO)]
+        await until(lambda: running.counts == (len(clients), 0))
         await trio.testing.wait_all_tasks_blocked()
         for client in clients:
             client.say(hello())
@@ -139,10 +140,10 @@ async def test_clients_that_speak_at_once_are_served_a_few_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 5])
-async def test_brokers_that_accept_at_once_are_spoken_to_a_few_at_a_time(size: int) -> None:
+async def test_brokers_that_accept_at_once_get_first_frames_a_few_at_a_time(size: int) -> None:
     async with serving() as running:
         running.dialler.delay = 0.05
-        clients = [running.connect() for _ in range(size * AT_ONCE)]
+        clients = [running.connect() for _ in range(size * WAKEUPS_AT_ONCE)]
         for client in clients:
             client.say(hello())
         await until(lambda: len(running.dialler.dialled) == len(clients))

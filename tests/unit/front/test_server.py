@@ -1,4 +1,4 @@
-"""From an accepted socket to a pair, or to a farewell."""
+"""The server turns accepted sockets into pairs, or refuses them with a farewell."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from gateway.errors import ConfigurationError
 from gateway.front import server
-from gateway.front.binding import addresses, listening
+from gateway.front.binding import addresses, listen
 from gateway.front.server import ACCEPTS_AT_ONCE, NO_DESCRIPTOR_PAUSE, SHARED_PAUSE
 from gateway.front.tracing import Tracing
 from gateway.wire.address import Address
@@ -44,20 +44,20 @@ from .fakes import LOOPBACK, NO_BROKER, greeting, hello, serving, until, welcome
 async def test_a_pair_is_opened_and_moves_bytes() -> None:
     async with serving() as running:
         client, broker = await running.open()
-        await until(lambda: running.now == (0, 1))
+        await until(lambda: running.counts == (0, 1))
         client.say(passing(b"to broker"))
         assert await broker.hear(14) == passing(b"to broker")
         broker.say(passing(b"to client"))
         assert await client.hear(14) == passing(b"to client")
         client.close()
         assert await broker.hear_all() == b""
-        await until(lambda: running.now == (0, 0))
+        await until(lambda: running.counts == (0, 0))
         assert running.ended == {EndReason.CLIENT_CLOSED: 1}
         assert running.figures.accepted == 1
 
 
-async def test_what_was_said_early_is_not_lost() -> None:
-    """Both peers may say more than the opening hears."""
+async def test_bytes_sent_before_the_pair_opens_are_not_lost() -> None:
+    """Both peers may send more than the opening reads."""
     early = passing(b"early") * 3 + stop(b"too") + passing(b"cut")[:3]
     async with serving() as running:
         client = running.connect()
@@ -74,7 +74,7 @@ async def test_what_was_said_early_is_not_lost() -> None:
             assert await hearer.hear(8) == passing(b"cut")
 
 
-async def test_a_client_that_is_refused_is_told_why() -> None:
+async def test_a_refused_client_gets_its_farewell() -> None:
     def opener(origin: Origin) -> Opening:
         yield Receive(Peer.CLIENT)
         return Refused(EndReason.AUTHENTICATION_FAILED, passing(b"no"), "not you")
@@ -85,7 +85,7 @@ async def test_a_client_that_is_refused_is_told_why() -> None:
         with capture_logs() as lines:
             assert await client.hear_all() == passing(b"no")
         assert running.ended == {EndReason.AUTHENTICATION_FAILED: 1}
-        assert running.now == (0, 0)
+        assert running.counts == (0, 0)
         (line,) = lines
         assert line["event"] == "connection_ended"
         assert line["log_level"] == "warning"
@@ -93,7 +93,7 @@ async def test_a_client_that_is_refused_is_told_why() -> None:
         assert line["detail"] == "not you"
 
 
-async def test_an_ordinary_end_is_no_warning() -> None:
+async def test_an_ordinary_end_is_logged_as_information() -> None:
     async with serving() as running:
         client, _ = await running.open()
         with capture_logs() as lines:
@@ -102,7 +102,7 @@ async def test_an_ordinary_end_is_no_warning() -> None:
         assert [line["log_level"] for line in lines] == ["info"]
 
 
-async def test_a_broker_that_is_connected_is_closed_when_the_client_is_refused() -> None:
+async def test_the_broker_connection_of_a_refused_client_is_closed() -> None:
     def opener(origin: Origin) -> Opening:
         yield Dial()
         return Refused(EndReason.BROKER_REFUSED)
@@ -113,7 +113,7 @@ async def test_a_broker_that_is_connected_is_closed_when_the_client_is_refused()
         assert await running.dialler.broker().hear_all() == b""
 
 
-async def test_no_broker() -> None:
+async def test_without_a_broker_the_client_is_refused() -> None:
     async with serving() as running:
         running.dialler.denial = NO_BROKER
         client = running.connect()
@@ -123,7 +123,7 @@ async def test_no_broker() -> None:
 
 
 @pytest.mark.parametrize("early", [True, False])
-async def test_a_client_that_leaves_in_its_opening(early: bool) -> None:
+async def test_a_client_that_closes_during_its_opening_is_counted(early: bool) -> None:
     async with serving() as running:
         client = running.connect()
         if not early:
@@ -133,15 +133,15 @@ async def test_a_client_that_leaves_in_its_opening(early: bool) -> None:
         assert running.ended == {EndReason.CLIENT_CLOSED: 1}
 
 
-async def test_a_client_that_resets_in_its_opening() -> None:
+async def test_a_client_that_resets_during_its_opening_is_counted() -> None:
     async with serving() as running:
         for _ in range(20):
             running.connect().reset()
-        await until(lambda: running.figures.accepted == 20 and running.now == (0, 0))
+        await until(lambda: running.figures.accepted == 20 and running.counts == (0, 0))
         assert running.ended == {EndReason.CLIENT_CLOSED: 20}
 
 
-async def test_a_client_that_leaves_while_the_broker_is_asked() -> None:
+async def test_a_client_that_closes_before_the_broker_answers_is_counted() -> None:
     async with serving() as running:
         client = running.connect()
         client.say(hello())
@@ -152,7 +152,7 @@ async def test_a_client_that_leaves_while_the_broker_is_asked() -> None:
         assert sum(running.ended.values()) == 1
 
 
-async def test_a_broker_that_leaves_in_the_opening() -> None:
+async def test_a_broker_that_closes_during_the_opening_refuses_the_client() -> None:
     async with serving() as running:
         client = running.connect()
         client.say(hello())
@@ -161,7 +161,7 @@ async def test_a_broker_that_leaves_in_the_opening() -> None:
         assert (await client.hear_all()).endswith(b"the connection was closed")
 
 
-async def test_a_frame_that_is_too_large_is_not_waited_for() -> None:
+async def test_a_frame_that_is_too_large_is_refused_at_its_first_bytes() -> None:
     async with serving(handshake_frame=100) as running:
         client = running.connect()
         client.say(hello(b"x" * 96)[:50])
@@ -214,7 +214,7 @@ async def test_a_bug_in_an_open_pair_ends_it_alone() -> None:
         assert isinstance(lines[0]["exc_info"], RuntimeError)
 
 
-async def test_connections_have_numbers_and_addresses() -> None:
+async def test_ends_are_logged_with_connection_number_and_addresses() -> None:
     async with serving() as running:
         client, _ = await running.open()
         address = Address(*client.sock.getsockname())
@@ -226,7 +226,7 @@ async def test_connections_have_numbers_and_addresses() -> None:
         assert lines[0]["listener"] == "clients"
 
 
-async def test_sockets_are_set_up() -> None:
+async def test_accepted_sockets_get_their_options() -> None:
     async with serving(socket_buffer=16 * 1024) as running:
         await running.open()
         await until(lambda: running.reactor.pairs)
@@ -236,21 +236,23 @@ async def test_sockets_are_set_up() -> None:
         assert not sock.getblocking()
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-            # The kernel doubles it, for its own needs.
+            # The kernel doubles the size, for its own needs.
             assert sock.getsockopt(socket.SOL_SOCKET, option) == 32 * 1024
 
 
 # -- deadlines -------------------------------------------------------------------------------
 
 
-async def test_a_client_that_says_nothing(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_silent_client_is_refused(autojump_clock: trio.testing.MockClock) -> None:
     async with serving() as running:
         client = running.connect()
         assert await client.hear_all() == passing(b"the handshake took too long")
         assert running.ended == {EndReason.HANDSHAKE_TIMEOUT: 1}
 
 
-async def test_a_client_that_says_half(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_client_that_sends_half_a_frame_is_refused(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with serving() as running:
         client = running.connect()
         client.say(hello(b"x" * 50)[:20])
@@ -258,7 +260,7 @@ async def test_a_client_that_says_half(autojump_clock: trio.testing.MockClock) -
         assert running.ended == {EndReason.HANDSHAKE_TIMEOUT: 1}
 
 
-async def test_a_client_that_says_a_byte_now_and_then(
+async def test_a_client_that_sends_slowly_is_refused(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     async with serving() as running:
@@ -275,7 +277,9 @@ async def test_a_client_that_says_a_byte_now_and_then(
         assert running.ended == {EndReason.HANDSHAKE_TIMEOUT: 1}
 
 
-async def test_a_broker_that_says_nothing(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_silent_broker_is_reported_and_the_client_refused(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with serving() as running:
         client = running.connect()
         client.say(hello())
@@ -285,7 +289,9 @@ async def test_a_broker_that_says_nothing(autojump_clock: trio.testing.MockClock
         assert await running.dialler.broker().hear_all() == hello()
 
 
-async def test_a_broker_that_takes_long_to_reach(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_slow_dial_refuses_the_client_at_the_deadline(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with serving(handshake=10) as running:
         running.dialler.delay = 11
         client = running.connect()
@@ -293,7 +299,9 @@ async def test_a_broker_that_takes_long_to_reach(autojump_clock: trio.testing.Mo
         assert await client.hear_all() == passing(b"the handshake took too long")
 
 
-async def test_a_client_that_does_not_answer(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_client_that_does_not_answer_is_no_silent_broker(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     def opener(origin: Origin) -> Opening:
         yield Receive(Peer.CLIENT)
         yield Transmit(Peer.CLIENT, welcome(b"who are you?"))
@@ -316,7 +324,7 @@ async def test_a_client_that_does_not_read_its_farewell(
         await until(lambda: running.figures.accepted)
         await trio.sleep(running.server.settings.handshake)
         await until(lambda: running.ended)
-        assert running.now == (0, 0)
+        assert running.counts == (0, 0)
 
 
 @pytest.mark.parametrize("expires_at", [1_000_050.0, 999_000.0])
@@ -345,20 +353,20 @@ async def test_too_many_connections_are_refused() -> None:
         assert b"as many connections" in await third.hear_all()
         assert running.ended == {EndReason.TOO_MANY_CONNECTIONS: 1}
         client.close()
-        await until(lambda: running.now == (0, 1))
+        await until(lambda: running.counts == (0, 1))
         await running.open()
 
 
-async def test_those_that_open_count_too() -> None:
+async def test_opening_connections_count_too() -> None:
     async with serving(connections=2) as running:
         for _ in range(2):
             running.connect()
-        await until(lambda: running.now == (2, 0))
+        await until(lambda: running.counts == (2, 0))
         assert b"as many connections" in await running.connect().hear_all()
 
 
-async def test_a_refused_client_takes_nobodys_place() -> None:
-    """While it reads why, it is not one of the connections any more."""
+async def test_a_refused_client_does_not_count_as_a_connection() -> None:
+    """It does not count as a connection while it reads its farewell."""
     async with serving(connections=2) as running:
         client, _ = await running.open()
         await running.open()
@@ -366,22 +374,22 @@ async def test_a_refused_client_takes_nobodys_place() -> None:
             running.connect()
         await until(lambda: running.ended == {EndReason.TOO_MANY_CONNECTIONS: 5})
         client.close()
-        await until(lambda: running.now == (0, 1))
+        await until(lambda: running.counts == (0, 1))
         await running.open()
 
 
-async def test_of_many_at_once_as_many_are_served_as_may() -> None:
-    """All of them are accepted before the first is looked at."""
+async def test_of_many_connections_at_once_the_allowed_number_is_served() -> None:
+    """All connections are accepted before the first one is read."""
     async with serving(connections=5) as running:
         for _ in range(ACCEPTS_AT_ONCE):
             running.connect()
         await until(lambda: running.figures.accepted == ACCEPTS_AT_ONCE)
-        await until(lambda: running.now == (5, 0))
+        await until(lambda: running.counts == (5, 0))
         assert running.ended == {EndReason.TOO_MANY_CONNECTIONS: ACCEPTS_AT_ONCE - 5}
 
 
-async def test_not_all_of_a_flood_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "PARTING_AT_ONCE", 3)
+async def test_in_a_flood_only_some_clients_get_a_farewell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "FAREWELLS_AT_ONCE", 3)
 
     def opener(origin: Origin) -> Opening:
         yield Receive(Peer.CLIENT)
@@ -402,7 +410,7 @@ async def test_not_all_of_a_flood_are_waited_for(monkeypatch: pytest.MonkeyPatch
 
 
 class Failing:
-    """A listening socket whose `accept` fails at first."""
+    """A listening socket whose first calls of `accept` fail."""
 
     def __init__(self, sock: socket.socket, error: OSError, times: int) -> None:
         self._sock = sock
@@ -420,33 +428,33 @@ class Failing:
 
 
 def failing(error: OSError, times: int = 1) -> Callable[[socket.socket], socket.socket]:
-    """Have the first calls of `accept` fail."""
+    """Return a wrapper that makes the first calls of `accept` fail."""
     return lambda sock: Failing(sock, error, times)  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])
-async def test_without_descriptors_nobody_is_accepted_for_a_moment(
+async def test_without_descriptors_accepting_pauses(
     code: int, autojump_clock: trio.testing.MockClock
 ) -> None:
     began = trio.current_time()
     with capture_logs() as lines:
         async with serving(wrap=failing(OSError(code, "no more"), times=10)) as running:
             await running.open()
-            # Not in a busy loop: time has passed between.
+            # The server does not retry in a busy loop, so time has passed.
             assert trio.current_time() - began >= 10 * NO_DESCRIPTOR_PAUSE
             assert running.figures.accept_failures == 10
             running.server.stop()
     assert [line["event"] for line in lines[:10]] == ["accept_failed"] * 10
 
 
-async def test_another_error_of_accepting_is_of_one_connection() -> None:
+async def test_another_accept_error_concerns_one_connection() -> None:
     with capture_logs() as lines:
         async with serving(wrap=failing(OSError(errno.EPERM, "firewall"))) as running:
             await running.open()
     assert lines[0]["event"] == "accept_failed"
 
 
-async def test_a_client_that_left_before_it_was_accepted_is_nothing() -> None:
+async def test_a_client_that_closed_before_it_was_accepted_is_ignored() -> None:
     error = ConnectionAbortedError(errno.ECONNABORTED, "gone")
     with capture_logs() as lines:
         async with serving(wrap=failing(error)) as running:
@@ -457,8 +465,8 @@ async def test_a_client_that_left_before_it_was_accepted_is_nothing() -> None:
 # -- several processes -----------------------------------------------------------------------
 
 
-async def test_a_server_listens_on_what_another_process_has_bound() -> None:
-    bound = listening([LOOPBACK])
+async def test_a_server_accepts_on_sockets_of_another_process() -> None:
+    bound = listen([LOOPBACK])
     async with serving(inherited=bound) as running:
         assert running.address == addresses(bound)[0]
         await running.open()
@@ -467,10 +475,10 @@ async def test_a_server_listens_on_what_another_process_has_bound() -> None:
 
 
 @pytest.mark.parametrize(("shared", "rows"), [(True, [1, 1, 1]), (False, [3])])
-async def test_where_others_accept_too_they_have_a_turn_after_each(
+async def test_other_processes_get_a_turn_after_each_accepted_connection(
     shared: bool, rows: list[int], autojump_clock: trio.testing.MockClock
 ) -> None:
-    """How many are accepted in a row, by a clock that stands while anybody has something to do."""
+    """The clock stands still while any task runs, so connections of one time came in a row."""
     times: list[float] = []
     async with serving(shared=shared, wrap=lambda sock: timed(sock, times)) as running:
         for _ in range(3):
@@ -481,22 +489,22 @@ async def test_where_others_accept_too_they_have_a_turn_after_each(
 
 
 def timed(sock: socket.socket, times: list[float]) -> socket.socket:
-    """Have it be noted when one is accepted."""
-    noting = Mock(wraps=sock)
+    """Return a socket that records the time of each accepted connection."""
+    recorder = Mock(wraps=sock)
 
     def accept() -> tuple[socket.socket, tuple[str, int]]:
         accepted = sock.accept()
         times.append(trio.current_time())
         return accepted
 
-    noting.accept = accept
-    return noting
+    recorder.accept = accept
+    return recorder
 
 
 # -- listening and stopping ------------------------------------------------------------------
 
 
-async def test_all_addresses_are_one_port() -> None:
+async def test_all_address_families_share_one_port() -> None:
     async with serving(bind=Address("", 0)) as running:
         ports = {sock.getsockname()[1] for sock in running.server._sockets}
         assert ports == {running.address.port}
@@ -516,15 +524,15 @@ async def test_a_server_listens_on_several_addresses_and_knows_which_was_reached
                 assert origins.pop().reached == reached
 
 
-def test_one_address_that_is_taken_gives_up_the_others() -> None:
+def test_if_one_address_is_taken_the_other_sockets_are_closed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         free = Address("127.0.0.2", taken.getsockname()[1])
         with pytest.raises(ConfigurationError, match="address already in use"):
-            listening([free, Address("127.0.0.1", free.port)])
+            listen([free, Address("127.0.0.1", free.port)])
         socket.create_server(free.pair).close()
 
 
-async def test_an_address_that_is_taken() -> None:
+async def test_an_address_in_use_is_a_configuration_error() -> None:
     async with serving() as running:
         with pytest.raises(ConfigurationError, match="address already in use"):
             async with serving(bind=running.address):
@@ -532,8 +540,8 @@ async def test_an_address_that_is_taken() -> None:
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs IPv6 in the kernel")
-async def test_all_addresses_are_both_families_or_none() -> None:
-    """One family that is taken is a mistake to be told, not a listener that half listens."""
+async def test_a_bind_without_a_host_needs_both_families() -> None:
+    """If one family's port is taken, the start fails rather than serving the other family alone."""
     with socket.socket(socket.AF_INET6) as taken:
         taken.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         taken.bind(("::1", 0))
@@ -543,11 +551,11 @@ async def test_all_addresses_are_both_families_or_none() -> None:
                 pass
 
 
-async def test_after_a_stop_nobody_is_accepted_and_all_goes_on() -> None:
+async def test_after_a_stop_open_pairs_and_openings_continue() -> None:
     async with serving() as running:
         client, broker = await running.open()
         opening = running.connect()
-        await until(lambda: running.now == (1, 1))
+        await until(lambda: running.counts == (1, 1))
         running.server.stop()
         with pytest.raises(ConnectionRefusedError):
             running.connect()
@@ -557,23 +565,23 @@ async def test_after_a_stop_nobody_is_accepted_and_all_goes_on() -> None:
         await until(lambda: len(running.dialler.brokers) == 2)
         running.dialler.broker().say(welcome())
         assert await opening.hear(5) == welcome()
-        assert running.now == (0, 2)
+        assert running.counts == (0, 2)
 
 
 async def test_serving_ends_with_the_last_opening() -> None:
     async with serving() as running:
         await running.open()
         opening = running.connect()
-        await until(lambda: running.now == (1, 1))
+        await until(lambda: running.counts == (1, 1))
         running.server.stop()
         await trio.testing.wait_all_tasks_blocked()
         assert not running.served.is_set()
         opening.close()
         await running.served.wait()
-        assert running.now == (0, 1)
+        assert running.counts == (0, 1)
 
 
-async def test_a_stop_in_the_moment_without_descriptors(
+async def test_a_server_can_stop_while_accepting_pauses(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     with capture_logs():
@@ -586,7 +594,7 @@ async def test_a_stop_in_the_moment_without_descriptors(
 
 
 async def test_openings_are_cancelled_with_the_server() -> None:
-    """Nothing is left of them: not a socket, and not a count."""
+    """No socket of theirs stays open, and no count stays."""
     async with serving() as running:
         waits = running.connect()
         asks = running.connect()
@@ -636,7 +644,7 @@ async def test_a_chosen_connection_is_traced() -> None:
         assert "secret" not in str(lines)
 
 
-async def test_others_are_not_traced() -> None:
+async def test_other_connections_are_not_traced() -> None:
     async with serving() as running:
         with capture_logs() as lines:
             await running.open()

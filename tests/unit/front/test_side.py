@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from gateway.front.leg import Leg
-from gateway.front.side import KEPT, MOST, SideConnections
+from gateway.front.side import KEEP_SECONDS, MAX_CONNECTIONS, SideConnections
 from gateway.wire.address import Address
 from gateway.wire.contract import Denial, Dialled, Refusal
 
@@ -20,7 +20,7 @@ ONE, OTHER = Address("one", 1), Address("other", 1)
 
 
 class World:
-    """Brokers that can be connected to, and a pool."""
+    """Brokers, and a pool of connections to them."""
 
     def __init__(self) -> None:
         self.connected: list[Address | None] = []
@@ -40,7 +40,7 @@ class World:
         return Leg(near, frame_length, 1000), Dialled(target)
 
     async def reach(self, target: Address = ONE) -> tuple[Leg, bool]:
-        """A leg, and whether nothing was said on it yet."""
+        """Return a leg, and whether it is a new connection."""
         reached = await self.side.reach(target)
         assert not isinstance(reached, Denial)
         leg, dialled = reached
@@ -70,7 +70,7 @@ async def test_a_new_connection_is_fresh(world: World) -> None:
     world.side.give_back([leg], usable=True)
 
 
-async def test_one_that_was_given_back_is_used_again(world: World) -> None:
+async def test_a_returned_connection_is_used_again(world: World) -> None:
     leg, _ = await world.reach()
     world.side.give_back([leg], usable=True)
     assert await world.reach() == (leg, False)
@@ -78,7 +78,7 @@ async def test_one_that_was_given_back_is_used_again(world: World) -> None:
     world.side.give_back([leg], usable=True)
 
 
-async def test_one_that_is_taken_is_not_given_twice(world: World) -> None:
+async def test_a_connection_in_use_is_not_given_twice(world: World) -> None:
     first, _ = await world.reach()
     second, fresh = await world.reach()
     assert fresh
@@ -86,7 +86,7 @@ async def test_one_that_is_taken_is_not_given_twice(world: World) -> None:
     world.side.give_back([first, second], usable=True)
 
 
-async def test_each_broker_has_its_own(world: World) -> None:
+async def test_each_broker_has_its_own_connections(world: World) -> None:
     leg, _ = await world.reach()
     world.side.give_back([leg], usable=True)
     other, fresh = await world.reach(OTHER)
@@ -94,26 +94,26 @@ async def test_each_broker_has_its_own(world: World) -> None:
     world.side.give_back([other], usable=True)
 
 
-async def test_a_broker_that_cannot_be_reached(world: World) -> None:
+async def test_a_failed_dial_is_returned(world: World) -> None:
     world.denial = NO_BROKER
     assert await world.side.reach(ONE) == NO_BROKER
 
 
-async def test_one_that_failed_is_not_used_again(world: World) -> None:
+async def test_a_failed_connection_is_not_used_again(world: World) -> None:
     leg, _ = await world.reach()
     world.side.give_back([leg], usable=False)
     assert not is_open(leg)
     assert (await world.reach())[1]
 
 
-async def test_one_with_an_answer_that_nobody_took_is_not_used_again(world: World) -> None:
+async def test_a_connection_with_unread_bytes_is_not_used_again(world: World) -> None:
     leg, _ = await world.reach()
     leg.received += b"x"
     world.side.give_back([leg], usable=True)
     assert not is_open(leg)
 
 
-async def test_one_that_the_broker_closed_is_replaced(world: World) -> None:
+async def test_a_connection_that_the_broker_closed_is_replaced(world: World) -> None:
     leg, _ = await world.reach()
     world.side.give_back([leg], usable=True)
     world.brokers[0].close()
@@ -123,54 +123,54 @@ async def test_one_that_the_broker_closed_is_replaced(world: World) -> None:
     world.side.give_back([other], usable=True)
 
 
-async def test_the_unused_are_bounded_and_the_oldest_go(world: World) -> None:
-    legs = [(await world.reach(Address("one", port)))[0] for port in range(MOST + 3)]
+async def test_unused_connections_beyond_the_bound_are_closed_oldest_first(world: World) -> None:
+    legs = [(await world.reach(Address("one", port)))[0] for port in range(MAX_CONNECTIONS + 3)]
     world.side.give_back(legs, usable=True)
-    assert [is_open(leg) for leg in legs] == [False] * 3 + [True] * MOST
+    assert [is_open(leg) for leg in legs] == [False] * 3 + [True] * MAX_CONNECTIONS
 
 
-async def test_the_used_and_the_unused_are_bounded_together(world: World) -> None:
+async def test_used_and_unused_connections_share_one_bound(world: World) -> None:
     used = [(await world.reach(Address("one", port)))[0] for port in range(3)]
-    unused = [(await world.reach(Address("other", port)))[0] for port in range(MOST)]
+    unused = [(await world.reach(Address("other", port)))[0] for port in range(MAX_CONNECTIONS)]
     world.side.give_back(unused, usable=True)
-    assert [is_open(leg) for leg in unused] == [False] * 3 + [True] * (MOST - 3)
-    used.append((await world.reach())[0])  # there must be room before it is dialled
-    assert [is_open(leg) for leg in unused] == [False] * 4 + [True] * (MOST - 4)
+    assert [is_open(leg) for leg in unused] == [False] * 3 + [True] * (MAX_CONNECTIONS - 3)
+    used.append((await world.reach())[0])  # closes an unused one before it dials
+    assert [is_open(leg) for leg in unused] == [False] * 4 + [True] * (MAX_CONNECTIONS - 4)
     assert all(map(is_open, used))
     world.side.give_back(used, usable=True)
-    assert len(world.side) == MOST
+    assert len(world.side) == MAX_CONNECTIONS
 
 
-async def test_the_unused_are_closed_in_time(
+async def test_unused_connections_expire(
     world: World, autojump_clock: trio.testing.MockClock
 ) -> None:
     assert world.side.expires_in is None
     first, _ = await world.reach()
     world.side.give_back([first], usable=True)
-    await trio.sleep(KEPT / 2)
+    await trio.sleep(KEEP_SECONDS / 2)
     second, _ = await world.reach(OTHER)
     world.side.give_back([second], usable=True)
-    assert world.side.expires_in == pytest.approx(KEPT / 2)
-    await trio.sleep(KEPT / 2)
+    assert world.side.expires_in == pytest.approx(KEEP_SECONDS / 2)
+    await trio.sleep(KEEP_SECONDS / 2)
     world.side.sweep()
     assert (is_open(first), is_open(second)) == (False, True)
-    await trio.sleep(KEPT / 2)
+    await trio.sleep(KEEP_SECONDS / 2)
     world.side.sweep()
     assert not is_open(second)
     assert world.side.expires_in is None
 
 
-async def test_an_old_one_is_not_used_again(
+async def test_an_expired_connection_is_not_used_again(
     world: World, autojump_clock: trio.testing.MockClock
 ) -> None:
     leg, _ = await world.reach()
     world.side.give_back([leg], usable=True)
-    await trio.sleep(KEPT)
+    await trio.sleep(KEEP_SECONDS)
     assert (await world.reach())[1]
     assert not is_open(leg)
 
 
-async def test_nothing_is_kept_for_a_pair_that_is_over(world: World) -> None:
+async def test_a_closed_pool_keeps_no_connection(world: World) -> None:
     unused, _ = await world.reach()
     used, _ = await world.reach()
     world.side.give_back([unused], usable=True)

@@ -1,4 +1,4 @@
-"""Which connections are traced, and what is written of them."""
+"""Chosen connections are traced: their frames are logged."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ NETWORKS = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
     ],
 )
 def test_clients_are_chosen_by_network(client: str, chosen: bool) -> None:
-    assert (Tracing(NETWORKS).of(ORIGIN._replace(host=client)) is not None) is chosen
+    assert (Tracing(NETWORKS).trace_of(ORIGIN._replace(host=client)) is not None) is chosen
 
 
-def test_nobody_is_traced_unless_asked_for() -> None:
-    assert Tracing().of(ORIGIN) is None
+def test_no_client_is_traced_by_default() -> None:
+    assert Tracing().trace_of(ORIGIN) is None
 
 
-def test_everybody_may_be_traced() -> None:
-    assert Tracing(everything=True).of(ORIGIN) is not None
+def test_all_clients_can_be_traced() -> None:
+    assert Tracing(everything=True).trace_of(ORIGIN) is not None
 
 
-def test_a_frame_is_a_line() -> None:
+def test_a_traced_frame_is_one_log_line() -> None:
     with capture_logs() as lines:
-        trace = Tracing(everything=True).of(ORIGIN._replace(id=7))
+        trace = Tracing(everything=True).trace_of(ORIGIN._replace(id=7))
         assert trace is not None
         trace(Direction.TO_CLIENT, "PING", 14, "pass")
     assert lines == [
@@ -57,7 +57,7 @@ def test_a_frame_is_a_line() -> None:
 
 
 def test_frames_of_the_opening_are_described_by_the_protocol() -> None:
-    told: list[tuple[object, ...]] = []
-    watch = opening_watch(FakeEntry(), lambda *of: told.append(of))
+    traced: list[tuple[object, ...]] = []
+    watch = opening_watch(FakeEntry(), lambda *frame: traced.append(frame))
     watch(Direction.TO_BROKER, hello(b"secret"))
-    assert told == [(Direction.TO_BROKER, "frame h", 11, "opening")]
+    assert traced == [(Direction.TO_BROKER, "frame h", 11, "opening")]

@@ -1,4 +1,4 @@
-"""Addresses are read in one spelling, or not at all."""
+"""Addresses are read into one spelling, or refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMES = {"mq": Scheme(7000), "mq+tls": Scheme(7001, tls=True)}
         ("mq://my_broker.svc.cluster.local.", Address("my_broker.svc.cluster.local.", 7000)),
     ],
 )
-def test_a_url_is_read_in_one_spelling(text: str, address: Address) -> None:
+def test_a_url_is_read_into_one_spelling(text: str, address: Address) -> None:
     assert parse_url(text, SCHEMES) == address
 
 
@@ -71,7 +71,7 @@ def test_an_address_without_a_port_needs_a_default() -> None:
         parse_address("a")
 
 
-def test_one_text_of_urls_shares_its_first_scheme() -> None:
+def test_hosts_without_a_scheme_get_the_first_one() -> None:
     assert split_urls("mq://a:1, b,http://c") == ["mq://a:1", "mq://b", "http://c"]
 
 

@@ -1,4 +1,4 @@
-"""What all connections of a process may keep together."""
+"""The budget: memory that all connections of a process take together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_connections_of_one_address_share_its_part() -> None:
     assert not second.fits(101)
 
 
-def test_a_connection_that_is_over_gives_all_back_once() -> None:
+def test_a_closed_connection_gives_its_bytes_back_once() -> None:
     budget = Budget(1000)
     stays, goes = Allotment(budget, "one"), Allotment(budget, "one")
     stays.take(10)

@@ -1,4 +1,4 @@
-"""Whose an address is."""
+"""The holders of addresses, and their parts of divided memory."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from gateway.wire.holder import holder
         ("not:an:address", "not:an:address"),
     ],
 )
-def test_a_network_of_ipv6_holds_its_addresses(host: str, found: str) -> None:
+def test_the_holder_of_an_ipv6_address_is_its_network(host: str, found: str) -> None:
     assert holder(host) == found
 
 
-def test_many_addresses_of_one_network_have_one_part_of_the_share() -> None:
+def test_addresses_of_one_network_have_one_part_of_the_share() -> None:
     share = Share(1000)
     claims = [share.claim(f"2001:db8::{number:x}", 100, lambda: None) for number in range(20)]
     assert sum(claim.granted for claim in claims) == 5
     assert share.claim("2001:db8:0:1::1", 250, lambda: None).granted
 
 
-def test_many_addresses_of_one_network_have_one_part_of_the_budget() -> None:
+def test_addresses_of_one_network_have_one_part_of_the_budget() -> None:
     budget = Budget(1000)
     Allotment(budget, "2001:db8::1").take(500)
     assert not Allotment(budget, "2001:db8::2").fits(1)

@@ -1,4 +1,4 @@
-"""Who does something, and to which topic."""
+"""Subjects: a client and its topic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CALLER = Caller(
 )
 
 
-def test_a_subject_shows_all_that_is_known_of_its_caller() -> None:
+def test_a_subject_has_all_values_of_its_caller() -> None:
     subject = Subject(CALLER)
     for name, value in CALLER._asdict().items():
         assert value is not None

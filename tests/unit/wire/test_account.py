@@ -1,4 +1,4 @@
-"""Accounts: what passed, and what may still pass."""
+"""Accounts: counters, ceilings, and allowance."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def test_an_account_has_the_topic_of_its_subject(account: Account) -> None:
     assert Account(Action.CONSUME).topic == ""
 
 
-def test_nothing_limits_a_new_account(account: Account) -> None:
+def test_a_new_account_has_no_limits(account: Account) -> None:
     account.messages = account.bytes = 1 << 60
     assert not account.held
 
 
-def test_a_held_account_needs_messages_and_bytes(account: Account) -> None:
+def test_a_held_account_needs_allowance_of_messages_and_bytes(account: Account) -> None:
     account.messages, account.bytes = 5, 100
     account.hold()
     held = [account.held]
@@ -37,7 +37,7 @@ def test_a_held_account_needs_messages_and_bytes(account: Account) -> None:
     assert [*held, account.held] == [True, True, False]
 
 
-def test_debt_is_paid_before_anything_passes(account: Account) -> None:
+def test_debt_is_paid_before_a_frame_passes(account: Account) -> None:
     account.messages_ceiling, account.messages = 3, 10
     account.grant(messages=7)
     held = account.held
@@ -51,7 +51,7 @@ def test_holding_forgives_no_debt(account: Account) -> None:
     assert account.messages_ceiling == 3
 
 
-def test_a_grant_without_end_ends_nowhere_else(account: Account) -> None:
+def test_an_endless_grant_leaves_the_ceilings_endless(account: Account) -> None:
     account.grant()
     assert (account.messages_ceiling, account.bytes_ceiling) == (ENDLESS, ENDLESS)
 
