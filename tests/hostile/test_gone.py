@@ -1,4 +1,4 @@
-"""Peers that vanish without closing: their process hangs, or their machine is gone."""
+"""Peers that vanish without closing: the process hangs, or the machine is gone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOON = 0.2
 
 @pytest.fixture(scope="module")
 def impatient(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with deadlines of a second in place of a minute."""
+    """Start a gateway with deadlines of a second in place of a minute."""
     deadlines = {"silent": "1s", "stalled": "1s", "idle": "1h"}
     gateway = Gateway([broker], tmp_path_factory.mktemp("impatient"), deadlines)
     yield gateway
@@ -36,7 +36,7 @@ def pings(wire: Wire, gone: threading.Event) -> None:
         wire.say(PING)
 
 
-def test_a_client_that_is_silent(impatient: Gateway, broker: Broker) -> None:
+def test_a_silent_client_is_ended(impatient: Gateway, broker: Broker) -> None:
     gone = threading.Event()
 
     def speaks(wire: Wire) -> None:
@@ -52,7 +52,7 @@ def test_a_client_that_is_silent(impatient: Gateway, broker: Broker) -> None:
         gone.set()
 
 
-def test_a_broker_that_is_silent(impatient: Gateway, broker: Broker) -> None:
+def test_a_silent_broker_is_ended(impatient: Gateway, broker: Broker) -> None:
     def freezes(wire: Wire) -> None:
         wire.say(CONNECTED)
         wire.hear_all()
@@ -70,7 +70,7 @@ def test_a_broker_that_is_silent(impatient: Gateway, broker: Broker) -> None:
         speaking.join()
 
 
-def test_a_client_that_takes_nothing(impatient: Gateway, broker: Broker) -> None:
+def test_a_client_that_reads_nothing_is_ended(impatient: Gateway, broker: Broker) -> None:
     def floods(wire: Wire) -> None:
         wire.say(CONNECTED)
         wire.say(message(1, tail(b"", b"x" * 100_000)) * 200)
@@ -78,7 +78,7 @@ def test_a_client_that_takes_nothing(impatient: Gateway, broker: Broker) -> None
     gone = threading.Event()
     with broker.playing(floods), impatient.expecting("passing", EndReason.CLIENT_STALLED):
         client = Client(impatient.ports["passing"], receive_buffer=4096).open()
-        speaking = threading.Thread(target=pings, args=(client, gone))  # it is not silent
+        speaking = threading.Thread(target=pings, args=(client, gone))  # so it is not silent
         speaking.start()
         assert until(lambda: impatient.metrics().ended("passing")[EndReason.CLIENT_STALLED])
         gone.set()
@@ -86,12 +86,12 @@ def test_a_client_that_takes_nothing(impatient: Gateway, broker: Broker) -> None
         client.close()
 
 
-def test_a_broker_that_takes_nothing(impatient: Gateway, broker: Broker) -> None:
+def test_a_broker_that_reads_nothing_is_ended(impatient: Gateway, broker: Broker) -> None:
     gone = threading.Event()
 
     def hangs(wire: Wire) -> None:
         wire.say(CONNECTED)
-        pings(wire, gone)  # as one that is short of memory: it speaks, and does not read
+        pings(wire, gone)  # like a broker short of memory, which sends and does not read
 
     with (
         broker.playing(hangs),
