@@ -1,4 +1,4 @@
-"""Two brokers that share the topics: lookups that are redirected, topics that move."""
+"""Two brokers that share the topics: lookups are redirected, and topics move."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,7 +17,7 @@ from .clusters import Pair
 pytestmark = pytest.mark.long
 
 MANY = 24
-"""New topics: enough that both brokers have some of them."""
+"""New topics: enough for both brokers to have some of them."""
 
 
 # --- lookups that are redirected -----------------------------------------------------------------
@@ -25,7 +25,7 @@ MANY = 24
 
 @pytest.mark.gateway_only
 def test_redirects_are_followed_for_the_client(redirecting: Pair, reach: Reach) -> None:
-    """Connections take turns between the brokers, so some do not ask who answers for the topic."""
+    """Connections alternate between the brokers, so some ask a broker without the topic."""
     route = reach(redirecting)
     for topic in redirecting.topics_of_nobody(MANY):
         assert name_in(lookup(route.url, topic))
@@ -36,7 +36,7 @@ def test_redirects_are_followed_for_the_client(redirecting: Pair, reach: Reach) 
 def test_a_client_works_with_topics_of_both_brokers(
     redirecting: Pair, reach: Reach, connect: Connect
 ) -> None:
-    """Topics that nobody has yet: a lookup may go to one broker, then to the other."""
+    """A lookup of an unassigned topic may go to one broker first and then to the other."""
     route = reach(redirecting)
     client = connect(route.url)
     topics = redirecting.topics_of_nobody(MANY)
@@ -59,7 +59,7 @@ def test_a_client_works_with_topics_of_both_brokers(
 def test_nothing_is_lost_when_partitions_are_unloaded(
     redirecting: Pair, reach_configured: ReachConfigured, connect: Connect, seconds: float
 ) -> None:
-    """All are closed at once, and clients have to look for all of them anew."""
+    """All partitions close at once, and clients look all of them up again."""
     route = reach_configured(redirecting)
     topic = redirecting.topic_of_nobody(4)
     with disturbed(lambda: redirecting.move(topic), seconds):
@@ -82,7 +82,9 @@ def test_nothing_is_lost_when_a_topic_moves(
 
 
 def assert_nothing_is_lost(client: Client, topic: str, seconds: float) -> None:
-    """Produces and consumes for a while: all is confirmed, and all that is confirmed comes."""
+    """Produce and consume for a while: every message is acknowledged, and every acknowledged
+    message arrives.
+    """
     consumer = client.subscribe(topic, "s")
     traffic = Traffic(client.create_producer(topic), seconds)
     with ThreadPoolExecutor(1) as pool:
@@ -93,10 +95,10 @@ def assert_nothing_is_lost(client: Client, topic: str, seconds: float) -> None:
 
 
 @pytest.mark.gateway_only
-def test_clients_are_told_by_name_where_a_topic_has_gone(
+def test_clients_are_told_by_name_where_a_topic_has_moved(
     assigning: Pair, reach: Reach, connect: Connect
 ) -> None:
-    """They go there at once: no lookup follows."""
+    """The clients reconnect there at once: no lookup follows."""
     route = reach(assigning)
     client = connect(route.url)
     topic = assigning.topic_of_nobody()

@@ -1,4 +1,6 @@
-"""Limits of what producers send, with a real client: held, not lost, and nobody else notices."""
+"""Limits of what producers send, with a real client: messages are held, not lost, and no other
+client notices.
+"""
 
 from __future__ import annotations
 
@@ -49,14 +51,14 @@ rules:
 """
 RATE = 40
 AT_ONCE = 1 + 0.1 * RATE + 1
-"""What may pass at once: the least burst that a limit has, and one message."""
+"""Messages that may pass at once: the smallest burst of a limit, and one message."""
 
 Limited = Callable[..., Route]
 
 
 @pytest.fixture
 def limited(brokers: Brokers, reach: Reach, tmp_path: Path) -> Limited:
-    """By a gateway that limits topics whose name begins with `limited`."""
+    """Start gateways that limit topics whose name begins with `limited`."""
 
     def start(rate: int = RATE, **settings: Any) -> Route:
         rules = tmp_path / "rules.yaml"
@@ -67,7 +69,7 @@ def limited(brokers: Brokers, reach: Reach, tmp_path: Path) -> Limited:
 
 
 class Sending:
-    """Numbered messages that are sent at once; counts receipts."""
+    """Numbered messages that are sent at once; counts their receipts."""
 
     def __init__(self, client: Client, topic: str, count: int, size: int = 10) -> None:
         self.acknowledged = 0
@@ -85,7 +87,7 @@ class Sending:
             self.failed.append(str(result))
 
     def ends(self) -> float:
-        """Seconds until all had their receipts."""
+        """Return the seconds until all messages had their receipts."""
         self._producer.flush()
         return time.monotonic() - self._began
 
@@ -95,7 +97,7 @@ def figure(route: Route, name: str, **labels: str) -> float:
     return total(scrape(route.gateway.metrics_url), name, **labels)
 
 
-def test_messages_above_a_limit_come_at_its_rate_in_order(
+def test_messages_above_a_limit_pass_at_its_rate_in_order(
     connect: Connect, limited: Limited
 ) -> None:
     route = limited()
@@ -124,7 +126,7 @@ def test_another_producer_of_the_connection_does_not_wait(
     assert (held.acknowledged, held.failed, free.failed) == (100, [], [])
 
 
-def test_a_producer_that_is_held_for_too_long_loses_and_doubles_nothing(
+def test_a_producer_that_is_held_too_long_loses_and_doubles_nothing(
     connect: Connect, limited: Limited
 ) -> None:
     route = limited(rate=10, deadlines={"held": "1s"})
@@ -140,7 +142,7 @@ def test_a_producer_that_is_held_for_too_long_loses_and_doubles_nothing(
     assert figure(route, "gateway_connections_ended_total") == 0
 
 
-def test_a_producer_that_has_too_much_waiting_loses_and_doubles_nothing(
+def test_a_producer_with_too_much_waiting_loses_and_doubles_nothing(
     connect: Connect, limited: Limited
 ) -> None:
     route = limited(limits={"held": "64KiB", "buffered": "32MiB"})
@@ -158,7 +160,7 @@ def test_a_producer_that_has_too_much_waiting_loses_and_doubles_nothing(
 def test_a_producer_moves_while_its_messages_wait(
     connect: Connect, brokers: Brokers, gateway: StartGateway, tapped: Tapped, tmp_path: Path
 ) -> None:
-    """And its consumer, which has permits waiting."""
+    """So does its consumer, whose permits wait."""
     rules = tmp_path / "rules.yaml"
     rules.write_text(BOTH_WAYS)
     with in_front_of(brokers, gateway, tapped, tmp_path, rules=rules) as rolled:
@@ -207,16 +209,16 @@ rules:
 @pytest.mark.real
 @pytest.mark.parametrize("built_program", ["java"], indirect=True)
 @pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])
-def test_java_is_refused_what_overflows_in_order(
+def test_java_gets_refusals_of_an_overflow_in_order(
     program: Program, brokers: Brokers, reach: Reach, tmp_path: Path, logs: Path, batch: bool
 ) -> None:
-    """Any other order would have it close the connection."""
+    """Java would close the connection at any other order."""
     rules = tmp_path / "rules.yaml"
     rules.write_text(OVERFLOWS)
     route, topic = reach(brokers, Plan(rules=rules)), fresh_topic("limited")
     with program.consuming(route.url, topic, "s", 0, logs / "c.log") as consumer:
         consumer.await_ready()
-        pace = 5 if batch else 0  # for several batches
+        pace = 5 if batch else 0  # enough for several batches
         with program.producing(
             route.url, topic, 600, logs / "p.log", batch=batch, interval_ms=pace
         ) as producer:
