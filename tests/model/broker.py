@@ -469,7 +469,7 @@ class Connection:
         self._finish_closing(producer)
 
     def answer_late(self, late: Late, most: int, code: ServerError.ValueType | None) -> None:
-        """Answer up to `most` messages of a closed producer: by receipts, or by errors with `code`."""
+        """Answer up to `most` messages of a closed producer, by receipts or by errors (`code`)."""
         for _ in range(min(most, len(late.writing))):
             sequence = late.writing.popleft()
             if code is None:

@@ -1,4 +1,6 @@
-"""Opening conversations out of a seed: CONNECTs of all kinds, and what brokers make of ours."""
+"""Opening conversations drawn from a seed: CONNECTs of all kinds, and how brokers read the
+gateway's.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +35,14 @@ from .play import drawn_listener
 
 _GONE = Denial(Refusal.CLOSED, "gone")
 _OF_PROXIES = ("7", "8", "9", "11")
-"""original_principal, original_auth_data, original_auth_method, proxy_version."""
+"""The fields original_principal, original_auth_data, original_auth_method, proxy_version."""
 
 _TO_BROKER_URL = "6"
 
 
 @dataclass(slots=True)
 class Opening:
-    """`to_broker`: frames, by turn. `client`: None where it did not come to a pair."""
+    """`to_broker`: frames in order. `client`: None if no pair was opened."""
 
     seed: int
     listener: ListenerContext
@@ -51,17 +53,17 @@ class Opening:
 
     @property
     def number(self) -> int:
-        """Frames that the client said."""
+        """Return the number of frames sent by the client."""
         return len(self.said)
 
     @property
     def reached(self) -> int:
-        """Frames that went on to the broker."""
+        """Return the number of frames forwarded to the broker."""
         return len(self.to_broker)
 
 
 def open_connection(seed: int) -> Opening:
-    """Hold one conversation."""
+    """Play one conversation."""
     rng = Random(seed)
     listener, _ = drawn_listener(rng)
     opening = Opening(seed, listener)
@@ -109,7 +111,9 @@ def _hostile(rng: Random, kind: int) -> bytes:
 
 
 def _ordinary(rng: Random, kind: int) -> list[bytes]:
-    """What a client writes, at times with a broker's name, or with what proxies say."""
+    """Return the frames of an ordinary client, at times with a broker's name or a proxy's
+    fields.
+    """
     if kind != Kind.CONNECT:
         return [data(1, b"v"), data(2, data(1, b"token") + data(2, b"alice's newer token"))]
     fields = taken_apart(connect()[8:][2:][2:])
@@ -127,7 +131,7 @@ def _ordinary(rng: Random, kind: int) -> list[bytes]:
 def judge_opening(
     opening: Opening, readings: list[tuple[Reading, ...]], oracles: list[Oracle]
 ) -> Iterator[Finding]:
-    """`readings`: of each frame to the broker."""
+    """Yield the findings. `readings`: of each frame to the broker."""
     if opening.crash is not None:
         yield Finding(opening.seed, 0, "gateway", repr(opening.crash), opening.said[-1], None)
     for index, oracle in enumerate(oracles):

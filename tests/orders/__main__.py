@@ -1,6 +1,6 @@
 """Play the scripts of some files, or all, against a new broker, and print its answers:
 
-python -m tests.orders 4.2.4 [FILE ...]
+    python -m tests.orders 4.2.4 [FILE ...]
 
 Use it for new scripts: written without answers, they are printed with those of one run. Where runs
 or versions differ, mark it in the record (`~`, `|`).
