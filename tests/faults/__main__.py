@@ -1,7 +1,7 @@
-"""`python -m tests.faults`: lets faults happen to a real cluster and to gateways, and prints how
-clients fared, direct beside through the gateway.
+"""`python -m tests.faults`: causes faults in a real cluster and in gateways, and prints how direct
+clients and clients of the gateway fared.
 
-Results are added to a file of JSON lines as they come, so that rounds of several runs add up.
+Results are appended to a file of JSON lines, so that rounds of several runs add up.
 """
 
 import argparse
@@ -29,12 +29,12 @@ from .trial import Setting, hold
 
 BUILD = Path(__file__).resolve().parents[2] / "build" / "faults"
 TRIAL_SECONDS = 240
-"""One that takes longer hangs."""
+"""A trial that takes longer hangs."""
 SHORT_MINUTE = 10
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answers the exit status."""
+    """Return the exit status."""
     options = _options(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -72,7 +72,7 @@ def _show(results: Path) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    """A cluster lives for a round, so that none inherits from the one before."""
+    """Run all rounds. A cluster lives for one round, so that no round inherits from another."""
     artifacts = Artifacts()
     try:
         for number in range(options.rounds):
@@ -102,7 +102,7 @@ def _round(options: argparse.Namespace, manager: LoadManager, artifacts: Artifac
 
 
 def _trial(setting: Setting, name: str) -> Trial:
-    """One that fails is kept as such, and the next begins with all brokers up."""
+    """Run one trial. A failure is recorded, and the next trial begins with all brokers up."""
     began = datetime.now(UTC).isoformat(timespec="seconds")
     try:
         with _bounded(TRIAL_SECONDS):
@@ -116,7 +116,7 @@ def _trial(setting: Setting, name: str) -> Trial:
 
 
 def _told(error: Exception) -> str:
-    """What it is, and where it came from."""
+    """Return the error and its origin."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     return f"{error!r} in {where.filename}:{where.lineno}: {where.line}"
 
@@ -132,7 +132,7 @@ def _summary(trial: Trial) -> str:
 
 @contextmanager
 def _bounded(seconds: int) -> Iterator[None]:
-    """Raises TimeoutError in what takes longer."""
+    """Raise TimeoutError if the block takes longer."""
 
     def give_up(_signal: int, _frame: FrameType | None) -> None:
         raise TimeoutError(f"not over within {seconds} s")

@@ -1,5 +1,5 @@
-"""The results as Markdown: a line for each fault, kind of brokers, client and way, all rounds
-together.
+"""The results as Markdown: a line for each fault, kind of brokers, client and way, with all rounds
+combined.
 """
 
 from collections import Counter, defaultdict
@@ -32,7 +32,7 @@ GATEWAYS = (
 
 
 def clients(trials: Sequence[Trial]) -> str:
-    """Each client library for itself, and all of them."""
+    """Return a table of each client library, and of all of them."""
     groups: dict[Cells, list[tuple[str, Outcome]]] = defaultdict(list)
     for trial in trials:
         for it in trial.outcomes:
@@ -43,7 +43,7 @@ def clients(trials: Sequence[Trial]) -> str:
 
 
 def rounds(trials: Sequence[Trial]) -> str:
-    """How much differs from one round to the next."""
+    """Return a table of the differences between rounds."""
     groups: dict[Cells, list[int]] = defaultdict(list)
     for trial in trials:
         doubled: Counter[str] = Counter()
@@ -56,7 +56,7 @@ def rounds(trials: Sequence[Trial]) -> str:
 
 
 def gateways(trials: Sequence[Trial]) -> str:
-    """What the gateways said of it, and how busy the machine was."""
+    """Return a table of the gateways' reports, and of the load of the machine."""
     groups: dict[Cells, list[Trial]] = defaultdict(list)
     for trial in trials:
         groups[trial.fault, trial.brokers].append(trial)
@@ -74,7 +74,7 @@ def _cells(group: Sequence[tuple[str, Outcome]]) -> Cells:
 
 
 def _kinds(errors: Sequence[str]) -> set[str]:
-    """Without what differs from one message to the next."""
+    """Return the errors without what differs between messages."""
     return {error.partition(": ")[0] for error in errors}
 
 

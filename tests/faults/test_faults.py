@@ -1,4 +1,4 @@
-"""A few faults, once: `make faults` lets more of them happen, and again and again."""
+"""A few faults, once each: `make faults` causes more of them, repeatedly."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def setting(request: pytest.FixtureRequest, people: list[Program], artifacts: Ar
 
 
 @pytest.mark.parametrize("name", ["move", "kill-gateway"])
-def test_nothing_is_lost_and_order_is_kept(setting: Setting, name: str) -> None:
+def test_nothing_is_lost_or_reordered(setting: Setting, name: str) -> None:
     trial = hold(setting, name, FAULTS[name])
     through = [it for it in trial.outcomes if it.way == THROUGH]
     assert {it.client for it in through} == {it.name for it in setting.programs}

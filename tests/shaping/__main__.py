@@ -1,7 +1,7 @@
-"""`python -m tests.shaping`: measures limits under real clients, and prints tables.
+"""`python -m tests.shaping`: measures limits with real clients, and prints tables.
 
-Results are added to a file of JSON lines as they come, so that several runs add up and one that is
-interrupted loses nothing.
+Results are appended to a file of JSON lines, so that several runs add up and an interrupted run
+loses nothing.
 """
 
 import argparse
@@ -43,11 +43,11 @@ ORDER = (
     *("dispatch", "replicas"),
 )
 EXTRA = {"topicLevelPoliciesEnabled": "false"}
-"""A topic of a new namespace need not wait for its policies' own topic."""
+"""Without this, a topic of a new namespace waits for the topic of its policies."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answers the exit status."""
+    """Return the exit status."""
     options = _options(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -134,13 +134,13 @@ def _setting(artifacts: Artifacts, clients: set[str]) -> Iterator[Setting]:
 
 
 def _perform(act: Act, setting: Setting) -> Iterator[Trial]:
-    """All of an act at once."""
+    """Play all scenarios of an act at the same time."""
     with ThreadPoolExecutor(len(act)) as pool:
         yield from pool.map(lambda scenario: _tried(scenario, setting), act)
 
 
 def _tried(scenario: Scenario, setting: Setting) -> Trial:
-    """One that fails is kept as such, and the next goes on."""
+    """Play one scenario. A failure is recorded, and the next scenario goes on."""
     try:
         return play(scenario, setting)
     except Exception as error:
