@@ -55,7 +55,9 @@ httpNumThreads=8
 
 
 def recipes(folder: Path, broker: str) -> list[Recipe]:
-    """Level 0 relays bytes once a connection is open; level 1 reads every frame, as we do."""
+    """Return two recipes: level 0 relays bytes once a connection is open, level 1 reads every
+    frame, like the gateway.
+    """
     java = _tool("java")
     jars = _jars()
     return [_recipe(java, jars, folder, broker, level) for level in (0, 1)]
@@ -87,7 +89,7 @@ def _recipe(java: str, jars: Path, folder: Path, broker: str, level: int) -> Rec
 
 
 def _jars() -> Path:
-    """The directory with all jars; it is complete, or it is not there."""
+    """Return the directory with all jars, which is complete or absent."""
     recipe = hashlib.sha256(POM.read_bytes()).hexdigest()[:8]
     target = cache_root() / f"pulsar-proxy-{VERSION}-{recipe}"
     if not target.exists():

@@ -13,11 +13,11 @@ from tests.bench.machine import Foreign
 SOURCE = Path(__file__).with_name("loadgen.c")
 
 GRACE = 60.0
-"""Seconds that one call may take beside the seconds that it measures."""
+"""Seconds that one call may take beyond the measured ones."""
 
 
 class BenchError(Exception):
-    """Something could not be measured."""
+    """A measurement failed."""
 
 
 class MissingToolError(BenchError):
@@ -25,7 +25,7 @@ class MissingToolError(BenchError):
 
 
 def build(into: Path) -> Path:
-    """The compiled load generator. Raises MissingToolError without a C compiler."""
+    """Return the compiled load generator. Raises MissingToolError without a C compiler."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         raise MissingToolError("there is no C compiler (gcc)")
@@ -41,7 +41,7 @@ def build(into: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one call told. `foreign`: cores that others used meanwhile."""
+    """The output of one call. `foreign`: cores that other processes used meanwhile."""
 
     numbers: dict[str, Any]
     foreign: float
@@ -66,7 +66,7 @@ class Generator:
         cores: tuple[int, int],
         seconds: float,
     ) -> Sample:
-        """One sample against `target`. `cores`: of its client and server ends."""
+        """Take one sample against `target`. `cores`: of its client and server ends."""
         command = [str(self.binary), *arguments, "--listen", self.listen, "--target", target]
         command += ["--ccpu", str(cores[0]), "--scpu", str(cores[1])]
         command += ["--secs", str(seconds), *(["--pids", str(pid)] if pid else [])]

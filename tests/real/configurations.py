@@ -125,7 +125,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_left_out(item: pytest.Item) -> bool:
-    """Return True if a scene skips the other of its two configurations."""
+    """Return True if a scene does not run in this one of its two configurations."""
     callspec = getattr(item, "callspec", None)
     params = callspec.params if callspec else {}
     if "configuration" not in params:

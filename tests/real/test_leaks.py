@@ -51,7 +51,7 @@ def test_the_owner_of_a_topic_is_hidden(pulsar: Standalone, exposed: Exposed) ->
 
 
 def test_the_brokers_of_a_redirect_are_hidden(modular: Cluster, exposed: Exposed) -> None:
-    """One of the two brokers does not know the topics' owner."""
+    """One of the two brokers knows nothing of an unassigned topic, and redirects."""
 
     def play(url: str) -> None:
         for _ in modular.brokers:

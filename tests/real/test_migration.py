@@ -104,7 +104,7 @@ def test_clients_are_not_told_of_a_cluster_without_a_gateway(
     assert migrations(route, "told") == 0
     assert clients_at(green, topic) == (0, 0)
 
-    def come_too_late(url: str) -> None:
+    def open_after_migration(url: str) -> None:
         """Open a topic after its migration, so that the broker answers with the new place."""
         with Peer(url.removeprefix("pulsar://")) as peer:
             peer.connect()
@@ -113,5 +113,5 @@ def test_clients_are_not_told_of_a_cluster_without_a_gateway(
             peer.connect(proxy_to_broker_url=answer.brokerServiceUrl.removeprefix("pulsar://"))
             peer.ask(Commands.PRODUCER, topic=topic, producer_id=1, request_id=1)
 
-    assert exposed(blue, come_too_late, "migration") >= {green.host, f":{green.port}"}
-    assert exposed(blue, come_too_late) == set()
+    assert exposed(blue, open_after_migration, "migration") >= {green.host, f":{green.port}"}
+    assert exposed(blue, open_after_migration) == set()

@@ -1,8 +1,8 @@
 """The largest and costliest frames of each command that the default bounds allow.
 
-They are made from the description of each command, so a command that is new is covered too. What
-makes one costly differs: a long text, as many fields as are allowed, smallest ones or such that
-fill the command, fields within fields, numbers in one field, fields that nobody knows.
+They are made from the descriptor of each command, so new commands are covered too. A command can be
+costly in different ways: a long text, as many fields as are allowed, very small or filling the
+command, nested fields, repeated numbers in one field, unknown fields.
 """
 
 from __future__ import annotations
@@ -43,35 +43,35 @@ HANDSHAKE = 64 * 1024
 """`limits.handshake_frame`."""
 
 MARGIN = 64
-"""Bytes and fields around what is made large."""
+"""Room for bytes and fields around the large part."""
 
 _DEEPEST = 3
-"""Messages within messages that are looked into. Deeper ones are found by `_nested`."""
+"""Depth of nested messages to enlarge. `_nested` covers deeper ones."""
 
 
 class Costly(NamedTuple):
-    """A frame, and what is costly in it."""
+    """A frame, and what is costly about it."""
 
     what: str
     frame: bytes
 
 
 def directions(kind: int) -> tuple[Direction, ...]:
-    """Return where a command goes."""
+    """Return the directions of a command."""
     if kind in FROM_BOTH:
         return tuple(Direction)
     return (Direction.TO_CLIENT if kind in FROM_BROKERS else Direction.TO_BROKER,)
 
 
 def largest_command(kind: int, direction: Direction) -> int:
-    """Return how many bytes the gateway takes of such a command."""
+    """Return the most bytes that the gateway accepts of such a command."""
     if kind in (Kind.CONNECT, Kind.CONNECTED):
         return HANDSHAKE
     if kind in (Kind.MESSAGE, Kind.SEND_RECEIPT):
         return COMMAND_BOUND
     if direction is Direction.TO_BROKER or is_read(kind, direction):
         return BOUNDS.command
-    return BOUNDS.collected  # of what passes brokers may send more, and it costs nothing
+    return BOUNDS.collected  # a broker's passing frames may be larger, and cost nothing
 
 
 def costly_frames(kind: int, direction: Direction) -> Iterator[Costly]:
@@ -92,7 +92,7 @@ def _described(kind: int) -> Descriptor | None:
 
 
 def is_read(kind: int, direction: Direction) -> bool:
-    """Return whether some listener reads such a command; others pass unseen."""
+    """Return True if some listener reads such a command; others pass it unread."""
     if kind in (Kind.CONNECT, Kind.CONNECTED, UNKNOWN):
         return True
     to_broker = STOPS[direction] | LIMITS if direction is Direction.TO_BROKER else STOPS[direction]
@@ -127,19 +127,19 @@ _REST: dict[int, bytes] = {Kind.LOOKUP_RESPONSE: _CONNECT_ANSWER}
 
 
 def block(number: int, content: bytes) -> bytes:
-    """A field of bytes, a text or a message."""
+    """Return a field of bytes, a text or a message."""
     return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def filled(number: int, size: int, pattern: bytes = b"x") -> bytes:
-    """A field that has `size` bytes at most."""
+    """Return a field of `size` bytes at most."""
     room = size - len(varint(number << 3 | 2)) - len(varint(size))
     return block(number, (pattern * (room // len(pattern) + 1))[: max(0, room)])
 
 
 @cache
 def required(message: Descriptor | None) -> bytes:
-    """Return the fields that a message must have, ids as 1 and topics as topics."""
+    """Return the fields that a message requires, with ids of 1 and topic names."""
     if message is None:
         return b""
     return b"".join(_least(field) for field in message.fields if field.is_required)
@@ -157,7 +157,7 @@ _TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
 
 
 def _anonymous(size: int) -> Iterator[tuple[str, bytes]]:
-    """Fields that no version knows."""
+    """Yield fields that no version knows."""
     small = min(size, CHECKED_FROM - 512)
     most = BOUNDS.fields - MARGIN
     yield "unknown numbers", number_field(15, 1) * (small // 2)
@@ -173,7 +173,7 @@ def _several(size: int, number: int, field: int) -> bytes:
 
 
 def _places(message: Descriptor, size: int, depth: int = _DEEPEST) -> Iterator[tuple[str, bytes]]:
-    """Yield each field of a message made large, and what is within it."""
+    """Yield each field of a message enlarged, and the fields within it."""
     for field in message.fields:
         for what, content in _field(field, size):
             yield f"{what} {field.name}", content
@@ -186,7 +186,7 @@ def _places(message: Descriptor, size: int, depth: int = _DEEPEST) -> Iterator[t
 
 
 def _nested(field: FieldDescriptor, size: int) -> bytes:
-    """As deep as protobuf reads, and again until all is full."""
+    """Return a field nested as deeply as protobuf reads, repeated to the full size."""
     begin, content = required(field.message_type), b""
     for _ in range(95):
         content = block(field.number, begin + content)
@@ -230,7 +230,7 @@ _PATTERNS = {
 
 
 def _brokers(size: int, outer: int, each: int, urls: tuple[int, int], begin: bytes) -> bytes:
-    """As many addresses of brokers as fit, each another one."""
+    """Return as many different broker addresses as fit."""
     content = bytearray()
     for number in range(BOUNDS.fields):
         url = f"pulsar://broker-{number}.internal:6650".encode()

@@ -1,7 +1,7 @@
-"""`python -m tests.suites`: runs the tests that client libraries bring along, directly and through
-a gateway, and prints what became of each, and what differs.
+"""`python -m tests.suites`: runs the client libraries' own tests directly and through a gateway,
+and prints their verdicts and differences.
 
-Each way has a broker of its own, a standalone with transactions. The exit status is 1 where a test
+Each way has a broker of its own, a standalone with transactions. The exit status is 1 if a test
 passes directly and fails through the gateway.
 """
 
@@ -33,7 +33,7 @@ WAYS = (DIRECT, THROUGH)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answers the exit status."""
+    """Return the exit status."""
     options = _options(arguments)
     artifacts = Artifacts()
     try:
@@ -52,7 +52,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _played(name: str, options: argparse.Namespace, artifacts: Artifacts) -> int:
-    """One suite; a suite without its tools is skipped."""
+    """Run one suite, and return its exit status; a suite without its tools is skipped."""
     suite, results = SUITES[name], Results(WAYS)
     try:
         jars, sources = pulsar_jars(_say), suite.sources(_say)
@@ -78,7 +78,7 @@ def _run(
     artifacts: Artifacts,
     results: Results,
 ) -> None:
-    """The suite once, by a broker (and a gateway) that nobody else uses."""
+    """Run the suite once with a broker (and a gateway) of its own."""
     folder = BUILD / f"{suite.client.replace(' ', '-')}-{way}"
     folder.mkdir(parents=True, exist_ok=True)
     broker = Standalone(jars, artifacts.directory(f"broker-{way}"), **suite.broker)
