@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.bench import report
 from tests.bench.figures import Line, cpu_line, latency_line, life_line, medians
-from tests.bench.load import BenchError, Generator, MissingToolError, Sample, build
+from tests.bench.load import BenchError, Generator, Sample, build
 from tests.bench.machine import Cores, Interpreter, description, descriptors
 from tests.bench.proxies import (
     CHECKOUT,
@@ -31,6 +31,7 @@ from tests.bench.proxies import (
 )
 from tests.bench.rounds import AT_ONCE, DISTURBED, Bench, Life, possible_connections, say
 from tests.bench.rows import EXTRA, LIFE, ROWS, Kind, Row
+from tests.real.brokers.jars import FetchError, MissingToolError
 from tests.real.brokers.ports import free_ports
 
 BUILD = CHECKOUT / "build" / "bench"
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(_measured(options, Path(folder)))
     except MissingToolError as missing:
         print(f"skipped: {missing}")
-    except BenchError as error:
+    except (BenchError, FetchError) as error:
         print(f"failed: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.machine import Foreign
+from tests.real.brokers.jars import MissingToolError
 
 SOURCE = Path(__file__).with_name("loadgen.c")
 
@@ -20,15 +21,11 @@ class BenchError(Exception):
     """A measurement failed."""
 
 
-class MissingToolError(BenchError):
-    """This machine lacks what the bench needs; nothing is wrong."""
-
-
 def build(into: Path) -> Path:
     """Return the compiled load generator. Raises MissingToolError without a C compiler."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
-        raise MissingToolError("there is no C compiler (gcc)")
+        raise MissingToolError("gcc")
     into.mkdir(parents=True, exist_ok=True)
     binary = into / "loadgen"
     if not binary.exists() or binary.stat().st_mtime < SOURCE.stat().st_mtime:

@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bench.load import BenchError, MissingToolError
+from tests.bench.load import BenchError
 from tests.bench.machine import Cores, Interpreter, memory
+from tests.real.brokers.jars import MissingToolError
 from tests.real.brokers.ports import free_ports
 from tests.real.brokers.processes import end, spawn, tail
 
@@ -133,7 +134,7 @@ def haproxy(folder: Path, broker: str, connections: int) -> Recipe:
     """
     program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
     if program is None:
-        raise MissingToolError("HAProxy is not installed (Debian's package is haproxy)")
+        raise MissingToolError("HAProxy", "is not installed (Debian's package is haproxy)")
     (port,) = free_ports(HOST, 1)
     file = folder / "haproxy.cfg"
     text = _HAPROXY.format(bind=f"{HOST}:{port}", broker=broker, connections=connections)

@@ -7,7 +7,6 @@ Results are appended to a file of JSON lines, so that rounds of several runs add
 import argparse
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from tests.real.artifacts import Artifacts
 from tests.real.brokers.cluster import Cluster, LoadManager
 from tests.real.brokers.jars import FetchError, MissingToolError, pulsar_jars
 from tests.real.brokers.standalone import StartError
+from tests.support.progress import say
 from tests.support.results import append
 
 from . import table
@@ -77,18 +77,18 @@ def _run(options: argparse.Namespace) -> None:
     try:
         for number in range(options.rounds):
             for name in options.brokers or [manager.name.lower() for manager in LoadManager]:
-                _say(f"round {number + 1} of {options.rounds}, {name}")
+                say(f"round {number + 1} of {options.rounds}, {name}")
                 try:
                     _round(options, LoadManager[name.upper()], artifacts)
                 except StartError as error:
-                    _say(f"the rest of this round is left out: {error}")
+                    say(f"the rest of this round is left out: {error}")
     finally:
-        _say(f"logs: {artifacts.keep()}")
+        say(f"logs: {artifacts.keep()}")
         artifacts.discard()
 
 
 def _round(options: argparse.Namespace, manager: LoadManager, artifacts: Artifacts) -> None:
-    jars, clients = pulsar_jars(_say), programs(_say)
+    jars, clients = pulsar_jars(say), programs(say)
     folder = artifacts.directory(f"faults-{manager.name.lower()}")
     cluster = Cluster(jars, folder / "cluster", manager)
     minute = SHORT_MINUTE if options.short else 60
@@ -109,7 +109,7 @@ def _trial(setting: Setting, name: str) -> Trial:
             trial = hold(setting, name, (FAULTS | EXTRA)[name])
     except Exception as error:
         trial = Trial(name, setting.load_manager.name.lower(), began, failure=_told(error))
-    _say(_summary(trial))
+    say(_summary(trial))
     for broker in setting.cluster.brokers:
         broker.start()
     return trial
@@ -143,10 +143,6 @@ def _bounded(seconds: int) -> Iterator[None]:
         yield
     finally:
         signal.alarm(0)
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@ combined.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
+
+from tests.soak.report import table
 
 from .results import Outcome, Trial
 
@@ -39,7 +41,7 @@ def clients(trials: Sequence[Trial]) -> str:
             for client in (it.client, "all"):
                 groups[trial.fault, trial.brokers, client, it.way].append((trial.at, it))
     rows = ((*key, *_cells(group)) for key, group in sorted(groups.items()))
-    return _markdown([HEAD, *rows])
+    return table(HEAD, rows)
 
 
 def rounds(trials: Sequence[Trial]) -> str:
@@ -52,7 +54,7 @@ def rounds(trials: Sequence[Trial]) -> str:
         for way, count in doubled.items():
             groups[trial.fault, trial.brokers, way].append(count)
     rows = ((*key, " ".join(map(str, counts))) for key, counts in sorted(groups.items()))
-    return _markdown([ROUNDS, *rows])
+    return table(ROUNDS, rows)
 
 
 def gateways(trials: Sequence[Trial]) -> str:
@@ -60,7 +62,7 @@ def gateways(trials: Sequence[Trial]) -> str:
     groups: dict[Cells, list[Trial]] = defaultdict(list)
     for trial in trials:
         groups[trial.fault, trial.brokers].append(trial)
-    return _markdown([GATEWAYS, *((*key, *_told(group)) for key, group in sorted(groups.items()))])
+    return table(GATEWAYS, [(*key, *_told(group)) for key, group in sorted(groups.items())])
 
 
 def _cells(group: Sequence[tuple[str, Outcome]]) -> Cells:
@@ -95,9 +97,3 @@ def _figure(gateway: Any, name: str) -> float:
 
 def _counts(counter: Counter[str]) -> str:
     return ", ".join(f"{what.replace('|', '/')} {count}" for what, count in sorted(counter.items()))
-
-
-def _markdown(rows: Iterable[Cells]) -> str:
-    head, *others = rows
-    lines = [head, ("---",) * len(head), *others]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -17,14 +17,16 @@ pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.gateway_only]
 
 
 @pytest.fixture(scope="session")
-def people(say: Say) -> list[Program]:
+def built_programs(say: Say) -> list[Program]:
     return or_skip(programs, say)
 
 
 @pytest.fixture(params=["modular", "extensible"])
-def setting(request: pytest.FixtureRequest, people: list[Program], artifacts: Artifacts) -> Setting:
+def setting(
+    request: pytest.FixtureRequest, built_programs: list[Program], artifacts: Artifacts
+) -> Setting:
     cluster, manager = request.getfixturevalue(request.param), LoadManager[request.param.upper()]
-    return Setting(cluster, manager, people, artifacts.directory("faults"), times=1)
+    return Setting(cluster, manager, built_programs, artifacts.directory("faults"), times=1)
 
 
 @pytest.mark.parametrize("name", ["move", "kill-gateway"])

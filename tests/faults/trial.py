@@ -53,22 +53,24 @@ def hold(setting: Setting, name: str, fault: Fault) -> Trial:
     at = datetime.now(UTC)
     folder = setting.folder / f"{at:%H%M%S}-{setting.load_manager.name.lower()}-{name}"
     complaints: list[str] = []
-    with gateways(setting, fault.gateways, folder, complaints) as (them, url):
+    with gateways(setting, fault.gateways, folder, complaints) as (running, url):
         ways = {THROUGH: url} if fault.gateways > 1 else _both(setting.cluster, url)
         namespace = setting.cluster.fresh_namespace(bundles=1)
-        with crowd(setting.programs, ways, namespace, folder) as people:
-            stage = Stage(setting.cluster, people.topics[0], them, setting.times, setting.minute)
-            _assert_together(setting.cluster, people)
+        with crowd(setting.programs, ways, namespace, folder) as clients:
+            stage = Stage(
+                setting.cluster, clients.topics[0], running, setting.times, setting.minute
+            )
+            _assert_together(setting.cluster, clients)
             counted = _happen(stage, fault)
-            outcomes = people.finish(setting.cluster)
-        stage.facts["served by"] = setting.cluster.owner(people.topics[0]).host
+            outcomes = clients.finish(setting.cluster)
+        stage.facts["served by"] = setting.cluster.owner(clients.topics[0]).host
     return Trial(
         name,
         setting.load_manager.name.lower(),
         at.isoformat(timespec="seconds"),
         tuple(outcomes),
         stage.facts,
-        counted | _told(them) | {"complaints": complaints},
+        counted | _told(running) | {"complaints": complaints},
     )
 
 
@@ -95,8 +97,8 @@ def _counted(gateways: Sequence[Gateway]) -> dict[str, float]:
     return {"lookups": total(text, LOOKUPS), "redirects": total(text, REDIRECTS)}
 
 
-def _assert_together(cluster: Cluster, people: Crowd) -> None:
-    owners = {cluster.owner(topic).host for topic in people.topics}
+def _assert_together(cluster: Cluster, clients: Crowd) -> None:
+    owners = {cluster.owner(topic).host for topic in clients.topics}
     assert len(owners) == 1, f"the topics have several owners: {owners}"
 
 

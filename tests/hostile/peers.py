@@ -102,6 +102,21 @@ Script = Callable[[Wire], None]
 """What a broker does with a connection after its CONNECT."""
 
 
+def listen(wire: Wire) -> None:
+    """Read until the end, and send nothing."""
+    wire.hear_all()
+
+
+def says(data: bytes, then: Script = listen) -> Script:
+    """Return a script that answers CONNECT with these bytes, and then runs `then`."""
+
+    def script(wire: Wire) -> None:
+        wire.say(data)
+        then(wire)
+
+    return script
+
+
 def polite(wire: Wire) -> None:
     """Answer like a broker until the connection ends."""
     wire.say(CONNECTED)

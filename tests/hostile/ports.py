@@ -49,7 +49,7 @@ def exhaust_ports(gateway: Gateway) -> list[Client]:
 
 def main(folder: Path) -> None:
     bring_up_loopback()
-    broker = Broker()  # the gateway's own ports are chosen from the wide range
+    broker = Broker()
     gateway = Gateway([broker], folder, {"idle": "1h"})
     try:
         RANGE.write_text(f"40000 {40000 + PORTS - 1}")

@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ import yaml
 from gateway.wire.contract import EndReason
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
+from tests.real.brokers.ports import free_ports
 from tests.support.frames import send, simple
 
 from .peers import HOST, PATIENCE, Broker, Client
@@ -40,15 +40,6 @@ COLLECTED = 256 * 1024
 
 Ends = Counter[EndReason]
 T = TypeVar("T")
-
-
-def free_ports(number: int) -> list[int]:
-    """Return ports that nobody listens on."""
-    listeners = [socket.create_server((HOST, 0)) for _ in range(number)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
 
 
 def until(reached: Callable[[], T]) -> T:
@@ -115,7 +106,7 @@ class Gateway:
         stderr: int | None = None,
     ) -> None:
         names = (*LISTENERS, "serving")
-        *ports, admin = free_ports(len(names) + 1)
+        *ports, admin = free_ports(HOST, len(names) + 1)
         self.ports = dict(zip(names, ports, strict=True))
         self.admin = admin
         self.log = directory / "gateway.log"
@@ -165,7 +156,7 @@ class Gateway:
             return bool(self.got("/readyz"))
         return False
 
-    # -- what it says of itself --------------------------------------------------------------
+    # -- its reports -------------------------------------------------------------------------
 
     def metrics(self) -> Metrics:
         """Return all metrics as of now."""
@@ -210,7 +201,7 @@ class Gateway:
         """Return the number of open descriptors."""
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))  # noqa: PTH208
 
-    # -- what tests expect of it -------------------------------------------------------------
+    # -- expectations of tests ---------------------------------------------------------------
 
     @contextmanager
     def expecting(self, listener: str, *reasons: EndReason, number: int = 1) -> Iterator[None]:

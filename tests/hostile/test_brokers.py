@@ -19,7 +19,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
 from gateway.wire.pulsar.frames import Kind
 from tests.support.frames import command, data, frame, message, number, send, simple, tail
 
-from .peers import CONNECT, CONNECTED, Broker, Client, Closed, Script, Wire
+from .peers import CONNECT, CONNECTED, Broker, Client, Closed, Script, Wire, listen, says
 from .process import COLLECTED, HANDSHAKE, Gateway
 
 CLIENT_GONE = EndReason.CLIENT_CLOSED, EndReason.CLIENT_LOST
@@ -29,26 +29,11 @@ CHALLENGE = simple(Kind.AUTH_CHALLENGE, server_version="x", challenge={"auth_met
 RESPONSE = simple(Kind.AUTH_RESPONSE, client_version="x", response={"auth_method_name": "x"})
 
 
-def listen(wire: Wire) -> None:
-    """Read until the end, and send nothing."""
-    wire.hear_all()
-
-
-def says(data: bytes, then: Script = listen) -> Script:
-    """Return a script that answers CONNECT with these bytes, and then runs `then`."""
-
-    def script(wire: Wire) -> None:
-        wire.say(data)
-        then(wire)
-
-    return script
-
-
 def leave(wire: Wire) -> None:
     """Close in good order."""
 
 
-# -- in answer to CONNECT --------------------------------------------------------------------
+# -- opening ---------------------------------------------------------------------------------
 
 OPENINGS = {
     "closes": (says(b"", leave), EndReason.BROKER_LOST),
@@ -170,7 +155,7 @@ def test_random_bytes_in_answer_to_connect_are_answered_by_an_error(
                 assert answer.type == BaseCommand.ERROR
 
 
-# -- later -----------------------------------------------------------------------------------
+# -- open connections ------------------------------------------------------------------------
 
 HIDDEN = simple(
     Kind.LOOKUP_RESPONSE,

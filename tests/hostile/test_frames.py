@@ -14,7 +14,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 from tests.support.frames import command, data, frame, message, number, receipt, send, simple, tail
 
-from .peers import CONNECT, CONNECTED, Broker, Client, Closed, Wire, answer
+from .peers import CONNECT, CONNECTED, Broker, Client, Closed, Wire, answer, says
 from .process import COLLECTED, Gateway, until
 
 DEEP = b"\x0b" * 30_000
@@ -257,13 +257,8 @@ def test_a_producer_id_may_be_opened_again_and_again(gateway: Gateway) -> None:
 
 def test_a_client_that_reads_no_answers_is_no_longer_read(gateway: Gateway, broker: Broker) -> None:
     """The gateway keeps answers within a bound, and then stops reading the client."""
-
-    def deaf(wire: Wire) -> None:
-        """Answer nothing, so that lookups pile up until the gateway refuses them itself."""
-        wire.say(CONNECTED)
-        wire.hear_all()
-
-    with broker.playing(deaf), gateway.expecting("passing", *EndReason):
+    # The broker answers no lookup, so they pile up until the gateway refuses them itself.
+    with broker.playing(says(CONNECTED)), gateway.expecting("passing", *EndReason):
         client = Client(gateway.ports["passing"], receive_buffer=4096).open()
         lookups = [simple(Kind.LOOKUP, topic="t" * 9, request_id=n) for n in range(6000)]
         client.say(b"".join(lookups))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -12,7 +13,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 from tests.support.frames import message, simple, tail
 
-from .peers import CONNECTED, Broker, Client, Wire
+from .peers import CONNECTED, Broker, Client, Wire, says
 from .process import Gateway, until
 
 PING = simple(Kind.PING)
@@ -38,13 +39,8 @@ def pings(wire: Wire, gone: threading.Event) -> None:
 
 def test_a_silent_client_is_ended(impatient: Gateway, broker: Broker) -> None:
     gone = threading.Event()
-
-    def speaks(wire: Wire) -> None:
-        wire.say(CONNECTED)
-        pings(wire, gone)
-
     with (
-        broker.playing(speaks),
+        broker.playing(says(CONNECTED, partial(pings, gone=gone))),
         impatient.expecting("passing", EndReason.CLIENT_SILENT),
         Client(impatient.ports["passing"]).open() as client,
     ):
@@ -53,13 +49,9 @@ def test_a_silent_client_is_ended(impatient: Gateway, broker: Broker) -> None:
 
 
 def test_a_silent_broker_is_ended(impatient: Gateway, broker: Broker) -> None:
-    def freezes(wire: Wire) -> None:
-        wire.say(CONNECTED)
-        wire.hear_all()
-
     gone = threading.Event()
     with (
-        broker.playing(freezes),
+        broker.playing(says(CONNECTED)),
         impatient.expecting("passing", EndReason.BROKER_SILENT),
         Client(impatient.ports["passing"]).open() as client,
     ):
@@ -88,13 +80,9 @@ def test_a_client_that_reads_nothing_is_ended(impatient: Gateway, broker: Broker
 
 def test_a_broker_that_reads_nothing_is_ended(impatient: Gateway, broker: Broker) -> None:
     gone = threading.Event()
-
-    def hangs(wire: Wire) -> None:
-        wire.say(CONNECTED)
-        pings(wire, gone)  # like a broker short of memory, which sends and does not read
-
     with (
-        broker.playing(hangs),
+        # Like a broker short of memory, which sends and does not read.
+        broker.playing(says(CONNECTED, partial(pings, gone=gone))),
         impatient.expecting("passing", EndReason.BROKER_STALLED),
         Client(impatient.ports["passing"]).open() as client,
     ):

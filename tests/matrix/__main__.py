@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -20,6 +19,7 @@ from xml.etree import ElementTree
 
 from tests.real.configurations import PLAIN, features
 from tests.support.differences import DIRECT, Results, Verdict
+from tests.support.progress import say
 from tests.support.results import append, lines_of
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ways = options.only or [DIRECT, *CONFIGURATIONS]
     if not options.table:
         for way in ways:
-            _say(way)
+            say(way)
             for line in _run(way, options):
                 append(line, options.results)
     return _told(options.results)
@@ -122,10 +122,6 @@ def _told(file: Path) -> int:
     print(results.table(differing) if differing else "no scene differs")
     print(f"\n{results.totals()}")
     return 1 if any(results.worse(way) for way in results.ways) else 0
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -162,7 +162,7 @@ class Connection:
         self.refuse_next = False
         self.elsewhere = ""  # where the topic of the next opening has migrated to
 
-    # -- what comes ----------------------------------------------------------------------------
+    # -- received frames -----------------------------------------------------------------------
 
     def read(self) -> None:
         """Handle the next frame. Raises `Closed`."""
@@ -459,7 +459,7 @@ class Connection:
         consumer.subscription.consumers.remove(consumer)
         consumer.subscription.release(consumer)
 
-    # -- what the broker does by itself --------------------------------------------------------
+    # -- actions of the broker -----------------------------------------------------------------
 
     def acknowledge(self, id: int, most: int) -> None:
         """Send receipts for up to `most` of the producer's messages."""

@@ -91,7 +91,7 @@ class Client:
         self._requests += 1
         return self._requests
 
-    # -- what the application does -------------------------------------------------------------
+    # -- actions of the application ------------------------------------------------------------
 
     def open(self, party: Party) -> None:
         """Open or reopen a producer or consumer."""
@@ -132,7 +132,7 @@ class Client:
         if isinstance(party, Producer):
             party.pending.clear()
 
-    # -- what comes ----------------------------------------------------------------------------
+    # -- received frames -----------------------------------------------------------------------
 
     def read(self, link: Direct) -> None:  # noqa: C901 - an arm for each command
         """Handle the next frame of a connection."""

@@ -163,7 +163,7 @@ def passes(limits: Limits, seconds: float, *consumers: Consumer) -> None:
         limits.now += STEP
 
 
-# -- nothing waits for ever ----------------------------------------------------------------------
+# -- consumers never stop for good ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first", [1100, 5000, 50_000])
@@ -214,7 +214,7 @@ def _taken_from(backlog: deque[Entry]) -> Iterator[Entry]:
         yield backlog.popleft() if backlog else None  # type: ignore[misc]
 
 
-# -- nobody gets far more than it may --------------------------------------------------------------
+# -- limits hold -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tiny", [1, 50, 20_000])
@@ -276,7 +276,7 @@ def test_honest_traffic_is_never_paused_and_reaches_its_rate(kind: str) -> None:
     assert 0.9 * rate * 20 < passed < 1.02 * rate * 20 + FAR_BYTES
 
 
-# -- who comes again and again -----------------------------------------------------------------
+# -- reopening ---------------------------------------------------------------------------------
 
 
 def test_a_consumer_that_reopens_again_and_again_keeps_the_limit() -> None:

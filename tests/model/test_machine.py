@@ -321,7 +321,7 @@ class World(RuleBasedStateMachine):
             moves.append(partial(self.client.read, link))
         return moves
 
-    # -- in the end ----------------------------------------------------------------------------
+    # -- final checks --------------------------------------------------------------------------
 
     def teardown(self) -> None:
         self._settle()

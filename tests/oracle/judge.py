@@ -313,7 +313,7 @@ class _Case:
                 return "" if name == "alice" else f"a credential of {name}"
         return "a credential that nobody verified"
 
-    # -- to the client -----------------------------------------------------------------------
+    # -- frames to the client ----------------------------------------------------------------
 
     def _shown(self, reading: Reading) -> str:
         """Check a frame to the client. A Java client decodes commands as brokers do."""
@@ -341,7 +341,7 @@ class _Case:
             if counted - before != messages:
                 yield f"consumer {id} was charged {counted - before} messages, and got {messages}"
 
-    # -- what was counted --------------------------------------------------------------------
+    # -- counts ------------------------------------------------------------------------------
 
     def _off(self, step: Step) -> Iterator[str]:
         for id, sent in self._sent.items():

@@ -253,7 +253,7 @@ class Player:
         for frame in step.to_broker:
             self._remember(frame)
 
-    # -- what happens ------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------
 
     def _prologue(self) -> None:
         """Open a producer and a consumer."""

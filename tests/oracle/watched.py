@@ -211,7 +211,7 @@ class Watched:
         self.pair = Pair(house.plane, client_lane, broker_lane, self.session, None)
         self._read = dict.fromkeys(Direction, 0)
 
-    # -- what happens ------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------
 
     def say(self, direction: Direction, *pieces: bytes) -> None:
         """Receive bytes from a peer, each piece by itself."""
@@ -245,7 +245,7 @@ class Watched:
     def end(self) -> None:
         self.pair.end(EndReason.DRAINED)
 
-    # -- what is seen ------------------------------------------------------------------------
+    # -- observations ------------------------------------------------------------------------
 
     def frames(self, direction: Direction) -> list[bytes]:
         """Return the whole frames forwarded since the last call."""

@@ -25,7 +25,7 @@ Places = dict[str, Fields]
 """Where the broker has stored each message, by its payload."""
 
 
-# -- what a client says ------------------------------------------------------------------------
+# -- frames of a client ------------------------------------------------------------------------
 
 
 def frame_of(words: str, topic: str, places: Places) -> bytes:
@@ -109,7 +109,7 @@ _MADE: dict[str, Made] = {
 }
 
 
-# -- what a broker says ------------------------------------------------------------------------
+# -- frames of a broker ------------------------------------------------------------------------
 
 
 def words_of(frame: bytes, places: Places) -> str:

@@ -272,7 +272,7 @@ def extensible(jars: Path, artifacts: Artifacts) -> Iterator[Cluster]:
     yield from _running_cluster(jars, artifacts, LoadManager.EXTENSIBLE)
 
 
-# --- the way to them -----------------------------------------------------------------------------
+# --- routes --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

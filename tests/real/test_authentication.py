@@ -131,7 +131,7 @@ def test_users_whose_tokens_the_broker_does_not_know_need_permission(
         connect(route.url, pair.token("bob")).create_producer(topic)
 
 
-# --- a broker that wants the client's credential as well -----------------------------------------
+# --- a broker that requires the client's credential as well --------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["pass-through", "verify-and-forward"])
@@ -159,7 +159,7 @@ def test_a_broker_that_also_verifies_clients_rejects_the_gateway_s_word(
     assert answer is None or answer.kind == Kind.ERROR
 
 
-# --- tokens that end -----------------------------------------------------------------------------
+# --- tokens that expire --------------------------------------------------------------------------
 
 
 class Wallet:

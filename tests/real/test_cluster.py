@@ -31,7 +31,7 @@ MANY = 200  # lookups at once
 FEW = 25
 
 
-def topic_of_nobody(cluster: Cluster) -> str:
+def unassigned_topic(cluster: Cluster) -> str:
     """Return a new topic without a broker."""
     return fresh_topic(namespace=cluster.fresh_namespace())
 
@@ -43,13 +43,13 @@ def topic_of(cluster: Cluster, broker: Broker) -> str:
     return next(topic for topic in topics if cluster.owner(topic) is broker)
 
 
-# --- lookups that are redirected -----------------------------------------------------------------
+# --- redirected lookups --------------------------------------------------------------------------
 
 
 def test_a_broker_redirects_lookups_of_unassigned_topics(modular: Cluster) -> None:
     """The other tests rely on this fact; no gateway is involved."""
     leader = modular.leader()
-    answer = lookup(modular.other(leader).service_url, topic_of_nobody(modular))
+    answer = lookup(modular.other(leader).service_url, unassigned_topic(modular))
     assert (answer.fields[3], answer.text(1)) == (REDIRECT, leader.service_url)
 
 
@@ -120,13 +120,13 @@ def test_a_broker_outside_the_targets_is_refused(extensible: Cluster, reach: Rea
 def test_a_redirect_outside_the_targets_is_refused(modular: Cluster, reach: Reach) -> None:
     """The gateway knows only the broker that is not the leader."""
     route = reach(modular.other(modular.leader()))
-    answer = lookup(route.url, topic_of_nobody(modular))
+    answer = lookup(route.url, unassigned_topic(modular))
     assert (answer.fields[3], answer.fields[6]) == (FAILED, ServerError.NOT_ALLOWED)
     assert answer.text(7) == "the gateway may not connect to this broker"
     assert lookups(route.gateway, "refused") == 1
 
 
-# --- brokers that come and go --------------------------------------------------------------------
+# --- brokers that stop and start -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def test_a_slow_reader_receives_every_message(broken: Sandbox) -> None:
     assert found == list(range(count))
 
 
-# -- who is there --------------------------------------------------------------------------------
+# -- clients -------------------------------------------------------------------------------------
 
 
 def token(secret: Path, role: str) -> dict[str, Any]:

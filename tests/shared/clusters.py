@@ -17,10 +17,10 @@ class Pair(Upstream, Protocol):
     def brokers(self) -> Sequence[Upstream]:
         """Return each broker by itself."""
 
-    def topic_of_nobody(self, partitions: int = 0) -> str:
+    def unassigned_topic(self, partitions: int = 0) -> str:
         """Return a new unassigned topic, partitioned if `partitions` is above 0."""
 
-    def topics_of_nobody(self, count: int) -> list[str]:
+    def unassigned_topics(self, count: int) -> list[str]:
         """Return new unassigned topics, spread over both brokers."""
 
     def owner(self, topic: str) -> Upstream:
@@ -32,7 +32,7 @@ class Pair(Upstream, Protocol):
         """
 
 
-# -- real ones ---------------------------------------------------------------------------------
+# -- real clusters -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class RealPair:
     def brokers(self) -> Sequence[Broker]:
         return self.cluster.brokers
 
-    def topic_of_nobody(self, partitions: int = 0) -> str:
+    def unassigned_topic(self, partitions: int = 0) -> str:
         """Return a new topic in a namespace of its own."""
         topic = fresh_topic(namespace=self.cluster.fresh_namespace())
         if partitions:
             self.cluster.admin.create_partitioned_topic(topic, partitions)
         return topic
 
-    def topics_of_nobody(self, count: int) -> list[str]:
+    def unassigned_topics(self, count: int) -> list[str]:
         """Return new topics of one namespace, whose bundles are spread over the brokers."""
         namespace = self.cluster.fresh_namespace()
         return [fresh_topic(namespace=namespace) for _ in range(count)]
@@ -116,13 +116,13 @@ class SandboxPair:
     def brokers(self) -> Sequence[SandboxBroker]:
         return [SandboxBroker(url, self.traces) for url in self.sandbox.urls]
 
-    def topic_of_nobody(self, partitions: int = 0) -> str:
+    def unassigned_topic(self, partitions: int = 0) -> str:
         topic = fresh_topic()
         if partitions:
             self.sandbox.create_partitioned(topic, partitions)
         return topic
 
-    def topics_of_nobody(self, count: int) -> list[str]:
+    def unassigned_topics(self, count: int) -> list[str]:
         return [fresh_topic() for _ in range(count)]
 
     def owner(self, topic: str) -> SandboxBroker:

@@ -12,6 +12,7 @@ import pulsar  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 from tests.clients.programs import Program
+from tests.real import probes
 from tests.real.clients import (
     Client,
     fresh_topic,
@@ -52,8 +53,7 @@ def limited(brokers: Brokers, reach: Reach, tmp_path: Path) -> Limited:
 
 def figure(route: Route, name: str) -> float:
     """Return one of the rule's metrics."""
-    assert route.gateway is not None
-    return total(scrape(route.gateway.metrics_url), f"gateway_rule_{name}", rule="few")
+    return probes.figure(route.gateway, f"gateway_rule_{name}", rule="few")
 
 
 @pytest.fixture

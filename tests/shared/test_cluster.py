@@ -20,14 +20,14 @@ MANY = 24
 """New topics: enough for both brokers to have some of them."""
 
 
-# --- lookups that are redirected -----------------------------------------------------------------
+# --- redirected lookups --------------------------------------------------------------------------
 
 
 @pytest.mark.gateway_only
 def test_redirects_are_followed_for_the_client(redirecting: Pair, reach: Reach) -> None:
     """Connections alternate between the brokers, so some ask a broker without the topic."""
     route = reach(redirecting)
-    for topic in redirecting.topics_of_nobody(MANY):
+    for topic in redirecting.unassigned_topics(MANY):
         assert name_in(lookup(route.url, topic))
     assert redirects(route.gateway) > 0
     assert lookups(route.gateway, "connect") == MANY
@@ -39,7 +39,7 @@ def test_a_client_works_with_topics_of_both_brokers(
     """A lookup of an unassigned topic may go to one broker first and then to the other."""
     route = reach(redirecting)
     client = connect(route.url)
-    topics = redirecting.topics_of_nobody(MANY)
+    topics = redirecting.unassigned_topics(MANY)
     for topic in topics:
         consumer = client.subscribe(topic, "s")
         send_all(client.create_producer(topic), numbered(3))
@@ -61,7 +61,7 @@ def test_nothing_is_lost_when_partitions_are_unloaded(
 ) -> None:
     """All partitions close at once, and clients look all of them up again."""
     route = reach_configured(redirecting)
-    topic = redirecting.topic_of_nobody(4)
+    topic = redirecting.unassigned_topic(4)
     with disturbed(lambda: redirecting.move(topic), seconds):
         assert_nothing_is_lost(connect(route.url, route.token), topic, seconds)
     if route.tap:
@@ -76,7 +76,7 @@ def test_nothing_is_lost_when_a_topic_moves(
     assigning: Pair, reach_configured: ReachConfigured, connect: Connect, seconds: float
 ) -> None:
     route = reach_configured(assigning)
-    topic = assigning.topic_of_nobody()
+    topic = assigning.unassigned_topic()
     with disturbed(lambda: assigning.move(topic), seconds):
         assert_nothing_is_lost(connect(route.url, route.token), topic, seconds)
 
@@ -101,7 +101,7 @@ def test_clients_are_told_by_name_where_a_topic_has_moved(
     """The clients reconnect there at once: no lookup follows."""
     route = reach(assigning)
     client = connect(route.url)
-    topic = assigning.topic_of_nobody()
+    topic = assigning.unassigned_topic()
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic)
     before = figure(route.gateway, "gateway_lookups_total")

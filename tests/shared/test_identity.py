@@ -28,7 +28,7 @@ def route(
     return reach(secured, through=through)
 
 
-# --- however clients prove who they are ----------------------------------------------------------
+# --- in every mode -------------------------------------------------------------------------------
 
 
 def test_a_permitted_user_produces_and_consumes(

@@ -113,7 +113,7 @@ def test_a_broker_that_no_client_has_used_yet_is_hidden_too(
     assert traces_found(started.untapped_url, talkative.traces, play) == set()
 
 
-# -- no leak is forgotten ----------------------------------------------------------------------
+# -- completeness ------------------------------------------------------------------------------
 
 CALLS = {
     ("addresses", "_replace_all", "advertised_url"): "fields of CLOSE_PRODUCER",  # and others

@@ -25,7 +25,7 @@ from tests.real.clients import (
 )
 from tests.real.fixtures import Connect, Reach, Route, StartGateway, Tapped
 from tests.real.gateways import Plan
-from tests.real.metrics import scrape, total
+from tests.real.probes import figure
 
 from .brokers import REAL, Brokers
 from .rolled import in_front_of
@@ -92,11 +92,6 @@ class Sending:
         return time.monotonic() - self._began
 
 
-def figure(route: Route, name: str, **labels: str) -> float:
-    assert route.gateway is not None
-    return total(scrape(route.gateway.metrics_url), name, **labels)
-
-
 def test_messages_above_a_limit_pass_at_its_rate_in_order(
     connect: Connect, limited: Limited
 ) -> None:
@@ -108,9 +103,9 @@ def test_messages_above_a_limit_pass_at_its_rate_in_order(
     assert payloads(receive(consumer, 3 * RATE)) == sending.payloads
     assert sending.failed == []
     assert RATE * seconds + AT_ONCE >= 3 * RATE
-    assert figure(route, "gateway_rule_wait_seconds_total", rule="few") > 1
-    assert figure(route, "gateway_producer_resets_total") == 0
-    wait_until(lambda: figure(route, "gateway_held_bytes") == 0)
+    assert figure(route.gateway, "gateway_rule_wait_seconds_total", rule="few") > 1
+    assert figure(route.gateway, "gateway_producer_resets_total") == 0
+    wait_until(lambda: figure(route.gateway, "gateway_held_bytes") == 0)
 
 
 def test_another_producer_of_the_connection_does_not_wait(
@@ -138,8 +133,8 @@ def test_a_producer_that_is_held_too_long_loses_and_doubles_nothing(
     assert_silent(consumer)
     assert sending.failed == []
     assert 10 * seconds + AT_ONCE >= 40
-    assert figure(route, "gateway_producer_resets_total") > 1
-    assert figure(route, "gateway_connections_ended_total") == 0
+    assert figure(route.gateway, "gateway_producer_resets_total") > 1
+    assert figure(route.gateway, "gateway_connections_ended_total") == 0
 
 
 def test_a_producer_with_too_much_waiting_loses_and_doubles_nothing(
@@ -153,8 +148,8 @@ def test_a_producer_with_too_much_waiting_loses_and_doubles_nothing(
     assert payloads(receive(consumer, 60)) == sending.payloads
     assert_silent(consumer)
     assert sending.failed == []
-    assert figure(route, "gateway_producer_resets_total") > 0
-    assert figure(route, "gateway_connections_ended_total") == 0
+    assert figure(route.gateway, "gateway_producer_resets_total") > 0
+    assert figure(route.gateway, "gateway_connections_ended_total") == 0
 
 
 def test_a_producer_moves_while_its_messages_wait(
@@ -230,5 +225,5 @@ def test_java_gets_refusals_of_an_overflow_in_order(
     assert all("waits already" in error for error in sent.errors)
     assert received.received == sent.acknowledged
     assert (received.stored_twice, received.out_of_order) == (0, 0)
-    assert figure(route, "gateway_producer_resets_total") == 0
-    assert figure(route, "gateway_held_bytes") == 0
+    assert figure(route.gateway, "gateway_producer_resets_total") == 0
+    assert figure(route.gateway, "gateway_held_bytes") == 0

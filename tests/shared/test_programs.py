@@ -86,7 +86,7 @@ def test_nothing_is_lost_when_partitions_are_unloaded(
     program: Program, redirecting: Pair, reach_configured: ReachConfigured, logs: Path
 ) -> None:
     """Clients look all of them up again, through redirects."""
-    route, topic = reach_configured(redirecting), redirecting.topic_of_nobody(3)
+    route, topic = reach_configured(redirecting), redirecting.unassigned_topic(3)
     assert_survives_moves(program, route, topic, logs)
 
 
@@ -96,7 +96,7 @@ def test_nothing_is_lost_when_a_topic_moves(
     program: Program, assigning: Pair, reach_configured: ReachConfigured, logs: Path
 ) -> None:
     """Clients are told the topic's new broker."""
-    route, topic = reach_configured(assigning), assigning.topic_of_nobody()
+    route, topic = reach_configured(assigning), assigning.unassigned_topic()
     assert_survives_moves(program, route, topic, logs)
 
 

@@ -163,7 +163,7 @@ def _timed(
     return took, not any(isinstance(effect, End) for effect in effects)
 
 
-# -- one connection that is ready for a command ------------------------------------------------
+# -- a connection ready for a command ----------------------------------------------------------
 
 
 def _ready(

@@ -56,7 +56,7 @@ class Work:
         table = self.session.incarnations.handles.table(action)
         return [handle.account for handle in table]
 
-    # -- what is done --------------------------------------------------------------------------
+    # -- kinds of work -------------------------------------------------------------------------
 
     def opens_producers(self, number: int) -> None:
         for id in range(number):

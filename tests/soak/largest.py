@@ -15,12 +15,13 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from gateway.wire.contract import Direction
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
-from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.fields import CHECKED_FROM
 from gateway.wire.pulsar.frames import COMMAND_BOUND, WITH_PAYLOAD, Kind
+from tests.oracle.mutations import described
 from tests.playbooks.frames import TOPIC, number_field, raw, varint
 from tests.support.commands import COUNTED, LIMITS, STOPS
+from tests.support.frames import data
 
 BOUNDS = Bounds()
 
@@ -80,15 +81,10 @@ def costly_frames(kind: int, direction: Direction) -> Iterator[Costly]:
     for what, body in _bodies(kind, size, is_read=is_read(kind, direction)):
         yield Costly(what, raw(kind, body))
     if kind in WITH_PAYLOAD:
-        begin = required(_described(kind))
+        begin = required(described(kind))
         for what, metadata in _metadata(BOUNDS.collected - CHECKED_FROM):
             tail = b"\x0e\x01" + bytes(4) + len(metadata).to_bytes(4) + metadata
             yield Costly(f"metadata: {what}", raw(kind, begin, tail))
-
-
-def _described(kind: int) -> Descriptor | None:
-    field = BaseCommand.DESCRIPTOR.fields_by_number.get(kind)
-    return None if field is None else field.message_type
 
 
 def is_read(kind: int, direction: Direction) -> bool:
@@ -100,8 +96,8 @@ def is_read(kind: int, direction: Direction) -> bool:
 
 
 def _bodies(kind: int, size: int, *, is_read: bool) -> Iterator[tuple[str, bytes]]:
-    message = _described(kind) if is_read else None
-    begin = required(_described(kind)) + _REST.get(kind, b"")
+    message = described(kind) if is_read else None
+    begin = required(described(kind)) + _REST.get(kind, b"")
     yield "", begin
     yield "its bytes", begin + filled(15, size - len(begin))
     for what, content in (*_anonymous(size), *(_places(message, size) if message else ())):
@@ -126,15 +122,10 @@ _REST: dict[int, bytes] = {Kind.LOOKUP_RESPONSE: _CONNECT_ANSWER}
 # -- fields ------------------------------------------------------------------------------------
 
 
-def block(number: int, content: bytes) -> bytes:
-    """Return a field of bytes, a text or a message."""
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
 def filled(number: int, size: int, pattern: bytes = b"x") -> bytes:
     """Return a field of `size` bytes at most."""
     room = size - len(varint(number << 3 | 2)) - len(varint(size))
-    return block(number, (pattern * (room // len(pattern) + 1))[: max(0, room)])
+    return data(number, (pattern * (room // len(pattern) + 1))[: max(0, room)])
 
 
 @cache
@@ -147,9 +138,9 @@ def required(message: Descriptor | None) -> bytes:
 
 def _least(field: FieldDescriptor) -> bytes:
     if field.message_type is not None:
-        return block(field.number, required(field.message_type))
+        return data(field.number, required(field.message_type))
     if field.type in _TEXTS:
-        return block(field.number, TOPIC.encode() if field.name == "topic" else b"t")
+        return data(field.number, TOPIC.encode() if field.name == "topic" else b"t")
     return number_field(field.number, 1)
 
 
@@ -161,7 +152,7 @@ def _anonymous(size: int) -> Iterator[tuple[str, bytes]]:
     small = min(size, CHECKED_FROM - 512)
     most = BOUNDS.fields - MARGIN
     yield "unknown numbers", number_field(15, 1) * (small // 2)
-    yield "empty unknown fields", block(15, b"") * (small // 2)
+    yield "empty unknown fields", data(15, b"") * (small // 2)
     yield "long unknown numbers", (b"\x78" + b"\xff" * 9 + b"\x01") * min(most, size // 11)
     yield "large unknown fields", _several(size, most, 100)
     yield "unknown groups", (b"\x7b" * 90 + b"\x7c" * 90) * (small // 180)
@@ -169,7 +160,7 @@ def _anonymous(size: int) -> Iterator[tuple[str, bytes]]:
 
 def _several(size: int, number: int, field: int) -> bytes:
     each = size // number
-    return filled(field, each) * number if each > 4 else block(field, b"") * (size // 3)
+    return filled(field, each) * number if each > 4 else data(field, b"") * (size // 3)
 
 
 def _places(message: Descriptor, size: int, depth: int = _DEEPEST) -> Iterator[tuple[str, bytes]]:
@@ -180,7 +171,7 @@ def _places(message: Descriptor, size: int, depth: int = _DEEPEST) -> Iterator[t
         if field.message_type is not None and depth:
             begin = required(field.message_type)
             for what, content in _places(field.message_type, size - 16 - len(begin), depth - 1):
-                yield f"{what} in {field.name}", block(field.number, begin + content)
+                yield f"{what} in {field.name}", data(field.number, begin + content)
             if field.message_type is message:
                 yield f"nested {field.name}", _nested(field, size)
 
@@ -189,7 +180,7 @@ def _nested(field: FieldDescriptor, size: int) -> bytes:
     """Return a field nested as deeply as protobuf reads, repeated to the full size."""
     begin, content = required(field.message_type), b""
     for _ in range(95):
-        content = block(field.number, begin + content)
+        content = data(field.number, begin + content)
     return content * max(1, min(size, CHECKED_FROM - 512) // len(content))
 
 
@@ -203,20 +194,20 @@ def _field(field: FieldDescriptor, size: int) -> Iterator[tuple[str, bytes]]:
         yield "the longest name as", filled(number, long, b"persistent://t/n/" + b"a-.1:" * 500)
     if not field.is_repeated:
         if field.message_type is not None:
-            begin = block(number, required(field.message_type))
+            begin = data(number, required(field.message_type))
             yield "again and again", begin * (small // len(begin))
         return
     inner = required(field.message_type)
     if field.message_type is None and field.type not in _TEXTS:
-        yield "packed", block(number, b"\x01" * (small - 8))
-        yield "packed and large", block(number, (b"\xff" * 9 + b"\x01") * min(most // 10, small))
+        yield "packed", data(number, b"\x01" * (small - 8))
+        yield "packed and large", data(number, (b"\xff" * 9 + b"\x01") * min(most // 10, small))
         yield "many", number_field(number, 1) * (small // len(number_field(number, 1)))
         return
-    least = block(number, inner)
+    least = data(number, inner)
     yield "many", least * (small // len(least))
     count = most // (1 + inner.count(b"t") + 2) if inner else most
     rest = filled(15, max(4, size // count - len(least) - 8))
-    content = block(number, inner + rest) if field.message_type else filled(number, size // count)
+    content = data(number, inner + rest) if field.message_type else filled(number, size // count)
     yield "many large", content * count
 
 
@@ -234,8 +225,8 @@ def _brokers(size: int, outer: int, each: int, urls: tuple[int, int], begin: byt
     content = bytearray()
     for number in range(BOUNDS.fields):
         url = f"pulsar://broker-{number}.internal:6650".encode()
-        entry = block(each, begin + b"".join(block(it, url) for it in urls))
+        entry = data(each, begin + b"".join(data(it, url) for it in urls))
         if len(content) + len(entry) > size or (number + 2) * 4 > BOUNDS.fields:
             break
         content += entry
-    return block(outer, number_field(1, 1) + bytes(content))
+    return data(outer, number_field(1, 1) + bytes(content))

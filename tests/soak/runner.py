@@ -120,7 +120,7 @@ class Gateway:
             return self.metrics().healthy_brokers > 0
         return False
 
-    # -- what is known of it -------------------------------------------------------------------
+    # -- observations --------------------------------------------------------------------------
 
     def metrics(self) -> Metrics:
         """Return all metrics as of now."""

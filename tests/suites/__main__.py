@@ -8,7 +8,6 @@ passes directly and fails through the gateway.
 import argparse
 import shutil
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +20,7 @@ from tests.real.configurations import PLAIN, configured
 from tests.real.fixtures import has_coordinators
 from tests.real.gateways import HOST, Gateway
 from tests.support.differences import DIRECT, Results
+from tests.support.progress import say
 
 from .go import Go
 from .rust import Rust
@@ -55,16 +55,16 @@ def _played(name: str, options: argparse.Namespace, artifacts: Artifacts) -> int
     """Run one suite, and return its exit status; a suite without its tools is skipped."""
     suite, results = SUITES[name], Results(WAYS)
     try:
-        jars, sources = pulsar_jars(_say), suite.sources(_say)
+        jars, sources = pulsar_jars(say), suite.sources(say)
         for number in range(options.repeat):
             for way in WAYS:
-                _say(f"{suite.client}, {way}, run {number + 1} of {options.repeat}")
+                say(f"{suite.client}, {way}, run {number + 1} of {options.repeat}")
                 _run(suite, way, jars, sources, options, artifacts, results)
     except MissingToolError as missing:
-        _say(f"skipped {name}: {missing}")
+        say(f"skipped {name}: {missing}")
         return 0
     except FetchError as error:
-        _say(f"{name}: {error}")
+        say(f"{name}: {error}")
         return 1
     return _told(suite, results)
 
@@ -107,10 +107,6 @@ def _told(suite: Suite, results: Results) -> int:
     print("\n".join(f"passes directly, fails through the gateway: {test}" for test in worse))
     print(f"logs: {BUILD.relative_to(Path.cwd()) if BUILD.is_relative_to(Path.cwd()) else BUILD}")
     return 1 if worse or not results.tests else 0
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
 if __name__ == "__main__":

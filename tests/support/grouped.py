@@ -32,7 +32,7 @@ FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 """Where the worker processes write the groups for the scheduling process."""
 
 
-# -- in the processes that run tests -----------------------------------------------------------
+# -- in worker processes -----------------------------------------------------------------------
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -67,7 +67,7 @@ def _parameters(item: pytest.Item) -> set[str]:
     return {it for it in callspec.params.values() if isinstance(it, str)} if callspec else set()
 
 
-# -- in the one that shares them out -----------------------------------------------------------
+# -- in the scheduling process -----------------------------------------------------------------
 
 
 @pytest.hookimpl(optionalhook=True)

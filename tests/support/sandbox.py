@@ -47,7 +47,7 @@ class Sandbox:
         addresses = self.service_url.removeprefix("pulsar://").split(",")
         return [f"pulsar://{address}" for address in addresses]
 
-    # -- what tests ask of it ------------------------------------------------------------------
+    # -- for tests -----------------------------------------------------------------------------
 
     def create_partitioned(self, topic: str, partitions: int) -> None:
         self._ask("topics", name=topic, partitions=str(partitions))

@@ -68,11 +68,6 @@ class Admin:
             {"allowAutoTopicCreation": False},
         )
 
-    def set_retention(self, namespace: str, minutes: int, megabytes: int) -> None:
-        """Set how long acknowledged messages stay; -1 is for ever."""
-        body = {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}
-        self.request("POST", f"admin/v2/namespaces/{namespace}/retention", body)
-
     def grant(self, namespace: str, role: str, *actions: str) -> None:
         """Permit `role` the `actions` in `namespace`: both produce and consume if none is named."""
         self.request(

@@ -201,7 +201,7 @@ class Cluster:
         self._bookie = self._jvm("bookie", self._bookie_arguments())
         self._setup = self._jvm("setup", self._setup_arguments())
 
-    # -- what tests use ----------------------------------------------------------------------
+    # -- for tests ---------------------------------------------------------------------------
 
     @property
     def service_url(self) -> str:
