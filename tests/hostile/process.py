@@ -153,16 +153,16 @@ class Gateway:
     def _is_ready(self) -> bool:
         assert self.process.poll() is None, f"the gateway ended:\n{self.log.read_text()}"
         with suppress(OSError):
-            return bool(self.got("/readyz"))
+            return bool(self.get("/readyz"))
         return False
 
     # -- its reports -------------------------------------------------------------------------
 
     def metrics(self) -> Metrics:
         """Return all metrics as of now."""
-        return Metrics(self.got("/metrics"))
+        return Metrics(self.get("/metrics"))
 
-    def got(self, path: str, patience: float = PATIENCE) -> str:
+    def get(self, path: str, patience: float = PATIENCE) -> str:
         """Return what the admin listener answers within `patience` seconds. Raises `OSError`."""
         url = f"http://{HOST}:{self.admin}{path}"
         with urllib.request.urlopen(url, timeout=patience) as answer:

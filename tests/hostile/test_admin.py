@@ -87,7 +87,7 @@ def test_probes_are_answered_among_idle_and_slow_clients(
         connected(SLOW // 2, gateway.admin, HEAD + b"\r\n\r\n", clients)
         with dripping(slow):
             for _ in range(PROBES):
-                assert gateway.got("/livez", PATIENCE) == "alive\n"
-                assert gateway.got("/readyz", PATIENCE) == "ready\n"
-            assert "gateway_connections" in gateway.got("/metrics")
+                assert gateway.get("/livez", PATIENCE) == "alive\n"
+                assert gateway.get("/readyz", PATIENCE) == "ready\n"
+            assert "gateway_connections" in gateway.get("/metrics")
         gateway.serves()

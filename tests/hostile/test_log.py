@@ -61,7 +61,7 @@ def test_a_log_that_nobody_reads_delays_no_client(
     try:
         flooded(gateway)
         gateway.serves()
-        assert gateway.got("/readyz") == "ready\n"
+        assert gateway.get("/readyz") == "ready\n"
     finally:
         gateway.stop()
     lines = pipe.rest()

@@ -212,7 +212,7 @@ class Connection:
     def _say(self, frame: bytes) -> None:
         self.link.broker_says(frame)
 
-    def _no(self, request: int, code: ServerError.ValueType) -> None:
+    def _refuse(self, request: int, code: ServerError.ValueType) -> None:
         self._say(frames.error(request, code))
 
     # -- opening -------------------------------------------------------------------------------
@@ -236,10 +236,10 @@ class Connection:
     def _answer(self) -> None:
         self._soon.popleft()()
 
-    def _refuses(self, request: int) -> bool:
+    def _is_refused(self, request: int) -> bool:
         refused, self.refuse_next = self.refuse_next, False
         if refused:
-            self._no(request, ServerError.UnknownError)
+            self._refuse(request, ServerError.UnknownError)
         return refused
 
     def _is_gone(self, id: int, *, produces: bool) -> bool:
@@ -254,9 +254,9 @@ class Connection:
         which = ("producer", asked.producer_id)
         known = self.producers.get(asked.producer_id)
         if which in self._opening or self._waits(asked.producer_id):
-            self._no(asked.request_id, ServerError.ServiceNotReady)
+            self._refuse(asked.request_id, ServerError.ServiceNotReady)
         elif known is not None and not known.closing:  # for any topic
-            if not self._refuses(asked.request_id):
+            if not self._is_refused(asked.request_id):
                 known.opened_by, known.got, known.given_up = asked.request_id, 0, False
                 self._say(frames.producer_success(asked.request_id))
         else:
@@ -269,7 +269,7 @@ class Connection:
 
     def _open_producer(self, asked: Any) -> None:
         id, request = asked.producer_id, asked.request_id
-        if self._is_gone(id, produces=True) or self._refuses(request):
+        if self._is_gone(id, produces=True) or self._is_refused(request):
             return
         assert self.others.crossed or not self._is_open_elsewhere(id, asked.topic), (
             f"producer {id} is opened on this connection before it is closed on another"
@@ -280,7 +280,7 @@ class Connection:
         self._given_up.discard(id)
         refusal = _refusal(topic, opened)
         if refusal is not None:
-            self._no(request, refusal)
+            self._refuse(request, refusal)
         elif opened.access == WAIT and topic.producers:
             topic.waiting.append(opened)
             self._say(frames.queued(request))
@@ -307,7 +307,7 @@ class Connection:
         if topic.owner is producer:
             topic.owner = None
 
-    def _let_in(self, topic: Topic) -> None:
+    def _admit_waiting(self, topic: Topic) -> None:
         if topic.waiting and not topic.producers:
             waited = topic.waiting.pop(0)
             waited.connection._admit(waited)
@@ -322,23 +322,23 @@ class Connection:
     def _subscribe(self, asked: Any) -> None:
         which = ("consumer", asked.consumer_id)
         if which in self._opening:
-            self._no(asked.request_id, ServerError.ServiceNotReady)
+            self._refuse(asked.request_id, ServerError.ServiceNotReady)
         elif asked.consumer_id in self.consumers:  # it stays open, with all its permits
-            if not self._refuses(asked.request_id):
+            if not self._is_refused(asked.request_id):
                 self._say(frames.success(asked.request_id))
         else:
             self._opening[which] = lambda: self._open_consumer(asked)
 
     def _open_consumer(self, asked: Any) -> None:
         id, request = asked.consumer_id, asked.request_id
-        if self._is_gone(id, produces=False) or self._refuses(request):
+        if self._is_gone(id, produces=False) or self._is_refused(request):
             return
         topic = self.topics[asked.topic]
         subscription = topic.subscriptions.get(asked.subscription)
         if subscription is None:
             subscription = topic.subscriptions[asked.subscription] = Subscription(asked.subType)
         if subscription.kind == EXCLUSIVE_TYPE and subscription.consumers:
-            self._no(request, ServerError.ConsumerBusy)
+            self._refuse(request, ServerError.ConsumerBusy)
             return
         subscription.kind = asked.subType
         consumer = Consumer(self, id, topic, subscription)
@@ -391,7 +391,7 @@ class Connection:
         if producer.closing and not producer.writing:
             self.forget_producer(producer)
             self._say(frames.success(producer.closing))
-            self._let_in(producer.topic)
+            self._admit_waiting(producer.topic)
 
     # -- consumers -----------------------------------------------------------------------------
 
@@ -427,7 +427,7 @@ class Connection:
         """Seek to the beginning: close all consumers, and answer after that."""
         consumer = self.consumers.get(asked.consumer_id)
         if consumer is None:
-            self._no(asked.request_id, ServerError.MetadataError)
+            self._refuse(asked.request_id, ServerError.MetadataError)
             return
         subscription = consumer.subscription
         for each in tuple(subscription.consumers):
@@ -438,7 +438,7 @@ class Connection:
     def _unsubscribe(self, asked: Any) -> None:
         consumer = self.consumers.get(asked.consumer_id)
         if consumer is None or len(consumer.subscription.consumers) > 1:
-            self._no(asked.request_id, ServerError.MetadataError)
+            self._refuse(asked.request_id, ServerError.MetadataError)
             return
         self._forget_consumer(consumer)
         subscriptions = consumer.topic.subscriptions
@@ -499,7 +499,7 @@ class Connection:
             self.close_producer(producer.id, **where)
         for waited in [it for it in topic.waiting if it.connection is self]:
             topic.waiting.remove(waited)
-            self._no(waited.opened_by, ServerError.ServiceNotReady)
+            self._refuse(waited.opened_by, ServerError.ServiceNotReady)
         for consumer in [it for it in self.consumers.values() if it.topic is topic]:
             self.close_consumer(consumer.id, **where)
 
@@ -526,7 +526,7 @@ class Connection:
     def dispatch(self, id: int) -> bool:
         """Send a consumer its next message. Return False if it has no message or no permit."""
         consumer = self.consumers[id]
-        index = next(_left(consumer), None)
+        index = next(_undelivered(consumer), None)
         if index is None or not consumer.permits:
             return False
         consumer.permits -= 1
@@ -544,7 +544,7 @@ class Connection:
         self._soon.clear()
 
 
-def _left(consumer: Consumer) -> Iterator[int]:
+def _undelivered(consumer: Consumer) -> Iterator[int]:
     """Yield the indexes of messages that may go to this consumer. A failover subscription serves
     its first consumer only.
     """

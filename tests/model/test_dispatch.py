@@ -149,7 +149,7 @@ class Consumer:
         self._carry_out(self._permits.delivered(self._limits.now))
 
 
-def passes(limits: Limits, seconds: float, *consumers: Consumer) -> None:
+def pass_time(limits: Limits, seconds: float, *consumers: Consumer) -> None:
     """Let time pass."""
     until = limits.now + seconds
     while limits.now < until:
@@ -171,7 +171,7 @@ def passes(limits: Limits, seconds: float, *consumers: Consumer) -> None:
 def test_a_consumer_goes_on_behind_a_batch_of_any_size(first: int, rate: int) -> None:
     limits = Limits(messages=f"{rate}/s")
     consumer = Consumer(limits, chain([batch(first)], repeat(SINGLE)))
-    passes(limits, first / rate + 3, consumer)
+    pass_time(limits, first / rate + 3, consumer)
     assert consumer.got > first + rate
 
 
@@ -181,9 +181,9 @@ def test_a_consumer_goes_on_behind_miscounted_batches(messages: int, counted: in
     """The broker has fewer permits than the gateway assumes, for whatever reason."""
     limits = Limits(messages="1000/s")
     consumer = Consumer(limits, repeat(batch(messages, counted)))
-    passes(limits, 300, consumer)
+    pass_time(limits, 300, consumer)
     before = consumer.got
-    passes(limits, 300, consumer)
+    pass_time(limits, 300, consumer)
     assert consumer.got > before
     assert limits.now - consumer.last < 100
 
@@ -193,11 +193,11 @@ def test_an_empty_topic_adds_half_a_queue_of_permits_at_most() -> None:
     limits = Limits(messages="100/s")
     backlog: deque[Entry] = deque([SINGLE] * 20)
     consumer = Consumer(limits, _taken_from(backlog))
-    passes(limits, 3600, consumer)
+    pass_time(limits, 3600, consumer)
     assert consumer.got == 20
     assert QUEUE // 2 <= consumer.permits <= QUEUE // 2 + 20
     backlog += [SINGLE] * 10_000
-    passes(limits, 60, consumer)
+    pass_time(limits, 60, consumer)
     assert consumer.got <= 20 + QUEUE // 2 + 20 + 100 * 60
 
 
@@ -205,7 +205,7 @@ def test_a_consumer_that_never_received_anything_has_one_permit() -> None:
     """A broker's first read uses permits for batches."""
     limits = Limits(messages="100/s")
     consumer = Consumer(limits, iter(()))
-    passes(limits, 3600, consumer)
+    pass_time(limits, 3600, consumer)
     assert consumer.permits == 1
 
 
@@ -226,7 +226,7 @@ def test_large_messages_behind_tiny_ones_keep_a_limit_of_bytes(tiny: int, rate: 
     limits = Limits(bytes=f"{rate}MB/s")
     backlog = chain(repeat(TINY, tiny), repeat(LARGE))
     consumer = Consumer(limits, backlog, queue=2**31 - 1)
-    passes(limits, 60, consumer)
+    pass_time(limits, 60, consumer)
     reads = len(consumer.pauses) + 1
     beyond = consumer.size - 60.2 * rate * 1e6
     assert beyond <= FAR_BYTES + reads * (READ + LARGE.size)
@@ -237,14 +237,14 @@ def test_large_batches_behind_single_messages_keep_a_limit_of_messages() -> None
     limits = Limits(messages="10000/s")
     backlog = chain(repeat(SINGLE, 20_000), repeat(batch(100_000)))
     consumer = Consumer(limits, backlog, queue=2**31 - 1)
-    passes(limits, 10, consumer)
+    pass_time(limits, 10, consumer)
     assert consumer.got <= 10_000 * 10.2 + FAR_MESSAGES + 4 * 100_000
 
 
 def test_the_connection_is_read_again_within_seconds() -> None:
     limits = Limits(bytes="100KB/s")
     consumer = Consumer(limits, chain(repeat(TINY, 1000), repeat(LARGE)), queue=2**31 - 1)
-    passes(limits, 60, consumer)
+    pass_time(limits, 60, consumer)
     assert consumer.pauses
     assert max(consumer.pauses) <= 4
 
@@ -267,7 +267,7 @@ def test_honest_traffic_is_never_paused_and_reaches_its_rate(kind: str) -> None:
     entry, dispatch = HONEST[kind]
     limits = Limits(**dispatch)
     consumer = Consumer(limits, (entry(n) for n in range(10**9)))
-    passes(limits, 20, consumer)
+    pass_time(limits, 20, consumer)
     assert consumer.pauses == []
     if "bytes" in dispatch:
         passed, rate = consumer.size, 1e6 * float(dispatch["bytes"].removesuffix("MB/s"))
@@ -284,7 +284,7 @@ def test_a_consumer_that_reopens_again_and_again_keeps_the_limit() -> None:
     got = 0
     for _ in range(6000):
         consumer = Consumer(limits, repeat(batch(1000)))
-        passes(limits, STEP, consumer)
+        pass_time(limits, STEP, consumer)
         got += consumer.got
         consumer.close()
     assert got < 1.2 * 1000 * 60 + 2000

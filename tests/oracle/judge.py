@@ -124,7 +124,7 @@ class _Case:
             if "ex" in reading:
                 self.closed = True
                 return
-            what = self._about(step, frame, reading)
+            what = self._judge_to_broker(step, frame, reading)
             if what:
                 yield self._found(number, what, frame, reading)
         self._open |= set(step.opened)
@@ -132,17 +132,17 @@ class _Case:
         self._delivered.clear()
         for frame, reading in zip(step.to_client, said[to_broker:], strict=True):
             if "ex" in reading:
-                self._believe_closes(step)
+                self._apply_closes(step)
                 break
-            what = self._shown(reading)
+            what = self._judge_to_client(reading)
             if what:
                 yield self._found(number, what, frame, reading)
         else:
             if not step.cut:
-                for what in self._misdelivered(step):
+                for what in self._wrong_deliveries(step):
                     yield self._found(number, what, step.said[1], None)
         if not step.cut:
-            for what in self._off(step):
+            for what in self._wrong_counts(step):
                 yield self._found(number, what, step.said[1], None)
         self._counts = step.counts
 
@@ -160,7 +160,7 @@ class _Case:
                 self._unopened.append((self._admitted, admission))
             self._admitted += 1
 
-    def _believe_closes(self, step: Step) -> None:
+    def _apply_closes(self, step: Step) -> None:
         """Apply closes: a broker that sends an incomplete CLOSE has closed nevertheless."""
         for thought in step.thoughts:
             if thought.direction is Direction.TO_CLIENT and thought.kind in _ENDS:
@@ -170,7 +170,7 @@ class _Case:
 
     # -- one frame ---------------------------------------------------------------------------
 
-    def _about(self, step: Step, frame: bytes, reading: Reading) -> str:
+    def _judge_to_broker(self, step: Step, frame: bytes, reading: Reading) -> str:
         kind = reading["t"]
         if reading["at"] != 4 + int.from_bytes(frame[4:8]):
             return "the command's end is elsewhere"
@@ -315,7 +315,7 @@ class _Case:
 
     # -- frames to the client ----------------------------------------------------------------
 
-    def _shown(self, reading: Reading) -> str:
+    def _judge_to_client(self, reading: Reading) -> str:
         """Check a frame to the client. A Java client decodes commands as brokers do."""
         kind, fields = reading["t"], reading["f"]
         if kind == Kind.MESSAGE:
@@ -331,7 +331,7 @@ class _Case:
         before = self._delivered.get(id, 0)
         return None if before is None else before + max(1, messages)
 
-    def _misdelivered(self, step: Step) -> Iterator[str]:
+    def _wrong_deliveries(self, step: Step) -> Iterator[str]:
         for id, messages in self._delivered.items():
             accounts = self._accounts[Action.CONSUME, id]
             if messages is None or not accounts or id not in step.consumers:
@@ -343,7 +343,7 @@ class _Case:
 
     # -- counts ------------------------------------------------------------------------------
 
-    def _off(self, step: Step) -> Iterator[str]:
+    def _wrong_counts(self, step: Step) -> Iterator[str]:
         for id, sent in self._sent.items():
             accounts = self._accounts[Action.PRODUCE, id]
             counted = sum(step.counts[account].messages for account in accounts)

@@ -63,7 +63,7 @@ def varint_at(content: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def taken_apart(content: bytes) -> list[Raw]:
+def split_fields(content: bytes) -> list[Raw]:
     """Return the fields of a message that protobuf wrote."""
     fields, at = list[Raw](), 0
     while at < len(content):
@@ -92,7 +92,7 @@ def _parts(field: Raw) -> tuple[int, int, bytes]:
 
 
 @cache
-def described(kind: int) -> Descriptor | None:
+def descriptor_of(kind: int) -> Descriptor | None:
     """Return the message descriptor of a command type."""
     field = BaseCommand.DESCRIPTOR.fields_by_number.get(kind)
     return None if field is None else field.message_type
@@ -102,7 +102,7 @@ def true_fields(rng: Random, kind: int) -> list[Raw]:
     """Return the fields of a command: a few as clients write them, or any of the schema."""
     write = _USUAL.get(kind)
     if write is not None and rng.random() < 0.6:
-        return taken_apart(write(rng))
+        return split_fields(write(rng))
     return _any_fields(rng, kind)
 
 
@@ -148,8 +148,8 @@ _USUAL: dict[int, Callable[[Random], bytes]] = {
 
 def _any_fields(rng: Random, kind: int) -> list[Raw]:
     """Return fields of the schema, with topics of all kinds of names."""
-    fields = taken_apart(body_of(Source(rng.randbytes(64)), kind))
-    shape = described(kind)
+    fields = split_fields(body_of(Source(rng.randbytes(64)), kind))
+    shape = descriptor_of(kind)
     if shape is None:
         return fields
     for index, field in enumerate(fields):
@@ -162,13 +162,13 @@ def _any_fields(rng: Random, kind: int) -> list[Raw]:
 # -- changing a message's fields -----------------------------------------------------------------
 
 
-def changed(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
+def mutated(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
     """Return the message with one change. `others`: fields of another such message."""
     nested = [index for index, field in enumerate(fields) if _is_message(field, shape)]
     if nested and rng.random() < 0.3:
         index = rng.choice(nested)
         inner, content = _inner(fields[index], shape)
-        within = changed(rng, taken_apart(content), inner, [])
+        within = mutated(rng, split_fields(content), inner, [])
         fields = [*fields[:index], data(fields[index][0] >> 3, within), *fields[index + 1 :]]
         return b"".join(fields)
     return rng.choice(_CHANGES)(rng, list(fields), shape, others)
@@ -198,10 +198,10 @@ def _repeated(rng: Random, fields: list[Raw], shape: Descriptor | None, others: 
 
 def _added(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
     """Add an unknown field of any wire type."""
-    return _put(rng, fields, stranger(rng, rng.choice((13, 15, 40, 100, 1000, 1 << 27))))
+    return _put(rng, fields, unknown_field(rng, rng.choice((13, 15, 40, 100, 1000, 1 << 27))))
 
 
-def stranger(rng: Random, of: int) -> Raw:
+def unknown_field(rng: Random, of: int) -> Raw:
     """Return a field of this number, whatever its meaning."""
     match rng.randrange(7):
         case 0:
@@ -220,12 +220,14 @@ def stranger(rng: Random, of: int) -> Raw:
             return data(of, rng.choice(_TEXTS), rng.choice((0, 2, 5)))
 
 
-def _turned(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
+def _shuffled(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
     rng.shuffle(fields)
     return b"".join(fields)
 
 
-def _left_out(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
+def _field_left_out(
+    rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]
+) -> bytes:
     if fields:
         del fields[rng.randrange(len(fields))]
     return b"".join(fields)
@@ -253,7 +255,9 @@ def _overlong(rng: Random, fields: list[Raw], shape: Descriptor | None, others: 
     return b"".join(fields)
 
 
-def _lying(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
+def _false_length(
+    rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]
+) -> bytes:
     """Write a false length."""
     sized = [index for index, field in enumerate(fields) if _parts(field)[1] == 2]
     if not sized:
@@ -321,7 +325,7 @@ def _other_wire(
     if not fields:
         return b""
     index = rng.randrange(len(fields))
-    strange = stranger(rng, _parts(fields[index])[0])
+    strange = unknown_field(rng, _parts(fields[index])[0])
     if rng.random() < 0.5:
         fields[index] = strange
         return b"".join(fields)
@@ -334,11 +338,11 @@ _CHANGES: tuple[Change, ...] = (
     _repeated,
     _repeated,
     _added,
-    _turned,
-    _left_out,
+    _shuffled,
+    _field_left_out,
     _overlong,
     _overlong,
-    _lying,
+    _false_length,
     _cut,
     _other_value,
     _other_value,
@@ -409,7 +413,7 @@ def _two_bodies(rng: Random, kind: int, body: bytes) -> bytes:
 
 def _surrounded(rng: Random, kind: int, body: bytes) -> bytes:
     """Add an unknown field, mostly in front."""
-    strange = stranger(rng, rng.choice((1, 1, 90, 100, 100, 1 << 25, rng.choice(_TYPES))))
+    strange = unknown_field(rng, rng.choice((1, 1, 90, 100, 100, 1 << 25, rng.choice(_TYPES))))
     parts = [number(1, kind), data(kind, body)]
     parts.insert(rng.choice((0, 0, 1, 2)), strange)
     return b"".join(parts)
@@ -432,11 +436,11 @@ def _ill_sized(rng: Random, kind: int, body: bytes) -> bytes:
     return number(1, kind) + varint(kind << 3 | 2) + varint(max(0, wrong)) + body + behind
 
 
-def _turned_around(rng: Random, kind: int, body: bytes) -> bytes:
+def _body_first(rng: Random, kind: int, body: bytes) -> bytes:
     return data(kind, body) + number(1, kind)
 
 
-def _without(rng: Random, kind: int, body: bytes) -> bytes:
+def _incomplete(rng: Random, kind: int, body: bytes) -> bytes:
     return rng.choice((data(kind, body), number(1, kind), b"", number(1, odd_type(rng)) + body))
 
 
@@ -456,8 +460,8 @@ _COMMANDS: tuple[Callable[[Random, int, bytes], bytes], ...] = (
     _surrounded,
     _wide,
     _ill_sized,
-    _turned_around,
-    _without,
+    _body_first,
+    _incomplete,
     _of_another_type,
 )
 

@@ -29,7 +29,7 @@ from tests.playbooks.services import BROKER_1, NAME_1, NAME_2, ORIGIN, OWN
 from tests.support.frames import command, data, frame
 
 from .judge import Finding
-from .mutations import changed, described, odd_command, taken_apart, true_fields
+from .mutations import descriptor_of, mutated, odd_command, split_fields, true_fields
 from .oracle import Oracle, Reading
 from .play import drawn_listener
 
@@ -104,7 +104,7 @@ def _hostile(rng: Random, kind: int) -> bytes:
     fields = true_fields(rng, kind) if rng.random() < 0.5 else _ordinary(rng, kind)
     body = b"".join(fields)
     if rng.random() < 0.8:
-        body = changed(rng, fields, described(kind), true_fields(rng, kind))
+        body = mutated(rng, fields, descriptor_of(kind), true_fields(rng, kind))
     if rng.random() < 0.15:
         return frame(odd_command(rng, kind, body))
     return frame(command(kind, body))
@@ -116,7 +116,7 @@ def _ordinary(rng: Random, kind: int) -> list[bytes]:
     """
     if kind != Kind.CONNECT:
         return [data(1, b"v"), data(2, data(1, b"token") + data(2, b"alice's newer token"))]
-    fields = taken_apart(connect()[8:][2:][2:])
+    fields = split_fields(connect()[8:][2:][2:])
     extra = (
         data(6, f"{rng.choice((NAME_1, NAME_2))}:6650".encode()),
         data(7, b"admin"),

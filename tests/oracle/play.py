@@ -30,7 +30,15 @@ from tests.support.requests import ids_of, to_session
 from tests.support.scanners import scanners_of
 from tests.support.subjects import caller_of
 
-from .mutations import changed, described, framed, odd_command, spilled, taken_apart, true_fields
+from .mutations import (
+    descriptor_of,
+    framed,
+    mutated,
+    odd_command,
+    spilled,
+    split_fields,
+    true_fields,
+)
 from .names import any_name
 from .watched import Admission, House, Thought, Watched, WatchedServices
 
@@ -367,7 +375,7 @@ def hostile_frame(rng: Random, kind: int | None = None) -> bytes:
     fields = true_fields(rng, of)
     body, chance = b"".join(fields), rng.random()
     if chance < 0.65:
-        body = changed(rng, fields, described(of), true_fields(rng, of))
+        body = mutated(rng, fields, descriptor_of(of), true_fields(rng, of))
     whole, behind = command(of, body), rest(Source(rng.randbytes(24)), of)
     if chance > 0.6:
         whole = odd_command(rng, of, body)
@@ -391,9 +399,9 @@ def _hostile_batch(rng: Random, id: int) -> bytes:
     """Return a well-formed SEND with metadata that can be read in several ways."""
     messages = rng.choice((1, 1, 2, 5, 1000, 1 << 31))
     about = {"num_messages_in_batch": messages & (1 << 31) - 1} if messages > 1 else {}
-    fields = taken_apart(metadata_of(7, **about))
+    fields = split_fields(metadata_of(7, **about))
     others = [number(11, rng.choice((1, 2, 1000, 1 << 32, (1 << 32) + 2)), rng.choice((0, 5, 10)))]
-    about_it = changed(rng, fields, MessageMetadata.DESCRIPTOR, others)
+    about_it = mutated(rng, fields, MessageMetadata.DESCRIPTOR, others)
     large = data(15, bytes(5000))
     entry = rng.choice((None, None, None, b"", number(1, 1), number(2, 1 << 40), large))
     length = len(about_it) + rng.choice((0, 0, 0, 0, 1, -1, 3))

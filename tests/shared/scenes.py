@@ -143,7 +143,7 @@ def lookup_fails(scene: Scene) -> None:
     scene.say(said(Kind.LOOKUP_RESPONSE, response=CommandLookupTopicResponse.Failed, **urls))
 
 
-def told(scene: Scene, to: Kind, said: bytes, play: Play) -> None:
+def answered_with(scene: Scene, to: Kind, said: bytes, play: Play) -> None:
     """Return a scene in which all brokers give this answer to one kind of command."""
     for broker in range(len(HOSTS)):
         scene.brokers.say(broker, said, to.name)
@@ -169,7 +169,9 @@ def chased_lookup_fails(scene: Scene) -> None:
 
 
 def connection_is_refused(scene: Scene) -> None:
-    told(scene, Kind.CONNECT, said(Kind.ERROR, message=scene.text), lambda it: it.peer().__exit__())
+    answered_with(
+        scene, Kind.CONNECT, said(Kind.ERROR, message=scene.text), lambda it: it.peer().__exit__()
+    )
 
 
 def connected_with_more(scene: Scene) -> None:
@@ -177,7 +179,7 @@ def connected_with_more(scene: Scene) -> None:
     later = data(99, scene.text.encode())
     body = BaseCommand.FromString(said(Kind.CONNECTED)[8:]).connected.SerializeToString() + later
     said_so = frame(command(Kind.CONNECTED, body))
-    told(scene, Kind.CONNECT, said_so, lambda it: it.peer().__exit__())
+    answered_with(scene, Kind.CONNECT, said_so, lambda it: it.peer().__exit__())
 
 
 def migrates(scene: Scene) -> None:

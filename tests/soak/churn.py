@@ -136,7 +136,7 @@ def _blocks(gateway: Gateway, settled: float) -> int:
     claim(bool(in_time(gateway.is_at_rest)), "connections stayed though all clients are gone")
     gateway.metrics()  # from its first call on, it caches the labels of all topics
     time.sleep(settled)
-    return gateway.told().blocks
+    return gateway.report().blocks
 
 
 def _claim_ends(gateway: Gateway, connects: int, refused: int) -> None:

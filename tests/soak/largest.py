@@ -18,7 +18,7 @@ from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.fields import CHECKED_FROM
 from gateway.wire.pulsar.frames import COMMAND_BOUND, WITH_PAYLOAD, Kind
-from tests.oracle.mutations import described
+from tests.oracle.mutations import descriptor_of
 from tests.playbooks.frames import TOPIC, number_field, raw, varint
 from tests.support.commands import COUNTED, LIMITS, STOPS
 from tests.support.frames import data
@@ -81,7 +81,7 @@ def costly_frames(kind: int, direction: Direction) -> Iterator[Costly]:
     for what, body in _bodies(kind, size, is_read=is_read(kind, direction)):
         yield Costly(what, raw(kind, body))
     if kind in WITH_PAYLOAD:
-        begin = required(described(kind))
+        begin = required(descriptor_of(kind))
         for what, metadata in _metadata(BOUNDS.collected - CHECKED_FROM):
             tail = b"\x0e\x01" + bytes(4) + len(metadata).to_bytes(4) + metadata
             yield Costly(f"metadata: {what}", raw(kind, begin, tail))
@@ -96,8 +96,8 @@ def is_read(kind: int, direction: Direction) -> bool:
 
 
 def _bodies(kind: int, size: int, *, is_read: bool) -> Iterator[tuple[str, bytes]]:
-    message = described(kind) if is_read else None
-    begin = required(described(kind)) + _REST.get(kind, b"")
+    message = descriptor_of(kind) if is_read else None
+    begin = required(descriptor_of(kind)) + _REST.get(kind, b"")
     yield "", begin
     yield "its bytes", begin + filled(15, size - len(begin))
     for what, content in (*_anonymous(size), *(_places(message, size) if message else ())):

@@ -72,15 +72,15 @@ def _with(collector: str, number: int, folder: Path, seconds: float) -> Outcome:
         running(folder, addresses, collector=collector) as gateway,
     ):
         callers = pairs(gateway.ports["passing"], number)
-        opening = gateway.told().pauses
+        opening = gateway.report().pauses
         gateway.set_collector()
         before = gateway.rss
         connects, round_trips, took = _served(gateway, callers, seconds)
-        serving, rss = gateway.told().pauses, (before, gateway.rss)
+        serving, rss = gateway.report().pauses, (before, gateway.rss)
         for caller in callers:
             caller.close()
         claim(bool(in_time(gateway.is_at_rest)), "pairs stayed though their clients are gone")
-        closing = gateway.told().pauses
+        closing = gateway.report().pauses
     return Outcome(collector, number, took, connects, opening, serving, closing, round_trips, rss)
 
 
@@ -120,10 +120,14 @@ def _row(it: Outcome) -> list[str]:
     ]  # fmt: skip
 
 
-def _generation(told: dict[str, float]) -> str:
+def _generation(collections: dict[str, float]) -> str:
     """Return the number of collections, and the longest."""
-    return f"{told['count']:.0f}, {told['longest']:.1f} ms" if told["count"] else "-"
+    return (
+        f"{collections['count']:.0f}, {collections['longest']:.1f} ms"
+        if collections["count"]
+        else "-"
+    )
 
 
-def _oldest(told: Sequence[dict[str, float]]) -> str:
-    return _generation(told[2])
+def _oldest(collections: Sequence[dict[str, float]]) -> str:
+    return _generation(collections[2])

@@ -61,7 +61,7 @@ def run(
     ):
         callers = pairs(gateway.ports["passing"], accounts)
         before, quiet, reloads = gateway.rss, [], []
-        gateway.told()  # of the time before
+        gateway.report()  # of the time before
         for version in range(1, rounds + 1):
             quiet.append(_window(gateway, callers[0], _seconds(QUIET)))
             _write(file, rules, version)
@@ -101,7 +101,7 @@ def _window(gateway: Gateway, caller: Caller, is_over: Callable[[], bool]) -> Wi
         began = time.perf_counter()
         ping([caller])
         trips.append(1000 * (time.perf_counter() - began))
-    return Window(trips, gateway.told().step)
+    return Window(trips, gateway.report().step)
 
 
 def _seconds(seconds: float) -> Callable[[], bool]:
@@ -120,14 +120,14 @@ def _reloads(log: Path, number: int) -> Callable[[], bool]:
         size = log.stat().st_size
         if size != seen and until == float("inf"):
             seen = size
-            if len(list(_told(log))) == number:
+            if len(list(_logged(log))) == number:
                 until = time.monotonic() + QUIET / 5
         return time.monotonic() > until
 
     return are_over
 
 
-def _told(log: Path) -> Iterator[dict[str, float]]:
+def _logged(log: Path) -> Iterator[dict[str, float]]:
     """Yield the log line of each reload."""
     for line in log.read_text().splitlines():
         if '"rules_loaded"' in line:
@@ -135,9 +135,9 @@ def _told(log: Path) -> Iterator[dict[str, float]]:
 
 
 def _took(gateway: Gateway, rules: int) -> list[float]:
-    told = list(_told(gateway.log))
-    claim(all(it["changed"] == rules for it in told), "a reload did not bring all rules")
-    return [it["seconds"] for it in told]
+    logged = list(_logged(gateway.log))
+    claim(all(it["changed"] == rules for it in logged), "a reload did not bring all rules")
+    return [it["seconds"] for it in logged]
 
 
 def table(it: Outcome) -> str:

@@ -61,7 +61,7 @@ def possible_pairs() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Report:
     """What the process reports from within since the last report; see `watched`."""
 
     peak: int
@@ -151,7 +151,7 @@ class Gateway:
         """Return True once this many are open, give or take the one of a scrape."""
         return bool(in_time(lambda: abs(self.descriptors - number) <= 1))
 
-    def told(self) -> Told:
+    def report(self) -> Report:
         """Return the report from within since the last one."""
         return self._asked(signal.SIGUSR1)
 
@@ -163,17 +163,17 @@ class Gateway:
         """Make the gateway reload its rules."""
         self._process.send_signal(signal.SIGHUP)
 
-    def _asked(self, how: signal.Signals) -> Told:
+    def _asked(self, how: signal.Signals) -> Report:
         self._process.send_signal(how)
         self._written += 1
-        told = in_time(self._new_report)
-        assert told, "the gateway did not answer"
-        return Told(told["peak"], told["blocks"], told["step"], told["pauses"])
+        report = in_time(self._new_report)
+        assert report, "the gateway did not answer"
+        return Report(report["peak"], report["blocks"], report["step"], report["pauses"])
 
     def _new_report(self) -> dict[str, Any] | None:
         with suppress(OSError):
-            told: dict[str, Any] = json.loads(self._report.read_text())
-            return told if told["written"] == self._written else None
+            report: dict[str, Any] = json.loads(self._report.read_text())
+            return report if report["written"] == self._written else None
         return None
 
     def is_at_rest(self) -> bool:

@@ -108,7 +108,7 @@ def _stalled(stall: Stall, gateway: Gateway, behind: Brokers) -> Outcome:
         probe = stack.enter_context(Client(gateway.ports["passing"]).open())
         streams = _opened(stall, gateway, behind, stack)
         before, kernel = gateway.rss, kernel_buffers()
-        gateway.told()
+        gateway.report()
         fill(streams)
         pings = [_ping(probe) for _ in range(stall.pings)]
         full = gateway.rss
@@ -122,7 +122,7 @@ def _stalled(stall: Stall, gateway: Gateway, behind: Brokers) -> Outcome:
         written, received = (sum(getattr(s, n) for s in streams) for n in ("sent", "received"))
     claim(bool(in_time(gateway.is_at_rest)), "something stayed of pairs that are over")
     ended, rss = gateway.ended()[EndReason.OUT_OF_MEMORY], (before, full, gateway.rss)
-    return Outcome(stall, gateway.told().peak, kept, rss, kernel, ended, pings, written, received)
+    return Outcome(stall, gateway.report().peak, kept, rss, kernel, ended, pings, written, received)
 
 
 def _opened(stall: Stall, gateway: Gateway, behind: Brokers, stack: ExitStack) -> list[Stream]:

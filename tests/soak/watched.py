@@ -71,7 +71,7 @@ class Pauses:
             took = time.thread_time() - self._began
             self.generations[info["generation"]].append(1000 * took)
 
-    def told(self) -> list[dict[str, float]]:
+    def summary(self) -> list[dict[str, float]]:
         return [
             {"count": len(times), "longest": max(times, default=0.0), "total": sum(times)}
             for times in self.generations
@@ -107,13 +107,13 @@ def _watch(report: Path, collector: str) -> None:
     def write(*_: Any) -> None:
         nonlocal written
         written += 1
-        told = {"written": written, "peak": Watched.peak, "pauses": pauses.told()}
-        told["step"] = steps.longest
+        figures = {"written": written, "peak": Watched.peak, "pauses": pauses.summary()}
+        figures["step"] = steps.longest
         pauses.generations = [[], [], []]  # before blocks are counted, since it has many of its own
         gc.collect()
-        told["blocks"] = sys.getallocatedblocks()
+        figures["blocks"] = sys.getallocatedblocks()
         whole = report.with_suffix(".new")
-        whole.write_text(json.dumps(told))
+        whole.write_text(json.dumps(figures))
         whole.rename(report)
         Watched.peak = 0
         steps.begin_anew()
