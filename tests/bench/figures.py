@@ -32,8 +32,7 @@ class Verdict(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Line:
     """One line of the table. `cells`: by name of the proxy; `measured`: the gateway's figure for
-    `goal`.
-    """
+    `goal`."""
 
     title: str
     cells: Mapping[str, str]
@@ -70,8 +69,7 @@ def cpu_line(row: Row, us_per_frame: Medians) -> Line:
 
 def latency_line(row: Row, p50_us: Medians) -> Line:
     """Return a line of microseconds that each proxy adds to the median round trip; above 1: more
-    than HAProxy.
-    """
+    than HAProxy."""
     direct = p50_us[DIRECT]
     added = {proxy: value - direct for proxy, value in p50_us.items() if proxy != DIRECT}
     ratios = {proxy: value / added[PEER] for proxy, value in added.items()}

@@ -141,8 +141,7 @@ def cpu_seconds(pid: int) -> float:
 
 def memory(pid: int) -> dict[str, int]:
     """Return the bytes of a process by the names of smaps_rollup: Rss, Pss, Anonymous and
-    others.
-    """
+    others."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     return {
         name: int(rest.split()[0]) * 1024 for name, _, rest in (li.partition(":") for li in lines)

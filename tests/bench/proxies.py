@@ -130,8 +130,7 @@ listen bench
 
 def haproxy(folder: Path, broker: str, connections: int) -> Recipe:
     """Return HAProxy's recipe: TCP mode, one thread, defaults otherwise. Raises
-    MissingToolError.
-    """
+    MissingToolError."""
     program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
     if program is None:
         raise MissingToolError("HAProxy", "is not installed (Debian's package is haproxy)")

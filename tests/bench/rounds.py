@@ -37,8 +37,7 @@ FIRST_CONNECTIONS = 64
 
 AT_ONCE = 32
 """Connections opened together. With one at a time, the proxy's core falls asleep between two, and
-its wake-up would dominate: in virtual machines it doubles the figure.
-"""
+its wake-up would dominate: in virtual machines it doubles the figure."""
 
 
 def say(text: str) -> None:
@@ -177,6 +176,5 @@ class Bench:
 
 def possible_connections(descriptors: int) -> int:
     """Return the wanted number, or what descriptors allow: each connection takes two in each
-    process.
-    """
+    process."""
     return max(64, min(IDLE_CONNECTIONS, (descriptors - 200) // 2))

@@ -9,8 +9,7 @@ from enum import Enum, auto
 
 IDLE_CONNECTIONS = 3000
 """Twice this number fits under usual limits of descriptors, and evens out the effect of one chunk
-of the heap.
-"""
+of the heap."""
 
 
 class Kind(Enum):

@@ -73,8 +73,7 @@ def _go() -> str:
 
 def java_client(say: Say, version: str = PULSAR_VERSION) -> Program:
     """Compile with the current client. An older client runs the program as long as the calls use
-    only its features.
-    """
+    only its features."""
     runtime, javac = java(), tool("javac")
     jars, known = (
         jars_of(JAVA / "pom.xml", f"pulsar-client-{it}", it, "47 MB", say)

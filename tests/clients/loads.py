@@ -53,8 +53,7 @@ class Offer:
 @dataclass(frozen=True)
 class Stream:
     """One producer's messages by number, in nanoseconds of the wall clock. `settled`: 0 for not
-    yet. `errors`: None for messages that have a receipt or wait for one.
-    """
+    yet. `errors`: None for messages that have a receipt or wait for one."""
 
     topic: str
     sent: Sequence[int]
@@ -80,8 +79,7 @@ def loading(
     program: Program, url: str, streams: Sequence[tuple[str, float]], file: Path, offer: Offer
 ) -> Iterator[Running]:
     """Yield the running program until it is told to stop; then `read` reads the file. The file's
-    stem is the tag.
-    """
+    stem is the tag."""
     asked = ",".join(f"{topic}={rate}" for topic, rate in streams)
     words = ["load", asked, str(file), "--tag", file.stem, *offer.words()]
     bounded = Program(program.name, program.command, offer.limit)

@@ -18,8 +18,7 @@ from tests.real.brokers.processes import end, spawn, tail
 
 LIMIT_SECONDS = 45
 """Default limit of a program's run time. Tests that wait for a program get its report before they
-time out.
-"""
+time out."""
 QUIET_MS = 500
 """How long a consumer that has everything waits for repeats."""
 STOP_SECONDS = 15
@@ -45,12 +44,10 @@ class Received:
     received: frozenset[int]
     redelivered: int
     """Number of redeliveries. A consumer acknowledges in groups, so when a topic moves, messages
-    that it had not yet acknowledged are redelivered, with a gateway or without.
-    """
+    that it had not yet acknowledged are redelivered, with a gateway or without."""
     stored_twice: int
     """Number of messages received again under another id: sent again although the broker had
-    them.
-    """
+    them."""
     out_of_order: int
     """Number of messages first received after a later one of their key and partition."""
     errors: tuple[str, ...]
@@ -83,8 +80,7 @@ ABORTED = 1_000_000
 
 class Running:
     """A started program, which may not be connected yet. Ask for its report once, by the method of
-    its verb.
-    """
+    its verb."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self._process = process
@@ -93,8 +89,7 @@ class Running:
 
     def await_ready(self) -> None:
         """Return when the program is connected to its topic; fail with its log if it cannot
-        connect.
-        """
+        connect."""
         if not self._is_ready:
             assert self._line() == {"ready": True}
             self._is_ready = True
@@ -171,8 +166,7 @@ def _numbers(pairs: Iterable[Sequence[int]]) -> Iterator[int]:
 @dataclass(frozen=True)
 class Program:
     """A client program; its arguments follow `command`. It runs for `limit` seconds at most, and
-    presents `token` unless a call names another.
-    """
+    presents `token` unless a call names another."""
 
     name: str
     command: tuple[str, ...]
@@ -196,8 +190,7 @@ class Program:
     ) -> Iterator[Running]:
         """Send `count` messages (0: until told to stop), one each `interval_ms`; optionally in
         batches, and with one of ten keys in turn. `serial`: wait for each receipt, and end at the
-        first error. `patience`: seconds after which a message fails (Go only).
-        """
+        first error. `patience`: seconds after which a message fails (Go only)."""
         words = ["produce", topic, str(count), "--interval-ms", str(interval_ms)]
         words += ["--batch"] * batch + ["--key"] * key + ["--serial"] * serial
         words += ["--patience-s", str(patience)] if patience else []
@@ -238,8 +231,7 @@ class Program:
         self, url: str, source: str, target: str, count: int, log: Path, *, batch: bool = False
     ) -> Iterator[Running]:
         """Move `count` different messages (0: until told to stop) from one topic to the other by
-        transactions. Every fourth is aborted, and its messages are taken again.
-        """
+        transactions. Every fourth is aborted, and its messages are taken again."""
         words = ["transact", source, target, str(count), *["--batch"] * batch]
         with self.running(url, words, log) as running:
             yield running
@@ -248,8 +240,7 @@ class Program:
         self, url: str, verb: str, topic: str, count: int, log: Path, size: int = 0
     ) -> dict[str, list[int]]:
         """Do what the verb says with `count` messages (of `size` bytes), and return the received
-        numbers by the way they were received.
-        """
+        numbers by the way they were received."""
         words = [verb, topic, str(count), "--size", str(size)]
         with self.running(url, words, log) as running:
             return running.seen()

@@ -1,6 +1,5 @@
 """The affected clients: a producer and a consumer of each client library and way, each a process,
-and each pair with a topic of its own.
-"""
+and each pair with a topic of its own."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -16,8 +16,7 @@ BREATH = 1.0
 """Seconds of load between events."""
 TAKE_OVER_SECONDS = 90
 """Seconds that a topic may be without a broker: it takes 12 s at most with the cluster's
-settings.
-"""
+settings."""
 
 
 @dataclass
@@ -56,8 +55,7 @@ class Stage:
 
 def move(stage: Stage) -> None:
     """Move the bundle to the other broker, and back, and so on. Under the modular load manager a
-    quick client may bring it back to the old broker.
-    """
+    quick client may bring it back to the old broker."""
     stage.facts["stayed"] = 0
     for _ in range(stage.times):
         to = stage.cluster.other(stage.owner)
@@ -158,8 +156,7 @@ def roll(stage: Stage, how: Callable[[Gateway], None]) -> None:
 @dataclass(frozen=True)
 class Fault:
     """A fault. `gateways`: their number. Several gateways are themselves hit, and no client is
-    direct.
-    """
+    direct."""
 
     happen: Callable[[Stage], None]
     gateways: int = 1

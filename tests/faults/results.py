@@ -37,8 +37,7 @@ class Outcome:
 @dataclass(frozen=True)
 class Trial:
     """One run of a fault. `brokers`: the load manager; `facts`: what was hit, and how long it took;
-    `gateway`: its end reasons and counters; `failure`: why the trial was given up.
-    """
+    `gateway`: its end reasons and counters; `failure`: why the trial was given up."""
 
     fault: str
     brokers: str

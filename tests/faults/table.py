@@ -1,6 +1,5 @@
 """The results as Markdown: a line for each fault, kind of brokers, client and way, with all rounds
-combined.
-"""
+combined."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence

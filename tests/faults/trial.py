@@ -27,8 +27,7 @@ LOOKUPS, REDIRECTS = "gateway_lookups_total", "gateway_lookup_redirects_total"
 @dataclass(frozen=True)
 class Setting:
     """The surroundings of trials. `folder` takes the logs of clients and gateways; `traced`:
-    gateways also log each frame. `times`, `minute`: as in a stage.
-    """
+    gateways also log each frame. `times`, `minute`: as in a stage."""
 
     cluster: Cluster
     load_manager: LoadManager
@@ -110,8 +109,7 @@ def gateways(
     setting: Setting, count: int, folder: Path, complaints: list[str]
 ) -> Iterator[tuple[list[Gateway], str]]:
     """Yield this many gateways, and the address of all. They share a key, so that each opens the
-    others' names. `complaints` takes faults in how they exit.
-    """
+    others' names. `complaints` takes faults in how they exit."""
     folder.mkdir(parents=True)
     key = folder / "seal.key"
     key.write_bytes(bytes(range(32)))

@@ -33,8 +33,7 @@ LISTENERS = "passing", "masking", "verifying"
 """The listeners under attack; one more serves good clients."""
 HANDSHAKE = 0.4
 """Seconds: short, since many tests wait for this deadline, but long enough for good clients on a
-slow machine.
-"""
+slow machine."""
 
 COLLECTED = 256 * 1024
 
@@ -206,8 +205,7 @@ class Gateway:
     @contextmanager
     def expecting(self, listener: str, *reasons: EndReason, number: int = 1) -> Iterator[None]:
         """Check that this many connections end within the block, each for one of these reasons, and
-        that no connection or buffered byte remains.
-        """
+        that no connection or buffered byte remains."""
         before = self.metrics().ended(listener)
         yield
 

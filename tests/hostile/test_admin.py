@@ -68,8 +68,7 @@ def test_probes_are_answered_among_idle_and_slow_clients(
     broker: Broker, tmp_path: Path, workers: int, connections: int
 ) -> None:
     """If messaging clients may need all descriptors, the gateway closes most of the other admin
-    clients.
-    """
+    clients."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most < ROOM:
         pytest.skip(f"a process may have {most} descriptors here, and {ROOM} are needed")

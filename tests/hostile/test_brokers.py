@@ -70,8 +70,7 @@ def test_a_failed_broker_handshake_is_reported_as_not_ready(
 
 def test_a_silent_broker_is_avoided(broker: Broker, tmp_path: Path) -> None:
     """A frozen process still accepts connections. One client times out, and the next is not sent
-    there.
-    """
+    there."""
     silent = Broker()
     gateway = Gateway([broker, silent], tmp_path, {"handshake": f"{HANDSHAKE}s"})
     try:
@@ -132,9 +131,7 @@ def test_a_broker_cannot_challenge_without_end(gateway: Gateway, broker: Broker)
             client.hear()
 
 
-def test_random_bytes_in_answer_to_connect_are_answered_by_an_error(
-    gateway: Gateway, broker: Broker
-) -> None:
+def test_a_random_answer_to_connect_gets_an_error(gateway: Gateway, broker: Broker) -> None:
     noise = random.Random(6)
     lock = threading.Lock()
 
@@ -180,7 +177,7 @@ VIOLATIONS = {
 
 @pytest.mark.parametrize("listener", ["passing", "masking"])
 @pytest.mark.parametrize("name", VIOLATIONS)
-def test_a_protocol_violation_of_the_broker_ends_the_connection(
+def test_violations_of_a_broker_end_the_connection(
     gateway: Gateway, broker: Broker, listener: str, name: str
 ) -> None:
     script = says(CONNECTED + VIOLATIONS[name])
@@ -232,9 +229,7 @@ def test_a_broker_that_closes_ends_the_connection(
                 client.hear()
 
 
-def test_an_answer_that_is_too_large_to_be_held_ends_the_connection(
-    gateway: Gateway, broker: Broker
-) -> None:
+def test_an_answer_above_the_bound_ends_the_connection(gateway: Gateway, broker: Broker) -> None:
     large = frame(command(Kind.LOOKUP_RESPONSE, data(3, b"x" * 2 * COLLECTED)))
     script = says(CONNECTED + large)
     with (
@@ -276,9 +271,7 @@ def test_unrequested_answers_do_no_harm(gateway: Gateway, broker: Broker) -> Non
             pass
 
 
-def test_random_bytes_of_an_open_broker_end_the_connection(
-    gateway: Gateway, broker: Broker
-) -> None:
+def test_random_bytes_of_a_broker_end_the_connection(gateway: Gateway, broker: Broker) -> None:
     noise = random.Random(7)
     lock = threading.Lock()
 
@@ -334,9 +327,7 @@ def redirects(url: str) -> Script:
         "pulsar://{broker}",  # to itself, without end
     ],
 )
-def test_redirects_that_lead_nowhere_fail_the_lookup(
-    gateway: Gateway, broker: Broker, url: str
-) -> None:
+def test_redirects_to_nowhere_fail_the_lookup(gateway: Gateway, broker: Broker, url: str) -> None:
     script = redirects(url.format(broker=broker.address))
     with (
         broker.playing(script),
@@ -391,8 +382,7 @@ def test_a_redirect_to_a_misbehaving_broker_harms_no_other_client(
     gateway: Gateway, broker: Broker, name: str
 ) -> None:
     """The client leaves before its answer. Nothing remains of its lookups, and other clients are
-    served all the time.
-    """
+    served all the time."""
     with (
         broker.playing(Misled(broker, SIDES[name])),
         gateway.expecting("passing", *CLIENT_GONE),
@@ -405,7 +395,7 @@ def test_a_redirect_to_a_misbehaving_broker_harms_no_other_client(
             assert gateway.healthy
 
 
-def test_clients_of_a_broker_that_is_gone_get_an_error(
+def test_clients_of_a_lost_broker_get_an_error(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     broker = Broker()

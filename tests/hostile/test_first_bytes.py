@@ -60,9 +60,7 @@ TOO_LARGE = {
 
 @everywhere
 @pytest.mark.parametrize("name", VIOLATIONS)
-def test_a_protocol_violation_before_connect_is_answered_by_an_error(
-    gateway: Gateway, listener: str, name: str
-) -> None:
+def test_violations_before_connect_get_an_error(gateway: Gateway, listener: str, name: str) -> None:
     with (
         gateway.expecting(listener, EndReason.CLIENT_VIOLATION),
         Client(gateway.ports[listener]) as client,
@@ -75,7 +73,7 @@ def test_a_protocol_violation_before_connect_is_answered_by_an_error(
 
 @everywhere
 @pytest.mark.parametrize("name", TOO_LARGE)
-def test_a_first_frame_that_is_too_large_is_answered_by_an_error(
+def test_a_first_frame_above_the_bound_gets_an_error(
     gateway: Gateway, listener: str, name: str
 ) -> None:
     with (

@@ -37,7 +37,7 @@ VIOLATIONS = {
 
 @pytest.mark.parametrize("listener", ["passing", "masking"])
 @pytest.mark.parametrize("name", VIOLATIONS)
-def test_a_protocol_violation_of_an_open_client_is_answered_by_an_error(
+def test_violations_of_an_open_client_get_an_error(
     gateway: Gateway, listener: str, name: str
 ) -> None:
     with (
@@ -58,9 +58,7 @@ TOO_LARGE: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", TOO_LARGE)
-def test_a_frame_that_is_too_large_to_be_held_ends_the_connection(
-    gateway: Gateway, name: str
-) -> None:
+def test_a_frame_above_the_bound_ends_the_connection(gateway: Gateway, name: str) -> None:
     reasons = EndReason.FRAME_TOO_LARGE, EndReason.CLIENT_VIOLATION
     with (
         gateway.expecting("passing", *reasons),
@@ -139,12 +137,9 @@ class Listening:
             pass
 
 
-def test_frames_of_unknown_ids_are_forwarded_except_for_a_send(
-    gateway: Gateway, broker: Broker
-) -> None:
+def test_unknown_ids_are_forwarded_except_in_a_send(gateway: Gateway, broker: Broker) -> None:
     """The broker handles unknown ids, but closes the connection at a SEND of an unknown producer,
-    so the gateway drops that SEND.
-    """
+    so the gateway drops that SEND."""
     frames = [
         simple(Kind.ACK, consumer_id=7),
         simple(Kind.FLOW, consumer_id=7, messagePermits=1000),
@@ -277,9 +272,7 @@ def test_a_client_that_reads_no_answers_is_no_longer_read(gateway: Gateway, brok
         client.close()
 
 
-def test_messages_for_a_client_that_does_not_read_are_bounded(
-    gateway: Gateway, broker: Broker
-) -> None:
+def test_messages_for_a_stalled_client_are_bounded(gateway: Gateway, broker: Broker) -> None:
     def chatty(wire: Wire) -> None:
         wire.say(CONNECTED)
         for _ in range(200):

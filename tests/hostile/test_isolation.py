@@ -41,8 +41,7 @@ STALLED = 30
 @pytest.fixture(scope="module")
 def bounded(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """Start a gateway with little memory and short frame deadlines. Small kernel buffers make
-    clients that do not read the gateway's concern early.
-    """
+    clients that do not read the gateway's concern early."""
     deadlines = {"idle": "1h", "frame": "3s", "handshake": "1m"}
     limits = {"buffered": "32MiB", "collected_frame": "6MiB"}
     more = {"limits": limits, "data_plane": {"socket_buffer": "64KiB"}}
@@ -60,8 +59,7 @@ def producer(size: int) -> bytes:
 
 class Hostile:
     """Connections that send most of a frame, then a byte now and then, and reconnect when the
-    gateway closes them.
-    """
+    gateway closes them."""
 
     def __init__(self, port: int, number: int, frame: bytes) -> None:
         self._port = port
@@ -132,8 +130,7 @@ def test_incomplete_frames_delay_no_other_client(
     bounded: Gateway, number: int, frame: bytes
 ) -> None:
     """The gateway must collect both kinds of frame whole: PRODUCERs, and SENDs of an unopened
-    producer.
-    """
+    producer."""
     before = bounded.metrics().ended("passing")
     with (
         Client(bounded.ports["serving"], source=HONEST).open() as client,
@@ -201,8 +198,7 @@ def test_incomplete_connects_use_little_memory(bounded: Gateway) -> None:
 
 def asking(gateway: Gateway) -> Client:
     """Return a client that sends requests which the gateway refuses itself, until it is no longer
-    read.
-    """
+    read."""
     topic = "persistent://pulsar/x/" + "y" * 1000
     ask = simple(Kind.PRODUCER, topic=topic, producer_id=1, request_id=1)
     client = Client(gateway.ports["passing"]).open()

@@ -19,8 +19,7 @@ AT_ONCE = 100
 ROUNDS = 8
 GROWTH = 12 * MIB
 """Generous: allocators and the collector vary by some megabytes. A leaked pair costs 5 KB or more,
-and a test here opens thousands.
-"""
+and a test here opens thousands."""
 
 
 def knock(gateway: Gateway) -> None:
@@ -78,9 +77,7 @@ STORMS = [knock, babble, open_and_leave, leave_while_opening]
 
 
 @pytest.mark.parametrize("storm", STORMS)
-def test_storms_grow_neither_memory_nor_descriptors(
-    gateway: Gateway, broker: Broker, storm: object
-) -> None:
+def test_storms_leak_nothing(gateway: Gateway, broker: Broker, storm: object) -> None:
     assert callable(storm)
     for _ in range(3):
         storm(gateway)

@@ -195,8 +195,7 @@ class Connection:
 
     def _check_order(self, command: BaseCommand) -> None:
         """Check that requests arrive in order. A client numbers its requests; a gateway's own
-        requests have numbers beyond those.
-        """
+        requests have numbers beyond those."""
         for asked, party, id in (
             (command.producer, "producer", command.producer.producer_id),
             (command.close_producer, "producer", command.close_producer.producer_id),
@@ -226,8 +225,7 @@ class Connection:
 
     def _is_closing(self, which: tuple[str, int]) -> bool:
         """Return True if the previous producer of this id is not closed yet. A real broker says yes
-        to the new one, and closes the old.
-        """
+        to the new one, and closes the old."""
         return which[0] == "producer" and which[1] in self.producers
 
     def _open(self, which: tuple[str, int]) -> None:
@@ -314,8 +312,7 @@ class Connection:
 
     def _is_open_elsewhere(self, id: int, topic: str) -> bool:
         """Return True if another connection has this producer open: a client numbers its producers,
-        so the same number on the same topic is the same producer.
-        """
+        so the same number on the same topic is the same producer."""
         found = (other.producers.get(id) for other in self.others if other is not self)
         return any(it is not None and it.topic.name == topic and not it.given_up for it in found)
 
@@ -505,8 +502,7 @@ class Connection:
 
     def terminate(self, topic: Topic) -> None:
         """Close the topic for writing: close its producers, and then refuse their unanswered
-        messages.
-        """
+        messages."""
         topic.terminated = True
         for producer in [it for it in self.producers.values() if it.topic is topic]:
             self.close_producer(producer.id)
@@ -546,8 +542,7 @@ class Connection:
 
 def _undelivered(consumer: Consumer) -> Iterator[int]:
     """Yield the indexes of messages that may go to this consumer. A failover subscription serves
-    its first consumer only.
-    """
+    its first consumer only."""
     subscription = consumer.subscription
     if subscription.kind == FAILOVER_TYPE and subscription.consumers[0] is not consumer:
         return
@@ -582,8 +577,7 @@ def send(id: int, name: str, request: int, sequence: int) -> bytes:
 
 def payload_of(frame: bytes, sequence: int) -> tuple[str, int, int, bytes]:
     """Return producer, request and sequence id of a SEND, and what follows its command. The first
-    two are empty if the SEND does not name its incarnation.
-    """
+    two are empty if the SEND does not name its incarnation."""
     command = int.from_bytes(frame[4:8])
     tail = frame[8 + command :]
     words = tail[4:].split()

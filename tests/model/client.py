@@ -1,6 +1,5 @@
 """A client that behaves like the libraries: after a reopening, it resends messages without a
-receipt in order.
-"""
+receipt in order."""
 
 from __future__ import annotations
 
@@ -203,8 +202,7 @@ class Client:
 
     def _failed(self, producer: Producer, link: Direct) -> None:
         """A SEND_ERROR: the topic is terminated. Go drops the producer for this alone, and does not
-        reopen it; a client that was told of the close reopens it, and is refused.
-        """
+        reopen it; a client that was told of the close reopens it, and is refused."""
         if producer.link is link:
             assert producer.state is not State.OPEN, "the SEND_ERROR overtakes the close before it"
 

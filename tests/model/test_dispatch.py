@@ -221,8 +221,7 @@ def _taken_from(backlog: deque[Entry]) -> Iterator[Entry]:
 @pytest.mark.parametrize("rate", [1, 10])
 def test_large_messages_behind_tiny_ones_keep_a_limit_of_bytes(tiny: int, rate: int) -> None:
     """Rates in megabytes. Each read of the connection may exceed the limit by one read and one
-    frame.
-    """
+    frame."""
     limits = Limits(bytes=f"{rate}MB/s")
     backlog = chain(repeat(TINY, tiny), repeat(LARGE))
     consumer = Consumer(limits, backlog, queue=2**31 - 1)

@@ -76,8 +76,7 @@ class World(RuleBasedStateMachine):
     )
     def begins(self, patient: bool, opens_after_close: bool = False, lease: int = ENDLESS) -> None:
         """Start with open producers and a consumer: a drawn run would spend most of its steps on
-        that.
-        """
+        that."""
         self.client.patient = patient
         self.opens_after_close = opens_after_close
         self.lease = lease
@@ -432,8 +431,7 @@ def test_a_close_after_a_refused_reopening(between: type[Direct]) -> None:
 @pytest.mark.parametrize("between", [Direct, Gateway])
 def test_a_withheld_migration_meets_a_reopening(between: type[Direct]) -> None:
     """Found by a longer search: the migration concerns the previous incarnation, and the broker
-    opens the producer whose opening the client was told had failed.
-    """
+    opens the producer whose opening the client was told had failed."""
 
     world = small(between)
     world.begins(patient=True)
@@ -484,8 +482,7 @@ def test_a_consumer_asks_before_success_and_again_after_it(between: type[Direct]
 @pytest.mark.parametrize("between", [Direct, Gateway])
 def test_a_topic_is_terminated_with_unanswered_messages(between: type[Direct]) -> None:
     """The close must come before the errors: a client that gets an error first never reopens the
-    producer.
-    """
+    producer."""
     world = small(between)
     world.begins(patient=True)
     world.sends(0, 2)

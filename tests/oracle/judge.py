@@ -67,8 +67,7 @@ def judge(
     played: Played, readings: list[list[tuple[Reading, ...]]], oracles: list[Oracle]
 ) -> Iterator[Finding]:
     """Yield the findings of a connection. `readings`: of each step's frames to either peer, by each
-    oracle.
-    """
+    oracle."""
     for crash in played.crashes:
         last = len(played.steps) - 1
         yield Finding(played.seed, last, "gateway", repr(crash), played.steps[-1].said[1], None)
@@ -247,8 +246,7 @@ class _Case:
 
     def _take_back(self, party: Party, names: tuple[str, Any]) -> bool:
         """Charge an account that another id of this step took needlessly, being open already.
-        Return True if there is such an account.
-        """
+        Return True if there is such an account."""
         for doubt in self._doubtful:
             other, account, was_open, permits = doubt
             if other[0] is party[0] and self._names[other] == names:
@@ -359,8 +357,7 @@ class _Case:
 
     def _most(self, account: int, now: list[Counts]) -> int:
         """Return the most permits that the broker may have by now: an allowance that was withdrawn
-        since may have been passed on before.
-        """
+        since may have been passed on before."""
         known = [now[account], *self._counts[account : account + 1]]
         most = max(max(count.ceiling, count.messages + 1) for count in known)
         self._ceilings[account] = max(most, self._ceilings.get(account, 0))
@@ -396,8 +393,7 @@ def hosts(fields: Reading, message: Any) -> Iterator[str]:
 
 def differs(fields: Reading, message: Message, known: dict[str, frozenset[int]]) -> str:
     """Return where a broker's reading differs from a message; fields unknown to the broker do not
-    count.
-    """
+    count."""
     numbers = known.get(message.DESCRIPTOR.name, frozenset())
     seen = 0
     for field, value in message.ListFields():

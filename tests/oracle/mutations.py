@@ -83,8 +83,7 @@ def split_fields(content: bytes) -> list[Raw]:
 
 def _parts(field: Raw) -> tuple[int, int, bytes]:
     """Return number, wire type and content of a field that protobuf wrote; a number's content is
-    its varint.
-    """
+    its varint."""
     tag, at = varint_at(field, 0)
     if tag & 7 == 2:
         _, at = varint_at(field, at)

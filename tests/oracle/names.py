@@ -1,6 +1,5 @@
 """Topic names of all kinds: valid ones, other spellings of them, and names that no broker
-accepts.
-"""
+accepts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Opening conversations drawn from a seed: CONNECTs of all kinds, and how brokers read the
-gateway's.
-"""
+gateway's."""
 
 from __future__ import annotations
 
@@ -112,8 +111,7 @@ def _hostile(rng: Random, kind: int) -> bytes:
 
 def _ordinary(rng: Random, kind: int) -> list[bytes]:
     """Return the frames of an ordinary client, at times with a broker's name or a proxy's
-    fields.
-    """
+    fields."""
     if kind != Kind.CONNECT:
         return [data(1, b"v"), data(2, data(1, b"token") + data(2, b"alice's newer token"))]
     fields = split_fields(connect()[8:][2:][2:])

@@ -27,8 +27,7 @@ VERSIONS = tuple(POMS)
 Reading = dict[str, Any]
 """A broker's reading, see `Oracle.java`. Of a frame: `t` (type), `f` (fields by number), `at`
 (offset after the command), `tn` or `tx` (its topic, or the error of its name), `n` (messages by the
-metadata). Of a name: `full`, `partition` and so on. `ex`: the exception of a refusal.
-"""
+metadata). Of a name: `full`, `partition` and so on. `ex`: the exception of a refusal."""
 
 _SOURCE = Path(__file__).with_name("Oracle.java")
 _COUNT = struct.Struct(">i").pack
@@ -160,8 +159,7 @@ def read(line: bytes) -> Reading:
 
 def _compiled(version: str, jars: Path) -> Path:
     """Return the directory with the classes of `Oracle.java`, compiled against the jars of a
-    version.
-    """
+    version."""
 
     def compile_into(into: Path) -> None:
         command = [tool("javac"), "-nowarn", "-d", str(into), "-cp", f"{jars}/*", str(_SOURCE)]

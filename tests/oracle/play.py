@@ -107,8 +107,7 @@ class Step:
 @dataclass(slots=True)
 class Played:
     """A finished connection. `ends`, `crashes`: as reported by the plane. `number`: of the peers'
-    frames.
-    """
+    frames."""
 
     seed: int
     listener: ListenerContext

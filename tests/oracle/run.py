@@ -1,6 +1,5 @@
 """Plays many connections against all oracles, and compares their readings of what reaches
-brokers.
-"""
+brokers."""
 
 from __future__ import annotations
 

@@ -66,8 +66,7 @@ _PAYLOAD = tail(metadata_of(7), b"payload")
 _SEND = number(1, 1) + number(2, 7)
 _CUT_ID = bytes.fromhex("1209 080210001800200028 20 818080808080808040 2803")
 """The length of the message id ends within a number. A decoder that reads on is off by one: it
-takes what follows for the tag of a value that reaches into the payload.
-"""
+takes what follows for the tag of a value that reaches into the payload."""
 
 
 def _flow(id: int) -> bytes:
@@ -76,8 +75,7 @@ def _flow(id: int) -> bytes:
 
 class Case(NamedTuple):
     """`frames`: sent by the client once producer 1 and consumer 1 are open; `answers`: then sent by
-    the broker; `after`: then sent by the client. `ceiling`: messages of an account.
-    """
+    the broker; `after`: then sent by the client. `ceiling`: messages of an account."""
 
     frames: tuple[bytes, ...]
     mode: Mode = Mode.PASS_THROUGH

@@ -17,8 +17,7 @@ ENOUGH = 1000
 
 class Modelled:
     """One run of a script. `opens_after_close`: see `Connection`. `between`: the link between
-    client and broker.
-    """
+    client and broker."""
 
     def __init__(
         self,

@@ -26,8 +26,7 @@ UNDECIDED = 0.5
 
 SILENCE = 0.15
 """Seconds without a frame, after a PONG, until no more is expected: a broker sends unrequested
-frames within some milliseconds of their cause.
-"""
+frames within some milliseconds of their cause."""
 
 
 class Listening:
@@ -157,8 +156,7 @@ class Played:
 
 def administer(admin: Admin, words: str, topic: str) -> None:
     """Carry out one word of an administrator. A broker's refusal is part of the record and not
-    asserted here.
-    """
+    asserted here."""
     name, *rest = words.split()
     if name == "wait":
         time.sleep(float(rest[0]))

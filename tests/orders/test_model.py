@@ -19,8 +19,7 @@ SCRIPTS = list(all_scripts())
 @pytest.mark.parametrize("script", SCRIPTS, ids=[script.name for script in SCRIPTS])
 def test_the_model_behaves_as_real_brokers_do(script: Script) -> None:
     """Versions differ in what becomes of a producer that is closed during its opening: the model
-    knows both ways, and one of them must match the record.
-    """
+    knows both ways, and one of them must match the record."""
     found = [
         differences(script, Modelled(script, opens_after_close=after).run())
         for after in (False, True)

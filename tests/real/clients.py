@@ -88,8 +88,7 @@ def receive_until_silent(consumer: Consumer, silence_ms: int = SILENCE_MS) -> li
 
 def receive_all_of(consumer: Consumer, expected: list[bytes]) -> None:
     """Receive, repeats allowed, until every expected payload has arrived; fail at any other
-    payload, or when no more arrive.
-    """
+    payload, or when no more arrive."""
     missing, known = set(expected), set(expected)
     while missing:
         message = consumer.receive(RECEIVE_MS)

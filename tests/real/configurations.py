@@ -31,8 +31,7 @@ Feature = Callable[[Plan, Plans | None], Plan]
 
 def _verifying(plan: Plan, plans: Plans | None) -> Plan:
     """Verify tokens in front of a broker that requires none and ignores the gateway's
-    credential.
-    """
+    credential."""
     if plans is None:
         raise ValueError("verify is for clients that show tokens")
     verifying = plans.of("verify")
@@ -73,8 +72,7 @@ def features(name: str) -> list[str]:
 
 def configured(name: str, plans: Plans | None) -> Plan:
     """Return the plan of a configuration; without `plans` there are no tokens to verify. Raises
-    ValueError.
-    """
+    ValueError."""
     plan = Plan()
     for feature in features(name):
         plan = FEATURES[feature](plan, plans)
@@ -159,8 +157,7 @@ class GatewayOf(Protocol):
 @pytest.fixture(scope="session")
 def gateway_of(artifacts: Artifacts) -> Iterator[GatewayOf]:
     """Yield a function that returns one gateway for each broker and configuration, started at its
-    first use.
-    """
+    first use."""
     started: dict[tuple[str, str], Gateway] = {}
     with ExitStack() as running:
 

@@ -103,8 +103,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 @pytest.fixture(scope="session")
 def say(pytestconfig: pytest.Config) -> Say:
     """Return a function that prints past pytest's capture for the waiting user; worker processes
-    print nothing.
-    """
+    print nothing."""
     reporter: Any = pytestconfig.pluginmanager.getplugin("terminalreporter")
     capture: Any = pytestconfig.pluginmanager.getplugin("capturemanager")
 
@@ -120,8 +119,7 @@ def say(pytestconfig: pytest.Config) -> Say:
 
 def or_skip(make: Callable[[Say], T], say: Say) -> T:
     """Return the value of `make`. Without its tool the test is skipped or fails, as described
-    above.
-    """
+    above."""
     try:
         return make(say)
     except MissingToolError as missing:
@@ -184,8 +182,7 @@ def transactional(start_session_broker: StartBroker) -> Standalone:
 
 def has_coordinators(broker: Standalone) -> bool:
     """Return True once the broker has created its coordinators' namespace and topic, some time
-    after it serves.
-    """
+    after it serves."""
     try:
         return broker.admin.partitions(COORDINATORS) > 0
     except AdminError:
@@ -199,8 +196,7 @@ class BrokerOf(Protocol):
 @pytest.fixture(scope="session")
 def broker_of(request: pytest.FixtureRequest, say: Say, artifacts: Artifacts) -> Iterator[BrokerOf]:
     """Yield a function that returns a broker without authentication for a version of `POMS`,
-    started at its first use.
-    """
+    started at its first use."""
     started: dict[str, Standalone] = {}
     with ExitStack() as running:
 
@@ -241,8 +237,7 @@ def sandbox(artifacts: Artifacts) -> Iterator[Sandbox]:
 @pytest.fixture(scope="session")
 def sandbox_auth(artifacts: Artifacts, authority: Authority, plans: Plans) -> Iterator[Sandbox]:
     """Yield two brokers in memory that require tokens of `authority` and know the role `proxy` as a
-    proxy.
-    """
+    proxy."""
     options = ("--token-secret", str(plans.secret), "--proxy-role", "proxy")
     started = Sandbox(artifacts.directory("sandbox-auth"), *options)
     started.start()
@@ -278,8 +273,7 @@ def extensible(jars: Path, artifacts: Artifacts) -> Iterator[Cluster]:
 @dataclass(frozen=True)
 class Route:
     """How a test's clients reach `broker` (or a cluster): through `tap` and `gateway`, or through
-    neither in a direct run. `token`: presented by the clients, if any.
-    """
+    neither in a direct run. `token`: presented by the clients, if any."""
 
     url: str
     broker: Any
@@ -322,8 +316,7 @@ class Connect(Protocol):
 @pytest.fixture
 def gateway(artifacts: Artifacts, request: pytest.FixtureRequest) -> Iterator[StartGateway]:
     """Yield a function that starts gateways; at the end of the test each must stop in good order
-    without a logged traceback.
-    """
+    without a logged traceback."""
     with ExitStack() as running:
 
         def start(broker: Upstream, plan: Plan = PASS_THROUGH, until: str = "readyz") -> Gateway:
@@ -357,8 +350,7 @@ def plans(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Pla
 @pytest.fixture(scope="session")
 def gateway_of_mode(plans: Plans, artifacts: Artifacts) -> Iterator[GatewayOfMode]:
     """Yield a function that returns one gateway for each broker and identity mode, started at its
-    first use.
-    """
+    first use."""
     started: dict[tuple[str, str], Gateway] = {}
     with ExitStack() as running:
 
@@ -383,8 +375,7 @@ def _assert_hidden(tap: Tap, traces: tuple[str, ...]) -> None:
 @pytest.fixture
 def tapped() -> Iterator[Tapped]:
     """Yield a function that puts taps in front of the clients' URLs; at the end of the test none
-    may have leaked.
-    """
+    may have leaked."""
     with ExitStack() as opened:
 
         def tap(url: str, traces: tuple[str, ...]) -> Tap:
@@ -398,8 +389,7 @@ def tapped() -> Iterator[Tapped]:
 @pytest.fixture
 def exposed(artifacts: Artifacts) -> Iterator[Exposed]:
     """Yield a function that returns what a tap finds of brokers while a scene is played at its URL,
-    in front of a new gateway with the named leak of `tests.support.leaky`, if any.
-    """
+    in front of a new gateway with the named leak of `tests.support.leaky`, if any."""
     with ExitStack() as running:
 
         def found(
@@ -418,8 +408,7 @@ def exposed(artifacts: Artifacts) -> Iterator[Exposed]:
 @pytest.fixture
 def reach(way: str, gateway: StartGateway, tapped: Tapped) -> Iterator[Reach]:
     """Yield a function that opens routes to brokers: by a new gateway of the given plan, or
-    `through` a running one.
-    """
+    `through` a running one."""
     with ExitStack() as opened:
 
         def open_route(
@@ -438,8 +427,7 @@ def reach(way: str, gateway: StartGateway, tapped: Tapped) -> Iterator[Reach]:
 @pytest.fixture
 def connect(reach: Reach) -> Iterator[Connect]:
     """Yield a function that opens Python clients, and close them before `reach` (required only for
-    this order) ends their routes.
-    """
+    this order) ends their routes."""
     with ExitStack() as opened:
 
         def open_one(url: str, token: Token = None, patience: int = OPERATION_SECONDS) -> Client:

@@ -119,8 +119,7 @@ def frames(stream: bytes) -> Iterator[bytes]:
 
 def without_payload(body: bytes) -> bytes:
     """Return a frame without its payload: of a MESSAGE the command and metadata, else
-    everything.
-    """
+    everything."""
     if len(body) < 4:
         return body
     (command_size,) = struct.unpack_from(">I", body)
@@ -156,8 +155,7 @@ class Command:
 
 class Connection:
     """A client that sends exactly what a test says, to the first address of a service URL. It shows
-    what real clients hide or would not send.
-    """
+    what real clients hide or would not send."""
 
     def __init__(self, service_url: str, patience: float = 10) -> None:
         where = urlsplit(service_url.partition(",")[0])
@@ -171,8 +169,7 @@ class Connection:
 
     def connect(self, token: str, **others: str) -> Command | None:
         """Send CONNECT with a token; `others` are further texts by field name. Return the answer,
-        None if there is none.
-        """
+        None if there is none."""
         fields: dict[int, Value] = {1: "a test", 3: token.encode(), 4: 20, 5: "token"}
         numbers = {
             "proxy_to_broker_url": 6,

@@ -115,8 +115,7 @@ PASS_THROUGH = Plan()
 
 def verifying(credential: Path, *, forward: bool = False, **token: Any) -> Plan:
     """Return a plan that verifies tokens (`token` says by which key) and shows the broker the
-    gateway's own credential, with the client's if `forward`.
-    """
+    gateway's own credential, with the client's if `forward`."""
     mode = "verify-and-forward" if forward else "verify"
     identity = {"mode": mode, "token": {"principal_claim": "sub"} | token}
     return Plan(identity, {"token_file": str(credential)})
@@ -164,8 +163,7 @@ class Gateway:
 
     def start(self, until: str = "readyz") -> None:
         """Return when the gateway is ready (or, with "livez", alive); fail with its log otherwise.
-        After a stop, start again.
-        """
+        After a stop, start again."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(yaml.safe_dump(self._settings, sort_keys=False))
         self._process = spawn(self._command, self.log, os.environ | {"PYTHONPATH": str(CHECKOUT)})
@@ -204,8 +202,7 @@ class Gateway:
 
     def ask(self, path: str) -> tuple[int, str]:
         """Return status and text of the admin listener's answer. Raises OSError without an
-        answer.
-        """
+        answer."""
         url = f"http://{HOST}:{self.admin_port}/{path}"
         try:
             with urllib.request.urlopen(url, timeout=2) as answer:

@@ -1,6 +1,5 @@
 """The gateway's metrics as a test reads them: scraped, parsed by the reference parser, and selected
-by labels.
-"""
+by labels."""
 
 import time
 import urllib.request

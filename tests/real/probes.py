@@ -31,8 +31,7 @@ def figure(gateway: Gateway | None, name: str, **labels: str) -> float:
 
 def healthy(gateway: Gateway | None) -> float:
     """Return the number of brokers that the gateway knows to be healthy. Connections alternate
-    between these.
-    """
+    between these."""
     return figure(gateway, "gateway_broker_healthy", cluster=CLUSTER)
 
 
@@ -50,8 +49,7 @@ def ended(gateway: Gateway | None, reason: str) -> float:
 
 def assert_refused(url: str, token: str, what: str = "", **others: str) -> None:
     """Assert that a client with this token (and `others`, as of `Connection.connect`) is told that
-    the token is false, and is closed.
-    """
+    the token is false, and is closed."""
     with Connection(url) as connection:
         answer = connection.connect(token, **others)
         assert answer is not None, f"{what}: closed without an ERROR"

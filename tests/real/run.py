@@ -95,8 +95,7 @@ def _progress() -> Iterator[None]:
 
 def _fetched() -> int:
     """Return the bytes in Maven's own cache, into which it fetches everything before it copies
-    anything.
-    """
+    anything."""
     total = 0
     for folder, _, names in os.walk(Path.home() / ".m2" / "repository"):
         for name in names:

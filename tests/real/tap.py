@@ -45,8 +45,7 @@ class Leak:
 
 def leaks(recording: bytes, traces: tuple[str, ...], *, payloads: bool = False) -> list[Leak]:
     """Return the traces of brokers in the frames of one connection; in the payloads of messages
-    only on request.
-    """
+    only on request."""
     exposed = (body if payloads else without_payload(body) for body in frames(recording))
     return [leak for part in exposed for leak in (*_traces(part, traces), *_urls(part))]
 
@@ -73,8 +72,7 @@ def _leak(trace: str, exposed: bytes, at: int) -> Leak:
 def spellings(trace: str) -> tuple[bytes, ...]:
     """Return a trace in lower case, and its other spellings. All forms that Java makes of an
     address (`/10.0.0.1:6650`, `name/10.0.0.1:6650`, `::ffff:10.0.0.1`) contain it unchanged. The
-    others are its hexadecimal digits, their form in IPv6, and host names made from addresses.
-    """
+    others are its hexadecimal digits, their form in IPv6, and host names made from addresses."""
     try:
         digits = IPv4Address(trace).packed.hex()
     except AddressValueError:
@@ -95,8 +93,7 @@ def packed(trace: str) -> bytes:
 
 class Tap:
     """Listens on a free port of 127.0.0.1 and relays each connection to `upstream`, a URL of the
-    form pulsar://host:port.
-    """
+    form pulsar://host:port."""
 
     def __init__(self, upstream: str) -> None:
         where = urlsplit(upstream)
@@ -180,8 +177,7 @@ def traces_found(
     url: str, traces: tuple[str, ...], play: Callable[[str], None], *, payloads: bool = False
 ) -> set[str]:
     """Return what a tap in front of a URL finds of brokers while a scene is played at the tap's own
-    URL.
-    """
+    URL."""
     tap = Tap(url)
     try:
         play(tap.url)

@@ -25,8 +25,7 @@ PATIENCE_S = 3
 @pytest.fixture(scope="module")
 def renewing(start_broker: StartBroker, authority: Authority) -> Standalone:
     """A broker that accepts a proxy only with the client's own credential, and checks often for
-    expired ones.
-    """
+    expired ones."""
     extra = {
         "authenticateOriginalAuthData": "true",
         "authenticationRefreshCheckSeconds": RENEWAL_CHECK_S,
@@ -178,8 +177,7 @@ def assert_renews_in_place(
     client: Client, topic: str, broker: Standalone, wallet: Wallet, seconds: float
 ) -> None:
     """Assert that the client presents new tokens while it works, and that its producer's connection
-    is never lost.
-    """
+    is never lost."""
     producer = client.create_producer(topic)
     producer.send(b"first")
     (before,) = broker.admin.stats(topic)["publishers"]
@@ -198,8 +196,7 @@ def test_a_client_renews_its_token_on_the_open_connection(
     reach: Reach, connect: Connect, renewing: Standalone, authority: Authority
 ) -> None:
     """Tokens of 3 s, checked every 2 s: a new one is requested at 4 s, without which the broker
-    closes at 6 s.
-    """
+    closes at 6 s."""
     wallet = Wallet(authority, RENEWAL_CHECK_S + 1)
     client = connect(reach(renewing).url, wallet)
     assert_renews_in_place(

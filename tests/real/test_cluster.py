@@ -1,6 +1,5 @@
 """Two brokers that share the topics: redirected lookups, and brokers that stop and start.
-`tests/shared/test_cluster.py` has what the sandbox can show as well.
-"""
+`tests/shared/test_cluster.py` has what the sandbox can show as well."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

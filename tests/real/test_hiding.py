@@ -1,6 +1,5 @@
 """The names that clients get in place of brokers, and what they can do with them. (Every test's tap
-checks that nothing else reveals brokers.)
-"""
+checks that nothing else reveals brokers.)"""
 
 import secrets
 from pathlib import Path
@@ -30,8 +29,7 @@ def test_a_lookup_is_answered_with_a_name_that_leads_back(route: Route) -> None:
 
 def test_a_name_has_a_form_that_all_clients_can_send_back(route: Route) -> None:
     """Java parses no host with an underscore or with a last label that begins with a digit; labels
-    have 63 characters at most.
-    """
+    have 63 characters at most."""
     host = sealed_name(route.url).rpartition(":")[0]
     assert host == host.lower()
     assert all(
@@ -62,8 +60,7 @@ def test_a_changed_name_leads_nowhere(route: Route, at: int) -> None:
 
 def test_a_plain_address_is_refused(route: Route, pulsar: Standalone) -> None:
     """This includes the right address: clients cannot use the gateway to reach brokers that it did
-    not name.
-    """
+    not name."""
     for address in (
         f"{pulsar.host}:{pulsar.port}",
         f"{pulsar.host}:{pulsar.web_port}",

@@ -1,6 +1,5 @@
 """Messages beyond Pulsar's usual 5 MiB at a broker that accepts them: the limit is the broker's,
-not the gateway's.
-"""
+not the gateway's."""
 
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest

@@ -1,6 +1,5 @@
 """Gateways that stop and start while clients live. (The fixture checks that each exits in good
-order.)
-"""
+order.)"""
 
 import pytest
 
@@ -39,8 +38,7 @@ def test_a_gateway_stops_with_connected_clients(own_route: Route, producer: Prod
 
 def test_clients_come_back_to_a_new_gateway(own_route: Route, connect: Connect) -> None:
     """The new gateway has another key and cannot open the clients' names, so they must look up
-    again.
-    """
+    again."""
     client: Client = connect(own_route.url)
     topic = fresh_topic()
     consumer = client.subscribe(topic, "s")

@@ -67,8 +67,7 @@ def test_clients_move_to_the_gateway_of_the_other_cluster(
     blue: Blue, green: Standalone, reach: Reach, connect: Connect
 ) -> None:
     """The consumer stays until it has received everything from its cluster. (A producer that sends
-    at that moment may be shut out by its broker for good, also on a direct connection.)
-    """
+    at that moment may be shut out by its broker for good, also on a direct connection.)"""
     there = reach(green)
     here = reach(blue, Plan(migrations={green.service_url: there.url}))
     client, topic = connect(here.url), fresh_topic()

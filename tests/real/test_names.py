@@ -51,8 +51,7 @@ def opens(url: str, name: str) -> bool:
 
 def refused(route: Route) -> float:
     """Return the number of connections that the gateway ended because it could not open a name or
-    would not dial it.
-    """
+    would not dial it."""
     assert route.gateway
     exposition = scrape(route.gateway.metrics_url)
     return total(exposition, "gateway_connections_ended_total", reason="target_refused")
@@ -80,8 +79,7 @@ def test_keys_are_rotated_step_by_step(
     pulsar: Standalone, reach: Reach, old: Path, new: Path
 ) -> None:
     """Replicas may be one step apart: each opens the names that the previous and the next one
-    seal.
-    """
+    seal."""
     steps = [(old,), (old, new), (new, old), (new,)]
     routes = [reach(pulsar, Plan(names=sealed_by(*keys))) for keys in steps]
     names = [name_in_answer(route.url, fresh_topic()) for route in routes]

@@ -49,16 +49,14 @@ def test_a_broker_answers_the_same_through_a_gateway(
 
 TRIES = 4
 """How often to play a script that deviates. A broker races with itself over commands in one write:
-a SUBSCRIBE that completes at once is there when the next command is read.
-"""
+a SUBSCRIBE that completes at once is there when the next command is read."""
 
 
 def played(
     broker: Standalone, url: str, scripts: list[Script], named: Collection[str] = ()
 ) -> dict[str, str]:
     """Return how each try deviated from the record, by the name of the script; `named` scripts may
-    deviate.
-    """
+    deviate."""
     found: dict[str, str] = {}
     for _ in range(TRIES):
         if not scripts:

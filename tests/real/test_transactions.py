@@ -53,8 +53,7 @@ def test_nothing_is_lost_when_topics_of_transactions_are_unloaded(
 ) -> None:
     """A transaction whose acknowledgement or message meets the close fails and is aborted, and its
     messages are taken again. (The broker may have stored messages without receipts, which then
-    appear twice.)
-    """
+    appear twice.)"""
 
     def unload(source: str, target: str) -> None:
         for topic in (source, target):

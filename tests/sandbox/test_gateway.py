@@ -99,8 +99,7 @@ def test_clients_of_a_frozen_broker_come_back(
     sandbox: Sandbox, gateway: StartGateway, reach: Reach, connect: Connect
 ) -> None:
     """The broker neither closes nor answers; without the gateway, clients would wait a minute or
-    for ever.
-    """
+    for ever."""
     impatient = gateway(sandbox, Plan(deadlines={"silent": "1s"}))
     client = connect(reach(sandbox, through=impatient).url)
     topic = topic_of(sandbox, sandbox.urls[1])

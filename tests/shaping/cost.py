@@ -29,8 +29,7 @@ FAR = 10_000_000
 @dataclass(frozen=True)
 class Load:
     """One load. `rate`: each rule's messages a second. The closer it is to the load, the more often
-    leases end.
-    """
+    leases end."""
 
     title: str
     words: str

@@ -38,8 +38,7 @@ POLL_MS = 100
 class Run:
     """One run. `times`: the limited topic's traffic as a multiple of its limit; `free`: messages a
     second of the other topic, 0: no other topic. `queue`: messages that a consumer requests in
-    advance.
-    """
+    advance."""
 
     name: str
     limit: Limit
@@ -93,8 +92,7 @@ class Received:
 
     def delays(self, sent: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
         """Yield the times of sending and arrival of each message. `sent`: the times of each
-        program, by its tag.
-        """
+        program, by its tag."""
         for when, content in self.messages:
             number, tag, *_ = content.decode().split(" ")
             yield sent[tag][int(number)], when

@@ -19,8 +19,7 @@ class Window:
     @classmethod
     def behind(cls, streams: Iterable[Stream], warm_up: float, seconds: float) -> "Window":
         """Return the window that begins when all producers have started and their bursts are used
-        up.
-        """
+        up."""
         began = max((it.sent[0] for it in streams if it.sent), default=0)
         return cls(began + int(warm_up * SECOND), seconds)
 

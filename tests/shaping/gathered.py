@@ -1,6 +1,5 @@
 """Combines what clients recorded, what the broker stored and what the gateway reports of a
-scenario.
-"""
+scenario."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -96,8 +95,7 @@ class Played:
 def told(gateway: Gateway, looks: Sequence[Look]) -> dict[str, float]:
     """Return the gateway's own figures: the most bytes kept, those still kept, and the share of
     time in which any were; memory before and at most; connections accepted, and ended before the
-    load ended; frames passed, and CPU seconds.
-    """
+    load ended; frames passed, and CPU seconds."""
     text = scrape(gateway.metrics_url)
     first, last = looks[0], looks[-1]
     return {

@@ -176,8 +176,7 @@ def fairness(*, short: bool) -> Iterator[Act]:
 
 def calm(*, short: bool) -> Iterator[Act]:
     """Libraries with their defaults: their surplus fails at once, except that the Go client
-    blocks.
-    """
+    blocks."""
     base = Scenario("calm", "", "", Limit(50), (), seconds=300.0, warm_up=10.0)
     if short:
         base = replace(base, seconds=3.0, warm_up=1.0)

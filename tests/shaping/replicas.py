@@ -32,8 +32,7 @@ WARM_UP = 3.0
 WRITING = 60
 SETTLING = 2.0
 """Seconds after a change of the store that are not measured: deadlines pass, and waiting clients
-are told.
-"""
+are told."""
 FREE_RATE = 50.0
 
 
@@ -184,8 +183,7 @@ def _pass_through(
     run: Run, server: StoreServer, gateways: Sequence[Gateway]
 ) -> tuple[list[Window], list[float]]:
     """Return the measured times, and each gateway's calls of the store per second in the
-    first one.
-    """
+    first one."""
     windows, calls = [], [0.0]
     time.sleep(WARM_UP)
     for phase in run.phases:

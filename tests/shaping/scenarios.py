@@ -43,8 +43,7 @@ class Limit:
     @property
     def policy(self) -> Mapping[str, int]:
         """Return the limit as a namespace policy of a broker, which holds for each of its
-        topics.
-        """
+        topics."""
         messages, size = (int(self.rate), -1)[:: 1 if self.unit is Unit.MESSAGES else -1]
         return {"publishThrottlingRateInMsg": messages, "publishThrottlingRateInByte": size}
 

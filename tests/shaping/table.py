@@ -46,8 +46,7 @@ def is_exact(trial: Trial) -> bool:
 
 def was_above(trial: Trial) -> bool:
     """Return True if more was offered than may pass, so that something waited nearly all the time.
-    This is unknown if a broker limits.
-    """
+    This is unknown if a broker limits."""
     return bool(trial.gateway.get("waiting", 1.0) >= MOSTLY)
 
 

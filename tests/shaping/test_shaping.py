@@ -48,8 +48,7 @@ def flow(trial: Trial, topic: str = LIMITED) -> Passed:
 
 def assert_whole(trial: Trial) -> None:
     """Assert that no message and no connection was lost, and that nothing remains in the
-    gateway.
-    """
+    gateway."""
     for it in trial.flows:
         print(it)
         assert it.acknowledged == it.stored

@@ -1,6 +1,5 @@
 """Producers in transactions under a limit: no message is lost or doubled, and no transaction fails
-because of the limit.
-"""
+because of the limit."""
 
 import time
 from collections.abc import Iterator
@@ -72,8 +71,7 @@ def _trial(program: Program, rate: float, broker: Standalone, folder: Path) -> T
 
 def _facts(taken: Taken, took: float) -> dict[str, float]:
     """Return the facts. `passed`: messages a second of the target, from the start to the end of
-    all.
-    """
+    all."""
     done, received = taken.transacted, taken.received
     return {
         "moved": len(done.moved),

@@ -13,8 +13,7 @@ from tests.support.sandbox import Sandbox
 
 REAL = pytest.mark.parametrize("brokers", ["pulsar"], indirect=True)
 """For tests in which the sandbox would show nothing new. Each program uses the sandbox in one test
-of `test_programs.py`.
-"""
+of `test_programs.py`."""
 
 
 class Brokers(Upstream, Protocol):
@@ -29,8 +28,7 @@ class Brokers(Upstream, Protocol):
 
     def unload(self, topic: str) -> None:
         """Close a topic, or all partitions of one, without moving it. Clients are told of the
-        close, and reconnect without being told a new broker.
-        """
+        close, and reconnect without being told a new broker."""
 
     def backlog(self, topic: str, subscription: str) -> int:
         """Return the number of messages that the subscription has not acknowledged."""

@@ -28,8 +28,7 @@ class Pair(Upstream, Protocol):
 
     def move(self, topic: str) -> None:
         """Close a topic, or all partitions of one, and move it: clients look it up again, or are
-        told its new broker.
-        """
+        told its new broker."""
 
 
 # -- real clusters -----------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Limits of the rate of lookups, connections and openings, and of their number, with a real client.
-The client waits or retries; only an exhausted number makes a call fail.
-"""
+The client waits or retries; only an exhausted number makes a call fail."""
 
 from __future__ import annotations
 

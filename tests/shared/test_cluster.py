@@ -83,8 +83,7 @@ def test_nothing_is_lost_when_a_topic_moves(
 
 def assert_nothing_is_lost(client: Client, topic: str, seconds: float) -> None:
     """Produce and consume for a while: every message is acknowledged, and every acknowledged
-    message arrives.
-    """
+    message arrives."""
     consumer = client.subscribe(topic, "s")
     traffic = Traffic(client.create_producer(topic), seconds)
     with ThreadPoolExecutor(1) as pool:

@@ -64,9 +64,7 @@ def test_each_topic_is_counted_separately(client: Client, route: Route) -> None:
     ] == [1, 2, 3]
 
 
-def test_counted_bytes_are_those_of_the_messages_and_a_little_more(
-    client: Client, route: Route
-) -> None:
+def test_counted_bytes_slightly_exceed_the_messages(client: Client, route: Route) -> None:
     topic = fresh_topic()
     content = bytes(100_000)
     send_all(client.create_producer(topic), [content] * 10)

@@ -1,6 +1,5 @@
 """Limits of what consumers receive, with a real client: permits are passed on gradually, and
-nothing is lost.
-"""
+nothing is lost."""
 
 from __future__ import annotations
 
@@ -57,8 +56,7 @@ def limited(brokers: Brokers, reach: Reach, tmp_path: Path) -> Route:
 
 def may_come(seconds: float, consumers: int = 1, batch: int = 1) -> float:
     """Return how many messages a limit admits in this time: each consumer's first permit needs no
-    allowance.
-    """
+    allowance."""
     return RATE * (seconds + 0.1) + LEASES + consumers * batch
 
 
@@ -120,8 +118,7 @@ def test_consumers_of_one_subscription_share_a_limit(
 
 def available(consumer: Any) -> list[bytes]:
     """Return the messages at hand, acknowledged: one per consumer at most, so that consumers take
-    turns.
-    """
+    turns."""
     try:
         message = consumer.receive(5)
     except pulsar.Timeout:

@@ -42,8 +42,7 @@ def rolled(
 
 class Load:
     """Numbered messages of one producer, and what consumers received of them, with ids. A message
-    that arrives twice with one id was redelivered, with two ids it was stored twice.
-    """
+    that arrives twice with one id was redelivered, with two ids it was stored twice."""
 
     def __init__(self, client: Client, topic: str, consumers: int = 1, **options: Any) -> None:
         self.sent = 0
@@ -121,8 +120,7 @@ def test_clients_of_several_workers_move(
     brokers: Brokers, gateway: StartGateway, tapped: Tapped, connect: Connect, tmp_path: Path
 ) -> None:
     """All workers of a gateway drain at once, and none moves its clients to another draining
-    worker.
-    """
+    worker."""
     with in_front_of(brokers, gateway, tapped, tmp_path, workers=2) as them:
         loads = [Load(connect(them.url), fresh_topic()) for _ in range(2)]
         them.roll()

@@ -70,9 +70,7 @@ def test_a_false_token_is_refused_on_a_direct_connection_too(
     )
 
 
-def test_the_proxy_s_own_token_does_not_authenticate_a_user(
-    route: Route, authority: Authority
-) -> None:
+def test_the_proxy_s_token_does_not_admit_a_user(route: Route, authority: Authority) -> None:
     with Connection(route.url) as connection:
         answer = connection.connect(authority.token("proxy"))
     assert answer

@@ -75,8 +75,7 @@ def sound(start: Start) -> Sound:
 
 def found(leak: str, gateway: Gateway, brokers: Sandbox) -> set[str]:
     """Return what a tap in front of this gateway finds of brokers while the scene of a leak is
-    played.
-    """
+    played."""
 
     def play(url: str) -> None:
         PLAYS[leak](Scene(url, gateway, brokers))

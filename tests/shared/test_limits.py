@@ -1,6 +1,5 @@
 """Limits of what producers send, with a real client: messages are held, not lost, and no other
-client notices.
-"""
+client notices."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Topics are closed at their broker under full load: clients reopen them by themselves and lose
-nothing.
-"""
+nothing."""
 
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest

@@ -31,8 +31,7 @@ PACE_MS = 2
 """Makes the messages take a little longer than the disturbance of their topic."""
 WORKED, WORK_MS = 40, 60
 """Messages of a slow consumer, and its time for each: in all about as long as a broker takes to
-reopen it.
-"""
+reopen it."""
 UNLOADS = 8
 
 
@@ -116,8 +115,7 @@ def test_a_consumer_without_a_queue_goes_on_after_unloads(
     program: Program, route: Route, brokers: Brokers, logs: Path
 ) -> None:
     """It may ask for its next message while it is being reopened. The broker ignores that permit,
-    and the consumer asks again.
-    """
+    and the consumer asks again."""
     topic, seconds = fresh_topic(), WORKED * WORK_MS / 1000
     with (
         program.consuming(
@@ -198,8 +196,7 @@ def test_further_client_features(
 ) -> None:
     """Messages in chunks; records with schemas; several topics as one, by a list and by a pattern;
     readers from the oldest message and from behind another, to the end; seeks back; table views;
-    all ways to pack messages.
-    """
+    all ways to pack messages."""
     size = int(CHUNKED_FACTOR * brokers.max_message_size)
     seen = program.tried(route.url, verb, fresh_topic(), len(FEW), logs / "client.log", size)
     assert seen == expected
@@ -231,8 +228,7 @@ def assert_exact(sent: Sent, received: Received) -> None:
 
 def assert_nothing_is_lost(sent: Sent, received: Received) -> None:
     """Assert that every message is acknowledged, and that every acknowledged message arrived, in
-    order.
-    """
+    order."""
     assert sent.errors == ()
     assert sent.acknowledged == received.received == set(range(COUNT))
     assert (received.errors, received.out_of_order) == ((), 0)

@@ -13,13 +13,11 @@ from tests.real.clients import fresh_topic, wait_until
 
 SETTLED_SECONDS = 25
 """A coordinator aborts a transaction that its client has lost after 5 s; its messages are then
-taken again.
-"""
+taken again."""
 
 SHOWS_ABORTED = {"go"}
 """The Go client 0.19 does not mark messages with their transaction, by which a broker withholds
-aborted ones: they are delivered, on a direct connection too.
-"""
+aborted ones: they are delivered, on a direct connection too."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +70,7 @@ def take_over(
     meanwhile: Callable[[str, str], None] = lambda _source, _target: None,
 ) -> Taken:
     """Produce with one client, move the messages by transactions with another, and consume the
-    result with a third.
-    """
+    result with a third."""
     source, target = fresh_topic("source"), fresh_topic("target")
     with (
         program.consuming(url, target, "end", 0, logs / "consumer.log") as consumer,

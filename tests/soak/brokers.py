@@ -154,8 +154,7 @@ class Brokers:
 
 def _addresses(count: int) -> list[str]:
     """Return addresses, each on a host of its own: the client ports of each host are counted
-    separately.
-    """
+    separately."""
     return [f"127.0.0.{2 + n}:{free_ports(f'127.0.0.{2 + n}', 1)[0]}" for n in range(count)]
 
 

@@ -20,18 +20,15 @@ EVERY = 10.0
 
 SETTLED = 65.0
 """Seconds after which a connection leaves nothing behind: a cancelled liveness check remains for a
-minute at most.
-"""
+minute at most."""
 
 BLOCKS = 5_000
 """Blocks that may stay of all connects together: of a million, one for two hundred. A connection
-has some hundred.
-"""
+has some hundred."""
 
 GROWTH = 16 * MIB
 """Growth of the resident memory by the fitted line. The free space in the allocator's pools depends
-on the number of concurrent connections, which a busy machine changes.
-"""
+on the number of concurrent connections, which a busy machine changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +43,7 @@ class Look:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Looks after the warm-up; the gateway's counts; descriptors before and after; blocks of memory
-    at rest, after the warm-up and at the end.
-    """
+    at rest, after the warm-up and at the end."""
 
     looks: list[Look]
     connects: int
@@ -84,8 +80,7 @@ def run(
     blocks: int = BLOCKS,
 ) -> Outcome:
     """Make this many connects, and claim that nothing grows by them. `warm_up`: connects before the
-    looks.
-    """
+    looks."""
     warm_up = connects // 5 if warm_up is None else warm_up
     with (
         brokers.in_process(folder, BROKERS) as addresses,

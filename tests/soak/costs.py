@@ -63,8 +63,7 @@ class Cost(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Row:
     """The costs of one command. `largest`: bytes of the largest frame that was decided or passed.
-    `memory`: bytes by which the process grew at most.
-    """
+    `memory`: bytes by which the process grew at most."""
 
     kind: int
     direction: Direction

@@ -95,8 +95,7 @@ def session_of(listener: ListenerContext) -> PulsarSession:
 
 def _rules(number: int) -> RuleSet:
     """Return limits far above any traffic, each with patterns that match only after a full
-    comparison.
-    """
+    comparison."""
     dimensions: list[dict[str, object]] = [
         {"publish": {"messages": "1000000/s"}, "dispatch": {"messages": "1000000/s"}},
         {"lookups": "1000000/s", "producer_creations": "1000000/s"},

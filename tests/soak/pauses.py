@@ -22,8 +22,7 @@ SECONDS = 20.0
 
 LONGEST = 500.0
 """Milliseconds of CPU time that one collection may take: clients wait for ten seconds, and their
-own collectors pause as long.
-"""
+own collectors pause as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,7 @@ def run(
     collectors: Iterable[str] = COLLECTORS,
 ) -> list[Outcome]:
     """Measure each setting with a gateway of its own. Claims concern only the first setting, which
-    is the default.
-    """
+    is the default."""
     number = min(number, possible_pairs() - 2 * AT_ONCE)
     outcomes = []
     for place, collector in enumerate(collectors):

@@ -79,8 +79,7 @@ def run(
 
 def _write(file: Path, number: int, version: int) -> None:
     """Write named rules, one of them for each producer's topic; the limits are far above the
-    traffic.
-    """
+    traffic."""
     rules = [
         {
             "id": f"r-{rule}",
@@ -111,8 +110,7 @@ def _seconds(seconds: float) -> Callable[[], bool]:
 
 def _reloads(log: Path, number: int) -> Callable[[], bool]:
     """Return a condition: this many reloads are logged, and the old rules were released some time
-    ago.
-    """
+    ago."""
     seen, until = 0, float("inf")
 
     def are_over() -> bool:
@@ -142,8 +140,7 @@ def _took(gateway: Gateway, rules: int) -> list[float]:
 
 def table(it: Outcome) -> str:
     """Return the table and further figures of the reloads. `longest`: of a window, the median of
-    all; `step`: the longest of a task of the gateway, in CPU time.
-    """
+    all; `step`: the longest of a task of the gateway, in CPU time."""
     head = ["windows", "number", "round trips", "median", "99 %", "99.9 %"]
     head += ["longest", "longest of all", "step"]
     rows = [_row("nothing happens", it.quiet), _row("a reload", it.reloads)]

@@ -27,8 +27,7 @@ from tests.support.frames import message, metadata_of, send, simple, tail
 
 END_BUFFER = 64 * 1024
 """Bytes that the kernel keeps at both far ends: little, so that the gateway has to keep the
-rest.
-"""
+rest."""
 
 PAUSE = 0.05
 """Seconds between two round trips of another client."""
@@ -42,8 +41,7 @@ PAYLOAD = b"x" * 4000
 @dataclass(frozen=True, slots=True)
 class Stall:
     """One kind of stall. `socket_buffer`: of the gateway's sockets to clients, None: tuned by the
-    kernel. `pings`: round trips of another client; a hundred outlast the plane's patience.
-    """
+    kernel. `pings`: round trips of another client; a hundred outlast the plane's patience."""
 
     to_client: bool
     pairs: int = 1000

@@ -40,8 +40,7 @@ BROKERS = Stall(to_client=False, pairs=30, bound=2 * MIB, blocks=32, pings=20)
 @pytest.mark.parametrize("stall", [CLIENTS, BROKERS], ids=["clients", "brokers"])
 def test_stalled_readers_stop_no_client_and_lose_nothing(tmp_path: Path, stall: Stall) -> None:
     """The first ones fill half of the part of the bound that slow peers have, and all others share
-    the rest of it.
-    """
+    the rest of it."""
     outcome = stalled.run(stall, tmp_path)
     assert outcome.kept > ResourceLimits.model_validate(stalled.limits(stall)).waiting // 2
     assert len(outcome.pings) == 20

@@ -25,8 +25,7 @@ TOPICS = 5_000
 
 SOURCES = 8
 """Client addresses: the ports of a single one would not last for a thousand connections a
-second.
-"""
+second."""
 
 _NO_PORT_YET = 24
 """IP_BIND_ADDRESS_NO_PORT, which Python does not define."""

@@ -57,8 +57,7 @@ class Watched(Memory):
 
 class Pauses:
     """The collections of each generation: their number, the longest, and the sum, in milliseconds
-    of CPU time, which other processes on a busy machine do not affect.
-    """
+    of CPU time, which other processes on a busy machine do not affect."""
 
     def __init__(self) -> None:
         self._began = 0.0
@@ -80,8 +79,7 @@ class Pauses:
 
 class Steps(trio.abc.Instrument):
     """The longest step of a task, from one await to the next, during which no other client is
-    served. Milliseconds of CPU time.
-    """
+    served. Milliseconds of CPU time."""
 
     def __init__(self) -> None:
         self.longest = 0.0

@@ -1,6 +1,5 @@
 """The Go client's own tests: those of its package `pulsar`. Many of them need several brokers or a
-broker in a container, and so fail directly, too.
-"""
+broker in a container, and so fail directly, too."""
 
 import json
 import os
@@ -50,8 +49,7 @@ class Go:
 
     def run(self, sources: Path, run: Run) -> Mapping[str, Verdict]:
         """Run each test in a process of its own, so that one that panics or hangs affects no
-        other.
-        """
+        other."""
         words = {BROKER: run.at.broker, WEB: run.at.web}
         module = rewritten(sources, run.folder / "module", ".go", words)
         tests, package, env = str(run.folder / "tests"), module / "pulsar", os.environ

@@ -16,8 +16,7 @@ from tests.support.differences import Verdict
 @dataclass(frozen=True)
 class Addresses:
     """What tests connect to, each as `host:port`. `broker`: the broker or a gateway; `web`: the
-    REST interface, always the broker's own.
-    """
+    REST interface, always the broker's own."""
 
     broker: str
     web: str
@@ -26,8 +25,7 @@ class Addresses:
 @dataclass(frozen=True)
 class Run:
     """How to run the tests: in `folder`, which keeps build results for the next run; only tests
-    with `only` in their name.
-    """
+    with `only` in their name."""
 
     at: Addresses
     folder: Path
@@ -52,8 +50,7 @@ class Suite(Protocol):
 
 def rewritten(sources: Path, into: Path, ending: str, words: Mapping[str, str]) -> Path:
     """Copy a library to `into`, with words replaced in its files of this ending, and return the
-    copy. An unchanged file keeps its time, so that it is not built again.
-    """
+    copy. An unchanged file keeps its time, so that it is not built again."""
     for source in _files(sources):
         target = into / source.relative_to(sources)
         content = source.read_bytes()
@@ -82,8 +79,7 @@ def output_of(
     command: Sequence[str], cwd: Path, log: Path, seconds: float, env: Mapping[str, str]
 ) -> str:
     """Return the standard output of a command that runs tests, up to its end or its time limit.
-    `log` keeps it, and a file beside it the standard error.
-    """
+    `log` keeps it, and a file beside it the standard error."""
     with log.open("w") as out, log.with_suffix(".err").open("w") as err:
         process = subprocess.Popen(
             command, cwd=cwd, stdout=out, stderr=err, env=env, start_new_session=True

@@ -12,8 +12,7 @@ HOST = "127.0.0.1"
 
 class Balancer:
     """Connects each client to the first of `ports` that accepts, skipping closed ones, and relays
-    bytes as they come. It has an `untapped_url` as a gateway has.
-    """
+    bytes as they come. It has an `untapped_url` as a gateway has."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         self._ports = tuple(ports)

@@ -1,6 +1,5 @@
 """Results of tests run in several ways, a direct connection among them: a table and the
-differences.
-"""
+differences."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -7,8 +7,7 @@ from hypothesis import HealthCheck, settings
 
 def examples(count: int) -> settings:
     """Return settings for this many examples. For a longer search, raise the number and drop
-    `derandomize`.
-    """
+    `derandomize`."""
     return settings(
         max_examples=count,
         derandomize=True,

@@ -57,8 +57,7 @@ def group(field: int, content: bytes = b"") -> bytes:
 
 def command(kind: int, body: bytes, width: int = 0) -> bytes:
     """Return a command with its type first. In Pulsar a command's field has the number of its
-    type.
-    """
+    type."""
     return number(1, kind) + data(kind, body, width)
 
 

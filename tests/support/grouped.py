@@ -25,8 +25,7 @@ SHARED = ("pulsar", "transactional", "pulsar_auth", "modular", "extensible", "or
 
 PROGRAMS = "pulsar, for programs"
 """Half of all tests use the plain broker: two processes each start one unless they get the same
-group.
-"""
+group."""
 
 FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 """Where the worker processes write the groups for the scheduling process."""

@@ -27,8 +27,7 @@ _ANSWERS = frozenset({"producer_success", "success", "error"})
 
 def to_session(session: PulsarSession, frame: bytes) -> bytes:
     """Return a broker's answer, addressed to a client's id, with the latest of the session's ids
-    for that request.
-    """
+    for that request."""
     command, body = _read(frame, _ANSWERS)
     if body is None:
         return frame

@@ -25,8 +25,7 @@ READY_LINE = re.compile(r"^sandbox ready (pulsar://\S+) control (http://\S+)$", 
 
 class Sandbox:
     """Two brokers in one process. `directory` takes its log; `options` are further command
-    options.
-    """
+    options."""
 
     max_message_size = 5 * 1024 * 1024
 
@@ -54,8 +53,7 @@ class Sandbox:
 
     def unload(self, topic: str, *, assigned: bool = False) -> None:
         """Move a topic, or all partitions of one, to the other broker. With `assigned`, clients are
-        told which one that is.
-        """
+        told which one that is."""
         self._ask("move", topic=topic, assigned=str(assigned).lower())
 
     def fault(self, broker: int, kind: str, seconds: float = 0) -> None:
@@ -64,8 +62,7 @@ class Sandbox:
 
     def say(self, broker: int, frame: bytes, to: str = "") -> None:
         """Let one broker send a frame to all its clients, or in answer to each command of a kind,
-        until called with an empty frame.
-        """
+        until called with an empty frame."""
         self._ask("say", broker=str(broker), frame=frame.hex(), **({"to": to} if to else {}))
 
     def topics(self) -> dict[str, Any]:

@@ -25,8 +25,7 @@ def installed() -> str | None:
 
 def program() -> str:
     """Return the path of a server. Without one, skip the test, or fail it if `GATEWAY_REQUIRE`
-    names one.
-    """
+    names one."""
     if found := installed():
         return found
     reason = "needs valkey-server or redis-server on the PATH"
@@ -37,8 +36,7 @@ def program() -> str:
 
 class StoreServer:
     """`options` are those of the server's own command line; a change takes effect at the next
-    start.
-    """
+    start."""
 
     def __init__(self, directory: Path, *options: str) -> None:
         self.log = directory / "store.log"

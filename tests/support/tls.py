@@ -149,8 +149,7 @@ class TlsStream:
 @cache
 def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Return the contexts of a server, with a certificate of its own, and of a client that trusts
-    it.
-    """
+    it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)])
     now = datetime.now(UTC)

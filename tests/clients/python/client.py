@@ -74,8 +74,7 @@ class Sent:
 
 class Received:
     """The received messages. One that comes again is redelivered, or was stored twice if its id
-    differs. One that comes first after a later one of its key is out of order.
-    """
+    differs. One that comes first after a later one of its key is out of order."""
 
     def __init__(self) -> None:
         self.places: dict[int, Place] = {}
@@ -295,8 +294,7 @@ class Reports:
 
     def last(self, what: dict[str, Any]) -> NoReturn:
         """Print, and end the process at once: a client with unsent messages would take long to
-        close.
-        """
+        close."""
         self(what)
         os._exit(0)
 

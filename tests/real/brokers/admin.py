@@ -43,8 +43,7 @@ class Admin:
 
     def is_healthy(self) -> bool:
         """Return True if the broker serves: its health check passes and the default namespace
-        exists.
-        """
+        exists."""
         try:
             self.request("GET", "admin/v2/brokers/health")
             return "public/default" in self.request("GET", "admin/v2/namespaces/public")
@@ -104,8 +103,7 @@ class Admin:
 
 def topic_path(topic: str) -> str:
     """Return `persistent://tenant/ns/name`, with or without the scheme, as a path of the REST
-    interface.
-    """
+    interface."""
     domain, _, rest = topic.rpartition("://")
     tenant, namespace, name = rest.split("/", 2)
     return f"{domain or 'persistent'}/{tenant}/{namespace}/{quote(name, safe='')}"

@@ -93,8 +93,7 @@ class LoadManager(StrEnum):
 
 class Jvm:
     """One Java process, which logs to `name`.log in `directory`. `arguments`: JVM options, the
-    class, and its arguments.
-    """
+    class, and its arguments."""
 
     def __init__(self, jars: Path, directory: Path, name: str, arguments: Sequence[str]) -> None:
         self.log = directory / f"{name}.log"
@@ -218,8 +217,7 @@ class Cluster:
 
     def fresh_namespace(self, bundles: int = BUNDLES) -> str:
         """Return a new namespace with unassigned topics. Topics of one bundle are always
-        together.
-        """
+        together."""
         namespace = f"public/{uuid.uuid4().hex[:12]}"
         body = {"bundles": {"numBundles": bundles}}
         self.admin.request("PUT", f"admin/v2/namespaces/{namespace}", body)
@@ -227,8 +225,7 @@ class Cluster:
 
     def owner(self, topic: str, says: Broker | None = None) -> Broker:
         """Return the broker that serves a topic; an unassigned topic is assigned first. `says`: the
-        broker to ask.
-        """
+        broker to ask."""
         admin = says.admin if says else self.admin
         answer = admin.request("GET", f"lookup/v2/topic/{topic_path(topic)}")
         return next(broker for broker in self.brokers if broker.service_url == answer["brokerUrl"])
@@ -265,8 +262,7 @@ class Cluster:
 
     def start(self) -> None:
         """Return when both brokers serve. Raises StartError, after which no process is left
-        running.
-        """
+        running."""
         try:
             self._start()
         except BaseException:
@@ -295,8 +291,7 @@ class Cluster:
 
     def _zookeeper_says(self, word: str) -> str:
         """Return the answer to one of ZooKeeper's four-letter words; empty while it does not
-        listen.
-        """
+        listen."""
         try:
             with socket.create_connection((INNER_HOST, self._zookeeper_port), 2) as asked:
                 asked.sendall(word.encode())

@@ -60,8 +60,7 @@ def pulsar_jars(say: Say, version: str = PULSAR_VERSION) -> Path:
 
 def jars_of(pom: Path, name: str, version: str, size: str, say: Say) -> Path:
     """Return the directory with the artifacts of a pom for this Pulsar version. Raises as
-    `pulsar_jars`.
-    """
+    `pulsar_jars`."""
 
     def fetch(into: Path) -> None:
         mvn = tool("mvn")
@@ -81,8 +80,7 @@ def digest(recipe: bytes) -> str:
 
 def filled_once(name: str, fill: Callable[[Path], None]) -> Path:
     """Return the cache directory of this name; if it is absent, `fill` gets an empty one to
-    fill.
-    """
+    fill."""
     target = cache_root() / name
     if (target / MARKER).exists():
         return target

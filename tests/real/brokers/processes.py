@@ -11,8 +11,7 @@ from pathlib import Path
 @functools.cache
 def _prefix() -> tuple[str, ...]:
     """Return the prefix that makes the kernel end the child when the test run is killed, if
-    available.
-    """
+    available."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         return ()
@@ -28,8 +27,7 @@ def spawn(
     output: int | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start `command` in the directory of `log`, which takes its output. Its standard output goes
-    to `output` (as in Popen) if given.
-    """
+    to `output` (as in Popen) if given."""
     with log.open("ab") as file:
         return subprocess.Popen(
             [*_prefix(), *command],
@@ -47,8 +45,7 @@ def end(
     process: subprocess.Popen[bytes], patience: float, how: signal.Signals = signal.SIGTERM
 ) -> int | None:
     """End a child, by SIGKILL after `patience` seconds. Return its exit code, None if it was
-    killed.
-    """
+    killed."""
     process.send_signal(how)
     try:
         return process.wait(patience)

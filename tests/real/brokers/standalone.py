@@ -93,8 +93,7 @@ COMMON: Settings = {
 
 def token_settings(secret_file: Path, admin_token_file: Path) -> Settings:
     """Return settings for token authentication and authorization: role `admin` may do everything,
-    role `proxy` may act for others.
-    """
+    role `proxy` may act for others."""
     return {
         "authenticationEnabled": "true",
         "authenticationProviders": f"{AUTHENTICATION}.AuthenticationProviderToken",
@@ -115,8 +114,7 @@ class StartError(Exception):
 @dataclass
 class Standalone:
     """One broker. `directory` holds everything that it writes; `authority` turns
-    authentication on.
-    """
+    authentication on."""
 
     jars: Path
     directory: Path
@@ -143,8 +141,7 @@ class Standalone:
 
     def start(self) -> None:
         """Return when the broker serves. Raises StartError, after which no process is left
-        running.
-        """
+        running."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self._write_configuration()
         self._process = spawn(self._command(), self.log)

@@ -31,8 +31,7 @@ class Authority:
 
     def token(self, role: str, lifetime: float | None = None) -> str:
         """Return a token for `role`, valid for `lifetime` seconds (rounded up to whole ones) or for
-        ever.
-        """
+        ever."""
         return jwt.encode({"alg": "HS256"}, _claims(role, lifetime), OctKey.import_key(self.secret))
 
     def expired(self, role: str) -> str:
