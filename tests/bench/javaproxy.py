@@ -52,7 +52,7 @@ def recipes(folder: Path, broker: str) -> list[Recipe]:
     """Return two recipes: level 0 relays bytes once a connection is open, level 1 reads every
     frame, like the gateway. Raises MissingToolError, FetchError."""
     command = java()
-    jars = jars_of(POM, f"pulsar-proxy-{VERSION}", VERSION, "about 150 MB", say)
+    jars = jars_of(POM, f"pulsar-proxy-{VERSION}", VERSION, "about 180 MB", say)
     return [_recipe(command, jars, folder, broker, level) for level in (0, 1)]
 
 
