@@ -50,7 +50,7 @@ def test_the_log_of_a_silent_client_is_shown(tmp_path: Path) -> None:
     program = Program("mute", (sys.executable, "-c", "raise SystemExit('no such broker')"))
     with (
         program.producing("pulsar://nobody", "t", 6, tmp_path / "log") as running,
-        pytest.raises(AssertionError, match="said nothing:\nno such broker"),
+        pytest.raises(AssertionError, match="printed nothing:\nno such broker"),
     ):
         running.await_ready()
 
