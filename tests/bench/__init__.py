@@ -1,12 +1,12 @@
-"""`make bench`: the gateway beside HAProxy, and Apache's own proxy if asked for.
+"""`make bench`: compares the gateway with HAProxy, and with Apache's own proxy on request.
 
-One proxy at a time has a core of its own, the load generator another one. What is compared is CPU
-time per frame; docs/performance/README.md says how to read it. Modules:
+One proxy at a time has a core of its own, the load generator another one. The compared figure is
+CPU time per frame; docs/performance/README.md says how to read it. Modules:
 
-- `machine`: cores, interpreters, and what else runs here
+- `machine`: cores, interpreters, and other load on the machine
 - `load`: the load generator, built and called
-- `proxies`: how each proxy is configured, started and ended; `javaproxy` for Apache's
-- `rows`: what is measured, and the goals
-- `rounds`: takes the samples; `figures` are what is made of them
+- `proxies`: how each proxy is configured, started and stopped; `javaproxy` for Apache's
+- `rows`: the measured rows and the goals
+- `rounds`: takes the samples; `figures` are computed from them
 - `report`: the table
 """

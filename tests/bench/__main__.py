@@ -1,8 +1,8 @@
 """`python -m tests.bench`: measures, and prints the table on standard output.
 
 `PEERS=java` adds Apache's proxy; `BESIDE=FOLDER` adds the gateway of another checkout, so that two
-versions are compared in one run; `BENCH_PYTHON=/usr/bin/python3` runs the gateway by another
-interpreter. Exit status 0 also where the machine lacks something: then it says what.
+versions are compared in one run; `BENCH_PYTHON=/usr/bin/python3` runs the gateway with another
+interpreter. The exit status is also 0 if the machine lacks something, which is then printed.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.bench import report
 from tests.bench.figures import Line, cpu_line, latency_line, life_line, medians
-from tests.bench.load import BenchError, Generator, MissingToolError, Sample, build
+from tests.bench.load import BenchError, Generator, Sample, build
 from tests.bench.machine import Cores, Interpreter, description, descriptors
 from tests.bench.proxies import (
     CHECKOUT,
@@ -31,20 +31,21 @@ from tests.bench.proxies import (
 )
 from tests.bench.rounds import AT_ONCE, DISTURBED, Bench, Life, possible_connections, say
 from tests.bench.rows import EXTRA, LIFE, ROWS, Kind, Row
+from tests.real.brokers.jars import FetchError, MissingToolError
 from tests.real.brokers.ports import free_ports
 
 BUILD = CHECKOUT / "build" / "bench"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the bench; answers the exit status."""
+    """Run the bench, and return the exit status."""
     options = _options(arguments)
     try:
         with tempfile.TemporaryDirectory(prefix="broker-gateway-bench-") as folder:
             print(_measured(options, Path(folder)))
     except MissingToolError as missing:
         print(f"skipped: {missing}")
-    except BenchError as error:
+    except (BenchError, FetchError) as error:
         print(f"failed: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -68,7 +69,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _measured(options: argparse.Namespace, folder: Path) -> str:
-    """Measure what was asked for; the table."""
+    """Measure the chosen rows, and return the table."""
     rows = [
         row for row in (*ROWS, *(EXTRA if options.extra else ())) if _is_chosen(row.key, options)
     ]
@@ -95,7 +96,7 @@ def _is_chosen(key: str, options: argparse.Namespace) -> bool:
 
 
 def _recipes(folder: Path, broker: str, connections: int, interpreter: Interpreter) -> list[Recipe]:
-    # Some more than are opened: what was closed a moment ago may still count.
+    # Some more than are opened: recently closed ones may still count.
     room = connections + 500
     recipes = [haproxy(folder, broker, room), gateway(folder, broker, room, interpreter)]
     if "java" in os.environ.get("PEERS", "").split(","):
@@ -143,7 +144,7 @@ def _value(life: Life, key: str) -> float:
 
 
 def _keep(key: str, samples: Iterable[tuple[str, Sample]]) -> None:
-    """Every sample of the latest run of a row, for a closer look."""
+    """Write every sample of the latest run of a row to a file for later inspection."""
     kept = [{"proxy": proxy, "foreign": it.foreign, **it.numbers} for proxy, it in samples]
     (BUILD / f"{key}.json").write_text(json.dumps(kept, indent=1) + "\n")
 

@@ -1,4 +1,4 @@
-"""From samples to the lines of the table. Pure."""
+"""Lines of the table computed from samples. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -9,19 +9,19 @@ from statistics import median
 from tests.bench.rows import SLACK, LifeFigure, Row
 
 PEER = "HAProxy"
-"""Whom all are compared with."""
+"""The proxy that all others are compared with."""
 
 OURS = "gateway"
 
 DIRECT = "direct"
-"""No proxy between: the load generator dials itself."""
+"""No proxy between: the load generator connects to itself."""
 
 Medians = Mapping[str, float]
 """By name of the proxy."""
 
 
 class Verdict(StrEnum):
-    """NEAR: short of the goal by less than machines vary."""
+    """NEAR: misses the goal by less than machines vary."""
 
     MET = "met"
     NEAR = "within 15 %"
@@ -31,7 +31,8 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the table. `cells`: by name of the proxy; `measured`: ours against `goal`."""
+    """One line of the table. `cells`: by name of the proxy; `measured`: the gateway's figure for
+    `goal`."""
 
     title: str
     cells: Mapping[str, str]
@@ -41,7 +42,7 @@ class Line:
 
 
 def medians(samples: Iterable[tuple[str, float]]) -> dict[str, float]:
-    """By name of the proxy."""
+    """Return the medians by name of the proxy."""
     by_proxy = defaultdict[str, list[float]](list)
     for proxy, value in samples:
         by_proxy[proxy].append(value)
@@ -49,7 +50,7 @@ def medians(samples: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 
 def judged(value: float, goal: float | None, *, at_least: bool) -> Verdict:
-    """A goal that is missed by less than machines vary is not missed."""
+    """Return the verdict. Missing the goal by less than machines vary is not a miss."""
     if goal is None:
         return Verdict.NONE
     higher, lower = (value, goal) if at_least else (goal, value)
@@ -59,7 +60,7 @@ def judged(value: float, goal: float | None, *, at_least: bool) -> Verdict:
 
 
 def cpu_line(row: Row, us_per_frame: Medians) -> Line:
-    """Microseconds of CPU per frame; above 1: less than HAProxy."""
+    """Return a line of microseconds of CPU per frame; above 1: less than HAProxy."""
     ratios = {proxy: us_per_frame[PEER] / value for proxy, value in us_per_frame.items()}
     goal = "-" if row.goal is None else f">= {row.goal:g}"
     verdict = judged(ratios[OURS], row.goal, at_least=True)
@@ -67,7 +68,8 @@ def cpu_line(row: Row, us_per_frame: Medians) -> Line:
 
 
 def latency_line(row: Row, p50_us: Medians) -> Line:
-    """Microseconds that each proxy adds to the median round trip; above 1: more than HAProxy."""
+    """Return a line of microseconds that each proxy adds to the median round trip; above 1: more
+    than HAProxy."""
     direct = p50_us[DIRECT]
     added = {proxy: value - direct for proxy, value in p50_us.items() if proxy != DIRECT}
     ratios = {proxy: value / added[PEER] for proxy, value in added.items()}
@@ -77,7 +79,7 @@ def latency_line(row: Row, p50_us: Medians) -> Line:
 
 
 def life_line(figure: LifeFigure, values: Medians) -> Line:
-    """A figure as it is; HAProxy's is told, but is not what ours is compared with."""
+    """Return a line of a figure as it is; HAProxy's is shown, and not compared."""
     scaled = {proxy: value * figure.scale for proxy, value in values.items()}
     cells = {proxy: f"{readable(value)} {figure.unit}" for proxy, value in scaled.items()}
     goal = "-" if figure.goal is None else f"<= {figure.goal:g} {figure.unit}"
@@ -86,7 +88,7 @@ def life_line(figure: LifeFigure, values: Medians) -> Line:
 
 
 def _cells(microseconds: Medians, ratios: Medians) -> dict[str, str]:
-    """Peers beside HAProxy and the gateway have no column for their ratio."""
+    """Return the cells. Proxies beside HAProxy and the gateway have no column for their ratio."""
     return {
         proxy: f"{readable(value)} us"
         + ("" if proxy in (PEER, OURS) else f" ({ratios[proxy]:.2f})")
@@ -95,7 +97,7 @@ def _cells(microseconds: Medians, ratios: Medians) -> dict[str, str]:
 
 
 def readable(value: float) -> str:
-    """Three digits that say something."""
+    """Return a number with three significant digits."""
     if value >= 100:
         return f"{value:.0f}"
     if value >= 10:

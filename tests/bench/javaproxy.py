@@ -1,22 +1,16 @@
 """Apache's own proxy, from jars that Maven fetches into the cache of the real-broker tests."""
 
-import hashlib
 import os
-import shutil
-import subprocess
-import tempfile
 from pathlib import Path
 
-from tests.bench.load import BenchError, MissingToolError
 from tests.bench.proxies import HOST, Recipe
 from tests.bench.rounds import say
-from tests.real.brokers.jars import cache_root
+from tests.real.brokers.jars import jars_of, java
 from tests.real.brokers.ports import free_ports
 from tests.real.brokers.standalone import LOG_CONFIGURATION
 
 VERSION = "4.0.8"
 POM = Path(__file__).with_name("pulsar-proxy.pom.xml")
-FETCH_SECONDS = 900.0
 
 JVM = (
     "-Xms256m",
@@ -55,10 +49,11 @@ httpNumThreads=8
 
 
 def recipes(folder: Path, broker: str) -> list[Recipe]:
-    """Level 0 relays bytes once a connection is open; level 1 reads every frame, as we do."""
-    java = _tool("java")
-    jars = _jars()
-    return [_recipe(java, jars, folder, broker, level) for level in (0, 1)]
+    """Return two recipes: level 0 relays bytes once a connection is open, level 1 reads every
+    frame, like the gateway. Raises MissingToolError, FetchError."""
+    command = java()
+    jars = jars_of(POM, f"pulsar-proxy-{VERSION}", VERSION, "about 180 MB", say)
+    return [_recipe(command, jars, folder, broker, level) for level in (0, 1)]
 
 
 def _recipe(java: str, jars: Path, folder: Path, broker: str, level: int) -> Recipe:
@@ -84,37 +79,3 @@ def _recipe(java: str, jars: Path, folder: Path, broker: str, level: int) -> Rec
         patience=90.0,
         settle=8.0,
     )
-
-
-def _jars() -> Path:
-    """The directory with all jars; it is complete, or it is not there."""
-    recipe = hashlib.sha256(POM.read_bytes()).hexdigest()[:8]
-    target = cache_root() / f"pulsar-proxy-{VERSION}-{recipe}"
-    if not target.exists():
-        say(f"fetching the jars of the Java proxy {VERSION} by Maven (once) into {target}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=target.name + ".", dir=target.parent))
-        try:
-            _fetch(_tool("mvn"), work)
-            work.rename(target)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-    return target
-
-
-def _fetch(mvn: str, into: Path) -> None:
-    command = [mvn, "-B", "-q", "-f", str(POM), "dependency:copy-dependencies"]
-    command += ["-DincludeScope=runtime", f"-DoutputDirectory={into}"]
-    done = subprocess.run(
-        command, check=False, capture_output=True, text=True, timeout=FETCH_SECONDS
-    )
-    if done.returncode:
-        last = "\n".join(done.stdout.splitlines()[-15:])
-        raise BenchError(f"Maven ended with {done.returncode}:\n{last}")
-
-
-def _tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        raise MissingToolError(f"{name} is not installed, which PEERS=java needs")
-    return found

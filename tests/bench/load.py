@@ -9,26 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.machine import Foreign
+from tests.real.brokers.jars import MissingToolError
 
 SOURCE = Path(__file__).with_name("loadgen.c")
 
 GRACE = 60.0
-"""Seconds that one call may take beside the seconds that it measures."""
+"""Seconds that one call may take beyond the measured ones."""
 
 
 class BenchError(Exception):
-    """Something could not be measured."""
-
-
-class MissingToolError(BenchError):
-    """This machine lacks what the bench needs; nothing is wrong."""
+    """A measurement failed."""
 
 
 def build(into: Path) -> Path:
-    """The compiled load generator. Raises MissingToolError without a C compiler."""
+    """Return the compiled load generator. Raises MissingToolError without a C compiler."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
-        raise MissingToolError("there is no C compiler (gcc)")
+        raise MissingToolError("gcc")
     into.mkdir(parents=True, exist_ok=True)
     binary = into / "loadgen"
     if not binary.exists() or binary.stat().st_mtime < SOURCE.stat().st_mtime:
@@ -41,7 +38,7 @@ def build(into: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one call told. `foreign`: cores that others used meanwhile."""
+    """The output of one call. `foreign`: cores that other processes used meanwhile."""
 
     numbers: dict[str, Any]
     foreign: float
@@ -66,7 +63,7 @@ class Generator:
         cores: tuple[int, int],
         seconds: float,
     ) -> Sample:
-        """One sample against `target`. `cores`: of its client and server ends."""
+        """Take one sample against `target`. `cores`: of its client and server ends."""
         command = [str(self.binary), *arguments, "--listen", self.listen, "--target", target]
         command += ["--ccpu", str(cores[0]), "--scpu", str(cores[1])]
         command += ["--secs", str(seconds), *(["--pids", str(pid)] if pid else [])]

@@ -13,7 +13,7 @@
  *     stream      one direction, as fast as possible
  *     pingpong    --window frames under way per connection, a receipt for each; round trips are
  *                 timed where the window is 1
- *     idle        opens --conns connections, one round trip on each, then holds them; tells the
+ *     idle        opens --conns connections, one round trip on each, then holds them; prints the
  *                 memory and the CPU that the processes --pids used for it
  *
  * OPTIONS
@@ -21,19 +21,19 @@
  *                        proxy_to_broker_url ("-": without), then --producers PRODUCERs (with
  *                        --cmd message SUBSCRIBEs), each answered by the server here. All frames
  *                        belong to one of those producers or consumers, in turn
- *     --cmd send|message what frames are
+ *     --cmd send|message the kind of the frames
  *     --dir up|down      for stream: from the client to the server, or back
  *     --frame N          bytes of a frame
- *     --mix A,B,C        in its place: sizes taken at random, each with 0 to 15 bytes more
+ *     --mix A,B,C        instead: random sizes of these, each with 0 to 15 bytes more
  *     --batch N          messages in a frame
  *     --conns N          connections
  *     --producers N      per connection
  *     --window N         for pingpong
- *     --secs S --warm S  seconds that are measured, and before them
+ *     --secs S --warm S  seconds to measure, and seconds before them
  *     --hold S           for idle: seconds that all connections stay open
  *     --at-once N        for idle: connections that are opened together
  *     --ccpu N --scpu N  the cores of the client and of the server
- *     --pids A,B         processes whose CPU time and memory are told
+ *     --pids A,B         processes whose CPU time and memory are printed
  *
  * It prints one JSON object, and ends by itself.
  */
@@ -63,18 +63,18 @@
 #define MAX_COMMAND 8192
 #define MAX_ROUND_TRIPS 4000000
 #define EVENTS 256
-#define BLOCK (1 << 20)            /* bytes of frames that are sent again and again */
-#define CHUNK (256 << 10)          /* the most that one send is given */
+#define BLOCK (1 << 20)            /* bytes of frames, sent repeatedly */
+#define CHUNK (256 << 10)          /* the most bytes per send */
 
 typedef struct {
     int fd, id;
-    size_t off;                    /* sender: where it is in the block */
+    size_t off;                    /* sender: offset in the block */
     uint64_t budget;               /* client: bytes that it may still send */
     uint64_t owed;                 /* server: bytes of receipts to send */
-    uint64_t part;                 /* bytes of a frame that has not come whole */
+    uint64_t part;                 /* bytes of an incomplete frame */
     uint64_t sent_at;              /* client, window 1: nanoseconds */
     int wants_out;
-    uint8_t *opening;              /* server: a command that has not come whole */
+    uint8_t *opening;              /* server: an incomplete command */
     size_t opening_len;
     int opening_left;              /* server: commands to answer; -1: not begun */
 } conn_t;
@@ -98,7 +98,7 @@ static atomic_int stopping, server_ready;
 static clockid_t server_clock;
 static int listener;
 
-/* -- small things ------------------------------------------------------------------------- */
+/* -- helpers ------------------------------------------------------------------------------ */
 
 static void fail(const char *what)
 {
@@ -127,7 +127,7 @@ static uint64_t now_ns(void)
     return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* CPU seconds of the processes that are watched. */
+/* CPU seconds of the watched processes. */
 static double watched_cpu(void)
 {
     double sum = 0;
@@ -136,7 +136,8 @@ static double watched_cpu(void)
     return sum;
 }
 
-/* Kilobytes of them. Rss, not Pss: that changes with every other process of the same binary. */
+/* Kilobytes of the watched processes. Rss, since Pss changes with every other process of the same
+   binary. */
 static long watched_kb(void)
 {
     long sum = 0;
@@ -220,12 +221,12 @@ static void put_text(pb_t *m, int field, const char *text)
     put_bytes(m, field, text, strlen(text));
 }
 
-/* Sizes and command: all that a frame without payload has. */
+/* Sizes and command: a whole frame without payload. */
 static size_t put_command(uint8_t *out, int type, const pb_t *fields)
 {
     pb_t command = {.len = 0};
     put_number(&command, 1, type);
-    put_bytes(&command, type, fields->bytes, fields->len);  /* all of ours have field == type */
+    put_bytes(&command, type, fields->bytes, fields->len);  /* these commands have field == type */
     be32(out, command.len + 4);
     be32(out + 4, command.len);
     memcpy(out + 8, command.bytes, command.len);
@@ -270,7 +271,7 @@ static void put_frame(uint8_t *out, size_t len, uint64_t id, uint64_t sequence)
     uint8_t head[MAX_COMMAND];
     size_t at = messages() ? put_message(head, id, sequence) : put_send(head, id, sequence);
     head[at] = 0x0e, head[at + 1] = 0x01;
-    be32(head + at + 2, 0x12345678);   /* nobody on the way looks at the checksum */
+    be32(head + at + 2, 0x12345678);   /* no proxy checks the checksum */
     be32(head + at + 6, metadata.len);
     at += 10;
     if (at + metadata.len > len)
@@ -293,7 +294,7 @@ static size_t put_receipt(uint8_t *out)
     return put_command(out, SEND_RECEIPT, &receipt);
 }
 
-/* What is sent: a block of whole frames, and one of whole receipts, both again and again. */
+/* The sent bytes: a block of whole frames, and one of whole receipts, both sent repeatedly. */
 static void build_blocks(void)
 {
     long sizes[MAX_SIZES] = {opt.frame};
@@ -367,7 +368,7 @@ static uint64_t read_varint(const uint8_t **p, const uint8_t *end)
     return value;
 }
 
-/* A number within the one sub-message of a command; 0 where there is none. */
+/* A number within the one sub-message of a command; 0 if it has none. */
 static uint64_t number_in(const uint8_t *p, const uint8_t *end, uint64_t wanted)
 {
     while (p < end) {
@@ -450,7 +451,7 @@ static void opening_read(const conn_t *c, int step)
     }
 }
 
-/* Takes an opening's bytes. -1: closed; 0: more to come; 1: all that follows is load. */
+/* Reads an opening's bytes. -1: closed; 0: more to come; 1: only load follows. */
 static int opening_serve(conn_t *c)
 {
     if (!c->opening) {
@@ -809,7 +810,7 @@ static void ping_all(conn_t *cs)
     }
 }
 
-/* CPU that the processes still use after their connections are closed, until they rest. */
+/* CPU that the processes still use after their connections are closed, until they are idle. */
 static double until_rest(double from)
 {
     double last = from;

@@ -1,4 +1,4 @@
-"""The machine: which cores are used, which Python runs, and whether somebody else was busy."""
+"""The machine: which cores are used, which Python runs, and how busy other processes are."""
 
 import json
 import os
@@ -14,19 +14,19 @@ from typing import Self
 TICKS = os.sysconf("SC_CLK_TCK")
 
 LOOK = 0.5
-"""Seconds over which the load of others is measured: fifty ticks of its clock."""
+"""Seconds over which foreign load is measured: fifty ticks of its clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """`load` and `proxy` are the same core where there is only one."""
+    """`load` and `proxy` are the same core on a machine with one."""
 
     load: int
     proxy: int
 
     @classmethod
     def of_this_process(cls) -> Self:
-        """The first two that this process may use."""
+        """Return the first two cores that this process may use."""
         first, *others = sorted(os.sched_getaffinity(0))
         return cls(first, others[0] if others else first)
 
@@ -36,14 +36,14 @@ class Cores:
 
 
 def descriptors() -> int:
-    """How many files one process may have open; raised to what is allowed."""
+    """Return how many files one process may have open, after raising it to the maximum."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
 
 
 def description() -> str:
-    """Kernel and cores in one line."""
+    """Return kernel and cores in one line."""
     return f"{platform.system()} {platform.release()}, {os.cpu_count()} cores, {_model()}"
 
 
@@ -74,7 +74,7 @@ class Interpreter:
 
     @classmethod
     def chosen(cls) -> Self:
-        """`BENCH_PYTHON`, else the one that runs this."""
+        """Return `BENCH_PYTHON`, else the running interpreter."""
         path = os.environ.get("BENCH_PYTHON", sys.executable)
         asked = subprocess.run([path, "-c", _ASK], check=True, capture_output=True, timeout=20)
         name, version, flags, prefix = json.loads(asked.stdout)
@@ -82,7 +82,7 @@ class Interpreter:
 
     @property
     def has_our_packages(self) -> bool:
-        """The packages of this process's interpreter were built for it too."""
+        """Return True if the packages of this process's interpreter fit this one too."""
         return self.version.rpartition(".")[0].endswith(" {}.{}".format(*sys.version_info[:2]))
 
 
@@ -100,7 +100,7 @@ def _build(flags: str, prefix: str) -> str:
 
 
 class Foreign:
-    """Measures what processes other than those of a sample used, from `begin` to `share`."""
+    """Measures the use of cores by processes outside a sample, from `begin` to `share`."""
 
     def __init__(self, proxy: int | None) -> None:
         self._proxy = proxy
@@ -108,17 +108,17 @@ class Foreign:
         self._before = self._used()
 
     def share(self) -> float:
-        """In cores. Steal time counts: it, too, was not ours."""
+        """Return the number of cores. Steal time counts, being unavailable to the sample too."""
         span = time.monotonic() - self._began
         return max(0.0, (self._used() - self._before) / span)
 
     def _used(self) -> float:
-        ours = sum(os.times()[:4])  # children that are over are in it
+        ours = sum(os.times()[:4])  # includes finished children
         return _busy_seconds() - ours - (cpu_seconds(self._proxy) if self._proxy else 0.0)
 
 
 def wait_for_calm(share: float, patience: float) -> None:
-    """Wait until others use less than `share` of a core, or for `patience` seconds."""
+    """Wait until other processes use less than `share` of a core, or for `patience` seconds."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         foreign = Foreign(None)
@@ -134,13 +134,14 @@ def _busy_seconds() -> float:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process."""
+    """Return user and system time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def memory(pid: int) -> dict[str, int]:
-    """Bytes of a process by the names of smaps_rollup: Rss, Pss, Anonymous and others."""
+    """Return the bytes of a process by the names of smaps_rollup: Rss, Pss, Anonymous and
+    others."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     return {
         name: int(rest.split()[0]) * 1024 for name, _, rest in (li.partition(":") for li in lines)

@@ -1,4 +1,4 @@
-"""The proxies side by side: how each is configured, started, and ended."""
+"""The compared proxies: how each is configured, started and stopped."""
 
 import os
 import shutil
@@ -13,8 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bench.load import BenchError, MissingToolError
+from tests.bench.load import BenchError
 from tests.bench.machine import Cores, Interpreter, memory
+from tests.real.brokers.jars import MissingToolError
 from tests.real.brokers.ports import free_ports
 from tests.real.brokers.processes import end, spawn, tail
 
@@ -22,18 +23,18 @@ HOST = "127.0.0.1"
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 HAPROXY_BUFFER = 16384
-"""Bytes; HAProxy's own default, which nearly everybody runs."""
+"""Bytes; HAProxy's own default, which nearly everybody uses."""
 
 LOOK = 0.001
-"""Seconds between two looks whether a proxy listens. A look costs it nothing before that."""
+"""Seconds between two checks if a proxy listens. Before it listens, a check costs it nothing."""
 
 
 @dataclass(frozen=True)
 class Recipe:
     """How to run one proxy.
 
-    `hello`: what clients write in CONNECT as `proxy_to_broker_url`. `patience`: seconds until it
-    must listen. `settle`: seconds of load before it is measured; a JVM compiles while it runs.
+    `hello`: the clients' `proxy_to_broker_url` in CONNECT. `patience`: seconds until it must
+    listen. `settle`: seconds of load before it is measured; a JVM compiles while it runs.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Recipe:
 
 
 class Proxy:
-    """One running proxy, on its core. `seconds_to_listen`: from its start."""
+    """One running proxy on its core. `seconds_to_listen`: from its start."""
 
     def __init__(self, recipe: Recipe, core: int) -> None:
         self.recipe = recipe
@@ -68,15 +69,15 @@ class Proxy:
         return self._process.pid
 
     def stop(self) -> None:
-        """End it, and wait for that."""
+        """Stop the proxy, and wait for its end."""
         end(self._process, 10.0)
 
     def memory(self) -> dict[str, int]:
-        """Bytes, by the names of smaps_rollup."""
+        """Return the bytes by the names of smaps_rollup."""
         return memory(self.pid)
 
     def messages(self) -> int | None:
-        """All messages that it says to have counted; None where it does not count."""
+        """Return the number of messages that the proxy has counted; None if it does not count."""
         if self.recipe.metrics is None:
             return None
         with urllib.request.urlopen(self.recipe.metrics, timeout=10) as answer:
@@ -102,7 +103,7 @@ class Proxy:
 
 @contextmanager
 def running(recipe: Recipe, cores: Cores) -> Iterator[Proxy]:
-    """A proxy for the length of a block."""
+    """Yield a running proxy."""
     proxy = Proxy(recipe, cores.proxy)
     try:
         yield proxy
@@ -128,10 +129,11 @@ listen bench
 
 
 def haproxy(folder: Path, broker: str, connections: int) -> Recipe:
-    """TCP mode, one thread, all else as it comes. Raises MissingToolError."""
+    """Return HAProxy's recipe: TCP mode, one thread, defaults otherwise. Raises
+    MissingToolError."""
     program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
     if program is None:
-        raise MissingToolError("HAProxy is not installed (Debian's package is haproxy)")
+        raise MissingToolError("HAProxy", "is not installed (Debian's package is haproxy)")
     (port,) = free_ports(HOST, 1)
     file = folder / "haproxy.cfg"
     text = _HAPROXY.format(bind=f"{HOST}:{port}", broker=broker, connections=connections)
@@ -140,7 +142,7 @@ def haproxy(folder: Path, broker: str, connections: int) -> Recipe:
 
 
 def haproxy_version(recipe: Recipe) -> str:
-    """As Debian writes it, without the address of its site."""
+    """Return the version as Debian writes it, without the address of its site."""
     said = subprocess.run(
         [recipe.command[0], "-v"], check=True, capture_output=True, text=True, timeout=10
     )
@@ -167,7 +169,7 @@ def gateway(
     checkout: Path = CHECKOUT,
     name: str = "gateway",
 ) -> Recipe:
-    """Return how a sidecar runs it: pass-through, counting, with its admin listener."""
+    """Return the gateway's recipe as a sidecar: pass-through, counting, with its admin listener."""
     folder = folder / name
     folder.mkdir()
     port, admin = free_ports(HOST, 2)
@@ -191,9 +193,9 @@ def gateway(
 
 
 def _python_path(folder: Path, interpreter: Interpreter, checkout: Path) -> str:
-    """Return the path of a checkout, and of our packages where they fit the interpreter.
+    """Return the path of a checkout, and of this interpreter's packages if they fit the other one.
 
-    Without rich: only a tool of the tests needs it, and where it is structlog loads it.
+    The path omits rich, which only a tool of the tests needs and which structlog loads if present.
     """
     hidden = folder / "hidden"
     hidden.mkdir()

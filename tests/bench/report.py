@@ -1,4 +1,4 @@
-"""The table, for a terminal or as Markdown."""
+"""The table for a terminal or as Markdown."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from tests.bench.figures import Line
 
 
 def text(circumstances: Sequence[str], proxies: Sequence[str], lines: Sequence[Line]) -> str:
-    """Aligned columns."""
+    """Return the table in aligned columns."""
     rows = [_head(proxies), *(_row(line, proxies) for line in lines)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = [
@@ -17,7 +17,7 @@ def text(circumstances: Sequence[str], proxies: Sequence[str], lines: Sequence[L
 
 
 def markdown(circumstances: Sequence[str], proxies: Sequence[str], lines: Sequence[Line]) -> str:
-    """For docs/performance/README.md."""
+    """Return the table for docs/performance/README.md."""
     head = _head(proxies)
     rows = [head, ["---"] * len(head), *(_row(line, proxies) for line in lines)]
     table = ["| " + " | ".join(row) + " |" for row in rows]

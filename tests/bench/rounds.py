@@ -1,8 +1,8 @@
 """Takes the samples.
 
-Rounds are interleaved over all proxies, the order is reversed every other round, and a sample
-during which others used the machine is taken again. Which of its tries is kept is chosen by that
-alone, never by what it measured.
+Rounds are interleaved over all proxies, with the order reversed every other round. A sample that
+other processes disturb is taken again. Only the disturbance decides which of its tries is kept,
+never the measured value.
 """
 
 import sys
@@ -21,32 +21,32 @@ from tests.bench.rows import IDLE_CONNECTIONS, Kind, Row
 T = TypeVar("T")
 
 DISTURBED = 0.12
-"""Cores. Beyond that others were busy enough to show."""
+"""Cores. Above this, foreign load distorts a sample."""
 
 TRIES = 4
 
 PATIENCE = 240.0
-"""Seconds that a whole bench may spend on waiting for others, and on taking samples again."""
+"""Seconds that a whole bench may spend on waiting for a calm machine, and on repeated samples."""
 
 
 REST = 1.0
-"""Seconds after which a proxy that has started does nothing any more."""
+"""Seconds after which a started proxy is idle."""
 
 FIRST_CONNECTIONS = 64
-"""Opened and closed before memory is measured: what is made once must not count as a pair's."""
+"""Opened and closed before memory is measured: what is made once must not count for a pair."""
 
 AT_ONCE = 32
-"""Connections opened together. With one at a time the proxy's core falls asleep between two, and
-waking up is what would be measured: in virtual machines it doubles the figure."""
+"""Connections opened together. With one at a time, the proxy's core falls asleep between two, and
+its wake-up would dominate: in virtual machines it doubles the figure."""
 
 
 def say(text: str) -> None:
-    """Progress."""
+    """Print progress."""
     print(text, file=sys.stderr, flush=True)
 
 
 def interleaved(items: Sequence[T], rounds: int) -> Iterator[T]:
-    """All items `rounds` times, every other round in reversed order."""
+    """Yield all items `rounds` times, every other round in reversed order."""
     for number in range(rounds):
         yield from items if number % 2 == 0 else reversed(items)
 
@@ -72,7 +72,7 @@ def _foreign(taken: Sample | Life) -> float:
 
 @dataclass
 class Bench:
-    """All that is needed to take samples. `worst`: the most foreign load of any sample kept."""
+    """What is needed to take samples. `worst`: the most foreign load of any sample kept."""
 
     generator: Generator
     cores: Cores
@@ -85,7 +85,7 @@ class Bench:
     # -- loads -------------------------------------------------------------------------------
 
     def settle(self, proxies: Sequence[Proxy]) -> None:
-        """Load that is not measured, for those who need it to reach their speed."""
+        """Apply unmeasured load to proxies that need it to reach their speed."""
         for proxy in proxies:
             for load in (
                 ("stream",),
@@ -95,7 +95,7 @@ class Bench:
                 self._once(Row("", "", load), proxy, proxy.recipe.settle)
 
     def load(self, row: Row, proxies: Sequence[Proxy]) -> list[tuple[str, Sample]]:
-        """All samples of a row, by name of the proxy."""
+        """Return all samples of a row, by name of the proxy."""
         say(f"{row.key}: {self.rounds} rounds")
         targets: list[Proxy | None] = [*proxies]
         if row.kind is Kind.LATENCY:
@@ -107,7 +107,7 @@ class Bench:
         return samples
 
     def _undisturbed(self, take: Callable[[], Taken]) -> Taken:
-        """A sample during which nobody else was busy; else the best of some in that respect."""
+        """Return a sample without foreign load, else the least disturbed of some tries."""
         best = take()
         for _ in range(TRIES - 1):
             if best.foreign <= DISTURBED or self.patience <= 0:
@@ -137,7 +137,7 @@ class Bench:
         )
 
     def _check_counts(self, row: Row, sample: Sample, counted: int) -> None:
-        """A figure without counting would be a lie."""
+        """Check that the proxy counted, without which a figure would be misleading."""
         batch = int(row.load[row.load.index("--batch") + 1]) if "--batch" in row.load else 1
         passed = int(sample["frames_with_warm_up"]) * batch
         if counted < passed:
@@ -146,7 +146,7 @@ class Bench:
     # -- lives -------------------------------------------------------------------------------
 
     def lives(self, recipes: Sequence[Recipe], rounds: int) -> list[tuple[str, Life]]:
-        """Start, rest, `connections` idle pairs, end: `rounds` times."""
+        """Start, rest, open `connections` idle pairs, stop: `rounds` times."""
         say(f"life: {rounds} rounds of {self.connections} connections")
         return [
             (recipe.name, self._undisturbed(partial(self._life, recipe)))
@@ -156,7 +156,7 @@ class Bench:
     def _life(self, recipe: Recipe) -> Life:
         with running(recipe, self.cores) as proxy:
             time.sleep(REST)
-            proxy.messages()  # a first scrape belongs to the life of every gateway
+            proxy.messages()  # every gateway is scraped, so the first scrape belongs to its life
             idle = proxy.memory()
             self._idle(proxy, FIRST_CONNECTIONS)
             sample = self._idle(proxy, self.connections)
@@ -175,5 +175,6 @@ class Bench:
 
 
 def possible_connections(descriptors: int) -> int:
-    """As many as wanted, or as descriptors allow: each connection takes two in each process."""
+    """Return the wanted number, or what descriptors allow: each connection takes two in each
+    process."""
     return max(64, min(IDLE_CONNECTIONS, (descriptors - 200) // 2))

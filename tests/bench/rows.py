@@ -1,6 +1,6 @@
-"""What is measured, and the goals: those of pure Python, every message counted per producer.
+"""The measured rows, and the goals: for pure Python, with every message counted per producer.
 
-Sizes vary where frames are small (`--mix`): frames of one size flatter branch predictors, and
+Sizes of small frames vary (`--mix`): frames of a single size flatter branch predictors, and
 scanners that learn.
 """
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 IDLE_CONNECTIONS = 3000
-"""As many fit twice under usual limits of descriptors, and even out what one chunk of the heap
-adds."""
+"""Twice this number fits under usual limits of descriptors, and evens out the effect of one chunk
+of the heap."""
 
 
 class Kind(Enum):
     """How a row is measured, and what its figure is.
 
     RATIO: HAProxy's CPU per frame divided by the proxy's own. LATENCY: what the proxy adds to the
-    median round trip, divided by what HAProxy adds; all of it on one core, because a wake-up of
-    another core costs more than any proxy in a virtual machine.
+    median round trip, divided by what HAProxy adds; all of it on one core, because in a virtual
+    machine the wake-up of another core costs more than any proxy.
     """
 
     RATIO = auto()
@@ -26,7 +26,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`key` is what `--only` looks at; `load`: the load generator's arguments."""
+    """`key` is for `--only`; `load`: the load generator's arguments."""
 
     key: str
     title: str

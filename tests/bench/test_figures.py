@@ -1,4 +1,4 @@
-"""What the table makes of samples."""
+"""The lines of the table computed from samples."""
 
 import pytest
 
@@ -18,7 +18,7 @@ LATENCY = Row("latency", "added p50", (), 1.3, Kind.LATENCY)
         (9.9, None, Verdict.NONE),
     ],
 )
-def test_more_is_better_where_a_goal_is_a_least(
+def test_more_is_better_for_a_lower_bound(
     value: float, goal: float | None, verdict: Verdict
 ) -> None:
     assert judged(value, goal, at_least=True) is verdict
@@ -28,7 +28,7 @@ def test_more_is_better_where_a_goal_is_a_least(
     ("value", "verdict"),
     [(-1.0, Verdict.MET), (5.0, Verdict.MET), (5.8, Verdict.NEAR), (5.9, Verdict.MISSED)],
 )
-def test_less_is_better_where_a_goal_is_a_most(value: float, verdict: Verdict) -> None:
+def test_less_is_better_for_an_upper_bound(value: float, verdict: Verdict) -> None:
     assert judged(value, 5.0, at_least=False) is verdict
 
 
@@ -49,7 +49,7 @@ def test_latency_is_what_a_proxy_adds_to_a_direct_connection() -> None:
     assert line.verdict is Verdict.MISSED
 
 
-def test_a_life_has_figures_of_its_own_units() -> None:
+def test_figures_of_a_life_have_their_own_units() -> None:
     pair = next(figure for figure in LIFE if figure.key == "pair")
     line = life_line(pair, {"HAProxy": 3300.0, "gateway": 4500.0})
     assert (line.measured, line.goal, line.verdict) == ("4.50 KB", "<= 5 KB", Verdict.MET)

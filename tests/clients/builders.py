@@ -1,7 +1,7 @@
-"""Makes the client programs, once for each machine, in the cache of `tests.real.brokers.jars`.
+"""Builds the client programs, once for each machine, in the cache of `tests.real.brokers.jars`.
 
 Go fetches its package by the module proxy that the environment names, Java by Maven, Python by pip.
-Raises MissingToolError where this machine lacks a tool, FetchError where one did not deliver.
+Raises MissingToolError if this machine lacks a tool, FetchError if one fails.
 """
 
 import os
@@ -31,9 +31,9 @@ GO = Path(__file__).with_name("go")
 JAVA = Path(__file__).with_name("java")
 PYTHON = Path(__file__).with_name("python") / "client.py"
 
-# For a short life: one compiler, one thread that collects. A file of performance data may be locked
-# by another container that shares the folder, and the warning would go to standard output, where
-# answers are expected. The rest is what the client's own start script opens to Netty.
+# For a short life: one compiler, one collector thread. A file of performance data may be locked by
+# another container that shares the folder, and the warning would appear on standard output, among
+# the answers. The rest is what the client's own start script opens to Netty.
 JVM_OPTIONS = (
     "-Xmx256m",
     "-XX:+UseSerialGC",
@@ -53,7 +53,7 @@ def go_client(say: Say) -> Program:
 
     def build(into: Path) -> None:
         say("building the Go client (a minute or two, once) ...")
-        # Exactly what go.sum lists, and without asking git about a checkout.
+        # Exactly what go.sum lists, without asking git about a checkout.
         env = os.environ | {"GOFLAGS": "-mod=readonly -buildvcs=false"}
         run_tool("go build", [go, "build", "-o", str(into / "client"), "."], cwd=GO, env=env)
 
@@ -62,7 +62,7 @@ def go_client(say: Say) -> Program:
 
 
 def _go() -> str:
-    """From 1.21 on it fetches the version that go.mod names."""
+    """Return the path of go. From 1.21 on it fetches the version that go.mod names."""
     go = tool("go")
     said = subprocess.run([go, "version"], check=True, capture_output=True, text=True).stdout
     found = re.search(r"go1\.(\d+)", said)
@@ -72,9 +72,8 @@ def _go() -> str:
 
 
 def java_client(say: Say, version: str = PULSAR_VERSION) -> Program:
-    """Compiled with the client of today: with an older one it runs as long as nothing is asked of
-    it that this one does not have.
-    """
+    """Compile with the current client. An older client runs the program as long as the calls use
+    only its features."""
     runtime, javac = java(), tool("javac")
     jars, known = (
         jars_of(JAVA / "pom.xml", f"pulsar-client-{it}", it, "47 MB", say)
@@ -93,12 +92,12 @@ def java_client(say: Say, version: str = PULSAR_VERSION) -> Program:
 
 
 def python_client(_say: Say) -> Program:
-    """On the package that tests themselves use."""
+    """Use the package that the tests themselves use."""
     return Program("python", (sys.executable, str(PYTHON)))
 
 
 def old_python_client(say: Say, version: str) -> Program:
-    """On an older package, in a directory of its own: found before the one of the environment."""
+    """Use an older package in a directory of its own, found before the environment's."""
 
     def fetch(into: Path) -> None:
         say(f"fetching the Python client {version} (7 MB, once) ...")
@@ -122,4 +121,4 @@ OLD: dict[str, Callable[[Say], Program]] = {
     "python 3.7.0": partial(old_python_client, version="3.7.0"),
     "python 3.10.0": partial(old_python_client, version="3.10.0"),
 }
-"""Clients of former years: they produce and consume, and pack messages in all ways."""
+"""Older clients: they produce and consume, and pack messages in all ways."""

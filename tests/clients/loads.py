@@ -1,9 +1,10 @@
-"""Programs that offer load: what each message of several producers met, and when.
+"""Programs that offer load, and record what happened to each message of several producers, and
+when.
 
-A program is given streams (a topic, and the messages that are offered to it each second), each of
-which has a producer of its own; all of them share one client, so one connection. A message is its
-number and who sent it (the tag of the program, and the number of the stream), padded to a size.
-What a stream cannot send in time it sends as soon as it can.
+A program gets streams (a topic, and the messages offered to it each second). Each stream has a
+producer of its own; all of them share one client, and so one connection. A message contains its
+number and its sender (the tag of the program, and the number of the stream), padded to a size. A
+stream that is late catches up as soon as it can.
 """
 
 import json
@@ -24,10 +25,11 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Offer:
-    """What one program offers, beside its streams. `batch`: messages in one at most, 0: they are
-    not batched. `pending`: messages without a receipt at most, 0: as usual with the library; what
-    is sent beyond that waits, or fails at once. `patience`: seconds to wait for receipts at the
-    end. `limit`: it ends after so many seconds in any case.
+    """The load of one program beside its streams.
+
+    `batch`: messages per batch at most, 0: no batches. `pending`: messages without a receipt at
+    most, 0: the library's default; further messages wait, or fail at once. `patience`: seconds to
+    wait for receipts at the end. `limit`: seconds after which the program ends in any case.
     """
 
     size: int = 0
@@ -50,9 +52,8 @@ class Offer:
 
 @dataclass(frozen=True)
 class Stream:
-    """One producer's messages by their numbers, in nanoseconds of the clock of the day. `settled`:
-    0 for none yet. `errors`: None for those that have a receipt, or wait for it.
-    """
+    """One producer's messages by number, in nanoseconds of the wall clock. `settled`: 0 for not
+    yet. `errors`: None for messages that have a receipt or wait for one."""
 
     topic: str
     sent: Sequence[int]
@@ -61,14 +62,14 @@ class Stream:
 
     @property
     def acknowledged(self) -> Iterator[int]:
-        """The numbers of those that have a receipt."""
+        """Yield the numbers of messages with a receipt."""
         for number, (when, error) in enumerate(zip(self.settled, self.errors, strict=True)):
             if when and error is None:
                 yield number
 
     @property
     def receipts(self) -> Iterator[tuple[int, int]]:
-        """When those were sent, and had it."""
+        """Yield the times of sending and receipt of acknowledged messages."""
         for number in self.acknowledged:
             yield self.sent[number], self.settled[number]
 
@@ -77,9 +78,8 @@ class Stream:
 def loading(
     program: Program, url: str, streams: Sequence[tuple[str, float]], file: Path, offer: Offer
 ) -> Iterator[Running]:
-    """The program while it runs, until it is told to stop; then `read` reads the file. Its name
-    without the ending is the tag.
-    """
+    """Yield the running program until it is told to stop; then `read` reads the file. The file's
+    stem is the tag."""
     asked = ",".join(f"{topic}={rate}" for topic, rate in streams)
     words = ["load", asked, str(file), "--tag", file.stem, *offer.words()]
     bounded = Program(program.name, program.command, offer.limit)
@@ -88,7 +88,7 @@ def loading(
 
 
 def read(file: Path) -> list[Stream]:
-    """What a program wrote at its end."""
+    """Return what a program wrote at its end."""
     with file.open("rb") as content:
         head = json.loads(content.readline())
         streams = []
@@ -103,10 +103,10 @@ def read(file: Path) -> list[Stream]:
 
 
 def python_load(_say: Say) -> Program:
-    """On the package that tests themselves use."""
+    """Use the package that the tests themselves use."""
     module = (sys.executable, "-m", "tests.clients.python.load")
     return Program("python", (tool("env"), f"PYTHONPATH={CHECKOUT}", *module))
 
 
 LOADS = {"python": python_load, **BUILDERS}
-"""Who can offer load."""
+"""The programs that can offer load."""

@@ -1,6 +1,6 @@
-"""Runs the client programs, and reads what they report.
+"""Runs the client programs, and reads their reports.
 
-All programs have one command line and one form of reports, so a test does not say which it runs.
+All programs have the same command line and reports, so a test need not know which one it runs.
 Messages are numbered from 0, and their content is their number in decimal digits.
 """
 
@@ -17,11 +17,10 @@ from typing import Any
 from tests.real.brokers.processes import end, spawn, tail
 
 LIMIT_SECONDS = 45
-"""How long a program runs at most, where nobody says otherwise. Tests that wait for one get its
-report before they are ended.
-"""
+"""Default limit of a program's run time. Tests that wait for a program get its report before they
+time out."""
 QUIET_MS = 500
-"""How long a consumer that has everything goes on, to hear of repeats."""
+"""How long a consumer that has everything waits for repeats."""
 STOP_SECONDS = 15
 """After SIGTERM a producer still waits for its receipts."""
 WRITING_STACKS = 1.0
@@ -32,25 +31,25 @@ class Sent:
     """What became of a producer's messages."""
 
     acknowledged: frozenset[int]
-    """The numbers of those that the broker has confirmed."""
+    """The numbers of acknowledged messages."""
     errors: tuple[str, ...]
-    """What the library said of those that failed, each text once."""
+    """The library's errors for failed messages, each text once."""
     longest_send_ms: float
 
 
 @dataclass(frozen=True)
 class Received:
-    """What a consumer got. All of it is acknowledged."""
+    """What a consumer received. All of it is acknowledged."""
 
     received: frozenset[int]
     redelivered: int
-    """How often one came again. A consumer acknowledges in groups, so when a topic moves, what it
-    had not told the broker yet comes again: through the gateway as without.
-    """
+    """Number of redeliveries. A consumer acknowledges in groups, so when a topic moves, messages
+    that it had not yet acknowledged are redelivered, with a gateway or without."""
     stored_twice: int
-    """How often one came again under another id: sent again, though the broker had it."""
+    """Number of messages received again under another id: sent again although the broker had
+    them."""
     out_of_order: int
-    """How many came for the first time behind a later one of their key and partition."""
+    """Number of messages first received after a later one of their key and partition."""
     errors: tuple[str, ...]
 
 
@@ -59,11 +58,11 @@ class Transacted:
     """What became of transactions."""
 
     moved: frozenset[int]
-    """The numbers of the messages that committed ones took over."""
+    """The numbers of the messages moved by committed transactions."""
     committed: int
     aborted: int
     failed: int
-    """Those of which neither is known."""
+    """Number of transactions with an unknown outcome."""
     errors: tuple[str, ...]
     longest_ms: float
 
@@ -73,16 +72,15 @@ PACKINGS = (
     *(codec + how for codec in ("LZ4", "ZLIB", "ZSTD", "SNAPPY") for how in ("", " batched")),
     *("sealed", "sealed batched", "sealed LZ4", "sealed LZ4 batched"),
 )
-"""What `packed` tries: in batches or one by one, compressed, and encrypted (sealed)."""
+"""The ways that `packed` tries: in batches or singly, compressed, and encrypted (sealed)."""
 
 ABORTED = 1_000_000
-"""Numbers from here on are of messages that were sent to be aborted."""
+"""Messages with numbers from here on were sent to be aborted."""
 
 
 class Running:
-    """A program that begins: it may not be connected yet. Ask for its report once, by the method of
-    its verb.
-    """
+    """A started program, which may not be connected yet. Ask for its report once, by the method of
+    its verb."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self._process = process
@@ -90,13 +88,14 @@ class Running:
         self._is_ready = False
 
     def await_ready(self) -> None:
-        """Returns when it is connected to its topic; fails with its log where it cannot."""
+        """Return when the program is connected to its topic; fail with its log if it cannot
+        connect."""
         if not self._is_ready:
             assert self._line() == {"ready": True}
             self._is_ready = True
 
     def tell_to_stop(self) -> None:
-        """It ends in good order, and reports what it did until now."""
+        """Ask the program to end in good order and to report what it has done."""
         self._process.send_signal(signal.SIGTERM)
 
     def sent(self) -> Sent:
@@ -133,7 +132,7 @@ class Running:
         return found
 
     def await_loaded(self, patience: float) -> None:
-        """It was told to stop, and has written what became of its load."""
+        """Wait until the program, having been told to stop, has written its load's results."""
         ended = self._line()
         assert ended == {"loaded": True}, ended
         code = self._process.wait(patience)
@@ -147,15 +146,15 @@ class Running:
         return report
 
     def _line(self) -> Any:
-        """The next line that it prints: it comes within its time limit."""
+        """Return the next line that the program prints, which must come within its time limit."""
         assert self._process.stdout
         try:
             line = self._process.stdout.readline()
         except TimeoutError as error:
-            self._process.send_signal(signal.SIGQUIT)  # it writes where each of its threads is
+            self._process.send_signal(signal.SIGQUIT)  # writes where each of its threads is
             time.sleep(WRITING_STACKS)
             raise AssertionError(f"{error}; the client's log:\n{tail(self._log, 100)}") from None
-        assert line, f"the client said nothing:\n{tail(self._log)}"
+        assert line, f"the client printed nothing:\n{tail(self._log)}"
         return json.loads(line)
 
 
@@ -166,9 +165,8 @@ def _numbers(pairs: Iterable[Sequence[int]]) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Program:
-    """A client; `command` is what its arguments follow. It runs for `limit` seconds at most, and
-    shows `token` where a call names no other.
-    """
+    """A client program; its arguments follow `command`. It runs for `limit` seconds at most, and
+    presents `token` unless a call names another."""
 
     name: str
     command: tuple[str, ...]
@@ -190,11 +188,9 @@ class Program:
         patience: int = 0,
         token: str | None = None,
     ) -> Iterator[Running]:
-        """Sends `count` messages (0: until it is told to stop), one each `interval_ms`, in batches,
-        and with one of ten keys in turn, where asked for. `serial`: it waits for each receipt, and
-        ends with the first error.
-        `patience`: seconds after which a message fails (Go alone has this).
-        """
+        """Send `count` messages (0: until told to stop), one each `interval_ms`; optionally in
+        batches, and with one of ten keys in turn. `serial`: wait for each receipt, and end at the
+        first error. `patience`: seconds after which a message fails (Go only)."""
         words = ["produce", topic, str(count), "--interval-ms", str(interval_ms)]
         words += ["--batch"] * batch + ["--key"] * key + ["--serial"] * serial
         words += ["--patience-s", str(patience)] if patience else []
@@ -216,11 +212,13 @@ class Program:
         poll_ms: int = 0,
         token: str | None = None,
     ) -> Iterator[Running]:
-        """Receives `count` different messages (0: until it is told to stop), and what comes for a
-        moment after that. `kind`: exclusive, shared, failover or key_shared. A new subscription
-        begins with the oldest message. `queue`: messages that wait in the consumer; with 0 it asks
-        for each when it wants it, and needs a `count`. It takes `work_ms` for each message.
-        `poll_ms`: it waits so long for one, and then asks again (Go alone has this).
+        """Receive `count` different messages (0: until told to stop), and those of a moment after
+        that.
+
+        `kind`: exclusive, shared, failover or key_shared. A new subscription starts at the oldest
+        message. `queue`: messages that wait in the consumer; with 0 it requests each message when
+        needed, and needs a `count`. `work_ms`: time spent on each message. `poll_ms`: how long to
+        wait for a message before asking again (Go only).
         """
         words = ["consume", topic, subscription, str(count), "--type", kind]
         words += ["--queue", str(queue), "--work-ms", str(work_ms), "--quiet-ms", str(QUIET_MS)]
@@ -232,9 +230,8 @@ class Program:
     def transacting(
         self, url: str, source: str, target: str, count: int, log: Path, *, batch: bool = False
     ) -> Iterator[Running]:
-        """Takes `count` different messages (0: until it is told to stop) from one topic to the
-        other by transactions. Every fourth is aborted, and what it took is taken again.
-        """
+        """Move `count` different messages (0: until told to stop) from one topic to the other by
+        transactions. Every fourth is aborted, and its messages are taken again."""
         words = ["transact", source, target, str(count), *["--batch"] * batch]
         with self.running(url, words, log) as running:
             yield running
@@ -242,9 +239,8 @@ class Program:
     def tried(
         self, url: str, verb: str, topic: str, count: int, log: Path, size: int = 0
     ) -> dict[str, list[int]]:
-        """Does what the verb says with `count` messages (of `size` bytes) of its own: the numbers
-        that came, by how they were got.
-        """
+        """Do what the verb says with `count` messages (of `size` bytes), and return the received
+        numbers by the way they were received."""
         words = [verb, topic, str(count), "--size", str(size)]
         with self.running(url, words, log) as running:
             return running.seen()
@@ -253,7 +249,7 @@ class Program:
     def running(
         self, url: str, words: Sequence[str], log: Path, token: str | None = None
     ) -> Iterator[Running]:
-        """The program with a verb and what belongs to it."""
+        """Yield the program running a verb with its arguments."""
         command = [*self.command, url, *words, "--limit-s", str(self.limit)]
         shown = token or self.token
         command += ["--token", shown] if shown else []

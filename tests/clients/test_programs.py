@@ -28,17 +28,17 @@ def saying(report: str, status: int = 0) -> Program:
     return Program("stand-in", (sys.executable, "-c", script))
 
 
-def test_what_was_sent_is_told_by_numbers(tmp_path: Path) -> None:
+def test_sent_messages_are_reported_by_number(tmp_path: Path) -> None:
     with saying(SENT).producing("pulsar://nobody", "t", 6, tmp_path / "log") as running:
         assert running.sent() == Sent(frozenset({0, 1, 2, 5}), ("late",), 1.5)
 
 
-def test_what_was_received_is_told_by_numbers(tmp_path: Path) -> None:
+def test_received_messages_are_reported_by_number(tmp_path: Path) -> None:
     with saying(RECEIVED).consuming("pulsar://nobody", "t", "s", 2, tmp_path / "log") as running:
         assert running.received() == Received(frozenset({3, 4}), 1, 0, 2, ())
 
 
-def test_a_client_that_fails_is_shown_with_its_log(tmp_path: Path) -> None:
+def test_the_log_of_a_failed_client_is_shown(tmp_path: Path) -> None:
     with (
         saying(SENT, 3).producing("pulsar://nobody", "t", 6, tmp_path / "log") as running,
         pytest.raises(AssertionError, match="ended with 3:\nabout the verb produce"),
@@ -46,11 +46,11 @@ def test_a_client_that_fails_is_shown_with_its_log(tmp_path: Path) -> None:
         running.sent()
 
 
-def test_a_client_that_says_nothing_is_shown_with_its_log(tmp_path: Path) -> None:
+def test_the_log_of_a_silent_client_is_shown(tmp_path: Path) -> None:
     program = Program("mute", (sys.executable, "-c", "raise SystemExit('no such broker')"))
     with (
         program.producing("pulsar://nobody", "t", 6, tmp_path / "log") as running,
-        pytest.raises(AssertionError, match="said nothing:\nno such broker"),
+        pytest.raises(AssertionError, match="printed nothing:\nno such broker"),
     ):
         running.await_ready()
 

@@ -1,6 +1,6 @@
-"""Faults of a real cluster and of gateways, under load: direct clients beside those through the
-gateway, hit by the same event.
+"""Faults of a real cluster and of gateways, under load: direct clients and clients of the gateway
+meet the same event.
 
-`faults` lists what happens, `trial` lets it happen once, `clients` are those who suffer it,
-`results` keeps what became of them, `table` shows it. `python -m tests.faults` runs it all.
+`faults` lists the events, `trial` causes one, `clients` runs the clients, `results` stores what
+became of them, `table` shows it. `python -m tests.faults` runs everything.
 """

@@ -1,13 +1,12 @@
-"""`python -m tests.faults`: lets faults happen to a real cluster and to gateways, and prints how
-clients fared, direct beside through the gateway.
+"""`python -m tests.faults`: causes faults in a real cluster and in gateways, and prints how direct
+clients and clients of the gateway fared.
 
-Results are added to a file of JSON lines as they come, so that rounds of several runs add up.
+Results are appended to a file of JSON lines, so that rounds of several runs add up.
 """
 
 import argparse
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from tests.real.artifacts import Artifacts
 from tests.real.brokers.cluster import Cluster, LoadManager
 from tests.real.brokers.jars import FetchError, MissingToolError, pulsar_jars
 from tests.real.brokers.standalone import StartError
+from tests.support.progress import say
 from tests.support.results import append
 
 from . import table
@@ -29,12 +29,12 @@ from .trial import Setting, hold
 
 BUILD = Path(__file__).resolve().parents[2] / "build" / "faults"
 TRIAL_SECONDS = 240
-"""One that takes longer hangs."""
+"""A trial that takes longer hangs."""
 SHORT_MINUTE = 10
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answers the exit status."""
+    """Return the exit status."""
     options = _options(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -72,23 +72,23 @@ def _show(results: Path) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    """A cluster lives for a round, so that none inherits from the one before."""
+    """Run all rounds. A cluster lives for one round, so that no round inherits from another."""
     artifacts = Artifacts()
     try:
         for number in range(options.rounds):
             for name in options.brokers or [manager.name.lower() for manager in LoadManager]:
-                _say(f"round {number + 1} of {options.rounds}, {name}")
+                say(f"round {number + 1} of {options.rounds}, {name}")
                 try:
                     _round(options, LoadManager[name.upper()], artifacts)
                 except StartError as error:
-                    _say(f"the rest of this round is left out: {error}")
+                    say(f"the rest of this round is left out: {error}")
     finally:
-        _say(f"logs: {artifacts.keep()}")
+        say(f"logs: {artifacts.keep()}")
         artifacts.discard()
 
 
 def _round(options: argparse.Namespace, manager: LoadManager, artifacts: Artifacts) -> None:
-    jars, clients = pulsar_jars(_say), programs(_say)
+    jars, clients = pulsar_jars(say), programs(say)
     folder = artifacts.directory(f"faults-{manager.name.lower()}")
     cluster = Cluster(jars, folder / "cluster", manager)
     minute = SHORT_MINUTE if options.short else 60
@@ -102,21 +102,21 @@ def _round(options: argparse.Namespace, manager: LoadManager, artifacts: Artifac
 
 
 def _trial(setting: Setting, name: str) -> Trial:
-    """One that fails is kept as such, and the next begins with all brokers up."""
+    """Run one trial. A failure is recorded, and the next trial begins with all brokers up."""
     began = datetime.now(UTC).isoformat(timespec="seconds")
     try:
         with _bounded(TRIAL_SECONDS):
             trial = hold(setting, name, (FAULTS | EXTRA)[name])
     except Exception as error:
         trial = Trial(name, setting.load_manager.name.lower(), began, failure=_told(error))
-    _say(_summary(trial))
+    say(_summary(trial))
     for broker in setting.cluster.brokers:
         broker.start()
     return trial
 
 
 def _told(error: Exception) -> str:
-    """What it is, and where it came from."""
+    """Return the error and its origin."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     return f"{error!r} in {where.filename}:{where.lineno}: {where.line}"
 
@@ -132,7 +132,7 @@ def _summary(trial: Trial) -> str:
 
 @contextmanager
 def _bounded(seconds: int) -> Iterator[None]:
-    """Raises TimeoutError in what takes longer."""
+    """Raise TimeoutError if the block takes longer."""
 
     def give_up(_signal: int, _frame: FrameType | None) -> None:
         raise TimeoutError(f"not over within {seconds} s")
@@ -143,10 +143,6 @@ def _bounded(seconds: int) -> Iterator[None]:
         yield
     finally:
         signal.alarm(0)
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
 if __name__ == "__main__":

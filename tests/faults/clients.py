@@ -1,6 +1,5 @@
-"""Those who suffer: a producer and a consumer of each client library and way, each a process and
-each pair with a topic of its own.
-"""
+"""The affected clients: a producer and a consumer of each client library and way, each a process,
+and each pair with a topic of its own."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,20 +24,20 @@ SUBSCRIPTION = "s"
 LIMIT_SECONDS = 240
 """Longer than any trial takes."""
 CATCH_UP_SECONDS = 30
-"""For what was stored and not received yet."""
+"""Seconds to receive what was stored and not yet received."""
 HEAR_SECONDS = 0.5
-"""How long consumers that have everything listen for repeats."""
+"""Seconds that consumers with all messages listen for repeats."""
 
 
 def programs(say: Say) -> list[Program]:
-    """The clients; raises MissingToolError where this machine lacks what makes them."""
+    """Return the clients. Raises MissingToolError if this machine lacks their tools."""
     made = [python_client(say), *(build(say) for build in BUILDERS.values())]
     return [replace(program, limit=LIMIT_SECONDS) for program in made]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One producer and one consumer of a topic that nobody else uses."""
+    """One producer and one consumer with a topic of their own."""
 
     client: str
     way: str
@@ -52,7 +51,7 @@ class Pair:
             self.client,
             self.way,
             acknowledged=len(confirmed),
-            # Those behind the last that was confirmed are nobody's loss: the load had ended.
+            # Messages after the last acknowledged one do not count as lost: the load had ended.
             unconfirmed=max(confirmed, default=-1) + 1 - len(confirmed),
             received=len(received.received),
             missing=len(confirmed - received.received),
@@ -80,7 +79,7 @@ class Crowd:
             pair.producer.await_ready()
 
     def finish(self, cluster: Cluster) -> list[Outcome]:
-        """No more messages: what became of those that were sent."""
+        """Stop sending, and return what became of the sent messages."""
         for pair in self.pairs:
             pair.producer.tell_to_stop()
         sent = [_reported(pair.producer.sent) for pair in self.pairs]
@@ -100,7 +99,7 @@ def _outcome(pair: Pair, sent: Sent | str, received: Received | str) -> Outcome:
 
 
 def _reported(ask: Callable[[], T]) -> T | str:
-    """A program's report, or why there is none."""
+    """Return a program's report, or the reason for its absence."""
     try:
         return ask()
     except (AssertionError, ValueError, TimeoutExpired) as error:
@@ -108,7 +107,7 @@ def _reported(ask: Callable[[], T]) -> T | str:
 
 
 def _await_no_backlog(cluster: Cluster, topics: Sequence[str]) -> None:
-    """Returns as soon as all is acknowledged, or after a while."""
+    """Return when all is acknowledged, or after a while."""
     deadline = time.monotonic() + CATCH_UP_SECONDS
     for topic in topics:
         while _backlog(cluster, topic) != 0 and time.monotonic() < deadline:
@@ -116,7 +115,7 @@ def _await_no_backlog(cluster: Cluster, topics: Sequence[str]) -> None:
 
 
 def _backlog(cluster: Cluster, topic: str) -> int | None:
-    """None where nobody can say it now."""
+    """Return the backlog, or None if no broker can tell it now."""
     with suppress(AdminError, OSError, KeyError):
         found = cluster.admin.stats(topic)["subscriptions"][SUBSCRIPTION]["msgBacklog"]
         assert isinstance(found, int)
@@ -128,7 +127,7 @@ def _backlog(cluster: Cluster, topic: str) -> int | None:
 def crowd(
     programs: Sequence[Program], ways: Mapping[str, str], namespace: str, logs: Path
 ) -> Iterator[Crowd]:
-    """A pair of each program and way (a name, and the URL that it goes by), while they run."""
+    """Yield a running pair of each program and way (a name, and its URL)."""
     with ExitStack() as running:
         pairs = [
             _pair(running, program, way, url, namespace, logs)

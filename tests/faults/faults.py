@@ -1,6 +1,4 @@
-"""What happens. Each fault hits the one bundle in which all topics of a trial lie, or the gateways
-that the clients go through.
-"""
+"""The faults. Each one hits the bundle with all topics of a trial, or the clients' gateways."""
 
 import time
 from collections import Counter
@@ -15,18 +13,18 @@ from tests.real.clients import wait_until
 from tests.real.gateways import Gateway
 
 BREATH = 1.0
-"""Seconds of load between what happens."""
+"""Seconds of load between events."""
 TAKE_OVER_SECONDS = 90
-"""How long a topic may be without a broker: it takes 12 s at the most with the settings of the
-cluster.
-"""
+"""Seconds that a topic may be without a broker: it takes 12 s at most with the cluster's
+settings."""
 
 
 @dataclass
 class Stage:
-    """Who can be hit. `topic` is one of all, that lie together. What is soon over happens so many
-    `times`; `minute` is the length of what goes on for a minute, in seconds. What is worth telling
-    goes to `facts`.
+    """What a fault can hit.
+
+    `topic` is one of all topics, which lie in one bundle. Short events happen `times` times;
+    `minute` is the length of long ones, in seconds. Findings go to `facts`.
     """
 
     cluster: Cluster
@@ -46,7 +44,7 @@ class Stage:
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
-        """Notes how long something took."""
+        """Record how long the block takes."""
         began = time.monotonic()
         yield
         self.facts.setdefault(what, []).append(round(time.monotonic() - began, 2))
@@ -56,9 +54,8 @@ class Stage:
 
 
 def move(stage: Stage) -> None:
-    """The bundle goes to the other broker, and back, and so on. Under the modular load manager a
-    client that is quick may bring it back to where it was.
-    """
+    """Move the bundle to the other broker, and back, and so on. Under the modular load manager a
+    quick client may bring it back to the old broker."""
     stage.facts["stayed"] = 0
     for _ in range(stage.times):
         to = stage.cluster.other(stage.owner)
@@ -69,7 +66,7 @@ def move(stage: Stage) -> None:
 
 
 def unload(stage: Stage) -> None:
-    """The namespace is unloaded each second."""
+    """Unload the namespace each second."""
     begin, owners = time.monotonic(), Counter[str]()
     for second in range(int(stage.minute)):
         time.sleep(max(0.0, begin + second - time.monotonic()))
@@ -83,17 +80,17 @@ def unload(stage: Stage) -> None:
 
 
 def restart(stage: Stage) -> None:
-    """The owner stops in good order, and starts."""
+    """Stop the owner in good order, and start it."""
     down(stage, Broker.stop)
 
 
 def kill(stage: Stage) -> None:
-    """The owner ends without a word, and starts."""
+    """Kill the owner, and start it."""
     down(stage, Broker.kill)
 
 
 def down(stage: Stage, how: Callable[[Broker], None]) -> None:
-    """The other broker has taken the topics over before this one comes back."""
+    """Stop a broker, and start it once the other one has taken over the topics."""
     owner = stage.owner
     heir = stage.cluster.other(owner)
     with stage.timed("down in"):
@@ -111,12 +108,12 @@ def _serves(stage: Stage, broker: Broker) -> bool:
 
 
 def freeze(stage: Stage) -> None:
-    """The owner is silent for longer than its session lives; no client gives up a connection."""
+    """Freeze the owner for longer than its session lives; no client gives up its connection."""
     silent(stage, 20)
 
 
 def freeze_long(stage: Stage) -> None:
-    """For longer than clients wait for a sign of life."""
+    """Freeze the owner for longer than clients wait for a sign of life."""
     silent(stage, 75)
 
 
@@ -137,12 +134,12 @@ def silent(stage: Stage, seconds: float) -> None:
 
 
 def drain(stage: Stage) -> None:
-    """A gateway stops in good order and starts, then the other one."""
+    """Stop a gateway in good order and start it, then the other one."""
     roll(stage, Gateway.stop)
 
 
 def kill_gateway(stage: Stage) -> None:
-    """A gateway ends without a word and starts, then the other one."""
+    """Kill a gateway and start it, then the other one."""
     roll(stage, Gateway.kill)
 
 
@@ -158,7 +155,8 @@ def roll(stage: Stage, how: Callable[[Gateway], None]) -> None:
 
 @dataclass(frozen=True)
 class Fault:
-    """`gateways`: how many there are. Several are what is hit, and then nobody goes direct."""
+    """A fault. `gateways`: their number. Several gateways are themselves hit, and no client is
+    direct."""
 
     happen: Callable[[Stage], None]
     gateways: int = 1
@@ -174,4 +172,4 @@ FAULTS = {
     "kill-gateway": Fault(kill_gateway, gateways=2),
 }
 EXTRA = {"freeze-long": Fault(freeze_long)}
-"""Only where they are asked for: they take minutes."""
+"""Faults that take minutes, only on request."""

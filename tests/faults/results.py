@@ -1,4 +1,4 @@
-"""What became of the clients, kept as lines of JSON: the trials of several runs add up."""
+"""What became of the clients, as lines of JSON, so that trials of several runs add up."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,11 +12,12 @@ DIRECT, THROUGH = "direct", "through"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one pair's messages. `unconfirmed`: without a receipt, though a later one had
-    one; `missing`: confirmed, and never received; `doubled`: stored twice; `again`: delivered once
-    more; `disordered`: first received behind a later one of their key; `longest`: seconds until a
-    send was settled, by a receipt or an error; `errors`: what the libraries said, each text once;
-    `broken`: why there are no figures.
+    """What became of one pair's messages.
+
+    `unconfirmed`: without a receipt, though a later one had one; `missing`: acknowledged, and never
+    received; `doubled`: stored twice; `again`: redelivered; `disordered`: first received after a
+    later one of their key; `longest`: seconds until a send got a receipt or an error; `errors`: the
+    libraries' errors, each text once; `broken`: why there are no figures.
     """
 
     client: str
@@ -35,10 +36,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Trial:
-    """One fault, once. `brokers`: the load manager; `facts`: what happened to whom, and how long
-    it took; `gateway`: why its connections ended, and what it counted; `failure`: why it was given
-    up.
-    """
+    """One run of a fault. `brokers`: the load manager; `facts`: what was hit, and how long it took;
+    `gateway`: its end reasons and counters; `failure`: why the trial was given up."""
 
     fault: str
     brokers: str

@@ -1,11 +1,12 @@
-"""The results as Markdown: a line for each fault, kind of brokers, client and way, all rounds
-together.
-"""
+"""The results as Markdown: a line for each fault, kind of brokers, client and way, with all rounds
+combined."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import median
 from typing import Any
+
+from tests.soak.report import table
 
 from .results import Outcome, Trial
 
@@ -32,18 +33,18 @@ GATEWAYS = (
 
 
 def clients(trials: Sequence[Trial]) -> str:
-    """Each client library for itself, and all of them."""
+    """Return a table of each client library, and of all of them."""
     groups: dict[Cells, list[tuple[str, Outcome]]] = defaultdict(list)
     for trial in trials:
         for it in trial.outcomes:
             for client in (it.client, "all"):
                 groups[trial.fault, trial.brokers, client, it.way].append((trial.at, it))
     rows = ((*key, *_cells(group)) for key, group in sorted(groups.items()))
-    return _markdown([HEAD, *rows])
+    return table(HEAD, rows)
 
 
 def rounds(trials: Sequence[Trial]) -> str:
-    """How much differs from one round to the next."""
+    """Return a table of the differences between rounds."""
     groups: dict[Cells, list[int]] = defaultdict(list)
     for trial in trials:
         doubled: Counter[str] = Counter()
@@ -52,15 +53,15 @@ def rounds(trials: Sequence[Trial]) -> str:
         for way, count in doubled.items():
             groups[trial.fault, trial.brokers, way].append(count)
     rows = ((*key, " ".join(map(str, counts))) for key, counts in sorted(groups.items()))
-    return _markdown([ROUNDS, *rows])
+    return table(ROUNDS, rows)
 
 
 def gateways(trials: Sequence[Trial]) -> str:
-    """What the gateways said of it, and how busy the machine was."""
+    """Return a table of the gateways' reports, and of the load of the machine."""
     groups: dict[Cells, list[Trial]] = defaultdict(list)
     for trial in trials:
         groups[trial.fault, trial.brokers].append(trial)
-    return _markdown([GATEWAYS, *((*key, *_told(group)) for key, group in sorted(groups.items()))])
+    return table(GATEWAYS, [(*key, *_told(group)) for key, group in sorted(groups.items())])
 
 
 def _cells(group: Sequence[tuple[str, Outcome]]) -> Cells:
@@ -74,7 +75,7 @@ def _cells(group: Sequence[tuple[str, Outcome]]) -> Cells:
 
 
 def _kinds(errors: Sequence[str]) -> set[str]:
-    """Without what differs from one message to the next."""
+    """Return the errors without what differs between messages."""
     return {error.partition(": ")[0] for error in errors}
 
 
@@ -95,9 +96,3 @@ def _figure(gateway: Any, name: str) -> float:
 
 def _counts(counter: Counter[str]) -> str:
     return ", ".join(f"{what.replace('|', '/')} {count}" for what, count in sorted(counter.items()))
-
-
-def _markdown(rows: Iterable[Cells]) -> str:
-    head, *others = rows
-    lines = [head, ("---",) * len(head), *others]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,4 +1,4 @@
-"""A few faults, once: `make faults` lets more of them happen, and again and again."""
+"""A few faults, once each: `make faults` causes more of them, repeatedly."""
 
 import pytest
 
@@ -17,18 +17,20 @@ pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.gateway_only]
 
 
 @pytest.fixture(scope="session")
-def people(say: Say) -> list[Program]:
+def built_programs(say: Say) -> list[Program]:
     return or_skip(programs, say)
 
 
 @pytest.fixture(params=["modular", "extensible"])
-def setting(request: pytest.FixtureRequest, people: list[Program], artifacts: Artifacts) -> Setting:
+def setting(
+    request: pytest.FixtureRequest, built_programs: list[Program], artifacts: Artifacts
+) -> Setting:
     cluster, manager = request.getfixturevalue(request.param), LoadManager[request.param.upper()]
-    return Setting(cluster, manager, people, artifacts.directory("faults"), times=1)
+    return Setting(cluster, manager, built_programs, artifacts.directory("faults"), times=1)
 
 
 @pytest.mark.parametrize("name", ["move", "kill-gateway"])
-def test_nothing_is_lost_and_order_is_kept(setting: Setting, name: str) -> None:
+def test_nothing_is_lost_or_reordered(setting: Setting, name: str) -> None:
     trial = hold(setting, name, FAULTS[name])
     through = [it for it in trial.outcomes if it.way == THROUGH]
     assert {it.client for it in through} == {it.name for it in setting.programs}

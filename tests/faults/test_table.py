@@ -1,4 +1,4 @@
-"""Results are kept and added up."""
+"""Results are stored and added up."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def trial(at: str, *outcomes: Outcome, **others: object) -> Trial:
 
 
 def row(text: str, *key: str) -> list[str]:
-    """The cells behind these."""
+    """Return the cells after these."""
     lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
     (found,) = (line[len(key) :] for line in lines if tuple(line[: len(key)]) == key)
     return found
@@ -41,7 +41,7 @@ def test_results_are_shown_without_a_run(
     assert row(shown, "move", "modular", "go", "direct")[:2] == ["1", "3"]
 
 
-def test_rounds_are_added_up_and_times_are_not() -> None:
+def test_counts_of_rounds_are_added_up_and_times_are_not() -> None:
     first = Outcome("go", "direct", acknowledged=5, doubled=1, longest=1.0, errors=("late: 1",))
     second = Outcome(
         "go", "direct", acknowledged=7, doubled=3, longest=3.0, errors=("late: 2", "late: 3")
@@ -58,19 +58,19 @@ def test_all_clients_have_a_line_of_their_own() -> None:
     assert (cells[0], cells[2], cells[4]) == ("1", "4", "2")
 
 
-def test_each_round_is_told_for_itself() -> None:
+def test_each_round_has_a_line() -> None:
     first = [Outcome(name, "through", doubled=1) for name in ("go", "java")]
     trials = [trial("1", *first), trial("2", Outcome("go", "through", doubled=5))]
     assert row(table.rounds(trials), "move", "modular", "through") == ["2 5"]
 
 
-def test_a_client_without_a_report_is_told_and_not_added() -> None:
+def test_a_client_without_a_report_is_listed_and_not_added() -> None:
     broken = Outcome("go", "direct", broken="it ended with 1")
     cells = row(table.clients([trial("1", broken)]), "move", "modular", "go", "direct")
     assert cells[-1] == "no report 1"
 
 
-def test_what_gateways_say_is_added_up() -> None:
+def test_figures_of_gateways_are_added_up() -> None:
     ends = {"ended": {"drained": 2}, "lookups": 3.0, "redirects": 1.0, "tracebacks": 0}
     busy = trial("2", gateway=ends, facts={"load": 3.0}, failure="hung")
     trials = [trial("1", gateway=ends, facts={"load": 1.0}), busy]
@@ -79,7 +79,7 @@ def test_what_gateways_say_is_added_up() -> None:
 
 
 class Message:
-    """Of topic `t`, as the client library has it."""
+    """A message of topic `t` as the client library has it."""
 
     def __init__(self, number: int, entry: int) -> None:
         self._number, self._entry = number, entry
@@ -110,23 +110,23 @@ class Message:
 
 
 def received(*messages: tuple[int, int]) -> dict[str, object]:
-    """Of these numbers, stored as these entries."""
+    """Return a report with messages of these numbers, stored as these entries."""
     found = Received()
     for message in messages:
         found.note(Message(*message))
     return found.report()
 
 
-def test_what_comes_again_was_delivered_again_or_stored_twice() -> None:
+def test_a_repeated_message_was_redelivered_or_stored_twice() -> None:
     report = received((0, 10), (1, 11), (0, 10), (1, 12))
     assert (report["redelivered"], report["stored_twice"]) == (1, 1)
     assert (report["received"], report["out_of_order"]) == ([[0, 1]], 0)
 
 
-def test_order_is_that_of_keys() -> None:
+def test_order_is_counted_by_key() -> None:
     assert received((3, 10), (2, 11), (4, 12))["out_of_order"] == 0
     assert received((3, 10), (1, 11), (5, 12))["out_of_order"] == 1
 
 
-def test_numbers_are_told_as_ranges() -> None:
+def test_numbers_are_written_as_ranges() -> None:
     assert ranges({5, 1, 2, 3, 7, 6}) == [[1, 3], [5, 7]]

@@ -1,4 +1,4 @@
-"""One fault, once: the clients begin, it happens to all of them, and they tell how they fared."""
+"""One run of a fault: the clients start, the fault hits all of them, and they report."""
 
 import json
 import os
@@ -26,9 +26,8 @@ LOOKUPS, REDIRECTS = "gateway_lookups_total", "gateway_lookup_redirects_total"
 
 @dataclass(frozen=True)
 class Setting:
-    """Where trials take place. `folder` takes what clients and gateways log; `traced`: gateways log
-    each frame, too. `times`, `minute`: as of a stage.
-    """
+    """The surroundings of trials. `folder` takes the logs of clients and gateways; `traced`:
+    gateways also log each frame. `times`, `minute`: as in a stage."""
 
     cluster: Cluster
     load_manager: LoadManager
@@ -40,7 +39,7 @@ class Setting:
 
 
 class Traced(Plan):
-    """Logs all frames of clients that are on this machine."""
+    """Logs all frames of clients on this machine."""
 
     def settings(self, broker: Upstream, port: int, admin_port: int) -> Settings:
         found = super().settings(broker, port, admin_port)
@@ -49,26 +48,28 @@ class Traced(Plan):
 
 
 def hold(setting: Setting, name: str, fault: Fault) -> Trial:
-    """Let it happen."""
+    """Cause the fault, and return its trial."""
     at = datetime.now(UTC)
     folder = setting.folder / f"{at:%H%M%S}-{setting.load_manager.name.lower()}-{name}"
     complaints: list[str] = []
-    with gateways(setting, fault.gateways, folder, complaints) as (them, url):
+    with gateways(setting, fault.gateways, folder, complaints) as (running, url):
         ways = {THROUGH: url} if fault.gateways > 1 else _both(setting.cluster, url)
         namespace = setting.cluster.fresh_namespace(bundles=1)
-        with crowd(setting.programs, ways, namespace, folder) as people:
-            stage = Stage(setting.cluster, people.topics[0], them, setting.times, setting.minute)
-            _assert_together(setting.cluster, people)
+        with crowd(setting.programs, ways, namespace, folder) as clients:
+            stage = Stage(
+                setting.cluster, clients.topics[0], running, setting.times, setting.minute
+            )
+            _assert_together(setting.cluster, clients)
             counted = _happen(stage, fault)
-            outcomes = people.finish(setting.cluster)
-        stage.facts["served by"] = setting.cluster.owner(people.topics[0]).host
+            outcomes = clients.finish(setting.cluster)
+        stage.facts["served by"] = setting.cluster.owner(clients.topics[0]).host
     return Trial(
         name,
         setting.load_manager.name.lower(),
         at.isoformat(timespec="seconds"),
         tuple(outcomes),
         stage.facts,
-        counted | _told(them) | {"complaints": complaints},
+        counted | _told(running) | {"complaints": complaints},
     )
 
 
@@ -77,7 +78,7 @@ def _both(cluster: Cluster, url: str) -> dict[str, str]:
 
 
 def _happen(stage: Stage, fault: Fault) -> dict[str, Any]:
-    """What a gateway that lives on counted meanwhile."""
+    """Cause the fault, and return what a surviving gateway counted meanwhile."""
     stage.facts["owner"] = stage.owner.host
     stage.facts["leader"] = stage.cluster.leader().host
     stage.facts["load"] = round(os.getloadavg()[0], 1)
@@ -95,9 +96,9 @@ def _counted(gateways: Sequence[Gateway]) -> dict[str, float]:
     return {"lookups": total(text, LOOKUPS), "redirects": total(text, REDIRECTS)}
 
 
-def _assert_together(cluster: Cluster, people: Crowd) -> None:
-    owners = {cluster.owner(topic).host for topic in people.topics}
-    assert len(owners) == 1, f"not one owner: {owners}"
+def _assert_together(cluster: Cluster, clients: Crowd) -> None:
+    owners = {cluster.owner(topic).host for topic in clients.topics}
+    assert len(owners) == 1, f"the topics have several owners: {owners}"
 
 
 # -- gateways ----------------------------------------------------------------------------------
@@ -107,9 +108,8 @@ def _assert_together(cluster: Cluster, people: Crowd) -> None:
 def gateways(
     setting: Setting, count: int, folder: Path, complaints: list[str]
 ) -> Iterator[tuple[list[Gateway], str]]:
-    """So many, and the address of all. They share a key, so that each knows the other's names.
-    `complaints` takes what is wrong with how they end.
-    """
+    """Yield this many gateways, and the address of all. They share a key, so that each opens the
+    others' names. `complaints` takes faults in how they exit."""
     folder.mkdir(parents=True)
     key = folder / "seal.key"
     key.write_bytes(bytes(range(32)))
@@ -123,7 +123,7 @@ def gateways(
 
 
 def _stop(gateway: Gateway, complaints: list[str]) -> None:
-    """The figures of a trial are not lost for how it ends."""
+    """Stop the gateways. A bad exit does not lose the figures of the trial."""
     try:
         gateway.stop()
     except AssertionError as error:
@@ -141,7 +141,7 @@ def _address(gateways: Sequence[Gateway]) -> Iterator[str]:
 
 
 def _told(gateways: Sequence[Gateway]) -> dict[str, Any]:
-    """What their logs say."""
+    """Return the findings in their logs."""
     text = "".join(gateway.log.read_text(errors="replace") for gateway in gateways)
     reasons = Counter(
         event["reason"] for event in _events(text) if event.get("event") == "connection_ended"
@@ -150,7 +150,7 @@ def _told(gateways: Sequence[Gateway]) -> dict[str, Any]:
 
 
 def _events(text: str) -> Iterator[Mapping[str, Any]]:
-    """One that was killed may leave half a line."""
+    """Yield the log's events. A killed gateway may leave half a line."""
     for line in text.splitlines():
         if line.startswith("{") and line.endswith("}"):
             yield json.loads(line)

@@ -1,1 +1,1 @@
-"""A running gateway among peers that mean harm. Nothing here is random that a seed does not fix."""
+"""A running gateway among hostile peers. Fixed seeds make all randomness repeatable."""

@@ -19,7 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    """It is polite unless a test says otherwise."""
+    """Return a broker that answers normally unless a test gives it another script."""
     broker = Broker()
     yield broker
     broker.close()
@@ -27,7 +27,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def running(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """The process. It must not have logged a bug by the end."""
+    """Start the gateway process, and check at the end that it logged no bug."""
     deadlines = {"handshake": f"{HANDSHAKE}s", "idle": "1h"}
     gateway = Gateway([broker], tmp_path_factory.mktemp("gateway"), deadlines)
     yield gateway
@@ -36,6 +36,6 @@ def running(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def gateway(running: Gateway) -> Iterator[Gateway]:
-    """After each test it serves a good client."""
+    """Check after each test that the gateway serves a good client."""
     yield running
     running.serves()

@@ -1,4 +1,4 @@
-"""Clients and brokers made of bytes: they say what they are told to, and listen."""
+"""Clients and brokers that send arbitrary bytes, well-formed or not."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.support.frames import receipt, simple
 
 HOST = "127.0.0.1"
 PATIENCE = 10.0
-"""Seconds until a peer that waits gives up, which fails its test."""
+"""Seconds until a waiting peer gives up, which fails its test."""
 
 MAX_MESSAGE_SIZE = 256 * 1024
-"""What our broker says it is: small, so that its bounds are reached soon."""
+"""The value that the test broker announces: small, so that tests reach its bounds soon."""
 
 CONNECT = simple(Kind.CONNECT, client_version="hostile", protocol_version=20)
 CONNECTED = simple(
@@ -32,11 +32,11 @@ CONNECTED = simple(
 
 
 class Closed(Exception):  # noqa: N818
-    """The peer says no more."""
+    """The peer has closed the connection."""
 
 
 class Wire:
-    """A connection on which both whole frames and single bytes can be said."""
+    """A connection that sends and receives whole frames or single bytes."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -44,23 +44,23 @@ class Wire:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def say(self, data: bytes) -> None:
-        """All of it; one who is gone does not hear it."""
+        """Send all of the data; ignore a peer that is gone."""
         with suppress(OSError):
             self.sock.sendall(data)
 
     def drip(self, data: bytes) -> None:
-        """Byte by byte."""
+        """Send the data byte by byte."""
         for at in range(len(data)):
             self.say(data[at : at + 1])
 
     def hear(self) -> BaseCommand:
-        """The next frame's command. Raises `Closed`."""
+        """Return the next frame's command. Raises `Closed`."""
         total, size = struct.unpack(">II", self._read(8))
         body = self._read(total - 4)
         try:
             return BaseCommand.FromString(body[:size])
         except DecodeError:
-            raise Closed from None  # as if: who says such things is not heard any more
+            raise Closed from None  # as after the end: no command follows these bytes
 
     def _read(self, size: int) -> bytes:
         data = b""
@@ -75,7 +75,7 @@ class Wire:
         return data
 
     def hear_all(self) -> list[BaseCommand]:
-        """All frames up to the end."""
+        """Return all frames up to the end of the connection."""
         heard = []
         with suppress(Closed):
             while True:
@@ -83,7 +83,7 @@ class Wire:
         return heard
 
     def reset(self) -> None:
-        """Close by a reset."""
+        """Close by a TCP reset."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.sock.close()
 
@@ -99,11 +99,26 @@ class Wire:
 
 
 Script = Callable[[Wire], None]
-"""What a broker does with a connection that has said CONNECT."""
+"""What a broker does with a connection after its CONNECT."""
+
+
+def listen(wire: Wire) -> None:
+    """Read until the end, and send nothing."""
+    wire.hear_all()
+
+
+def says(data: bytes, then: Script = listen) -> Script:
+    """Return a script that answers CONNECT with these bytes, and then runs `then`."""
+
+    def script(wire: Wire) -> None:
+        wire.say(data)
+        then(wire)
+
+    return script
 
 
 def polite(wire: Wire) -> None:
-    """Answer like a broker, until the end."""
+    """Answer like a broker until the connection ends."""
     wire.say(CONNECTED)
     with suppress(Closed):
         while True:
@@ -111,7 +126,7 @@ def polite(wire: Wire) -> None:
 
 
 def answer(wire: Wire, command: BaseCommand) -> None:
-    """What a broker says to one command."""
+    """Send a broker's answer to one command."""
     match command.type:
         case BaseCommand.PRODUCER:
             request = command.producer.request_id
@@ -134,7 +149,7 @@ def answer(wire: Wire, command: BaseCommand) -> None:
 
 
 class Broker:
-    """Listens, and plays a script for each connection, in a thread of its own."""
+    """Listens, and plays a script for each connection in a thread of its own."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server((HOST, 0), backlog=1024)
@@ -147,7 +162,7 @@ class Broker:
 
     @contextmanager
     def playing(self, script: Script) -> Iterator[None]:
-        """Another script for a while."""
+        """Play another script for a while."""
         self._script = script
         try:
             yield
@@ -173,18 +188,18 @@ class Broker:
 
     @property
     def connections(self) -> int:
-        """How many are open here."""
+        """Return the number of open connections."""
         with self._lock:
             return len(self._wires)
 
     def close(self) -> None:
-        """No more of it."""
+        """Close the listener and all connections."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
 
 class Client(Wire):
-    """One connection to the gateway. `source`: the address that it comes from."""
+    """One connection to the gateway, from the address `source`."""
 
     def __init__(self, port: int, receive_buffer: int = 0, source: str = HOST) -> None:
         sock = socket.socket()
@@ -196,7 +211,7 @@ class Client(Wire):
         sock.connect((HOST, port))
 
     def open(self) -> Self:
-        """CONNECT, and see that the broker says yes."""
+        """Send CONNECT, and check that the broker accepts."""
         self.say(CONNECT)
         assert self.hear().type == BaseCommand.CONNECTED
         return self

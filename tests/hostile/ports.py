@@ -1,7 +1,7 @@
-"""A gateway that has few source ports, in a network namespace of its own.
+"""A gateway with few source ports, in a network namespace of its own.
 
-Its connections to one broker are bounded by the ports that the kernel may choose from, 28,000 by
-default. Here thirty clients use them up.
+The kernel's range of ephemeral ports, 28,000 by default, bounds the gateway's connections to one
+broker. Here thirty clients exhaust it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ IFF_UP = 1
 
 
 def bring_up_loopback() -> None:
-    """A new namespace has one, and it is down."""
+    """Bring up the loopback interface of a new namespace, which starts down."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
 
 
-def use_them_up(gateway: Gateway) -> list[Client]:
-    """Clients until one is told that there is no broker."""
+def exhaust_ports(gateway: Gateway) -> list[Client]:
+    """Connect clients until one finds no broker, and return all of them."""
     clients: list[Client] = []
     while len(clients) <= PORTS:
-        # Each from an address of its own: it has a port of that one.
+        # Each client has a source address of its own, and so takes no port that the gateway needs.
         source = f"127.0.1.{len(clients) + 1}"
         clients.append(Client(gateway.ports["passing"], source=source))
         clients[-1].say(CONNECT)
@@ -49,26 +49,26 @@ def use_them_up(gateway: Gateway) -> list[Client]:
 
 def main(folder: Path) -> None:
     bring_up_loopback()
-    broker = Broker()  # it chooses a port, and the gateway is given some, from the wide range
+    broker = Broker()
     gateway = Gateway([broker], folder, {"idle": "1h"})
     try:
         RANGE.write_text(f"40000 {40000 + PORTS - 1}")
-        clients = use_them_up(gateway)
+        clients = exhaust_ports(gateway)
         assert +gateway.metrics().ended("passing") == {EndReason.NO_BROKER: 1}
         assert gateway.failures("own") > 0
         assert gateway.logged("resources_exhausted")
-        assert gateway.healthy, "the broker is blamed for it"
+        assert gateway.healthy, "the gateway blames the broker"
         for client in clients:
             client.close()
         tries = count(1)
-        assert until(lambda: serves(gateway, next(tries))), "it does not recover"
+        assert until(lambda: serves(gateway, next(tries))), "the gateway does not recover"
     finally:
         gateway.stop()
     print(f"{EndReason.NO_BROKER.value} and back")
 
 
 def serves(gateway: Gateway, number: int) -> bool:
-    """Whether a client is let in: ports are free again a second after their use."""
+    """Return True if a client is let in: ports are free again a second after their use."""
     with Client(gateway.ports["serving"], source=f"127.0.2.{number}") as client:
         client.say(CONNECT)
         return client.hear().type == BaseCommand.CONNECTED

@@ -1,4 +1,4 @@
-"""One gateway process, and what it says of itself."""
+"""One gateway process, its metrics and its log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,15 +23,17 @@ import yaml
 from gateway.wire.contract import EndReason
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
+from tests.real.brokers.ports import free_ports
 from tests.support.frames import send, simple
 
 from .peers import HOST, PATIENCE, Broker, Client
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LISTENERS = "passing", "masking", "verifying"
-"""Those that are attacked; one more serves good clients."""
+"""The listeners under attack; one more serves good clients."""
 HANDSHAKE = 0.4
-"""Seconds. Short, as many tests wait for it; long enough for a slow machine's good clients."""
+"""Seconds: short, since many tests wait for this deadline, but long enough for good clients on a
+slow machine."""
 
 COLLECTED = 256 * 1024
 
@@ -40,17 +41,8 @@ Ends = Counter[EndReason]
 T = TypeVar("T")
 
 
-def free_ports(number: int) -> list[int]:
-    """Ports that nobody listens on."""
-    listeners = [socket.create_server((HOST, 0)) for _ in range(number)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
-
-
 def until(reached: Callable[[], T]) -> T:
-    """Wait until something is so."""
+    """Wait until `reached()` is true, and return its value."""
     deadline = time.monotonic() + PATIENCE
     while True:
         found = reached()
@@ -60,14 +52,14 @@ def until(reached: Callable[[], T]) -> T:
 
 
 class Metrics:
-    """What the gateway said of itself at one moment."""
+    """The gateway's metrics at one moment."""
 
     def __init__(self, text: str) -> None:
         samples = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
         self._samples = {name: float(value) for name, value in samples}
 
     def matching(self, *parts: str) -> list[float]:
-        """The values of all samples whose name and labels have these parts."""
+        """Return the values of all samples whose name and labels contain these parts."""
         found = [
             value for name, value in self._samples.items() if all(part in name for part in parts)
         ]
@@ -76,20 +68,20 @@ class Metrics:
 
     @property
     def buffered(self) -> float:
-        """Bytes that wait."""
+        """Return the number of bytes that the gateway keeps."""
         return self._samples["gateway_buffered_bytes"]
 
     @property
     def healthy_brokers(self) -> float:
-        """How many there are. A gateway that has just begun does not know of any yet."""
+        """Return the number of healthy brokers. A gateway that has just started knows none yet."""
         return sum(v for name, v in self._samples.items() if "gateway_broker_healthy" in name)
 
     def connections(self, listener: str) -> float:
-        """In all states."""
+        """Return the number of connections in all states."""
         return sum(self.matching("gateway_connections{", f'listener="{listener}"'))
 
     def ended(self, listener: str) -> Ends:
-        """How many connections ended, by reason."""
+        """Return the number of ended connections by reason."""
         labels = 'gateway_connections_ended_total{listener="%s",reason="%s"}'
         return Counter(
             {reason: int(self._samples[labels % (listener, reason)]) for reason in EndReason}
@@ -97,9 +89,10 @@ class Metrics:
 
 
 class Gateway:
-    """A process with one listener of each kind, in front of some brokers. `wrapper`: the command
-    that starts it. `more`: settings beside the usual ones. `stderr`: where its log goes, if not
-    into the file.
+    """A gateway process with one listener of each kind, in front of some brokers.
+
+    `wrapper` is the command that starts it, `more` are settings beside the usual ones, and `stderr`
+    says where its log goes, if not into the file.
     """
 
     def __init__(
@@ -112,7 +105,7 @@ class Gateway:
         stderr: int | None = None,
     ) -> None:
         names = (*LISTENERS, "serving")
-        *ports, admin = free_ports(len(names) + 1)
+        *ports, admin = free_ports(HOST, len(names) + 1)
         self.ports = dict(zip(names, ports, strict=True))
         self.admin = admin
         self.log = directory / "gateway.log"
@@ -159,17 +152,17 @@ class Gateway:
     def _is_ready(self) -> bool:
         assert self.process.poll() is None, f"the gateway ended:\n{self.log.read_text()}"
         with suppress(OSError):
-            return bool(self.got("/readyz"))
+            return bool(self.get("/readyz"))
         return False
 
-    # -- what it says of itself --------------------------------------------------------------
+    # -- its reports -------------------------------------------------------------------------
 
     def metrics(self) -> Metrics:
-        """All of them, right now."""
-        return Metrics(self.got("/metrics"))
+        """Return all metrics as of now."""
+        return Metrics(self.get("/metrics"))
 
-    def got(self, path: str, patience: float = PATIENCE) -> str:
-        """What the admin listener answers, within so many seconds. Raises `OSError`."""
+    def get(self, path: str, patience: float = PATIENCE) -> str:
+        """Return what the admin listener answers within `patience` seconds. Raises `OSError`."""
         url = f"http://{HOST}:{self.admin}{path}"
         with urllib.request.urlopen(url, timeout=patience) as answer:
             text: str = answer.read().decode()
@@ -177,26 +170,26 @@ class Gateway:
 
     @property
     def healthy(self) -> bool:
-        """Its broker is known to live."""
+        """Return True if the gateway knows its broker to be healthy."""
         return self.metrics().healthy_brokers > 0
 
     def failures(self, cause: str) -> float:
-        """How often its broker was not reached for this cause."""
+        """Return how often the gateway failed to reach its broker for this cause."""
         return sum(self.metrics().matching("gateway_broker_failures_total{", f'cause="{cause}"'))
 
     def logged(self, event: str) -> list[dict[str, Any]]:
-        """Its log's lines of one event."""
+        """Return the log lines of one event."""
         lines = [json.loads(line) for line in self.log.read_text().splitlines()]
         return [line for line in lines if line["event"] == event]
 
     @property
     def buffered(self) -> float:
-        """Bytes that wait."""
+        """Return the number of bytes that the gateway keeps."""
         return self.metrics().buffered
 
     @property
     def memory(self) -> int:
-        """Resident bytes."""
+        """Return the resident memory in bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         found = re.search(r"VmRSS:\s+(\d+) kB", status)
         assert found
@@ -204,14 +197,15 @@ class Gateway:
 
     @property
     def descriptors(self) -> int:
-        """Open ones."""
+        """Return the number of open descriptors."""
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))  # noqa: PTH208
 
-    # -- what tests expect of it -------------------------------------------------------------
+    # -- expectations of tests ---------------------------------------------------------------
 
     @contextmanager
     def expecting(self, listener: str, *reasons: EndReason, number: int = 1) -> Iterator[None]:
-        """So many connections end meanwhile, all for one of these reasons, and nothing stays."""
+        """Check that this many connections end within the block, each for one of these reasons, and
+        that no connection or buffered byte remains."""
         before = self.metrics().ended(listener)
         yield
 
@@ -229,7 +223,7 @@ class Gateway:
         assert metrics.buffered == 0
 
     def serves(self) -> None:
-        """A good client finds all as it should be."""
+        """Check that a good client can use the gateway."""
         with Client(self.ports["serving"]).open() as client:
             client.produce()
             for sequence_id in range(3):
@@ -239,7 +233,7 @@ class Gateway:
             assert client.hear().type == BaseCommand.PONG
 
     def stop(self) -> None:
-        """Ends in good order, and has said of no bug."""
+        """Stop the gateway, and check that it exits in good order and has logged no bug."""
         self.process.send_signal(signal.SIGTERM)
         try:
             assert self.process.wait(PATIENCE) == 0

@@ -18,7 +18,7 @@ from .process import Gateway
 IDLE = SLOW = 1000
 
 ROOM = 4 * (IDLE + SLOW)
-"""Descriptors that the tests and the gateway need."""
+"""Descriptors that the tests and the gateway need together."""
 
 PROBES = 20
 
@@ -33,7 +33,7 @@ def connected(number: int, port: int, said: bytes, clients: ExitStack) -> list[s
     found = []
     for _ in range(number):
         sock = clients.enter_context(socket.create_connection((HOST, port)))
-        with suppress(OSError):  # it may have been left already
+        with suppress(OSError):  # the gateway may have closed it already
             sock.sendall(said)
         found.append(sock)
     return found
@@ -50,7 +50,7 @@ def dripping(clients: list[socket.socket]) -> Iterator[None]:
                 return
             try:
                 sock.send(byte)
-            except OSError:  # it has been left
+            except OSError:  # the gateway has closed it
                 continue
 
     thread = threading.Thread(target=drip)
@@ -67,7 +67,8 @@ def dripping(clients: list[socket.socket]) -> Iterator[None]:
 def test_probes_are_answered_among_idle_and_slow_clients(
     broker: Broker, tmp_path: Path, workers: int, connections: int
 ) -> None:
-    """If messaging clients may need all descriptors, most of the other admin clients must go."""
+    """If messaging clients may need all descriptors, the gateway closes most of the other admin
+    clients."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most < ROOM:
         pytest.skip(f"a process may have {most} descriptors here, and {ROOM} are needed")
@@ -85,7 +86,7 @@ def test_probes_are_answered_among_idle_and_slow_clients(
         connected(SLOW // 2, gateway.admin, HEAD + b"\r\n\r\n", clients)
         with dripping(slow):
             for _ in range(PROBES):
-                assert gateway.got("/livez", PATIENCE) == "alive\n"
-                assert gateway.got("/readyz", PATIENCE) == "ready\n"
-            assert "gateway_connections" in gateway.got("/metrics")
+                assert gateway.get("/livez", PATIENCE) == "alive\n"
+                assert gateway.get("/readyz", PATIENCE) == "ready\n"
+            assert "gateway_connections" in gateway.get("/metrics")
         gateway.serves()

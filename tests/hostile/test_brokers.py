@@ -19,7 +19,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
 from gateway.wire.pulsar.frames import Kind
 from tests.support.frames import command, data, frame, message, number, send, simple, tail
 
-from .peers import CONNECT, CONNECTED, Broker, Client, Closed, Script, Wire
+from .peers import CONNECT, CONNECTED, Broker, Client, Closed, Script, Wire, listen, says
 from .process import COLLECTED, HANDSHAKE, Gateway
 
 CLIENT_GONE = EndReason.CLIENT_CLOSED, EndReason.CLIENT_LOST
@@ -29,26 +29,11 @@ CHALLENGE = simple(Kind.AUTH_CHALLENGE, server_version="x", challenge={"auth_met
 RESPONSE = simple(Kind.AUTH_RESPONSE, client_version="x", response={"auth_method_name": "x"})
 
 
-def listen(wire: Wire) -> None:
-    """Read until the end, and send nothing."""
-    wire.hear_all()
-
-
-def says(data: bytes, then: Script = listen) -> Script:
-    """Return a script that answers CONNECT with these bytes, and then runs `then`."""
-
-    def script(wire: Wire) -> None:
-        wire.say(data)
-        then(wire)
-
-    return script
-
-
 def leave(wire: Wire) -> None:
     """Close in good order."""
 
 
-# -- in answer to CONNECT --------------------------------------------------------------------
+# -- opening ---------------------------------------------------------------------------------
 
 OPENINGS = {
     "closes": (says(b"", leave), EndReason.BROKER_LOST),
@@ -68,7 +53,9 @@ OPENINGS = {
 
 
 @pytest.mark.parametrize("name", OPENINGS)
-def test_a_broker_that_does_not_say_connected(gateway: Gateway, broker: Broker, name: str) -> None:
+def test_a_failed_broker_handshake_is_reported_as_not_ready(
+    gateway: Gateway, broker: Broker, name: str
+) -> None:
     script, reason = OPENINGS[name]
     with (
         broker.playing(script),
@@ -81,8 +68,9 @@ def test_a_broker_that_does_not_say_connected(gateway: Gateway, broker: Broker, 
         assert answer.error.error == ServerError.ServiceNotReady
 
 
-def test_a_silent_one_is_avoided(broker: Broker, tmp_path: Path) -> None:
-    """A frozen process still accepts connections. One client waits in vain, the next does not."""
+def test_a_silent_broker_is_avoided(broker: Broker, tmp_path: Path) -> None:
+    """A frozen process still accepts connections. One client times out, and the next is not sent
+    there."""
     silent = Broker()
     gateway = Gateway([broker, silent], tmp_path, {"handshake": f"{HANDSHAKE}s"})
     try:
@@ -109,7 +97,7 @@ def test_a_silent_one_is_avoided(broker: Broker, tmp_path: Path) -> None:
         (12345, EndReason.BROKER_REFUSED),
     ],
 )
-def test_a_broker_that_says_no(
+def test_a_refusal_of_the_broker_is_passed_on(
     gateway: Gateway, broker: Broker, code: int, reason: EndReason
 ) -> None:
     body = number(1, (1 << 64) - 1) + number(2, code) + data(3, b"not \xff\xfe utf-8")
@@ -124,7 +112,7 @@ def test_a_broker_that_says_no(
             assert client.hear().type == BaseCommand.ERROR
 
 
-def test_a_broker_that_asks_again_and_again(gateway: Gateway, broker: Broker) -> None:
+def test_a_broker_cannot_challenge_without_end(gateway: Gateway, broker: Broker) -> None:
     def asks(wire: Wire) -> None:
         with suppress(Closed):
             while True:
@@ -143,7 +131,7 @@ def test_a_broker_that_asks_again_and_again(gateway: Gateway, broker: Broker) ->
             client.hear()
 
 
-def test_noise_in_answer_to_connect(gateway: Gateway, broker: Broker) -> None:
+def test_a_random_answer_to_connect_gets_an_error(gateway: Gateway, broker: Broker) -> None:
     noise = random.Random(6)
     lock = threading.Lock()
 
@@ -164,7 +152,7 @@ def test_noise_in_answer_to_connect(gateway: Gateway, broker: Broker) -> None:
                 assert answer.type == BaseCommand.ERROR
 
 
-# -- later -----------------------------------------------------------------------------------
+# -- open connections ------------------------------------------------------------------------
 
 HIDDEN = simple(
     Kind.LOOKUP_RESPONSE,
@@ -189,7 +177,7 @@ VIOLATIONS = {
 
 @pytest.mark.parametrize("listener", ["passing", "masking"])
 @pytest.mark.parametrize("name", VIOLATIONS)
-def test_what_is_not_of_the_protocol(
+def test_violations_of_a_broker_end_the_connection(
     gateway: Gateway, broker: Broker, listener: str, name: str
 ) -> None:
     script = says(CONNECTED + VIOLATIONS[name])
@@ -212,8 +200,8 @@ LYING = [
 
 
 @pytest.mark.parametrize("lie", LYING)
-def test_metadata_that_lies(gateway: Gateway, broker: Broker, lie: bytes) -> None:
-    """A broker passes on the producer's metadata, and clients handle it."""
+def test_messages_with_false_metadata_pass(gateway: Gateway, broker: Broker, lie: bytes) -> None:
+    """A broker passes on the producer's metadata, and clients check it."""
     script = says(CONNECTED + lie + simple(Kind.PING))
     with (
         broker.playing(script),
@@ -225,7 +213,9 @@ def test_metadata_that_lies(gateway: Gateway, broker: Broker, lie: bytes) -> Non
 
 
 @pytest.mark.parametrize("end", [leave, Wire.reset])
-def test_a_broker_that_leaves(gateway: Gateway, broker: Broker, end: Script) -> None:
+def test_a_broker_that_closes_ends_the_connection(
+    gateway: Gateway, broker: Broker, end: Script
+) -> None:
     script = says(CONNECTED + message(1)[:-3], end)
     reasons = EndReason.BROKER_CLOSED, EndReason.BROKER_LOST
     with (
@@ -239,7 +229,7 @@ def test_a_broker_that_leaves(gateway: Gateway, broker: Broker, end: Script) -> 
                 client.hear()
 
 
-def test_an_answer_that_is_too_large_to_be_held(gateway: Gateway, broker: Broker) -> None:
+def test_an_answer_above_the_bound_ends_the_connection(gateway: Gateway, broker: Broker) -> None:
     large = frame(command(Kind.LOOKUP_RESPONSE, data(3, b"x" * 2 * COLLECTED)))
     script = says(CONNECTED + large)
     with (
@@ -270,7 +260,7 @@ NOBODY_ASKED = [
 ]
 
 
-def test_answers_that_nobody_asked_for(gateway: Gateway, broker: Broker) -> None:
+def test_unrequested_answers_do_no_harm(gateway: Gateway, broker: Broker) -> None:
     script = says(CONNECTED + b"".join(NOBODY_ASKED) + simple(Kind.PING))
     with (
         broker.playing(script),
@@ -281,7 +271,7 @@ def test_answers_that_nobody_asked_for(gateway: Gateway, broker: Broker) -> None
             pass
 
 
-def test_noise(gateway: Gateway, broker: Broker) -> None:
+def test_random_bytes_of_a_broker_end_the_connection(gateway: Gateway, broker: Broker) -> None:
     noise = random.Random(7)
     lock = threading.Lock()
 
@@ -297,7 +287,7 @@ def test_noise(gateway: Gateway, broker: Broker) -> None:
         for _ in range(rounds):
             with Client(gateway.ports["passing"]) as client:
                 client.say(CONNECT)
-                with suppress(Exception):  # what it hears is noise, too
+                with suppress(Exception):  # the client hears random bytes too
                     while True:
                         client.hear()
 
@@ -337,7 +327,7 @@ def redirects(url: str) -> Script:
         "pulsar://{broker}",  # to itself, without end
     ],
 )
-def test_redirects_that_lead_nowhere(gateway: Gateway, broker: Broker, url: str) -> None:
+def test_redirects_to_nowhere_fail_the_lookup(gateway: Gateway, broker: Broker, url: str) -> None:
     script = redirects(url.format(broker=broker.address))
     with (
         broker.playing(script),
@@ -355,7 +345,7 @@ def test_redirects_that_lead_nowhere(gateway: Gateway, broker: Broker, url: str)
 
 
 class Misled:
-    """The first connection redirects to this very broker; others do something else."""
+    """Redirects the first connection to this same broker; other connections get another script."""
 
     def __init__(self, broker: Broker, other: Script) -> None:
         self._redirects = redirects(f"pulsar://{broker.address}")
@@ -388,10 +378,10 @@ SIDES = {
 
 
 @pytest.mark.parametrize("name", SIDES)
-def test_a_redirect_to_a_broker_that_misbehaves(
+def test_a_redirect_to_a_misbehaving_broker_harms_no_other_client(
     gateway: Gateway, broker: Broker, name: str
 ) -> None:
-    """The client does not wait for its answer; nothing stays when it is gone, and others are
+    """The client leaves before its answer. Nothing remains of its lookups, and other clients are
     served all the time."""
     with (
         broker.playing(Misled(broker, SIDES[name])),
@@ -405,8 +395,9 @@ def test_a_redirect_to_a_broker_that_misbehaves(
             assert gateway.healthy
 
 
-def test_a_broker_that_is_gone(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Its clients get an error."""
+def test_clients_of_a_lost_broker_get_an_error(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     broker = Broker()
     gateway = Gateway([broker], tmp_path_factory.mktemp("gone"), {"dial": "200ms"})
     broker.close()

@@ -1,4 +1,4 @@
-"""Clients that lie about their messages, through a running gateway with a limit of messages."""
+"""Clients that send false message counts through a running gateway with a limit of messages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def limiting(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def lie(said: int | None, held: int, entry: bytes | None) -> bytes:
-    """Return a SEND that says one count and holds another one."""
+    """Return a SEND whose metadata says one count while its batch holds another."""
     fields = number(1, 1) + number(2, 7) + (b"" if said is None else number(3, said))
     rest = tail(metadata_of(7, num_messages_in_batch=held), b"payload", entry=entry)
     return frame(command(6, fields), rest)
@@ -51,7 +51,7 @@ def lie(said: int | None, held: int, entry: bytes | None) -> bytes:
 
 @pytest.mark.parametrize("listener", ["passing", "masking"])
 @pytest.mark.parametrize(("said", "held", "entry"), LIES.values(), ids=LIES)
-def test_a_client_that_lies_about_its_messages(
+def test_a_false_message_count_ends_the_connection(
     limiting: Gateway, listener: str, said: int | None, held: int, entry: bytes | None
 ) -> None:
     with (
@@ -65,7 +65,7 @@ def test_a_client_that_lies_about_its_messages(
         assert ("messages" if entry is None else "broker entry metadata") in told.error.message
 
 
-def test_an_honest_client_goes_on(limiting: Gateway) -> None:
+def test_a_client_with_true_counts_goes_on(limiting: Gateway) -> None:
     with (
         limiting.expecting("passing", EndReason.CLIENT_CLOSED),
         Client(limiting.ports["passing"]).open() as client,

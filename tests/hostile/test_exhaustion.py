@@ -1,4 +1,4 @@
-"""The gateway runs out of a resource: it blames no broker, and recovers."""
+"""The gateway runs out of a resource, blames no broker, and recovers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ DESCRIPTORS = 60
 WITH_FEW = ("sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh")
 
 ALONE = ("unshare", "--map-root-user", "--net")
-"""In a network namespace of its own, of which everybody may set the range of ports."""
+"""Run in a new network namespace, where any user may set the port range."""
 
 
-def test_descriptors_are_used_up(broker: Broker, tmp_path: Path) -> None:
+def test_the_gateway_recovers_when_descriptors_are_used_up(broker: Broker, tmp_path: Path) -> None:
     gateway = Gateway([broker], tmp_path, {}, wrapper=WITH_FEW)
     try:
         clients = [Client(gateway.ports["passing"]) for _ in range(DESCRIPTORS)]
@@ -46,7 +46,7 @@ def test_descriptors_are_used_up(broker: Broker, tmp_path: Path) -> None:
         gateway.stop()
 
 
-def test_source_ports_are_used_up(tmp_path: Path) -> None:
+def test_the_gateway_recovers_when_source_ports_are_used_up(tmp_path: Path) -> None:
     """See `ports`."""
     if subprocess.run([*ALONE, "true"], capture_output=True, check=False).returncode:
         pytest.skip("no network namespace can be made here")

@@ -1,4 +1,4 @@
-"""The first bytes of an unknown client, and how its connection ends."""
+"""The first bytes of an unknown client, and how the gateway ends its connection."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ TOO_LARGE = {
 
 @everywhere
 @pytest.mark.parametrize("name", VIOLATIONS)
-def test_what_is_not_of_the_protocol(gateway: Gateway, listener: str, name: str) -> None:
+def test_violations_before_connect_get_an_error(gateway: Gateway, listener: str, name: str) -> None:
     with (
         gateway.expecting(listener, EndReason.CLIENT_VIOLATION),
         Client(gateway.ports[listener]) as client,
@@ -73,7 +73,9 @@ def test_what_is_not_of_the_protocol(gateway: Gateway, listener: str, name: str)
 
 @everywhere
 @pytest.mark.parametrize("name", TOO_LARGE)
-def test_what_is_too_large(gateway: Gateway, listener: str, name: str) -> None:
+def test_a_first_frame_above_the_bound_gets_an_error(
+    gateway: Gateway, listener: str, name: str
+) -> None:
     with (
         gateway.expecting(listener, EndReason.FRAME_TOO_LARGE),
         Client(gateway.ports[listener]) as client,
@@ -84,7 +86,7 @@ def test_what_is_too_large(gateway: Gateway, listener: str, name: str) -> None:
 
 
 @everywhere
-def test_noise(gateway: Gateway, listener: str) -> None:
+def test_random_first_bytes_end_the_connection(gateway: Gateway, listener: str) -> None:
     noise = random.Random(1)
     rounds = 60
     reasons = EndReason.FRAME_TOO_LARGE, EndReason.CLIENT_VIOLATION, EndReason.CLIENT_CLOSED
@@ -97,7 +99,7 @@ def test_noise(gateway: Gateway, listener: str) -> None:
                 client.say(struct.pack(">II", size, noise.randrange(size)) + noise.randbytes(size))
 
 
-def test_any_other_command_first(gateway: Gateway) -> None:
+def test_any_other_first_command_is_refused(gateway: Gateway) -> None:
     kinds = [kind for kind in Kind if kind != Kind.CONNECT]
     with gateway.expecting("passing", EndReason.CLIENT_VIOLATION, number=len(kinds)):
         for kind in kinds:
@@ -107,8 +109,8 @@ def test_any_other_command_first(gateway: Gateway) -> None:
 
 
 @everywhere
-def test_broken_connects(gateway: Gateway, listener: str) -> None:
-    """A good CONNECT with some bytes changed: it ends, or it is one that a broker may have."""
+def test_a_connect_with_changed_bytes_does_no_harm(gateway: Gateway, listener: str) -> None:
+    """The gateway ends the connection, or forwards a CONNECT that a broker may get."""
     noise = random.Random(2)
     good = simple(
         Kind.CONNECT,
@@ -130,7 +132,7 @@ def test_broken_connects(gateway: Gateway, listener: str) -> None:
 
 @everywhere
 @pytest.mark.parametrize("said", [b"", CONNECT[:2], CONNECT[:9], CONNECT[:-1]])
-def test_a_client_that_leaves(gateway: Gateway, listener: str, said: bytes) -> None:
+def test_a_client_may_leave_while_opening(gateway: Gateway, listener: str, said: bytes) -> None:
     with gateway.expecting(listener, EndReason.CLIENT_CLOSED, number=2):
         with Client(gateway.ports[listener]) as client:
             client.say(said)
@@ -139,8 +141,8 @@ def test_a_client_that_leaves(gateway: Gateway, listener: str, said: bytes) -> N
         client.reset()
 
 
-def test_clients_that_wait(gateway: Gateway) -> None:
-    """All at once: each reaches its deadline."""
+def test_a_client_that_never_completes_connect_times_out(gateway: Gateway) -> None:
+    """All wait at the same time, and each reaches its own deadline."""
     for listener in LISTENERS:
         said = [b"", CONNECT[:1], CONNECT[:3], CONNECT[:8], CONNECT[:-1]]
         with gateway.expecting(listener, EndReason.HANDSHAKE_TIMEOUT, number=len(said)):
@@ -152,7 +154,7 @@ def test_clients_that_wait(gateway: Gateway) -> None:
                 client.close()
 
 
-def test_a_client_that_says_a_byte_now_and_then(gateway: Gateway) -> None:
+def test_single_bytes_do_not_extend_the_handshake_deadline(gateway: Gateway) -> None:
     """The deadline covers the whole frame, not each byte."""
     long = simple(Kind.CONNECT, client_version="x" * 60_000)
     with gateway.expecting("passing", EndReason.HANDSHAKE_TIMEOUT):
@@ -170,7 +172,7 @@ def test_a_client_that_says_a_byte_now_and_then(gateway: Gateway) -> None:
         client.close()
 
 
-def test_a_connect_that_comes_byte_by_byte(gateway: Gateway) -> None:
+def test_a_connect_may_come_byte_by_byte(gateway: Gateway) -> None:
     with (
         gateway.expecting("passing", EndReason.CLIENT_CLOSED),
         Client(gateway.ports["passing"]) as client,
@@ -179,7 +181,7 @@ def test_a_connect_that_comes_byte_by_byte(gateway: Gateway) -> None:
         assert client.hear().type == BaseCommand.CONNECTED
 
 
-def test_a_large_connect(gateway: Gateway) -> None:
+def test_a_large_connect_passes(gateway: Gateway) -> None:
     with (
         gateway.expecting("passing", EndReason.CLIENT_CLOSED),
         Client(gateway.ports["passing"]) as client,
@@ -201,7 +203,7 @@ def test_a_large_connect(gateway: Gateway) -> None:
         "pulsar://" + "aaaaaaaa" * 8 + ".gw:6650",
     ],
 )
-def test_names_that_are_not_ours(gateway: Gateway, name: str) -> None:
+def test_a_foreign_broker_name_is_refused(gateway: Gateway, name: str) -> None:
     """A client cannot use the gateway to reach other hosts."""
     with (
         gateway.expecting("passing", EndReason.TARGET_REFUSED),
@@ -225,7 +227,7 @@ def test_names_that_are_not_ours(gateway: Gateway, name: str) -> None:
         b"[" * 40_000,
     ],
 )
-def test_credentials_that_prove_nothing(gateway: Gateway, credential: bytes) -> None:
+def test_an_invalid_credential_is_refused(gateway: Gateway, credential: bytes) -> None:
     with gateway.expecting("verifying", EndReason.AUTHENTICATION_FAILED, number=2):
         for proxied in ({}, {"original_principal": "admin", "proxy_version": "x"}):
             with Client(gateway.ports["verifying"]) as client:
@@ -242,8 +244,8 @@ def test_credentials_that_prove_nothing(gateway: Gateway, credential: bytes) -> 
                 assert answer.error.error == ServerError.AuthenticationError
 
 
-def test_unknown_fields_and_groups_in_connect(gateway: Gateway) -> None:
-    """What is not known is no violation, and is masked where that is asked for."""
+def test_unknown_fields_in_connect_are_accepted(gateway: Gateway) -> None:
+    """Unknown fields and groups are no violation; the masking listener drops them."""
     strange = data(1, b"x") + group(999, number(5, 7)) + data(2000, NESTED)
     for listener in ("passing", "masking"):
         with (
@@ -254,8 +256,8 @@ def test_unknown_fields_and_groups_in_connect(gateway: Gateway) -> None:
             assert client.hear().type == BaseCommand.CONNECTED
 
 
-def test_more_than_one_command_at_once(gateway: Gateway) -> None:
-    """Bytes behind CONNECT are not lost, and get no trust before the answer."""
+def test_commands_behind_connect_are_handled_after_the_answer(gateway: Gateway) -> None:
+    """Bytes behind CONNECT are not lost, and are not trusted before the answer."""
     with gateway.expecting("passing", EndReason.CLIENT_VIOLATION, number=2):
         for nonsense in (CONNECT, bytes(10)):
             with Client(gateway.ports["passing"]) as client:
@@ -265,7 +267,7 @@ def test_more_than_one_command_at_once(gateway: Gateway) -> None:
                 assert kinds[-1] == BaseCommand.ERROR
 
 
-def test_silence_is_no_reason_to_crash(gateway: Gateway) -> None:
+def test_a_client_that_shuts_down_at_once_is_closed(gateway: Gateway) -> None:
     with gateway.expecting("passing", EndReason.CLIENT_CLOSED):
         client = Client(gateway.ports["passing"])
         client.sock.shutdown(1)

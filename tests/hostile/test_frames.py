@@ -1,4 +1,4 @@
-"""The frames of an open client, and how its connection ends."""
+"""The frames of an open client, and how the gateway ends its connection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 from tests.support.frames import command, data, frame, message, number, receipt, send, simple, tail
 
-from .peers import CONNECT, CONNECTED, Broker, Client, Closed, Wire, answer
+from .peers import CONNECT, CONNECTED, Broker, Client, Closed, Wire, answer, says
 from .process import COLLECTED, Gateway, until
 
 DEEP = b"\x0b" * 30_000
@@ -37,7 +37,9 @@ VIOLATIONS = {
 
 @pytest.mark.parametrize("listener", ["passing", "masking"])
 @pytest.mark.parametrize("name", VIOLATIONS)
-def test_what_is_not_of_the_protocol(gateway: Gateway, listener: str, name: str) -> None:
+def test_violations_of_an_open_client_get_an_error(
+    gateway: Gateway, listener: str, name: str
+) -> None:
     with (
         gateway.expecting(listener, EndReason.CLIENT_VIOLATION),
         Client(gateway.ports[listener]).open() as client,
@@ -56,7 +58,7 @@ TOO_LARGE: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", TOO_LARGE)
-def test_what_is_too_large_to_be_held(gateway: Gateway, name: str) -> None:
+def test_a_frame_above_the_bound_ends_the_connection(gateway: Gateway, name: str) -> None:
     reasons = EndReason.FRAME_TOO_LARGE, EndReason.CLIENT_VIOLATION
     with (
         gateway.expecting("passing", *reasons),
@@ -66,8 +68,8 @@ def test_what_is_too_large_to_be_held(gateway: Gateway, name: str) -> None:
         assert [answer.type for answer in client.hear_all()] == [BaseCommand.ERROR]
 
 
-def test_a_large_frame_that_passes(gateway: Gateway) -> None:
-    """The broker judges it, and the gateway never collects it. The frame never ends."""
+def test_a_large_send_is_never_collected(gateway: Gateway) -> None:
+    """The broker judges the frame, which never ends here; the gateway only passes it on."""
     with (
         gateway.expecting("passing", EndReason.CLIENT_CLOSED),
         Client(gateway.ports["passing"]).open() as client,
@@ -80,7 +82,7 @@ def test_a_large_frame_that_passes(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize("listener", ["passing", "masking"])
-def test_noise(gateway: Gateway, listener: str) -> None:
+def test_random_bytes_of_an_open_client_end_the_connection(gateway: Gateway, listener: str) -> None:
     noise = random.Random(3)
     rounds = 40
     reasons = EndReason.CLIENT_VIOLATION, EndReason.FRAME_TOO_LARGE, EndReason.CLIENT_CLOSED
@@ -95,8 +97,7 @@ def test_noise(gateway: Gateway, listener: str) -> None:
                     client.say(frame(command(kind, noise.randbytes(noise.randrange(60)))))
 
 
-def test_broken_commands(gateway: Gateway) -> None:
-    """Good commands with some bytes changed, one after the other."""
+def test_commands_with_changed_bytes_do_no_harm(gateway: Gateway) -> None:
     noise = random.Random(4)
     good = [
         simple(Kind.PRODUCER, topic="t", producer_id=1, request_id=1),
@@ -136,9 +137,9 @@ class Listening:
             pass
 
 
-def test_ids_that_nobody_opened(gateway: Gateway, broker: Broker) -> None:
-    """Forwarded, as the broker knows how to take them; but a SEND of nobody goes nowhere, because
-    it would make the broker close the connection."""
+def test_unknown_ids_are_forwarded_except_in_a_send(gateway: Gateway, broker: Broker) -> None:
+    """The broker handles unknown ids, but closes the connection at a SEND of an unknown producer,
+    so the gateway drops that SEND."""
     frames = [
         simple(Kind.ACK, consumer_id=7),
         simple(Kind.FLOW, consumer_id=7, messagePermits=1000),
@@ -165,7 +166,7 @@ def test_ids_that_nobody_opened(gateway: Gateway, broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("listener", ["passing", "masking"])
-def test_an_unknown_command(gateway: Gateway, listener: str) -> None:
+def test_an_unknown_command_passes_unless_masked(gateway: Gateway, listener: str) -> None:
     masked = listener == "masking"
     reason = EndReason.UNKNOWN_COMMAND if masked else EndReason.CLIENT_CLOSED
     with gateway.expecting(listener, reason), Client(gateway.ports[listener]).open() as client:
@@ -173,8 +174,8 @@ def test_an_unknown_command(gateway: Gateway, listener: str) -> None:
         assert client.hear().type == (BaseCommand.ERROR if masked else BaseCommand.PONG)
 
 
-def test_a_type_behind_another_is_seen(gateway: Gateway, broker: Broker) -> None:
-    """Whoever reads a command by protobuf believes the last type; so must the gateway."""
+def test_the_last_of_several_command_types_counts(gateway: Gateway, broker: Broker) -> None:
+    """A protobuf decoder uses the last type of a command, and so must the gateway."""
     listening = Listening()
     smuggled = frame(number(1, Kind.PING) + command(Kind.CONNECT, data(1, b"x")))
     with (
@@ -195,8 +196,8 @@ LYING = [
 ]
 
 
-def test_sends_that_lie(gateway: Gateway) -> None:
-    """The broker judges their metadata."""
+def test_sends_with_false_metadata_pass(gateway: Gateway) -> None:
+    """The broker judges the metadata."""
     with (
         gateway.expecting("passing", EndReason.CLIENT_CLOSED),
         Client(gateway.ports["passing"]).open() as client,
@@ -207,7 +208,7 @@ def test_sends_that_lie(gateway: Gateway) -> None:
             assert client.hear().type == BaseCommand.SEND_RECEIPT
 
 
-def test_a_session_byte_by_byte(gateway: Gateway) -> None:
+def test_a_session_may_come_byte_by_byte(gateway: Gateway) -> None:
     with (
         gateway.expecting("passing", EndReason.CLIENT_CLOSED),
         Client(gateway.ports["passing"]) as client,
@@ -226,7 +227,7 @@ def test_a_session_byte_by_byte(gateway: Gateway) -> None:
     "said", [send(1, 1)[:-1], simple(Kind.LOOKUP, topic="x" * 90, request_id=1)[:50], b"\0\0"]
 )
 @pytest.mark.parametrize("leave", [Client.close, Client.reset])
-def test_a_client_that_leaves_within_a_frame(
+def test_a_client_may_leave_within_a_frame(
     gateway: Gateway, said: bytes, leave: Callable[[Client], None]
 ) -> None:
     with gateway.expecting("passing", EndReason.CLIENT_CLOSED, EndReason.CLIENT_LOST):
@@ -236,7 +237,7 @@ def test_a_client_that_leaves_within_a_frame(
         leave(client)
 
 
-def test_the_same_producer_again_and_again(gateway: Gateway) -> None:
+def test_a_producer_id_may_be_opened_again_and_again(gateway: Gateway) -> None:
     with (
         gateway.expecting("passing", EndReason.CLIENT_CLOSED),
         Client(gateway.ports["passing"]).open() as client,
@@ -249,20 +250,15 @@ def test_the_same_producer_again_and_again(gateway: Gateway) -> None:
             pass
 
 
-def test_a_client_that_asks_and_does_not_listen(gateway: Gateway, broker: Broker) -> None:
-    """Its answers wait for it, within a bound; then it is not listened to either."""
-
-    def deaf(wire: Wire) -> None:
-        """Says nothing, so that lookups pile up until the gateway refuses them itself."""
-        wire.say(CONNECTED)
-        wire.hear_all()
-
-    with broker.playing(deaf), gateway.expecting("passing", *EndReason):
+def test_a_client_that_reads_no_answers_is_no_longer_read(gateway: Gateway, broker: Broker) -> None:
+    """The gateway keeps answers within a bound, and then stops reading the client."""
+    # The broker answers no lookup, so they pile up until the gateway refuses them itself.
+    with broker.playing(says(CONNECTED)), gateway.expecting("passing", *EndReason):
         client = Client(gateway.ports["passing"], receive_buffer=4096).open()
         lookups = [simple(Kind.LOOKUP, topic="t" * 9, request_id=n) for n in range(6000)]
         client.say(b"".join(lookups))
         client.sock.setblocking(False)
-        flood = b"".join(lookups[5000:])  # beyond what may be asked at a time
+        flood = b"".join(lookups[5000:])  # beyond the bound of pending lookups
         said = quiet = 0
         while quiet < 20:
             try:
@@ -271,12 +267,12 @@ def test_a_client_that_asks_and_does_not_listen(gateway: Gateway, broker: Broker
             except BlockingIOError:
                 quiet += 1
                 select.select([], [client.sock], [], 0.02)
-            assert said < 30 << 20, "it is listened to without end"
+            assert said < 30 << 20, "the gateway reads the client without end"
         assert gateway.buffered < 4 << 20
         client.close()
 
 
-def test_a_client_that_is_told_and_does_not_listen(gateway: Gateway, broker: Broker) -> None:
+def test_messages_for_a_stalled_client_are_bounded(gateway: Gateway, broker: Broker) -> None:
     def chatty(wire: Wire) -> None:
         wire.say(CONNECTED)
         for _ in range(200):
@@ -291,7 +287,7 @@ def test_a_client_that_is_told_and_does_not_listen(gateway: Gateway, broker: Bro
         assert gateway.buffered < 1 << 20
 
 
-def test_a_good_client_while_others_misbehave(gateway: Gateway) -> None:
+def test_a_good_client_is_served_while_others_misbehave(gateway: Gateway) -> None:
     noise = random.Random(5)
     bad = 50
     reasons = EndReason.CLIENT_CLOSED, EndReason.CLIENT_VIOLATION, EndReason.FRAME_TOO_LARGE

@@ -1,9 +1,10 @@
-"""Peers that vanish without closing: their process hangs, or their machine is gone."""
+"""Peers that vanish without closing: the process hangs, or the machine is gone."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -12,7 +13,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 from tests.support.frames import message, simple, tail
 
-from .peers import CONNECTED, Broker, Client, Wire
+from .peers import CONNECTED, Broker, Client, Wire, says
 from .process import Gateway, until
 
 PING = simple(Kind.PING)
@@ -22,7 +23,7 @@ SOON = 0.2
 
 @pytest.fixture(scope="module")
 def impatient(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with deadlines of a second in place of a minute."""
+    """Start a gateway with deadlines of a second in place of a minute."""
     deadlines = {"silent": "1s", "stalled": "1s", "idle": "1h"}
     gateway = Gateway([broker], tmp_path_factory.mktemp("impatient"), deadlines)
     yield gateway
@@ -36,15 +37,10 @@ def pings(wire: Wire, gone: threading.Event) -> None:
         wire.say(PING)
 
 
-def test_a_client_that_is_silent(impatient: Gateway, broker: Broker) -> None:
+def test_a_silent_client_is_ended(impatient: Gateway, broker: Broker) -> None:
     gone = threading.Event()
-
-    def speaks(wire: Wire) -> None:
-        wire.say(CONNECTED)
-        pings(wire, gone)
-
     with (
-        broker.playing(speaks),
+        broker.playing(says(CONNECTED, partial(pings, gone=gone))),
         impatient.expecting("passing", EndReason.CLIENT_SILENT),
         Client(impatient.ports["passing"]).open() as client,
     ):
@@ -52,14 +48,10 @@ def test_a_client_that_is_silent(impatient: Gateway, broker: Broker) -> None:
         gone.set()
 
 
-def test_a_broker_that_is_silent(impatient: Gateway, broker: Broker) -> None:
-    def freezes(wire: Wire) -> None:
-        wire.say(CONNECTED)
-        wire.hear_all()
-
+def test_a_silent_broker_is_ended(impatient: Gateway, broker: Broker) -> None:
     gone = threading.Event()
     with (
-        broker.playing(freezes),
+        broker.playing(says(CONNECTED)),
         impatient.expecting("passing", EndReason.BROKER_SILENT),
         Client(impatient.ports["passing"]).open() as client,
     ):
@@ -70,7 +62,7 @@ def test_a_broker_that_is_silent(impatient: Gateway, broker: Broker) -> None:
         speaking.join()
 
 
-def test_a_client_that_takes_nothing(impatient: Gateway, broker: Broker) -> None:
+def test_a_client_that_reads_nothing_is_ended(impatient: Gateway, broker: Broker) -> None:
     def floods(wire: Wire) -> None:
         wire.say(CONNECTED)
         wire.say(message(1, tail(b"", b"x" * 100_000)) * 200)
@@ -78,7 +70,7 @@ def test_a_client_that_takes_nothing(impatient: Gateway, broker: Broker) -> None
     gone = threading.Event()
     with broker.playing(floods), impatient.expecting("passing", EndReason.CLIENT_STALLED):
         client = Client(impatient.ports["passing"], receive_buffer=4096).open()
-        speaking = threading.Thread(target=pings, args=(client, gone))  # it is not silent
+        speaking = threading.Thread(target=pings, args=(client, gone))  # so it is not silent
         speaking.start()
         assert until(lambda: impatient.metrics().ended("passing")[EndReason.CLIENT_STALLED])
         gone.set()
@@ -86,15 +78,11 @@ def test_a_client_that_takes_nothing(impatient: Gateway, broker: Broker) -> None
         client.close()
 
 
-def test_a_broker_that_takes_nothing(impatient: Gateway, broker: Broker) -> None:
+def test_a_broker_that_reads_nothing_is_ended(impatient: Gateway, broker: Broker) -> None:
     gone = threading.Event()
-
-    def hangs(wire: Wire) -> None:
-        wire.say(CONNECTED)
-        pings(wire, gone)  # as one that is short of memory: it speaks, and does not read
-
     with (
-        broker.playing(hangs),
+        # Like a broker short of memory, which sends and does not read.
+        broker.playing(says(CONNECTED, partial(pings, gone=gone))),
         impatient.expecting("passing", EndReason.BROKER_STALLED),
         Client(impatient.ports["passing"]).open() as client,
     ):

@@ -1,4 +1,4 @@
-"""Hostile clients use up their share of resources, and other clients do not notice."""
+"""Hostile clients use up their share of resources, and other clients notice nothing."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ HONEST = "127.0.0.2"
 PING = simple(Kind.PING)
 TOPIC = "persistent://public/default/t"
 SECONDS = 3.0
-"""Seconds for which another client sends PING again and again."""
+"""Seconds for which another client sends PINGs."""
 
 AT_LEAST = int(SECONDS / 0.1)
-"""Answers in that time if none takes longer than 100 ms. Undisturbed there are some hundreds."""
+"""Answers in that time if none takes longer than 100 ms. An undisturbed client gets some hundreds.
+"""
 
 STALLED = 30
 """Number of clients that do not read their answers."""
@@ -39,8 +40,8 @@ STALLED = 30
 
 @pytest.fixture(scope="module")
 def bounded(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with little memory, and little patience for frames. Its kernel keeps little too, so
-    that clients which do not read are soon the gateway's affair."""
+    """Start a gateway with little memory and short frame deadlines. Small kernel buffers make
+    clients that do not read the gateway's concern early."""
     deadlines = {"idle": "1h", "frame": "3s", "handshake": "1m"}
     limits = {"buffered": "32MiB", "collected_frame": "6MiB"}
     more = {"limits": limits, "data_plane": {"socket_buffer": "64KiB"}}
@@ -57,15 +58,15 @@ def producer(size: int) -> bytes:
 
 
 class Hostile:
-    """Connections that say most of a frame, then a byte now and then, and come again when they are
-    thrown out."""
+    """Connections that send most of a frame, then a byte now and then, and reconnect when the
+    gateway closes them."""
 
     def __init__(self, port: int, number: int, frame: bytes) -> None:
         self._port = port
         self._frame = frame
         self._stopped = threading.Event()
         self._threads = [threading.Thread(target=self._be, daemon=True) for _ in range(number)]
-        self.said = 0  # bytes, all connections together
+        self.said = 0  # bytes sent, of all connections together
         for thread in self._threads:
             thread.start()
 
@@ -125,8 +126,11 @@ def answered(client: Client) -> int:
 @pytest.mark.parametrize(
     "frame", [send(9, 1, b"x" * 5_900_000), producer(900_000)], ids=["SEND", "PRODUCER"]
 )
-def test_frames_that_do_not_come_stop_nobody(bounded: Gateway, number: int, frame: bytes) -> None:
-    """SENDs of a producer that is not open, and PRODUCERs: the gateway must collect both whole."""
+def test_incomplete_frames_delay_no_other_client(
+    bounded: Gateway, number: int, frame: bytes
+) -> None:
+    """The gateway must collect both kinds of frame whole: PRODUCERs, and SENDs of an unopened
+    producer."""
     before = bounded.metrics().ended("passing")
     with (
         Client(bounded.ports["serving"], source=HONEST).open() as client,
@@ -140,13 +144,13 @@ def test_frames_that_do_not_come_stop_nobody(bounded: Gateway, number: int, fram
         def ended() -> Ends:
             return bounded.metrics().ended("passing") - before
 
-        assert until(lambda: ended()[EndReason.FRAME_TIMEOUT]), "nobody is ended for it"
+        assert until(lambda: ended()[EndReason.FRAME_TIMEOUT]), "no hostile connection was ended"
         assert not ended()[EndReason.OUT_OF_MEMORY]
         assert bounded.metrics().buffered <= 32 * MIB
 
 
-def test_a_large_frame_of_somebody_else_has_its_turn(bounded: Gateway) -> None:
-    """It waits until one hostile frame reaches its deadline, and not for all of them."""
+def test_a_large_frame_of_another_client_gets_its_turn(bounded: Gateway) -> None:
+    """The frame waits until one hostile frame reaches its deadline, not until all of them do."""
     with (
         Client(bounded.ports["serving"], source=HONEST).open() as client,
         besieged(bounded, 20, send(9, 1, b"x" * 5_900_000)),
@@ -156,8 +160,8 @@ def test_a_large_frame_of_somebody_else_has_its_turn(bounded: Gateway) -> None:
             assert client.hear().producer_success.request_id == 1
 
 
-def test_a_frame_that_comes_slowly_passes(bounded: Gateway) -> None:
-    """As on a slow link: piece by piece, within the deadline."""
+def test_a_frame_that_comes_slowly_within_the_deadline_passes(bounded: Gateway) -> None:
+    """The frame comes piece by piece, as on a slow link."""
     with Client(bounded.ports["serving"], source=HONEST).open() as client:
         frame = producer(900_000)
         for at in range(0, len(frame), 100_000):
@@ -166,8 +170,8 @@ def test_a_frame_that_comes_slowly_passes(bounded: Gateway) -> None:
         assert client.hear().producer_success.request_id == 1
 
 
-def test_openings_that_do_not_come_keep_little(bounded: Gateway) -> None:
-    """Before authentication: large CONNECTs that never become complete."""
+def test_incomplete_connects_use_little_memory(bounded: Gateway) -> None:
+    """Unauthenticated clients send large CONNECTs that never become complete."""
     number = 400
     large = simple(Kind.CONNECT, client_version="x", auth_data=b"t" * 63_000)
     before = bounded.memory
@@ -193,7 +197,8 @@ def test_openings_that_do_not_come_keep_little(bounded: Gateway) -> None:
 
 
 def asking(gateway: Gateway) -> Client:
-    """Return a client that sent requests which the gateway itself refuses, until it is not read."""
+    """Return a client that sends requests which the gateway refuses itself, until it is no longer
+    read."""
     topic = "persistent://pulsar/x/" + "y" * 1000
     ask = simple(Kind.PRODUCER, topic=topic, producer_id=1, request_id=1)
     client = Client(gateway.ports["passing"]).open()
@@ -205,7 +210,7 @@ def asking(gateway: Gateway) -> Client:
 
 
 def patient(wire: Wire) -> None:
-    """A broker that waits long for the next request."""
+    """Act as a broker that waits long for the next request."""
     wire.sock.settimeout(10 * PATIENCE)
     polite(wire)
 
@@ -217,7 +222,7 @@ def is_calm(gateway: Gateway) -> bool:
     return gateway.metrics().buffered == before
 
 
-def test_answers_that_are_not_read_stop_nobody(bounded: Gateway, broker: Broker) -> None:
+def test_unread_answers_delay_no_other_client(bounded: Gateway, broker: Broker) -> None:
     with broker.playing(patient), ThreadPoolExecutor(STALLED) as pool:
         hostile = list(pool.map(lambda _: asking(bounded), range(STALLED)))
     try:

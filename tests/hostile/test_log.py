@@ -14,7 +14,7 @@ from .peers import Broker, Client
 from .process import Gateway, until
 
 FLOOD = 1000
-"""Connections. With a line for each, the log is more than three times what a pipe holds."""
+"""Connections. With a line for each, the log is more than three times as large as a pipe."""
 
 UNFOLDED = {"burst": 1_000_000}
 
@@ -26,7 +26,7 @@ class Pipe:
         self.reading, self.writing = os.pipe()
 
     def rest(self) -> list[dict[str, Any]]:
-        """Return all remaining lines. Call this once the gateway has ended."""
+        """Return all remaining lines, once the gateway has ended."""
         os.close(self.writing)
         with os.fdopen(os.dup(self.reading)) as stream:
             *lines, _cut = stream.read().split("\n")
@@ -53,7 +53,7 @@ def flooded(gateway: Gateway, number: int = FLOOD) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("log", [{}, UNFOLDED | {"queue": "64KiB"}], ids=["folded", "dropped"])
-def test_a_log_that_nobody_reads_stops_nobody(
+def test_a_log_that_nobody_reads_delays_no_client(
     broker: Broker, tmp_path: Path, pipe: Pipe, workers: int, log: dict[str, Any]
 ) -> None:
     more = {"workers": workers, "log": log}
@@ -61,14 +61,14 @@ def test_a_log_that_nobody_reads_stops_nobody(
     try:
         flooded(gateway)
         gateway.serves()
-        assert gateway.got("/readyz") == "ready\n"
+        assert gateway.get("/readyz") == "ready\n"
     finally:
         gateway.stop()
     lines = pipe.rest()
     assert "listening" in {line["event"] for line in lines}
 
 
-def test_lines_that_nobody_took_in_time_are_counted(
+def test_lines_that_nobody_read_in_time_are_counted(
     broker: Broker, tmp_path: Path, pipe: Pipe
 ) -> None:
     log = UNFOLDED | {"queue": "64KiB"}
@@ -89,7 +89,7 @@ def test_lines_that_nobody_took_in_time_are_counted(
     assert len(ends) + dropped == pytest.approx(FLOOD, abs=20)
 
 
-def test_a_flood_of_connections_is_folded(broker: Broker, tmp_path: Path) -> None:
+def test_log_lines_of_a_flood_of_connections_are_folded(broker: Broker, tmp_path: Path) -> None:
     gateway = Gateway([broker], tmp_path, {}, more={"log": {"burst": 100}})
     try:
         flooded(gateway)

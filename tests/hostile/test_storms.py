@@ -1,4 +1,4 @@
-"""Many connections, again and again: neither memory nor descriptors may grow."""
+"""Many connections again and again: neither memory nor descriptors may grow."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MIB = 1 << 20
 AT_ONCE = 100
 ROUNDS = 8
 GROWTH = 12 * MIB
-"""Generous: allocators and collectors take turns of some megabytes. A pair that stays costs 5 KB
-and more, and a test here opens thousands."""
+"""Generous: allocators and the collector vary by some megabytes. A leaked pair costs 5 KB or more,
+and a test here opens thousands."""
 
 
 def knock(gateway: Gateway) -> None:
@@ -44,7 +44,7 @@ def babble(gateway: Gateway) -> None:
 
 
 def open_and_leave(gateway: Gateway) -> None:
-    """Become a pair, open a producer, and leave in all ways."""
+    """Open a pair and a producer, and leave in each of the possible ways."""
     reasons = EndReason.CLIENT_CLOSED, EndReason.CLIENT_LOST, EndReason.CLIENT_VIOLATION
     with gateway.expecting("passing", *reasons, number=AT_ONCE):
         clients = [Client(gateway.ports["passing"]).open() for _ in range(AT_ONCE)]
@@ -64,7 +64,7 @@ def open_and_leave(gateway: Gateway) -> None:
 
 
 def leave_while_opening(gateway: Gateway) -> None:
-    """CONNECT, and leave before the answer."""
+    """Send CONNECT, and leave before the answer."""
     with gateway.expecting("passing", *EndReason, number=AT_ONCE):
         clients = [Client(gateway.ports["passing"]) for _ in range(AT_ONCE)]
         for client in clients:
@@ -77,7 +77,7 @@ STORMS = [knock, babble, open_and_leave, leave_while_opening]
 
 
 @pytest.mark.parametrize("storm", STORMS)
-def test_nothing_grows(gateway: Gateway, broker: Broker, storm: object) -> None:
+def test_storms_leak_nothing(gateway: Gateway, broker: Broker, storm: object) -> None:
     assert callable(storm)
     for _ in range(3):
         storm(gateway)
@@ -86,7 +86,7 @@ def test_nothing_grows(gateway: Gateway, broker: Broker, storm: object) -> None:
         storm(gateway)
     grown, left = settled(gateway, broker)
     assert grown - memory < GROWTH
-    assert left <= descriptors + 1, "descriptors leak"  # a probe of the broker, at most
+    assert left <= descriptors + 1, "descriptors leak"  # allow a probe of the broker
 
 
 def settled(gateway: Gateway, broker: Broker) -> tuple[int, int]:
@@ -103,7 +103,7 @@ def settled(gateway: Gateway, broker: Broker) -> tuple[int, int]:
     return gateway.memory, lowest
 
 
-def test_many_frames_grow_nothing(gateway: Gateway) -> None:
+def test_memory_does_not_grow_with_frames(gateway: Gateway) -> None:
     """Open and close producers and consumers again and again on one connection."""
     with (
         gateway.expecting("passing", EndReason.CLIENT_CLOSED),
@@ -138,7 +138,7 @@ def cycle(client: Client, times: int) -> None:
 
 
 def test_idle_pairs_end(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """This includes pairs within a frame, and pairs that owe an answer."""
+    """This includes pairs within a frame, and pairs that still owe an answer."""
     gateway = Gateway([broker], tmp_path_factory.mktemp("idle"), {"idle": "1s"})
     try:
         with gateway.expecting("passing", EndReason.IDLE, number=3):

@@ -1,1 +1,1 @@
-"""The clients' scenes in all configurations of the gateway, beside a direct connection."""
+"""The clients' scenes in all configurations of the gateway, compared with a direct connection."""

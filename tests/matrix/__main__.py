@@ -1,9 +1,9 @@
 """`python -m tests.matrix`: runs the clients' scenes directly and in each configuration of the
 gateway, and prints where they differ.
 
-Each way is a run of pytest, with brokers of its own. Verdicts are added to a file of JSON lines as
-they come, so that several runs add up. The exit status is 1 where a scene always passes directly
-and fails through the gateway.
+Each way is a run of pytest, with brokers of its own. Verdicts are appended to a file of JSON lines,
+so that several runs add up. The exit status is 1 if a scene always passes directly and fails
+through the gateway.
 """
 
 import argparse
@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -20,6 +19,7 @@ from xml.etree import ElementTree
 
 from tests.real.configurations import PLAIN, features
 from tests.support.differences import DIRECT, Results, Verdict
+from tests.support.progress import say
 from tests.support.results import append, lines_of
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -36,12 +36,12 @@ CONFIGURATIONS = tuple(
         (NONE, "checksums"),
     )
 )
-"""All that there are."""
+"""All possible configurations."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """What became of a scene, once."""
+    """The verdict of one run of a scene."""
 
     scene: str
     way: str
@@ -49,12 +49,12 @@ class Line:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answers the exit status."""
+    """Return the exit status."""
     options = _options(arguments)
     ways = options.only or [DIRECT, *CONFIGURATIONS]
     if not options.table:
         for way in ways:
-            _say(way)
+            say(way)
             for line in _run(way, options):
                 append(line, options.results)
     return _told(options.results)
@@ -79,7 +79,7 @@ def _way(name: str) -> str:
 
 
 def _run(way: str, options: argparse.Namespace) -> Iterator[Line]:
-    """All scenes one way. A run that is interrupted has none."""
+    """Run all scenes one way. An interrupted run has no verdicts."""
     BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="broker-gateway-matrix-") as folder:
         report = Path(folder) / "report.xml"
@@ -96,13 +96,13 @@ def _run(way: str, options: argparse.Namespace) -> Iterator[Line]:
 
 
 def _scene(case: ElementTree.Element) -> str:
-    """A test without the number of its run."""
+    """Return a test without the number of its run."""
     name = re.sub(r"-?\brun\d+\b", "", case.attrib["name"]).replace("[]", "").replace("[-", "[")
     return f"{Path(case.attrib['file']).stem}::{name}"
 
 
 def parsed(report: str, way: str) -> Iterator[Line]:
-    """The verdicts of a report of pytest's, in JUnit's form."""
+    """Yield the verdicts of a pytest report in JUnit format."""
     for case in ElementTree.fromstring(report).iter("testcase"):
         kinds = {child.tag for child in case}
         verdict = Verdict.PASSED
@@ -122,10 +122,6 @@ def _told(file: Path) -> int:
     print(results.table(differing) if differing else "no scene differs")
     print(f"\n{results.totals()}")
     return 1 if any(results.worse(way) for way in results.ways) else 0
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
 if __name__ == "__main__":

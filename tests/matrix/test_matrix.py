@@ -1,4 +1,4 @@
-"""The configurations of scenes, and what a run of the matrix makes of reports."""
+"""The configurations of scenes, and the evaluation of reports by the matrix."""
 
 import json
 from pathlib import Path
@@ -18,14 +18,14 @@ REPORT = """<testsuites><testsuite>
 </testsuite></testsuites>"""
 
 
-def test_a_configuration_has_what_its_name_says() -> None:
+def test_a_configuration_has_the_features_in_its_name() -> None:
     plan = configured("mask+far+workers", None)
     assert (plan.unknown, plan.rules and plan.rules.name, plan.workers) == ("mask", "far.yaml", 2)
     assert features(PLAIN) == []
 
 
 @pytest.mark.parametrize("name", ["fra", "mask+mask", "far+near", "plain+far", ""])
-def test_a_name_that_makes_no_sense_is_refused(name: str) -> None:
+def test_a_malformed_name_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"feature|far and near"):
         features(name)
 
@@ -40,12 +40,12 @@ def test_the_matrix_has_all_combinations() -> None:
     assert {feature for name in CONFIGURATIONS for feature in features(name)} == set(FEATURES)
 
 
-def test_scenes_take_turns_between_all_other_configurations() -> None:
+def test_scenes_alternate_between_all_other_configurations() -> None:
     assert {rotated(f"test_{number}") for number in range(200)} == set(ROTATION)
     assert rotated("test_1") == rotated("test_1")
 
 
-def test_a_report_tells_each_scene_s_runs() -> None:
+def test_a_report_contains_the_runs_of_each_scene() -> None:
     assert list(parsed(REPORT, "far")) == [
         Line("test_x::test_a[go]", "far", "passed"),
         Line("test_x::test_a[go]", "far", "failed"),
@@ -55,7 +55,7 @@ def test_a_report_tells_each_scene_s_runs() -> None:
 
 
 def kept(folder: Path, *lines: tuple[str, str, Verdict]) -> str:
-    """A file of results."""
+    """Return a file of results."""
     file = folder / "results.jsonl"
     content = [{"scene": scene, "way": way, "verdict": what} for scene, way, what in lines]
     file.write_text("\n".join(map(json.dumps, content)))
@@ -71,7 +71,7 @@ def kept(folder: Path, *lines: tuple[str, str, Verdict]) -> str:
         (Verdict.SKIPPED, Verdict.PASSED, 0),
     ],
 )
-def test_the_status_tells_whether_the_gateway_makes_a_difference(
+def test_the_status_says_if_the_gateway_makes_a_difference(
     tmp_path: Path, directly: Verdict, through: Verdict, status: int
 ) -> None:
     file = kept(tmp_path, ("test_a", DIRECT, directly), ("test_a", "far", through))

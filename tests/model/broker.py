@@ -1,8 +1,8 @@
-"""A broker as far as producers and consumers go: what it stores, answers, and takes amiss.
+"""A broker for producers and consumers: what it stores, answers, and treats as an error.
 
-It behaves as Pulsar's `ServerCnx` does, which `tests/orders` holds it to: the same orders of events
-are played against it and against real brokers. What opens takes a while, and until then the id is
-taken, permits are lost, and a SEND ends the connection.
+It behaves as Pulsar's `ServerCnx`; `tests/orders` plays the same orders of events against it and
+against real brokers. Opening takes a while: until then the id is taken, permits are lost, and a
+SEND ends the connection.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ EXCLUSIVE_TYPE, SHARED_TYPE, FAILOVER_TYPE = range(3)
 """Types of subscriptions."""
 
 SUBSCRIPTION = "s"
-"""The one of the model client."""
+"""The model client's subscription."""
 
 MOST_PERMITS = 2**31
-"""From here on a broker reads a FLOW as less than nothing."""
+"""From this number on, a broker reads a FLOW as negative."""
 
 
 class Closed(Exception):  # noqa: N818 - not an error: brokers do this
@@ -39,7 +39,7 @@ class Closed(Exception):  # noqa: N818 - not an error: brokers do this
 
 
 class Stored(NamedTuple):
-    """One message of a topic: who sent it, its number there, and what follows its command."""
+    """One message of a topic: its producer, its sequence id, and what follows its command."""
 
     producer: str
     sequence: int
@@ -48,7 +48,7 @@ class Stored(NamedTuple):
 
 @dataclass
 class Subscription:
-    """`taken`: what a consumer has and has not acknowledged, by index."""
+    """`taken`: delivered and unacknowledged messages with their consumer, by index."""
 
     kind: int
     acknowledged: set[int] = field(default_factory=set)
@@ -56,13 +56,13 @@ class Subscription:
     consumers: list[Consumer] = field(default_factory=list)
 
     def release(self, consumer: Consumer) -> None:
-        """What this consumer has somebody gets again."""
+        """Make this consumer's unacknowledged messages available again."""
         self.taken = {index: who for index, who in self.taken.items() if who is not consumer}
 
 
 @dataclass(eq=False)
 class Topic:
-    """`owner`: the one that has exclusive access, for which others wait."""
+    """`owner`: the producer with exclusive access, for which others wait."""
 
     name: str
     log: list[Stored] = field(default_factory=list)
@@ -74,17 +74,18 @@ class Topic:
 
     @property
     def acknowledged(self) -> set[int]:
-        """Of the model client's subscription."""
+        """Return the indexes acknowledged by the model client's subscription."""
         found = self.subscriptions.get(SUBSCRIPTION)
         return set() if found is None else found.acknowledged
 
 
 @dataclass(eq=False)
 class Producer:
-    """`opened_by`: the request; every SEND says which one it belongs to. `got`: SENDs of it.
+    """`opened_by`: the request, which every SEND repeats. `got`: the number of its SENDs.
 
-    `writing`: stored, without a receipt so far. `closing`: the request that closes it, which is
-    answered behind all receipts. `given_up`: closed before it was open, and open nevertheless.
+    `writing`: stored sequence ids without a receipt. `closing`: the request that closes the
+    producer, answered after all receipts. `given_up`: closed before it was open, and open
+    nevertheless.
     """
 
     connection: Connection
@@ -110,15 +111,17 @@ class Consumer:
 
 @dataclass
 class Late:
-    """SENDs of a producer that the broker has closed: their answers may still come."""
+    """SENDs of a producer that the broker has closed and may still answer."""
 
     id: int
     writing: deque[int]
 
 
 class Connections(list["Connection"]):
-    """All connections of the broker. `crossed`: it was late, or a client ahead of its news, so one
-    producer may be open on two of them for a moment; a real broker then says busy to the second.
+    """All connections of the broker.
+
+    `crossed`: messages about closes are late, so that one producer may be open on two connections
+    for a moment; a real broker then answers ProducerBusy to the second.
     """
 
     crossed = False
@@ -128,10 +131,10 @@ Opening = Callable[[], None]
 
 
 class Connection:
-    """One connection as the broker has it.
+    """The broker's side of one connection.
 
-    `opens_after_close`: a producer that is closed while it is opened is opened all the same, as
-    4.2.4 may do; otherwise nobody hears of it any more, as of 4.0.8.
+    `opens_after_close`: a producer that is closed during its opening is opened nevertheless, as
+    4.2.4 may do; otherwise it is never opened, as in 4.0.8.
     """
 
     def __init__(
@@ -151,15 +154,15 @@ class Connection:
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, Consumer] = {}
         self.late: list[Late] = []
-        self._closed: set[int] = set()  # producers that we closed
-        self._given_up: set[int] = set()  # producers that were closed while we open them
+        self._closed: set[int] = set()  # producers that the broker closed
+        self._given_up: set[int] = set()  # producers closed during their opening
         self._opening: dict[tuple[str, int], Opening] = {}
-        self._soon: deque[Callable[[], None]] = deque()  # answers that are not given at once
+        self._soon: deque[Callable[[], None]] = deque()  # delayed answers
         self._asked: dict[tuple[str, int], int] = {}  # the latest request about each id
         self.refuse_next = False
-        self.elsewhere = ""  # where the topic of the next one to be opened has migrated to
+        self.elsewhere = ""  # where the topic of the next opening has migrated to
 
-    # -- what comes ----------------------------------------------------------------------------
+    # -- received frames -----------------------------------------------------------------------
 
     def read(self) -> None:
         """Handle the next frame. Raises `Closed`."""
@@ -191,7 +194,8 @@ class Connection:
                 raise AssertionError(f"the model broker knows no command {other}")
 
     def _check_order(self, command: BaseCommand) -> None:
-        """A client numbers its requests; those of a gateway are beyond all that it counts to."""
+        """Check that requests arrive in order. A client numbers its requests; a gateway's own
+        requests have numbers beyond those."""
         for asked, party, id in (
             (command.producer, "producer", command.producer.producer_id),
             (command.close_producer, "producer", command.close_producer.producer_id),
@@ -207,20 +211,21 @@ class Connection:
     def _say(self, frame: bytes) -> None:
         self.link.broker_says(frame)
 
-    def _no(self, request: int, code: ServerError.ValueType) -> None:
+    def _refuse(self, request: int, code: ServerError.ValueType) -> None:
         self._say(frames.error(request, code))
 
     # -- opening -------------------------------------------------------------------------------
 
     @property
     def openings(self) -> list[Opening]:
-        """What takes a while and may be done now."""
+        """Return the delayed actions that may run now."""
         answers = [self._answer] if self._soon else []
         ready = [which for which in self._opening if not self._is_closing(which)]
         return [partial(self._open, which) for which in ready] + answers
 
     def _is_closing(self, which: tuple[str, int]) -> bool:
-        """Whether the one before is not closed yet. A real broker says yes, and closes it."""
+        """Return True if the previous producer of this id is not closed yet. A real broker says yes
+        to the new one, and closes the old."""
         return which[0] == "producer" and which[1] in self.producers
 
     def _open(self, which: tuple[str, int]) -> None:
@@ -229,14 +234,14 @@ class Connection:
     def _answer(self) -> None:
         self._soon.popleft()()
 
-    def _refuses(self, request: int) -> bool:
+    def _is_refused(self, request: int) -> bool:
         refused, self.refuse_next = self.refuse_next, False
         if refused:
-            self._no(request, ServerError.UnknownError)
+            self._refuse(request, ServerError.UnknownError)
         return refused
 
     def _is_gone(self, id: int, *, produces: bool) -> bool:
-        """Whether the topic has migrated; these two frames are all of the answer then."""
+        """Return True if the topic has migrated, and answer by these two frames alone."""
         url, self.elsewhere = self.elsewhere, ""
         if url:
             self._say(frames.migrated(id, 0 if produces else 1, url))
@@ -247,25 +252,25 @@ class Connection:
         which = ("producer", asked.producer_id)
         known = self.producers.get(asked.producer_id)
         if which in self._opening or self._waits(asked.producer_id):
-            self._no(asked.request_id, ServerError.ServiceNotReady)
-        elif known is not None and not known.closing:  # whatever its topic is
-            if not self._refuses(asked.request_id):
+            self._refuse(asked.request_id, ServerError.ServiceNotReady)
+        elif known is not None and not known.closing:  # for any topic
+            if not self._is_refused(asked.request_id):
                 known.opened_by, known.got, known.given_up = asked.request_id, 0, False
                 self._say(frames.producer_success(asked.request_id))
         else:
             self._opening[which] = lambda: self._open_producer(asked)
 
     def _waits(self, id: int) -> bool:
-        """Whether this producer waits for exclusive access."""
+        """Return True if this producer waits for exclusive access."""
         waiting = (it for topic in self.topics.values() for it in topic.waiting)
         return any((it.connection, it.id) == (self, id) for it in waiting)
 
     def _open_producer(self, asked: Any) -> None:
         id, request = asked.producer_id, asked.request_id
-        if self._is_gone(id, produces=True) or self._refuses(request):
+        if self._is_gone(id, produces=True) or self._is_refused(request):
             return
         assert self.others.crossed or not self._is_open_elsewhere(id, asked.topic), (
-            f"producer {id} is opened here before it is closed there"
+            f"producer {id} is opened on this connection before it is closed on another"
         )
         topic = self.topics[asked.topic]
         opened = Producer(self, id, topic, request, asked.producer_name, asked.producer_access_mode)
@@ -273,7 +278,7 @@ class Connection:
         self._given_up.discard(id)
         refusal = _refusal(topic, opened)
         if refusal is not None:
-            self._no(request, refusal)
+            self._refuse(request, refusal)
         elif opened.access == WAIT and topic.producers:
             topic.waiting.append(opened)
             self._say(frames.queued(request))
@@ -282,7 +287,7 @@ class Connection:
 
     def _admit(self, opened: Producer) -> None:
         topic = opened.topic
-        if opened.access == FENCING:  # nobody is told
+        if opened.access == FENCING:  # without telling their clients
             for other in tuple(topic.producers):
                 other.connection.forget_producer(other)
         topic.producers.append(opened)
@@ -292,7 +297,7 @@ class Connection:
         self._say(frames.producer_success(opened.opened_by))
 
     def forget_producer(self, producer: Producer) -> None:
-        """It is not open any more; who waited for its access may have it."""
+        """Remove an open producer and its access to the topic."""
         self.producers.pop(producer.id, None)
         topic = producer.topic
         if producer in topic.producers:
@@ -300,36 +305,37 @@ class Connection:
         if topic.owner is producer:
             topic.owner = None
 
-    def _let_in(self, topic: Topic) -> None:
+    def _admit_waiting(self, topic: Topic) -> None:
         if topic.waiting and not topic.producers:
             waited = topic.waiting.pop(0)
             waited.connection._admit(waited)
 
     def _is_open_elsewhere(self, id: int, topic: str) -> bool:
-        """A client numbers its producers: the same number on the same topic is the same one."""
+        """Return True if another connection has this producer open: a client numbers its producers,
+        so the same number on the same topic is the same producer."""
         found = (other.producers.get(id) for other in self.others if other is not self)
         return any(it is not None and it.topic.name == topic and not it.given_up for it in found)
 
     def _subscribe(self, asked: Any) -> None:
         which = ("consumer", asked.consumer_id)
         if which in self._opening:
-            self._no(asked.request_id, ServerError.ServiceNotReady)
-        elif asked.consumer_id in self.consumers:  # it goes on, with all its permits
-            if not self._refuses(asked.request_id):
+            self._refuse(asked.request_id, ServerError.ServiceNotReady)
+        elif asked.consumer_id in self.consumers:  # it stays open, with all its permits
+            if not self._is_refused(asked.request_id):
                 self._say(frames.success(asked.request_id))
         else:
             self._opening[which] = lambda: self._open_consumer(asked)
 
     def _open_consumer(self, asked: Any) -> None:
         id, request = asked.consumer_id, asked.request_id
-        if self._is_gone(id, produces=False) or self._refuses(request):
+        if self._is_gone(id, produces=False) or self._is_refused(request):
             return
         topic = self.topics[asked.topic]
         subscription = topic.subscriptions.get(asked.subscription)
         if subscription is None:
             subscription = topic.subscriptions[asked.subscription] = Subscription(asked.subType)
         if subscription.kind == EXCLUSIVE_TYPE and subscription.consumers:
-            self._no(request, ServerError.ConsumerBusy)
+            self._refuse(request, ServerError.ConsumerBusy)
             return
         subscription.kind = asked.subType
         consumer = Consumer(self, id, topic, subscription)
@@ -347,7 +353,7 @@ class Connection:
                 raise Closed(f"SEND {name} {sequence}, and its producer is not open")
             return
         assert request in (0, producer.opened_by), (
-            f"SEND {name} {sequence} was meant for the incarnation before, {request}"
+            f"SEND {name} {sequence} was meant for the previous incarnation, {request}"
         )
         producer.got += 1
         producer.topic.log.append(Stored(name, sequence, tail))
@@ -359,7 +365,8 @@ class Connection:
         if producer is None:
             self._close_unopened(id, request)
             return
-        # A gateway that stops, or resets, keeps SENDs back: their client has no receipt.
+        # A gateway that stops, or resets a producer, keeps SENDs back: their client gets no
+        # receipt.
         kept_back = self.link.stops or self.link.resets
         if not kept_back and not self.others.crossed:
             said = self.said.get(producer.opened_by, producer.got)
@@ -381,7 +388,7 @@ class Connection:
         if producer.closing and not producer.writing:
             self.forget_producer(producer)
             self._say(frames.success(producer.closing))
-            self._let_in(producer.topic)
+            self._admit_waiting(producer.topic)
 
     # -- consumers -----------------------------------------------------------------------------
 
@@ -414,10 +421,10 @@ class Connection:
             consumer.subscription.release(consumer)
 
     def _seek(self, asked: Any) -> None:
-        """To the beginning: all consumers are closed, and the answer comes after that."""
+        """Seek to the beginning: close all consumers, and answer after that."""
         consumer = self.consumers.get(asked.consumer_id)
         if consumer is None:
-            self._no(asked.request_id, ServerError.MetadataError)
+            self._refuse(asked.request_id, ServerError.MetadataError)
             return
         subscription = consumer.subscription
         for each in tuple(subscription.consumers):
@@ -428,7 +435,7 @@ class Connection:
     def _unsubscribe(self, asked: Any) -> None:
         consumer = self.consumers.get(asked.consumer_id)
         if consumer is None or len(consumer.subscription.consumers) > 1:
-            self._no(asked.request_id, ServerError.MetadataError)
+            self._refuse(asked.request_id, ServerError.MetadataError)
             return
         self._forget_consumer(consumer)
         subscriptions = consumer.topic.subscriptions
@@ -449,17 +456,17 @@ class Connection:
         consumer.subscription.consumers.remove(consumer)
         consumer.subscription.release(consumer)
 
-    # -- what the broker does by itself --------------------------------------------------------
+    # -- actions of the broker -----------------------------------------------------------------
 
     def acknowledge(self, id: int, most: int) -> None:
-        """Some of its messages are on disk."""
+        """Send receipts for up to `most` of the producer's messages."""
         producer = self.producers[id]
         for _ in range(min(most, len(producer.writing))):
             self._say(frames.receipt(id, producer.writing.popleft()))
         self._finish_closing(producer)
 
     def answer_late(self, late: Late, most: int, code: ServerError.ValueType | None) -> None:
-        """Some messages of a producer that is closed get their answer after all. `code`: no."""
+        """Answer up to `most` messages of a closed producer, by receipts or by errors (`code`)."""
         for _ in range(min(most, len(late.writing))):
             sequence = late.writing.popleft()
             if code is None:
@@ -468,7 +475,7 @@ class Connection:
                 self._say(send_error(late.id, sequence, code))
 
     def close_producer(self, id: int, **where: Any) -> None:
-        """Its topic goes elsewhere; the client may be told where that is."""
+        """Close the producer since its topic moves; `where` may name the new broker."""
         producer = self.producers[id]
         self.forget_producer(producer)
         self._closed.add(id)
@@ -479,23 +486,23 @@ class Connection:
             self._say(frames.success(producer.closing))
 
     def close_consumer(self, id: int, **where: Any) -> None:
-        """Its topic goes elsewhere; the client may be told where that is."""
+        """Close the consumer since its topic moves; `where` may name the new broker."""
         self._forget_consumer(self.consumers[id])
         self._say(frames.close_consumer(id, **where))
 
     def unload(self, topic: Topic, **where: Any) -> None:
-        """All of a topic on this connection is closed."""
+        """Close all producers and consumers of a topic on this connection."""
         for producer in [it for it in self.producers.values() if it.topic is topic]:
             self.close_producer(producer.id, **where)
         for waited in [it for it in topic.waiting if it.connection is self]:
             topic.waiting.remove(waited)
-            self._no(waited.opened_by, ServerError.ServiceNotReady)
+            self._refuse(waited.opened_by, ServerError.ServiceNotReady)
         for consumer in [it for it in self.consumers.values() if it.topic is topic]:
             self.close_consumer(consumer.id, **where)
 
     def terminate(self, topic: Topic) -> None:
-        """Nothing is written to a topic any more: its producers are closed, and what they have on
-        its way is refused behind that."""
+        """Close the topic for writing: close its producers, and then refuse their unanswered
+        messages."""
         topic.terminated = True
         for producer in [it for it in self.producers.values() if it.topic is topic]:
             self.close_producer(producer.id)
@@ -504,7 +511,7 @@ class Connection:
         self.late.clear()
 
     def migrate(self, topic: Topic, url: str) -> None:
-        """All of a topic goes to another cluster."""
+        """Move a topic with its producers and consumers to another cluster."""
         for id in [id for id, it in self.producers.items() if it.topic is topic]:
             self._say(frames.migrated(id, 0, url))
             self.close_producer(id)
@@ -513,9 +520,9 @@ class Connection:
             self.close_consumer(id)
 
     def dispatch(self, id: int) -> bool:
-        """Send a consumer its next message; False where there is none, or no permit."""
+        """Send a consumer its next message. Return False if it has no message or no permit."""
         consumer = self.consumers[id]
-        index = next(_left(consumer), None)
+        index = next(_undelivered(consumer), None)
         if index is None or not consumer.permits:
             return False
         consumer.permits -= 1
@@ -524,7 +531,7 @@ class Connection:
         return True
 
     def end(self) -> None:
-        """The connection is over."""
+        """End the connection."""
         for producer in tuple(self.producers.values()):
             self.forget_producer(producer)
         for consumer in tuple(self.consumers.values()):
@@ -533,9 +540,9 @@ class Connection:
         self._soon.clear()
 
 
-def _left(consumer: Consumer) -> Iterator[int]:
-    """What its subscription has to give, by index. Of several the first one is at work, where only
-    one may be."""
+def _undelivered(consumer: Consumer) -> Iterator[int]:
+    """Yield the indexes of messages that may go to this consumer. A failover subscription serves
+    its first consumer only."""
     subscription = consumer.subscription
     if subscription.kind == FAILOVER_TYPE and subscription.consumers[0] is not consumer:
         return
@@ -545,7 +552,7 @@ def _left(consumer: Consumer) -> Iterator[int]:
 
 
 def _refusal(topic: Topic, asked: Producer) -> ServerError.ValueType | None:
-    """Why a topic does not have this producer; None: it has."""
+    """Return the error for a producer that the topic refuses, or None."""
     if topic.terminated:
         return ServerError.TopicTerminatedError
     if asked.name and any(it.name == asked.name for it in topic.producers):
@@ -561,7 +568,7 @@ def _refusal(topic: Topic, asked: Producer) -> ServerError.ValueType | None:
 
 
 def send(id: int, name: str, request: int, sequence: int) -> bytes:
-    """A SEND that says to which incarnation it belongs."""
+    """Return a SEND that names its incarnation."""
     body = frames.number_field(1, id) + frames.number_field(2, sequence)
     return frames.raw(
         Kind.SEND, body, b"\x00\x00\x00\x00" + f"{name} {request} {sequence}".encode()
@@ -569,8 +576,8 @@ def send(id: int, name: str, request: int, sequence: int) -> bytes:
 
 
 def payload_of(frame: bytes, sequence: int) -> tuple[str, int, int, bytes]:
-    """Producer, request and sequence id of a SEND, and what follows its command. The first two are
-    empty where it does not say to which incarnation it belongs."""
+    """Return producer, request and sequence id of a SEND, and what follows its command. The first
+    two are empty if the SEND does not name its incarnation."""
     command = int.from_bytes(frame[4:8])
     tail = frame[8 + command :]
     words = tail[4:].split()
@@ -587,7 +594,7 @@ def send_error(id: int, sequence: int, code: ServerError.ValueType) -> bytes:
 
 
 def message(id: int, index: int, tail: bytes) -> bytes:
-    """A MESSAGE with the entry of an index. `tail`: metadata and payload."""
+    """Return a MESSAGE with the entry of an index. `tail`: metadata and payload."""
     body = frames.number_field(1, id) + b"\x12\x04\x08\x01\x10" + frames.varint(index)
     assert index < 128
     return frames.raw(Kind.MESSAGE, body, b"\x0e\x01\x00\x00\x00\x00" + tail)

@@ -1,4 +1,5 @@
-"""A client as the libraries behave: what has no receipt is sent again, in order, once reopened."""
+"""A client that behaves like the libraries: after a reopening, it resends messages without a
+receipt in order."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class State(Enum):
 
 @dataclass
 class Producer:
-    """`pending`: sequence ids without a receipt; `done`: those with one; `failed` by a close."""
+    """`pending`: sequence ids without a receipt; `done`: those with one."""
 
     name: str
     id: int
@@ -40,8 +41,9 @@ class Producer:
 
 @dataclass
 class Consumer:
-    """`received`: indexes of the topic's log. `queue`: messages it asks for at a time; with a queue
-    of one the application waits for each, and asks before SUCCESS, too, as Go does."""
+    """`received`: indexes of the topic's log. `queue`: messages requested at a time. With a queue
+    of one the application waits for each message, and requests one even before SUCCESS, as Go does.
+    """
 
     id: int
     topic: str
@@ -56,18 +58,20 @@ Party = Producer | Consumer
 
 
 class Client:
-    """One client. `link`: where it opens what it has not told to go on elsewhere."""
+    """One client. `link`: where it opens producers and consumers without a broker of their own."""
 
     def __init__(self, link: Direct) -> None:
         self.link = link
-        self.patient = True  # a close while it opens is for the incarnation before
+        self.patient = (
+            True  # ignores a close during an opening: the close is for the previous incarnation
+        )
         self.said: Counter[int] = Counter()  # SENDs by the request that opened their producer
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, Consumer] = {}
         self._requests = 0
 
     def lose(self, link: Direct) -> None:
-        """A connection was lost; everybody on it has to be opened again."""
+        """A connection is lost: its producers and consumers have to be opened again."""
         for party in self.parties_on(link):
             party.link = None
             if party.state is State.CLOSING:
@@ -76,7 +80,7 @@ class Client:
                 party.state = State.CLOSED
 
     def parties_on(self, link: Direct) -> list[Party]:
-        """Everybody that is open there, or was last."""
+        """Return the producers and consumers whose current or last connection is `link`."""
         return [party for party in self._parties() if party.link is link]
 
     def _parties(self) -> list[Party]:
@@ -86,10 +90,10 @@ class Client:
         self._requests += 1
         return self._requests
 
-    # -- what the application does -------------------------------------------------------------
+    # -- actions of the application ------------------------------------------------------------
 
     def open(self, party: Party) -> None:
-        """Open, or open again."""
+        """Open or reopen a producer or consumer."""
         party.state, party.request = State.OPENING, self._request()
         party.link = party.link or self.link
         if isinstance(party, Producer):
@@ -106,7 +110,7 @@ class Client:
         consumer.link.client_says(flow)
 
     def submit(self, producer: Producer) -> None:
-        """One more message."""
+        """Submit one more message."""
         producer.pending.append(producer.next)
         producer.next += 1
         if producer.state is State.OPEN:
@@ -119,7 +123,7 @@ class Client:
         producer.link.client_says(frame)
 
     def close(self, party: Party) -> None:
-        """For good. What a producer has no receipt for has failed."""
+        """Close for good. A producer's messages without a receipt have failed."""
         close = frames.close_producer if isinstance(party, Producer) else frames.close_consumer
         party.state, party.request = State.CLOSING, self._request()
         assert party.link is not None
@@ -127,7 +131,7 @@ class Client:
         if isinstance(party, Producer):
             party.pending.clear()
 
-    # -- what comes ----------------------------------------------------------------------------
+    # -- received frames -----------------------------------------------------------------------
 
     def read(self, link: Direct) -> None:  # noqa: C901 - an arm for each command
         """Handle the next frame of a connection."""
@@ -197,13 +201,13 @@ class Client:
                 party.pending.clear()
 
     def _failed(self, producer: Producer, link: Direct) -> None:
-        """Its topic is terminated. Go drops the producer by this alone, and opens none again that
-        it has dropped; a client that was told of the close opens it again, and is refused."""
+        """A SEND_ERROR: the topic is terminated. Go drops the producer for this alone, and does not
+        reopen it; a client that was told of the close reopens it, and is refused."""
         if producer.link is link:
-            assert producer.state is not State.OPEN, "a SEND_ERROR overtakes the close before it"
+            assert producer.state is not State.OPEN, "the SEND_ERROR overtakes the close before it"
 
     def _closed(self, link: Direct, party: Party, elsewhere: str) -> None:
-        """Libraries differ in what they make of it while they open; both must do."""
+        """Libraries treat a close during an opening differently; the gateway must handle both."""
         if party.link is not link:
             return
         if party.state is State.OPEN or (party.state is State.OPENING and not self.patient):
@@ -212,13 +216,13 @@ class Client:
                 party.link = None
 
     def _migrated(self, link: Direct, party: Party) -> None:
-        """It is opened again in the other cluster, which to this model is the same one."""
+        """Reopen in the other cluster, which is the same one in this model."""
         if party.link is link and party.state in (State.OPEN, State.OPENING):
             party.state, party.request, party.link = State.CLOSED, 0, None
 
     def _receipt(self, producer: Producer, sequence: int) -> None:
         if not producer.pending or sequence < producer.pending[0]:
-            return  # of a message that was sent twice, or whose producer was closed
+            return  # a message that was sent twice, or whose producer was closed
         assert sequence == producer.pending[0], (
             f"a receipt for {sequence} before that for {producer.pending[0]}: the client reconnects"
         )
@@ -226,7 +230,7 @@ class Client:
 
     def _message(self, consumer: Consumer, index: int) -> None:
         if consumer.state is not State.OPEN:
-            return  # of the incarnation before: it comes again
+            return  # for the previous incarnation: it is redelivered
         consumer.received.append(index)
         entry = {"ledgerId": 1, "entryId": index}
         ack = frames.frame(Kind.ACK, consumer_id=consumer.id, ack_type=0, message_id=[entry])

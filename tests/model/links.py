@@ -1,6 +1,6 @@
-"""What lies between a model client and a model broker: nothing, or a gateway's session.
+"""The link between a model client and a model broker: a plain connection or a gateway's session.
 
-Frames move only when the test says so, one at a time, so that every interleaving can be had.
+Frames move only when the test says so, one at a time, so that every interleaving is possible.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ Frames = deque[bytes]
 
 
 class Direct:
-    """A plain connection: what one side says is on its way to the other."""
+    """A plain connection: frames of one side are on their way to the other."""
 
     def __init__(self) -> None:
-        self.to_broker: Frames = deque()  # what the broker has not read yet
+        self.to_broker: Frames = deque()  # unread by the broker
         self.to_client: Frames = deque()
 
     def client_says(self, frame: bytes) -> None:
@@ -58,63 +58,64 @@ class Direct:
 
     @property
     def moves(self) -> list[Callable[[], None]]:
-        """What can happen between the two sides."""
+        """Return the possible next events on the link itself."""
         return []
 
     @property
     def accounts(self) -> list[Account]:
-        """Whom a limit may hold."""
+        """Return the accounts that a limit may hold."""
         return []
 
     def limit(self, messages: int) -> None:
-        """Whoever is opened from now on may pass so many messages."""
+        """Give accounts opened from now on an allowance of this many messages."""
 
     def hold(self, account: Account) -> None:
-        """The account has no allowance any more."""
+        """Take away the account's allowance."""
 
     def grant(self, account: Account, messages: int) -> None:
-        """The account may send so many more."""
+        """Grant the account this many messages."""
 
     def grant_all(self) -> None:
-        """No limit holds anybody any more."""
+        """Grant all accounts more than they can use."""
 
     def pace(self, delay: float | Denial) -> None:
-        """From now on whoever is opened waits for so long, or is refused."""
+        """Delay openings by this long from now on, or refuse them."""
 
     can_stop = False
     stops = False
     resets = False
-    """Whether it ever kept back what a client said, and let the client say it again."""
+    """True once the link has withheld frames of a client, which sends them again."""
 
     def reset(self, account: Account) -> None:
-        """A limit has held the account for too long."""
+        """Reset a producer that a limit has held for too long."""
 
     @property
     def is_resetting(self) -> bool:
-        """Whether there is one of whom that is not over."""
+        """Return True while a reset is unfinished."""
         return False
 
     is_holding = False
-    """Whether frames wait for allowance."""
+    """Return True while frames wait for allowance."""
 
     def go_on(self) -> None:
-        """One more step of what was begun so."""
+        """Take one more step of each unfinished reset."""
 
     def leave(self, now: float) -> bool:
-        """What lies between stops: one more step of that. False: nothing is left here."""
+        """Take one more step of stopping. Return False if nothing is left to do."""
         return False
 
     def close(self) -> None:
-        """The connection is over."""
+        """End the connection."""
 
     def check(self) -> None:
-        """What must hold of what lies between after everything was moved."""
+        """Check the link after all frames have moved."""
 
 
 class Gateway(Direct):
-    """The same with the gateway's session between: frames wait before it too.
+    """A gateway's session on the link: frames wait before it too.
 
-    `finds_fault`: peers say what ends a connection, as an empty frame tells.
+    `finds_fault`: peers may violate the protocol; an empty frame then stands for the end of the
+    connection.
     """
 
     finds_fault = False
@@ -154,7 +155,7 @@ class Gateway(Direct):
         return [*frames, self._wake] if self._later else frames
 
     def _wake(self) -> None:
-        """The next time comes that the session wants to be asked at."""
+        """Advance to the next time at which the session wants to be called."""
         later = min(self._later, key=lambda it: it.until)
         self._later.remove(later)
         self.now = max(self.now, later.until)
@@ -204,7 +205,8 @@ class Gateway(Direct):
             case Discard(account):
                 self.held.discard(account)
             case Await() | Attend() | Pause():
-                pass  # it is asked after everything, and frames move when the test says so
+                # The session is called after every frame, and frames move when the test says so.
+                pass
             case _:
                 raise AssertionError(f"the model knows no {effect}")
 
@@ -270,4 +272,4 @@ class Gateway(Direct):
         self._later.clear()
 
     def check(self) -> None:
-        assert not self.held.size, "frames are held of nobody"
+        assert not self.held.size, "frames are held without an account"

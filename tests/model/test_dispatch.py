@@ -1,7 +1,7 @@
-"""Permits under real limits and a model of what a broker does with them, in time.
+"""Permits under real limits, and a timed model of a broker that uses them.
 
 The broker charges a consumer for all messages of an entry, and sends entries while it has a permit.
-What it writes to a connection that is not read waits in the socket: `WRITTEN` bytes at most.
+If the connection is not read, the socket keeps at most `WRITTEN` bytes of what the broker writes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUEUE = 1000
 
 
 class Entry(NamedTuple):
-    """`counted`: by the gateway."""
+    """`counted`: the messages that the gateway counts."""
 
     size: int
     messages: int = 1
@@ -47,7 +47,7 @@ SINGLE = Entry(100)
 
 
 class Limits:
-    """The limits of one rule, as services."""
+    """The services with one rule's limits."""
 
     def __init__(self, **dispatch: str) -> None:
         rule = Rule.model_validate({"id": "r", "limit": {"dispatch": dispatch}, "per": "tenant"})
@@ -62,7 +62,7 @@ class Limits:
 
 
 class Consumer:
-    """One consumer on a connection of its own, with its broker and what lies between."""
+    """One consumer on a connection of its own, with its broker and the gateway's permits."""
 
     def __init__(self, limits: Limits, backlog: Iterator[Entry], queue: int = QUEUE) -> None:
         self._limits = limits
@@ -127,7 +127,7 @@ class Consumer:
             self._written.append(entry)
 
     def _read(self, now: float) -> None:
-        """One read of the data plane, and what the frame at its end has beyond it."""
+        """Receive once, as the data plane does: a read includes the rest of its last frame."""
         size = 0
         while self._written and size < READ:
             entry = self._written.popleft()
@@ -149,8 +149,8 @@ class Consumer:
         self._carry_out(self._permits.delivered(self._limits.now))
 
 
-def passes(limits: Limits, seconds: float, *consumers: Consumer) -> None:
-    """Time passes."""
+def pass_time(limits: Limits, seconds: float, *consumers: Consumer) -> None:
+    """Let time pass."""
     until = limits.now + seconds
     while limits.now < until:
         for account, messages, size in limits.shaping.limiter.hold_round(limits.now):
@@ -163,7 +163,7 @@ def passes(limits: Limits, seconds: float, *consumers: Consumer) -> None:
         limits.now += STEP
 
 
-# -- nothing waits for ever ----------------------------------------------------------------------
+# -- consumers never stop for good ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first", [1100, 5000, 50_000])
@@ -171,43 +171,41 @@ def passes(limits: Limits, seconds: float, *consumers: Consumer) -> None:
 def test_a_consumer_goes_on_behind_a_batch_of_any_size(first: int, rate: int) -> None:
     limits = Limits(messages=f"{rate}/s")
     consumer = Consumer(limits, chain([batch(first)], repeat(SINGLE)))
-    passes(limits, first / rate + 3, consumer)
+    pass_time(limits, first / rate + 3, consumer)
     assert consumer.got > first + rate
 
 
 @pytest.mark.parametrize("counted", [1, 2, 30])
 @pytest.mark.parametrize("messages", [50, 300, 1000, 5000])
-def test_a_consumer_goes_on_behind_batches_that_were_not_counted_right(
-    messages: int, counted: int
-) -> None:
-    """Whatever the reason is, the broker has fewer permits than is thought."""
+def test_a_consumer_goes_on_behind_miscounted_batches(messages: int, counted: int) -> None:
+    """The broker has fewer permits than the gateway assumes, for whatever reason."""
     limits = Limits(messages="1000/s")
     consumer = Consumer(limits, repeat(batch(messages, counted)))
-    passes(limits, 300, consumer)
+    pass_time(limits, 300, consumer)
     before = consumer.got
-    passes(limits, 300, consumer)
+    pass_time(limits, 300, consumer)
     assert consumer.got > before
     assert limits.now - consumer.last < 100
 
 
-def test_a_topic_without_messages_brings_half_a_queue_more_at_most() -> None:
-    """It looks as if the broker had no permits."""
+def test_an_empty_topic_adds_half_a_queue_of_permits_at_most() -> None:
+    """The gateway cannot tell an empty topic from a broker without permits."""
     limits = Limits(messages="100/s")
     backlog: deque[Entry] = deque([SINGLE] * 20)
     consumer = Consumer(limits, _taken_from(backlog))
-    passes(limits, 3600, consumer)
+    pass_time(limits, 3600, consumer)
     assert consumer.got == 20
     assert QUEUE // 2 <= consumer.permits <= QUEUE // 2 + 20
     backlog += [SINGLE] * 10_000
-    passes(limits, 60, consumer)
+    pass_time(limits, 60, consumer)
     assert consumer.got <= 20 + QUEUE // 2 + 20 + 100 * 60
 
 
-def test_a_consumer_that_never_got_anything_has_one_permit() -> None:
-    """A broker's first read takes permits for batches."""
+def test_a_consumer_that_never_received_anything_has_one_permit() -> None:
+    """A broker's first read uses permits for batches."""
     limits = Limits(messages="100/s")
     consumer = Consumer(limits, iter(()))
-    passes(limits, 3600, consumer)
+    pass_time(limits, 3600, consumer)
     assert consumer.permits == 1
 
 
@@ -216,17 +214,18 @@ def _taken_from(backlog: deque[Entry]) -> Iterator[Entry]:
         yield backlog.popleft() if backlog else None  # type: ignore[misc]
 
 
-# -- nobody gets far more than it may --------------------------------------------------------------
+# -- limits hold -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tiny", [1, 50, 20_000])
 @pytest.mark.parametrize("rate", [1, 10])
 def test_large_messages_behind_tiny_ones_keep_a_limit_of_bytes(tiny: int, rate: int) -> None:
-    """In megabytes. What comes beyond is one read and one frame, each time that it is read."""
+    """Rates in megabytes. Each read of the connection may exceed the limit by one read and one
+    frame."""
     limits = Limits(bytes=f"{rate}MB/s")
     backlog = chain(repeat(TINY, tiny), repeat(LARGE))
     consumer = Consumer(limits, backlog, queue=2**31 - 1)
-    passes(limits, 60, consumer)
+    pass_time(limits, 60, consumer)
     reads = len(consumer.pauses) + 1
     beyond = consumer.size - 60.2 * rate * 1e6
     assert beyond <= FAR_BYTES + reads * (READ + LARGE.size)
@@ -237,14 +236,14 @@ def test_large_batches_behind_single_messages_keep_a_limit_of_messages() -> None
     limits = Limits(messages="10000/s")
     backlog = chain(repeat(SINGLE, 20_000), repeat(batch(100_000)))
     consumer = Consumer(limits, backlog, queue=2**31 - 1)
-    passes(limits, 10, consumer)
+    pass_time(limits, 10, consumer)
     assert consumer.got <= 10_000 * 10.2 + FAR_MESSAGES + 4 * 100_000
 
 
 def test_the_connection_is_read_again_within_seconds() -> None:
     limits = Limits(bytes="100KB/s")
     consumer = Consumer(limits, chain(repeat(TINY, 1000), repeat(LARGE)), queue=2**31 - 1)
-    passes(limits, 60, consumer)
+    pass_time(limits, 60, consumer)
     assert consumer.pauses
     assert max(consumer.pauses) <= 4
 
@@ -263,11 +262,11 @@ HONEST: dict[str, tuple[Callable[[int], Entry], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("kind", HONEST)
-def test_honest_traffic_is_never_stopped_and_has_its_rate(kind: str) -> None:
+def test_honest_traffic_is_never_paused_and_reaches_its_rate(kind: str) -> None:
     entry, dispatch = HONEST[kind]
     limits = Limits(**dispatch)
     consumer = Consumer(limits, (entry(n) for n in range(10**9)))
-    passes(limits, 20, consumer)
+    pass_time(limits, 20, consumer)
     assert consumer.pauses == []
     if "bytes" in dispatch:
         passed, rate = consumer.size, 1e6 * float(dispatch["bytes"].removesuffix("MB/s"))
@@ -276,15 +275,15 @@ def test_honest_traffic_is_never_stopped_and_has_its_rate(kind: str) -> None:
     assert 0.9 * rate * 20 < passed < 1.02 * rate * 20 + FAR_BYTES
 
 
-# -- who comes again and again -----------------------------------------------------------------
+# -- reopening ---------------------------------------------------------------------------------
 
 
-def test_a_consumer_that_opens_again_and_again_keeps_the_limit() -> None:
+def test_a_consumer_that_reopens_again_and_again_keeps_the_limit() -> None:
     limits = Limits(messages="1000/s")
     got = 0
     for _ in range(6000):
         consumer = Consumer(limits, repeat(batch(1000)))
-        passes(limits, STEP, consumer)
+        pass_time(limits, STEP, consumer)
         got += consumer.got
         consumer.close()
     assert got < 1.2 * 1000 * 60 + 2000

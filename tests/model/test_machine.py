@@ -1,10 +1,10 @@
 """Whatever happens in whatever order, the gateway loses, doubles and reorders nothing.
 
-The machine draws what clients, brokers, limits and the network do, and which frame moves next.
-After it everything settles: allowances return, what was closed is opened again, all frames move.
-Then every message has its receipt and stands in its topic, in order, and was received.
-The broker itself checks that no SEND reaches it for an incarnation that is over: there, a held
-frame that is released too late would be doubled.
+The state machine draws the actions of clients, brokers, limits and the network, and which frame
+moves next. Then everything settles: allowances return, closed producers and consumers are reopened,
+all frames move. Every message must now have its receipt, be stored in order, and have been
+received. The broker itself checks that no SEND of an ended incarnation reaches it: a held frame
+that is released too late would be stored twice.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from .links import Direct, Gateway
 TOPICS = ("persistent://public/default/a", "persistent://public/default/b")
 MOST = 4  # producers, and consumers
 MOST_MESSAGES = 60  # of a topic
-MOST_GATEWAYS = 3  # that live or stop at a time
-MOST_LOSSES = 2  # more, and little else happens
+MOST_GATEWAYS = 3  # alive or stopping at a time
+MOST_LOSSES = 2  # with more, little else happens
 
 LEASES = (0, 2, 100_000, ENDLESS)
-"""What limits let pass at first: nothing, little, more than there is, all."""
+"""What limits let pass at first: nothing, little, more than there is, everything."""
 
 NOT_NOW = Denial(Refusal.TOO_OFTEN, "not now")
 
@@ -47,7 +47,7 @@ ELSEWHERE = st.sampled_from([f"pulsar://{OTHER_CLUSTER}", "pulsar://unknown.exam
 
 
 class World(RuleBasedStateMachine):
-    """Client and broker, and what lies between."""
+    """A client, a broker, and the link between them."""
 
     between: type[Direct] = Direct
 
@@ -60,7 +60,7 @@ class World(RuleBasedStateMachine):
         self.client = Client(self.between())
         self._accept(self.client.link)
         self.now = 0.0
-        self.disturbed = False  # by something that doubles messages on a direct connection too
+        self.disturbed = False  # by an event that doubles messages on a direct connection too
         self.ids = 0
         self.losses = 0
 
@@ -75,7 +75,8 @@ class World(RuleBasedStateMachine):
         patient=st.booleans(), opens_after_close=st.booleans(), lease=st.sampled_from(LEASES)
     )
     def begins(self, patient: bool, opens_after_close: bool = False, lease: int = ENDLESS) -> None:
-        """With some open: a drawn run would spend most of its steps on that."""
+        """Start with open producers and a consumer: a drawn run would spend most of its steps on
+        that."""
         self.client.patient = patient
         self.opens_after_close = opens_after_close
         self.lease = lease
@@ -118,10 +119,10 @@ class World(RuleBasedStateMachine):
 
     @rule(pick=SOME)
     def sees_an_error_and_opens_in_place(self, pick: int) -> None:
-        """As Java does after a SEND_ERROR: PRODUCER once more, though nobody closed it."""
+        """As Java does after a SEND_ERROR: send PRODUCER again for an open producer."""
         producers = [p for p in self.client.producers.values() if p.state is State.OPEN]
         if producers:
-            # It may cross the news that it was closed, and open what nobody wants any more.
+            # PRODUCER may cross a close, and open a producer that the client no longer wants.
             self.disturbed = self.connections.crossed = True
             self.client.open(producers[pick % len(producers)])
 
@@ -149,7 +150,7 @@ class World(RuleBasedStateMachine):
 
     @rule(pick=SOME, where=st.sampled_from(["", URL_2]))
     def unloads(self, pick: int, where: str = "") -> None:
-        """One topic: everybody on it is closed, and told where to go on or not."""
+        """Close all producers and consumers of one topic, with or without naming the new broker."""
         told = {"assignedBrokerServiceUrl": where} if where else {}
         topic = self.topics[TOPICS[pick % len(TOPICS)]]
         self.disturbed = True
@@ -158,20 +159,20 @@ class World(RuleBasedStateMachine):
 
     @rule(pick=SOME)
     def terminates(self, pick: int) -> None:
-        """Nothing is written to one topic any more."""
+        """Terminate one topic."""
         for broker in self.connections:
             broker.terminate(self.topics[TOPICS[pick % len(TOPICS)]])
 
     @rule(pick=SOME, url=ELSEWHERE)
     def migrates(self, pick: int, url: str) -> None:
-        """One topic goes to another cluster, which has a gateway or has none."""
+        """Migrate one topic to another cluster, with a gateway or without."""
         self.disturbed = True
         for broker in self.connections:
             broker.migrate(self.topics[TOPICS[pick % len(TOPICS)]], url)
 
     @rule(url=ELSEWHERE)
     def has_migrated(self, url: str) -> None:
-        """Whoever is opened next hears of it instead of an answer."""
+        """Answer the next opening by the news of a migration."""
         self.connections[-1].elsewhere = url
 
     @rule()
@@ -194,7 +195,7 @@ class World(RuleBasedStateMachine):
 
     @rule(pick=SOME, most=st.integers(1, 5))
     def writes_late(self, pick: int, most: int) -> None:
-        """Of a producer that is closed."""
+        """Answer messages of a closed producer."""
         late = [(broker, it) for broker in self.connections for it in broker.late]
         if late:
             broker, it = late[pick % len(late)]
@@ -221,7 +222,7 @@ class World(RuleBasedStateMachine):
 
     @rule()
     def the_rules_change(self) -> None:
-        """All limits begin anew, with nothing granted yet."""
+        """All limits start again without allowance."""
         for link, account in self._accounts():
             link.hold(account)
 
@@ -232,7 +233,7 @@ class World(RuleBasedStateMachine):
 
     @rule(pick=SOME)
     def resets(self, pick: int) -> None:
-        """A producer was held for too long."""
+        """Reset a producer that was held for too long."""
         accounts = self._accounts()
         if accounts:
             link, account = accounts[pick % len(accounts)]
@@ -281,7 +282,7 @@ class World(RuleBasedStateMachine):
     @precondition(lambda self: len(self.connections) < MOST_GATEWAYS)
     @rule()
     def the_gateway_stops(self) -> None:
-        """Whoever is told to go elsewhere finds another one."""
+        """Clients that are told to move find another gateway."""
         link = self.client.link
         if link.can_stop:
             link.stops = True
@@ -296,7 +297,7 @@ class World(RuleBasedStateMachine):
             if not connection.link.leave(self.now) and not self._moves_of(connection):
                 assert not any(
                     party.state in _LIVE for party in self.client.parties_on(connection.link)
-                ), "the connection ends under somebody"
+                ), "the connection ends with an open producer or consumer"
                 self._end(connection)
 
     @rule()
@@ -319,7 +320,7 @@ class World(RuleBasedStateMachine):
             moves.append(partial(self.client.read, link))
         return moves
 
-    # -- in the end ----------------------------------------------------------------------------
+    # -- final checks --------------------------------------------------------------------------
 
     def teardown(self) -> None:
         self._settle()
@@ -353,17 +354,19 @@ class World(RuleBasedStateMachine):
         raise AssertionError("it never settles")
 
     def _is_busy(self) -> bool:
-        """Something that was begun is not at its end."""
+        """Return True while a stop, a reset or held frames are unfinished."""
         links = [connection.link for connection in self.connections]
         return any(link.stops or link.is_resetting or link.is_holding for link in links)
 
     def _check_producer(self, producer: Producer) -> None:
-        assert producer.state in (State.OPEN, State.GONE), f"it stays {producer.state.name}"
+        assert producer.state in (State.OPEN, State.GONE), (
+            f"the producer stays {producer.state.name}"
+        )
         assert not producer.pending, "sent, and never acknowledged"
         log = [
             it.sequence for it in self.topics[producer.topic].log if it.producer == producer.name
         ]
-        assert self.disturbed or len(log) == len(set(log)), "stored twice, for no reason"
+        assert self.disturbed or len(log) == len(set(log)), "stored twice without a disturbance"
         firsts = list(dict.fromkeys(log))
         assert firsts == sorted(firsts), "stored in another order than sent"
         assert set(producer.done) <= set(log), "acknowledged, and not stored"
@@ -383,7 +386,7 @@ class Through(World):
 
 
 def small(between: type[Direct]) -> World:
-    """A world in which a test says what happens."""
+    """Return a world whose events a test chooses."""
 
     class Small(World):
         pass
@@ -411,8 +414,8 @@ def test_the_gateway_loses_doubles_and_reorders_nothing() -> None:
 
 
 @pytest.mark.parametrize("between", [Direct, Gateway])
-def test_a_reopening_is_refused_and_then_the_broker_closes(between: type[Direct]) -> None:
-    """Found by a longer search: the close is meant for the incarnation before."""
+def test_a_close_after_a_refused_reopening(between: type[Direct]) -> None:
+    """Found by a longer search: the close is meant for the previous incarnation."""
 
     world = small(between)
     world.begins(patient=True)
@@ -426,9 +429,9 @@ def test_a_reopening_is_refused_and_then_the_broker_closes(between: type[Direct]
 
 
 @pytest.mark.parametrize("between", [Direct, Gateway])
-def test_a_migration_that_is_withheld_meets_a_reopening(between: type[Direct]) -> None:
-    """Found by a longer search: the news are of the incarnation before, and the broker opens the
-    one that its client was told had failed."""
+def test_a_withheld_migration_meets_a_reopening(between: type[Direct]) -> None:
+    """Found by a longer search: the migration concerns the previous incarnation, and the broker
+    opens the producer whose opening the client was told had failed."""
 
     world = small(between)
     world.begins(patient=True)
@@ -443,7 +446,7 @@ def test_a_migration_that_is_withheld_meets_a_reopening(between: type[Direct]) -
 
 @pytest.mark.parametrize("between", [Direct, Gateway])
 def test_a_topic_migrates_twice_before_the_gateway_stops(between: type[Direct]) -> None:
-    """Found by a longer search: nobody waits for an answer that was given by the news."""
+    """Found by a longer search: the migration is the answer, and no other one is awaited."""
 
     world = small(between)
     world.begins(patient=False)
@@ -459,7 +462,7 @@ def test_a_topic_migrates_twice_before_the_gateway_stops(between: type[Direct]) 
 
 
 @pytest.mark.parametrize("between", [Direct, Gateway])
-def test_a_consumer_asks_before_success_and_again_behind_it(between: type[Direct]) -> None:
+def test_a_consumer_asks_before_success_and_again_after_it(between: type[Direct]) -> None:
     """The broker ignores the first permit; the limit is far above the traffic."""
     world = small(between)
     world.begins(patient=True, lease=100_000)
@@ -477,8 +480,9 @@ def test_a_consumer_asks_before_success_and_again_behind_it(between: type[Direct
 
 
 @pytest.mark.parametrize("between", [Direct, Gateway])
-def test_a_topic_is_terminated_with_messages_on_their_way(between: type[Direct]) -> None:
-    """The close comes first, and then the errors: who hears these first opens nothing again."""
+def test_a_topic_is_terminated_with_unanswered_messages(between: type[Direct]) -> None:
+    """The close must come before the errors: a client that gets an error first never reopens the
+    producer."""
     world = small(between)
     world.begins(patient=True)
     world.sends(0, 2)

@@ -21,13 +21,13 @@ import org.apache.pulsar.common.naming.TopicName;
 import org.apache.pulsar.common.protocol.Commands;
 
 /**
- * Says what a broker understands: of frames by the classes that its PulsarDecoder uses, of names by
- * its TopicName.
+ * Prints how a broker reads frames, by the classes that its PulsarDecoder uses, and names, by its
+ * TopicName.
  *
  * Input: batches. A batch is its number of items (4 bytes), an item is its mode ('F' or 'N'), its
  * length (4 bytes) and its bytes: a frame without its total size, or a name. Output: first a line
  * with the message types and fields that this version knows, then a line of JSON for each item,
- * when the batch is over. Fields have their numbers for names, bytes are in hexadecimal digits.
+ * at the end of the batch. Field names are their numbers, bytes are hexadecimal.
  */
 public final class Oracle {
     private static final int MOST_NAMES = 50_000;
@@ -92,7 +92,7 @@ public final class Oracle {
 
     // -- frames ------------------------------------------------------------------------------
 
-    /** As PulsarDecoder.channelRead goes about it; whatever it throws closes the connection. */
+    /** Decodes like PulsarDecoder.channelRead; any exception closes the connection. */
     private static void frame(BaseCommand command, byte[] data, StringBuilder out) {
         int begin = out.length();
         try {
@@ -244,7 +244,7 @@ public final class Oracle {
         out.append('"');
     }
 
-    // -- what the classes say of themselves --------------------------------------------------
+    // -- reflection --------------------------------------------------------------------------
 
     private static final String NUMBER = "_FIELD_NUMBER";
 

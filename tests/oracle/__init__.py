@@ -1,1 +1,1 @@
-"""Brokers' own decoders as judges: what reaches a broker it understands as the gateway did."""
+"""Real brokers' decoders as judges: a broker must understand each frame as the gateway did."""

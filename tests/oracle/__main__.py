@@ -1,6 +1,7 @@
-"""`python -m tests.oracle`: brokers' own decoders judge what reaches them; `--show` tells a seed.
+"""`python -m tests.oracle`: real brokers' decoders judge the frames that reach them; `--show`
+prints the connection of one seed.
 
-Exit status 1 where something was found.
+The exit status is 1 if they found anything.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def main() -> int:
 
 
 def _show(seed: int) -> int:
-    """Tell the connection of a seed, step by step."""
+    """Print the connection of a seed, step by step."""
     item = play(House(), seed)
     with Oracles(_say) as oracles:
         if isinstance(item, Played):

@@ -19,6 +19,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def oracles(say: Say) -> Iterator[Oracles]:
-    """The decoders of all versions. Skips the tests where Java is absent."""
+    """Yield the decoders of all versions. Skips the tests without Java."""
     with or_skip(Oracles, say) as all_of_them:
         yield all_of_them

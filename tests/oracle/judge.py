@@ -1,8 +1,8 @@
-"""Whether a broker understood what the gateway counted, limited and admitted.
+"""Judges if a broker understood what the gateway counted, limited and admitted.
 
-A judge goes through the steps of a connection with what the broker of one version understood of
-each frame that reached it. Either it refuses a frame, which ends the connection, or each of its
-understandings must be one of the gateway's.
+A judge goes through the steps of a connection with one version's reading of each frame that reached
+the broker. Either the broker refuses a frame, which ends the connection, or the gateway must have
+read the frame in the same way.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .play import Counts, Played, Step
 from .watched import Admission, Thought
 
 _OPENS = {Kind.PRODUCER: (Action.PRODUCE, "2"), Kind.SUBSCRIBE: (Action.CONSUME, "4")}
-"""What opens something, and the field of its id."""
+"""Commands that open something, and the field of its id."""
 
 _ENDS = {
     Kind.CLOSE_PRODUCER: Action.PRODUCE,
@@ -41,13 +41,13 @@ _REQUESTS = {Kind.CLOSE_PRODUCER: "2", Kind.CLOSE_CONSUMER: "2", Kind.UNSUBSCRIB
 """The field of the request id."""
 
 COMPARED = counts.FIRST
-"""SENDs of a connection whose counts are all compared with their batches."""
+"""Number of SENDs per connection whose counts are compared with their batches."""
 
 _COORDINATORS = "transaction_coordinator_assign"
 
 
 class Finding(NamedTuple):
-    """A broker understood something else. `step`: by its number, of the connection of a seed."""
+    """A broker understood something else. `step`: its number within the connection of the seed."""
 
     seed: int
     step: int
@@ -66,7 +66,8 @@ class Finding(NamedTuple):
 def judge(
     played: Played, readings: list[list[tuple[Reading, ...]]], oracles: list[Oracle]
 ) -> Iterator[Finding]:
-    """`readings`: of each step's frames to either peer, by each oracle."""
+    """Yield the findings of a connection. `readings`: of each step's frames to either peer, by each
+    oracle."""
     for crash in played.crashes:
         last = len(played.steps) - 1
         yield Finding(played.seed, last, "gateway", repr(crash), played.steps[-1].said[1], None)
@@ -79,11 +80,11 @@ def judge(
 
 
 Party = tuple[Action, int]
-"""A producer or consumer, by its id."""
+"""A producer or consumer by its id."""
 
 
 class _Case:
-    """One connection before one version."""
+    """One connection as judged by one version."""
 
     def __init__(self, played: Played, oracle: Oracle) -> None:
         self._played = played
@@ -97,7 +98,7 @@ class _Case:
         self._thoughts: dict[int, list[Thought]] = defaultdict(list)
         self._unopened: list[tuple[int, Admission]] = []
         self._lookups: list[Subject] = []
-        # Who may have taken another one's account in this step, and how things were before.
+        # Openings of this step that may have taken another id's account, with the state before.
         self._doubtful: list[tuple[Party, int, bool, int]] = []
         self._admitted = 0
         self._accounts: dict[tuple[Action, int], list[int]] = defaultdict(list)
@@ -107,11 +108,11 @@ class _Case:
         self._open: set[tuple[Action, int]] = set()
         self._counts: list[Counts] = []
         self._sends = 0
-        # Topic and subscription of what was opened last by an id, and of what the broker has open.
+        # Topic and subscription by id: of the last opening, and of what the broker has open.
         self._names: dict[tuple[Action, int], tuple[str, Any]] = {}
         self._live: dict[tuple[Action, int], tuple[str, Any]] = {}
-        self._free: set[int] = set()  # accounts that nothing limited at some time
-        self._delivered: dict[int, int | None] = {}  # messages of a step; None: who knows
+        self._free: set[int] = set()  # accounts that had no limit at some time
+        self._delivered: dict[int, int | None] = {}  # messages of a step; None: unknown
         self.closed = False
 
     def step(self, number: int, step: Step, said: list[Reading]) -> Iterator[Finding]:
@@ -122,7 +123,7 @@ class _Case:
             if "ex" in reading:
                 self.closed = True
                 return
-            what = self._about(step, frame, reading)
+            what = self._judge_to_broker(step, frame, reading)
             if what:
                 yield self._found(number, what, frame, reading)
         self._open |= set(step.opened)
@@ -130,17 +131,17 @@ class _Case:
         self._delivered.clear()
         for frame, reading in zip(step.to_client, said[to_broker:], strict=True):
             if "ex" in reading:
-                self._believe_closes(step)
+                self._apply_closes(step)
                 break
-            what = self._shown(reading)
+            what = self._judge_to_client(reading)
             if what:
                 yield self._found(number, what, frame, reading)
         else:
             if not step.cut:
-                for what in self._misdelivered(step):
+                for what in self._wrong_deliveries(step):
                     yield self._found(number, what, step.said[1], None)
         if not step.cut:
-            for what in self._off(step):
+            for what in self._wrong_counts(step):
                 yield self._found(number, what, step.said[1], None)
         self._counts = step.counts
 
@@ -158,8 +159,8 @@ class _Case:
                 self._unopened.append((self._admitted, admission))
             self._admitted += 1
 
-    def _believe_closes(self, step: Step) -> None:
-        """A broker that tells of a close without all that belongs to it has closed all the same."""
+    def _apply_closes(self, step: Step) -> None:
+        """Apply closes: a broker that sends an incomplete CLOSE has closed nevertheless."""
         for thought in step.thoughts:
             if thought.direction is Direction.TO_CLIENT and thought.kind in _ENDS:
                 action = _ENDS[Kind(thought.kind)]
@@ -168,7 +169,7 @@ class _Case:
 
     # -- one frame ---------------------------------------------------------------------------
 
-    def _about(self, step: Step, frame: bytes, reading: Reading) -> str:
+    def _judge_to_broker(self, step: Step, frame: bytes, reading: Reading) -> str:
         kind = reading["t"]
         if reading["at"] != 4 + int.from_bytes(frame[4:8]):
             return "the command's end is elsewhere"
@@ -186,7 +187,7 @@ class _Case:
             self._live.pop((_ENDS[kind], reading["f"]["1"] & (1 << 64) - 1), None)
         if kind in _REQUESTS and self._is_ours(reading["f"].get(_REQUESTS[kind], 0)):
             return ""
-        if not self._was_thought(kind, reading["f"]):
+        if not self._was_decided(kind, reading["f"]):
             return "nobody took the frame for that"
         if kind in _OPENS:
             return self._opens(kind, reading)
@@ -195,7 +196,7 @@ class _Case:
     def _is_ours(self, request: int) -> bool:
         return request & (1 << 64) - 1 >= FIRST_OWN
 
-    def _was_thought(self, kind: int, fields: Reading) -> bool:
+    def _was_decided(self, kind: int, fields: Reading) -> bool:
         thoughts = self._thoughts[kind]
         for index, thought in enumerate(thoughts):
             if not differs(fields, thought.body, self._known):
@@ -204,16 +205,16 @@ class _Case:
         return False
 
     def _opens(self, kind: int, reading: Reading) -> str:
-        """The services was asked for this topic, by its one name."""
+        """Check that the services were asked for this topic by its canonical name."""
         if "tx" in reading:
-            self.closed = True  # nothing is opened, so what the peers say next makes no sense
+            self.closed = True  # nothing is opened, so later frames of the peers mean nothing
             return ""
         action, field = _OPENS[Kind(kind)]
         name, id = reading["tn"], reading["f"][field] & (1 << 64) - 1
         subscription = reading["f"].get("2") if action is Action.CONSUME else None
         kept = self._live.get((action, id))
         if kept is not None and kept != (name, subscription):
-            self.closed = True  # all that follows is charged to another topic
+            self.closed = True  # later frames are charged to another topic
             return f"the broker keeps {kept[0]} under this id"
         if is_brokers_own(name):
             return f"a topic of the brokers: {name}"
@@ -228,7 +229,7 @@ class _Case:
                 self._charge(party, names, account)
                 return ""
         if is_again:
-            return ""  # it is asked for once more while it is opened: the same account is charged
+            return ""  # a repeated request during an opening: the same account is charged
         if self._take_back(party, names):
             return ""
         all_asked = (each.asked for _, each in self._unopened)
@@ -236,7 +237,7 @@ class _Case:
         return f"nobody was admitted to {name}, but {asked}"
 
     def _charge(self, party: Party, names: tuple[str, Any], account: int) -> None:
-        """Charge this account for what this producer or consumer does from now on."""
+        """Charge this account for the producer or consumer from now on."""
         self._accounts[party].append(account)
         self._names[party] = names
         if party[0] is Action.CONSUME:
@@ -244,8 +245,8 @@ class _Case:
             self._permits[party[1]] = 0
 
     def _take_back(self, party: Party, names: tuple[str, Any]) -> bool:
-        """Charge an account that another id of this step took, though it needed none: it was opened
-        already. Return whether there is such an account."""
+        """Charge an account that another id of this step took needlessly, being open already.
+        Return True if there is such an account."""
         for doubt in self._doubtful:
             other, account, was_open, permits = doubt
             if other[0] is party[0] and self._names[other] == names:
@@ -284,12 +285,12 @@ class _Case:
         return f"says {said} messages and holds {held}" if compared and said != held else ""
 
     def _is_limited(self, account: int, step: Step) -> bool:
-        """Since the last step began."""
+        """Return True if the account was limited from the start of this step on."""
         known = (*self._counts[account : account + 1], step.counts[account])
         return len(known) == 2 and all(count.ceiling < ENDLESS for count in known)
 
     def _flow(self, reading: Reading) -> str:
-        """Where limits may hold, an account that one holds has no more permits than it may."""
+        """Count the permits of a consumer; a held one may not exceed its limit."""
         id = reading["f"]["1"] & (1 << 64) - 1
         permits = reading["f"]["2"]
         if (Action.CONSUME, id) in self._open:
@@ -310,10 +311,10 @@ class _Case:
                 return "" if name == "alice" else f"a credential of {name}"
         return "a credential that nobody verified"
 
-    # -- to the client -----------------------------------------------------------------------
+    # -- frames to the client ----------------------------------------------------------------
 
-    def _shown(self, reading: Reading) -> str:
-        """A Java client reads a command as brokers do."""
+    def _judge_to_client(self, reading: Reading) -> str:
+        """Check a frame to the client. A Java client decodes commands as brokers do."""
         kind, fields = reading["t"], reading["f"]
         if kind == Kind.MESSAGE:
             id = fields["1"] & (1 << 64) - 1
@@ -328,7 +329,7 @@ class _Case:
         before = self._delivered.get(id, 0)
         return None if before is None else before + max(1, messages)
 
-    def _misdelivered(self, step: Step) -> Iterator[str]:
+    def _wrong_deliveries(self, step: Step) -> Iterator[str]:
         for id, messages in self._delivered.items():
             accounts = self._accounts[Action.CONSUME, id]
             if messages is None or not accounts or id not in step.consumers:
@@ -338,9 +339,9 @@ class _Case:
             if counted - before != messages:
                 yield f"consumer {id} was charged {counted - before} messages, and got {messages}"
 
-    # -- what was counted --------------------------------------------------------------------
+    # -- counts ------------------------------------------------------------------------------
 
-    def _off(self, step: Step) -> Iterator[str]:
+    def _wrong_counts(self, step: Step) -> Iterator[str]:
         for id, sent in self._sent.items():
             accounts = self._accounts[Action.PRODUCE, id]
             counted = sum(step.counts[account].messages for account in accounts)
@@ -355,8 +356,8 @@ class _Case:
                     yield f"consumer {id} has {permits} permits, and may have {most}"
 
     def _most(self, account: int, now: list[Counts]) -> int:
-        """Permits that the broker may have got so far: an allowance that was taken away since may
-        have been passed on before."""
+        """Return the most permits that the broker may have by now: an allowance that was withdrawn
+        since may have been passed on before."""
         known = [now[account], *self._counts[account : account + 1]]
         most = max(max(count.ceiling, count.messages + 1) for count in known)
         self._ceilings[account] = max(most, self._ceilings.get(account, 0))
@@ -364,19 +365,19 @@ class _Case:
 
 
 def canonical(subject: Subject) -> str | None:
-    """The one name of a subject's topic, as brokers have it."""
+    """Return the name of a subject's topic as brokers write it."""
     topic = subject.topic
     return None if topic is None else topic.partition or topic.whole
 
 
 def is_brokers_own(name: str) -> bool:
-    """Whether brokers keep there what they tell each other."""
+    """Return True if brokers keep their own data under this name."""
     tenant, _, rest = name.partition("://")[2].partition("/")
     return tenant == "pulsar" and not rest.startswith(f"system/{_COORDINATORS}")
 
 
 def hosts(fields: Reading, message: Any) -> Iterator[str]:
-    """The places where clients look for brokers, or people read of them."""
+    """Yield the fields with a broker's address where clients use them or users read them."""
     for number, value in fields.items():
         field = message.fields_by_number.get(int(number))
         if field is None:
@@ -391,7 +392,7 @@ def hosts(fields: Reading, message: Any) -> Iterator[str]:
 
 
 def differs(fields: Reading, message: Message, known: dict[str, frozenset[int]]) -> str:
-    """Where a broker's reading and a message are not the same; fields that it does not know do not
+    """Return where a broker's reading differs from a message; fields unknown to the broker do not
     count."""
     numbers = known.get(message.DESCRIPTOR.name, frozenset())
     seen = 0
@@ -423,6 +424,6 @@ def _same(read: Any, meant: Any) -> bool:
     if isinstance(meant, int):
         return isinstance(read, int) and (read - meant) & (1 << 64) - 1 == 0
     if isinstance(meant, bytes):
-        # A text that is not UTF-8 comes out of protobuf as bytes; brokers replace what is none.
+        # protobuf yields a text that is not UTF-8 as bytes; brokers replace its invalid parts.
         return read == meant.hex() or "\ufffd" in read
     return bool(read == meant)

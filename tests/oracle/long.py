@@ -1,4 +1,4 @@
-"""A long run, told as it goes."""
+"""A long run with progress reports."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from .oracle import Oracles
 from .run import Outcome, run
 
 TOLD_EVERY = 60.0
-"""Seconds between two lines."""
+"""Seconds between two reports."""
 
 _KIB_IN_MIB = 1024
 _LONGEST = 2000
-"""Characters of a finding in the table."""
+"""Largest number of characters of a finding in the table."""
 
 
 def judge_many(frames: int, seed: int, say: Callable[[str], None]) -> Row:
-    """Play so many frames against all oracles. Raises as `Oracle` does."""
+    """Play this many frames against all oracles. Raises as `Oracle` does."""
     told, shown = 0.0, 0
 
     def tell(outcome: Outcome) -> None:
@@ -41,7 +41,7 @@ def judge_many(frames: int, seed: int, say: Callable[[str], None]) -> Row:
 
 
 def _memory() -> int:
-    """The most that this process had, in MiB."""
+    """Return the peak memory of this process in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _KIB_IN_MIB
 
 

@@ -1,7 +1,8 @@
-"""True commands made false: fields that are repeated, moved, cut, overlong, or of another kind.
+"""Malformed variants of well-formed commands: fields that are repeated, moved, cut, overlong, or of
+another kind.
 
-A command is taken apart to the raw bytes of its fields, at any depth, and put together again with
-some of them changed. All choices come from one `random.Random`.
+A command is split into the raw bytes of its fields, at any depth, and reassembled with some of them
+changed. All choices come from one `random.Random`.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ _WANTED = (
     Kind.AUTH_RESPONSE,
     Kind.END_TXN,
 )
-"""What it pays to smuggle."""
+"""Types worth smuggling."""
 
 _PASSING = (18, 19, 10, 20, 28, 29, 25, 34, 50, 70, 75, 79)
-"""Types that a gateway hardly looks at, some of them unknown to older brokers."""
+"""Types that a gateway hardly reads, some of them unknown to older brokers."""
 
 _ODD_TYPES = (0, 1, 41, 49, 69, 70, 71, 73, 76, 79, 81, 82, 127, 128, 255, 300, (1 << 32) + 6)
 _NEGATIVE = (1 << 64) - 1
@@ -47,11 +48,11 @@ _NUMBERS = (0, 1, 2, 3, 127, 128, 1000, (1 << 31) - 1, 1 << 31, (1 << 32) + 1, 1
 _TEXTS = (b"", b"x", b"\xff\xfe", b"t/n/\xed\xa0\x80", b"pulsar://broker-1.internal:6650")
 
 
-# -- taking apart --------------------------------------------------------------------------------
+# -- splitting -----------------------------------------------------------------------------------
 
 
 def varint_at(content: bytes, at: int) -> tuple[int, int]:
-    """A number and the offset behind it."""
+    """Return a number and the offset after it."""
     value = shift = 0
     while True:
         byte = content[at]
@@ -62,8 +63,8 @@ def varint_at(content: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def taken_apart(content: bytes) -> list[Raw]:
-    """The fields of a message that protobuf wrote."""
+def split_fields(content: bytes) -> list[Raw]:
+    """Return the fields of a message that protobuf wrote."""
     fields, at = list[Raw](), 0
     while at < len(content):
         begin = at
@@ -81,7 +82,8 @@ def taken_apart(content: bytes) -> list[Raw]:
 
 
 def _parts(field: Raw) -> tuple[int, int, bytes]:
-    """Number, wire type and content of a field that protobuf wrote; a number's is its varint."""
+    """Return number, wire type and content of a field that protobuf wrote; a number's content is
+    its varint."""
     tag, at = varint_at(field, 0)
     if tag & 7 == 2:
         _, at = varint_at(field, at)
@@ -89,17 +91,17 @@ def _parts(field: Raw) -> tuple[int, int, bytes]:
 
 
 @cache
-def described(kind: int) -> Descriptor | None:
-    """The message of a command type."""
+def descriptor_of(kind: int) -> Descriptor | None:
+    """Return the message descriptor of a command type."""
     field = BaseCommand.DESCRIPTOR.fields_by_number.get(kind)
     return None if field is None else field.message_type
 
 
 def true_fields(rng: Random, kind: int) -> list[Raw]:
-    """The fields of a command: few ones as clients write them, or whatever the schema has."""
+    """Return the fields of a command: a few as clients write them, or any of the schema."""
     write = _USUAL.get(kind)
     if write is not None and rng.random() < 0.6:
-        return taken_apart(write(rng))
+        return split_fields(write(rng))
     return _any_fields(rng, kind)
 
 
@@ -140,13 +142,13 @@ _USUAL: dict[int, Callable[[Random], bytes]] = {
     Kind.SEEK: lambda rng: number(1, _id(rng)) + number(2, _request(rng)),
     Kind.GET_SCHEMA: lambda rng: number(1, _request(rng)) + data(2, any_name(rng)),
 }
-"""Commands whose required fields are all there, so that decoders go on behind them."""
+"""Commands with all their required fields, so that decoders read past them."""
 
 
 def _any_fields(rng: Random, kind: int) -> list[Raw]:
-    """As the schema has them, its topics by all kinds of names."""
-    fields = taken_apart(body_of(Source(rng.randbytes(64)), kind))
-    shape = described(kind)
+    """Return fields of the schema, with topics of all kinds of names."""
+    fields = split_fields(body_of(Source(rng.randbytes(64)), kind))
+    shape = descriptor_of(kind)
     if shape is None:
         return fields
     for index, field in enumerate(fields):
@@ -159,13 +161,13 @@ def _any_fields(rng: Random, kind: int) -> list[Raw]:
 # -- changing a message's fields -----------------------------------------------------------------
 
 
-def changed(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
-    """The message with one thing about it changed. `others`: fields of another such message."""
+def mutated(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
+    """Return the message with one change. `others`: fields of another such message."""
     nested = [index for index, field in enumerate(fields) if _is_message(field, shape)]
     if nested and rng.random() < 0.3:
         index = rng.choice(nested)
         inner, content = _inner(fields[index], shape)
-        within = changed(rng, taken_apart(content), inner, [])
+        within = mutated(rng, split_fields(content), inner, [])
         fields = [*fields[:index], data(fields[index][0] >> 3, within), *fields[index + 1 :]]
         return b"".join(fields)
     return rng.choice(_CHANGES)(rng, list(fields), shape, others)
@@ -183,23 +185,23 @@ def _inner(field: Raw, shape: Descriptor | None) -> tuple[Descriptor | None, byt
 
 
 def _put(rng: Random, fields: list[Raw], field: Raw) -> bytes:
-    """Somewhere among the others: mostly in front or behind."""
+    """Insert a field among the others: mostly first or last."""
     at = rng.choice((0, len(fields), rng.randint(0, len(fields))))
     return b"".join((*fields[:at], field, *fields[at:]))
 
 
 def _repeated(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
-    """A field again, with another value."""
+    """Repeat a field with another value."""
     return _put(rng, fields, rng.choice(others or fields or [b""]))
 
 
 def _added(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
-    """One that nobody knows, of any wire type."""
-    return _put(rng, fields, stranger(rng, rng.choice((13, 15, 40, 100, 1000, 1 << 27))))
+    """Add an unknown field of any wire type."""
+    return _put(rng, fields, unknown_field(rng, rng.choice((13, 15, 40, 100, 1000, 1 << 27))))
 
 
-def stranger(rng: Random, of: int) -> Raw:
-    """A field of a number, whatever it may be for."""
+def unknown_field(rng: Random, of: int) -> Raw:
+    """Return a field of this number, whatever its meaning."""
     match rng.randrange(7):
         case 0:
             return number(of, rng.choice(_NUMBERS), rng.choice((0, 5, 10)))
@@ -217,19 +219,21 @@ def stranger(rng: Random, of: int) -> Raw:
             return data(of, rng.choice(_TEXTS), rng.choice((0, 2, 5)))
 
 
-def _turned(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
+def _shuffled(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
     rng.shuffle(fields)
     return b"".join(fields)
 
 
-def _left_out(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
+def _field_left_out(
+    rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]
+) -> bytes:
     if fields:
         del fields[rng.randrange(len(fields))]
     return b"".join(fields)
 
 
 def _overlong(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
-    """Tag, length or number in more bytes than they need, and in more bits than they have."""
+    """Write tag, length or number in more bytes than needed, or with more bits than allowed."""
     if not fields:
         return number(1, 1, 5, 5)
     index = rng.randrange(len(fields))
@@ -250,8 +254,10 @@ def _overlong(rng: Random, fields: list[Raw], shape: Descriptor | None, others: 
     return b"".join(fields)
 
 
-def _lying(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
-    """A length that is not that of what follows."""
+def _false_length(
+    rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]
+) -> bytes:
+    """Write a false length."""
     sized = [index for index, field in enumerate(fields) if _parts(field)[1] == 2]
     if not sized:
         return b"".join(fields)
@@ -271,7 +277,7 @@ def _cut(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[
 def _other_value(
     rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]
 ) -> bytes:
-    """Out of range, or no text."""
+    """Use a value out of range, or a text that is none."""
     if not fields:
         return b""
     index = rng.randrange(len(fields))
@@ -281,7 +287,7 @@ def _other_value(
 
 
 def _edge(rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]) -> bytes:
-    """A field of the schema with a value at the edge of its type, in place of its own or beside."""
+    """Give a field of the schema an extreme value of its type, in place of its own or beside it."""
     if shape is None or not shape.fields:
         return b"".join(fields)
     field = rng.choice(shape.fields)
@@ -314,11 +320,11 @@ def _edged(rng: Random, field: FieldDescriptor) -> Raw:
 def _other_wire(
     rng: Random, fields: list[Raw], shape: Descriptor | None, others: list[Raw]
 ) -> bytes:
-    """A known field of another wire type, in place of itself or beside it."""
+    """Give a known field another wire type, in place of itself or beside it."""
     if not fields:
         return b""
     index = rng.randrange(len(fields))
-    strange = stranger(rng, _parts(fields[index])[0])
+    strange = unknown_field(rng, _parts(fields[index])[0])
     if rng.random() < 0.5:
         fields[index] = strange
         return b"".join(fields)
@@ -331,11 +337,11 @@ _CHANGES: tuple[Change, ...] = (
     _repeated,
     _repeated,
     _added,
-    _turned,
-    _left_out,
+    _shuffled,
+    _field_left_out,
     _overlong,
     _overlong,
-    _lying,
+    _false_length,
     _cut,
     _other_value,
     _other_value,
@@ -355,12 +361,12 @@ def odd_type(rng: Random) -> int:
 
 
 def odd_command(rng: Random, kind: int, body: bytes) -> bytes:
-    """A command whose type and body are not just one behind the other."""
+    """Return a command that is more than a type followed by a body."""
     return rng.choice(_COMMANDS)(rng, kind, body)
 
 
 def _behind_another(rng: Random, kind: int, body: bytes) -> bytes:
-    """A command as it should be, and a second one behind it or in it."""
+    """Return a correct command with a second one behind it or within it."""
     other = rng.choice(_WANTED)
     hidden = command(other, b"".join(true_fields(rng, other)))
     if rng.random() < 0.3:
@@ -375,9 +381,9 @@ def _behind_another(rng: Random, kind: int, body: bytes) -> bytes:
 
 
 def spilled(rng: Random, kind: int, body: bytes) -> tuple[bytes, bytes]:
-    """A command that ends before its last field does, and what is missing of it."""
+    """Return a command that ends within its last field, and the missing part."""
     if rng.random() < 0.5:
-        whole = command(kind, body)  # what is in it keeps its sizes
+        whole = command(kind, body)  # the fields within it keep their sizes
         cut = rng.randint(2, len(whole))
         return whole[:cut], whole[cut:]
     cut = rng.randint(0, len(body))
@@ -394,7 +400,7 @@ def _type_twice(rng: Random, kind: int, body: bytes) -> bytes:
 
 
 def _two_bodies(rng: Random, kind: int, body: bytes) -> bytes:
-    """Of one kind, or of two."""
+    """Add a second body of the same kind or of another."""
     other = kind if rng.random() < 0.5 else rng.choice(_WANTED)
     parts = [number(1, kind), data(kind, body), data(other, b"".join(true_fields(rng, other)))]
     if rng.random() < 0.5:
@@ -405,15 +411,15 @@ def _two_bodies(rng: Random, kind: int, body: bytes) -> bytes:
 
 
 def _surrounded(rng: Random, kind: int, body: bytes) -> bytes:
-    """By a field that nobody knows, mostly in front."""
-    strange = stranger(rng, rng.choice((1, 1, 90, 100, 100, 1 << 25, rng.choice(_TYPES))))
+    """Add an unknown field, mostly in front."""
+    strange = unknown_field(rng, rng.choice((1, 1, 90, 100, 100, 1 << 25, rng.choice(_TYPES))))
     parts = [number(1, kind), data(kind, body)]
     parts.insert(rng.choice((0, 0, 1, 2)), strange)
     return b"".join(parts)
 
 
 def _wide(rng: Random, kind: int, body: bytes) -> bytes:
-    """Numbers of more bytes or bits than they need."""
+    """Write numbers in more bytes or bits than needed."""
     high = rng.choice((0, 0, 1 << 32, 1 << 35))
     type_tag = varint(8 | (high if rng.random() < 0.5 else 0), rng.choice((0, 2, 5, 10)))
     of = varint(kind | (high if rng.random() < 0.5 else 0), rng.choice((0, 2, 5, 10, 11)))
@@ -422,18 +428,18 @@ def _wide(rng: Random, kind: int, body: bytes) -> bytes:
 
 
 def _ill_sized(rng: Random, kind: int, body: bytes) -> bytes:
-    """The body's length is not that of the body."""
+    """Give the body a false length."""
     size = len(body)
     wrong = rng.choice((0, 1, size - 1, size + 1, size + 2, size + 8, 1 << 31, _NEGATIVE, 1 << 32))
     behind = rng.choice((b"", number(1, odd_type(rng)), data(kind, body)))
     return number(1, kind) + varint(kind << 3 | 2) + varint(max(0, wrong)) + body + behind
 
 
-def _turned_around(rng: Random, kind: int, body: bytes) -> bytes:
+def _body_first(rng: Random, kind: int, body: bytes) -> bytes:
     return data(kind, body) + number(1, kind)
 
 
-def _without(rng: Random, kind: int, body: bytes) -> bytes:
+def _incomplete(rng: Random, kind: int, body: bytes) -> bytes:
     return rng.choice((data(kind, body), number(1, kind), b"", number(1, odd_type(rng)) + body))
 
 
@@ -453,8 +459,8 @@ _COMMANDS: tuple[Callable[[Random, int, bytes], bytes], ...] = (
     _surrounded,
     _wide,
     _ill_sized,
-    _turned_around,
-    _without,
+    _body_first,
+    _incomplete,
     _of_another_type,
 )
 
@@ -465,7 +471,7 @@ _sizes = struct.Struct(">II").pack
 
 
 def framed(rng: Random, command: bytes, rest: bytes, lies: float) -> bytes:
-    """A frame; `lies`: how often one of its sizes is wrong."""
+    """Return a frame; `lies`: the probability of a false size."""
     total, size = len(command) + len(rest) + 4, len(command)
     if rng.random() < lies:
         size = rng.choice((size - 1, size - 2, size + 1, size + 3, 0, 2, total - 4, total, 1 << 31))

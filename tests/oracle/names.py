@@ -1,4 +1,5 @@
-"""Topics' names of all kinds: true ones, other spellings of them, and such as no broker takes."""
+"""Topic names of all kinds: valid ones, other spellings of them, and names that no broker
+accepts."""
 
 from __future__ import annotations
 
@@ -102,14 +103,14 @@ _COMMON = (
 
 
 def any_name(rng: Random) -> bytes:
-    """Mostly one that a client would write."""
+    """Return a topic name, mostly one that a client would write."""
     if rng.random() < 0.6:
         return rng.choice(_COMMON).encode()
     return odd_name(rng)
 
 
 def odd_name(rng: Random) -> bytes:
-    """A name of parts that mean something to some reader."""
+    """Return a name of parts that have a meaning for some decoder."""
     domain = rng.choice(_DOMAINS) if rng.random() < 0.5 else ""
     if rng.random() < 0.3:
         domain = rng.choice(_DOMAINS[:2])

@@ -1,4 +1,5 @@
-"""Opening conversations out of a seed: CONNECTs of all kinds, and what brokers make of ours."""
+"""Opening conversations drawn from a seed: CONNECTs of all kinds, and how brokers read the
+gateway's."""
 
 from __future__ import annotations
 
@@ -27,20 +28,20 @@ from tests.playbooks.services import BROKER_1, NAME_1, NAME_2, ORIGIN, OWN
 from tests.support.frames import command, data, frame
 
 from .judge import Finding
-from .mutations import changed, described, odd_command, taken_apart, true_fields
+from .mutations import descriptor_of, mutated, odd_command, split_fields, true_fields
 from .oracle import Oracle, Reading
 from .play import drawn_listener
 
 _GONE = Denial(Refusal.CLOSED, "gone")
 _OF_PROXIES = ("7", "8", "9", "11")
-"""original_principal, original_auth_data, original_auth_method, proxy_version."""
+"""The fields original_principal, original_auth_data, original_auth_method, proxy_version."""
 
 _TO_BROKER_URL = "6"
 
 
 @dataclass(slots=True)
 class Opening:
-    """`to_broker`: frames, by turn. `client`: None where it did not come to a pair."""
+    """`to_broker`: frames in order. `client`: None if no pair was opened."""
 
     seed: int
     listener: ListenerContext
@@ -51,17 +52,17 @@ class Opening:
 
     @property
     def number(self) -> int:
-        """Frames that the client said."""
+        """Return the number of frames sent by the client."""
         return len(self.said)
 
     @property
     def reached(self) -> int:
-        """Frames that went on to the broker."""
+        """Return the number of frames forwarded to the broker."""
         return len(self.to_broker)
 
 
 def open_connection(seed: int) -> Opening:
-    """Hold one conversation."""
+    """Play one conversation."""
     rng = Random(seed)
     listener, _ = drawn_listener(rng)
     opening = Opening(seed, listener)
@@ -102,17 +103,18 @@ def _hostile(rng: Random, kind: int) -> bytes:
     fields = true_fields(rng, kind) if rng.random() < 0.5 else _ordinary(rng, kind)
     body = b"".join(fields)
     if rng.random() < 0.8:
-        body = changed(rng, fields, described(kind), true_fields(rng, kind))
+        body = mutated(rng, fields, descriptor_of(kind), true_fields(rng, kind))
     if rng.random() < 0.15:
         return frame(odd_command(rng, kind, body))
     return frame(command(kind, body))
 
 
 def _ordinary(rng: Random, kind: int) -> list[bytes]:
-    """What a client writes, at times with a broker's name, or with what proxies say."""
+    """Return the frames of an ordinary client, at times with a broker's name or a proxy's
+    fields."""
     if kind != Kind.CONNECT:
         return [data(1, b"v"), data(2, data(1, b"token") + data(2, b"alice's newer token"))]
-    fields = taken_apart(connect()[8:][2:][2:])
+    fields = split_fields(connect()[8:][2:][2:])
     extra = (
         data(6, f"{rng.choice((NAME_1, NAME_2))}:6650".encode()),
         data(7, b"admin"),
@@ -127,7 +129,7 @@ def _ordinary(rng: Random, kind: int) -> list[bytes]:
 def judge_opening(
     opening: Opening, readings: list[tuple[Reading, ...]], oracles: list[Oracle]
 ) -> Iterator[Finding]:
-    """`readings`: of each frame to the broker."""
+    """Yield the findings. `readings`: of each frame to the broker."""
     if opening.crash is not None:
         yield Finding(opening.seed, 0, "gateway", repr(opening.crash), opening.said[-1], None)
     for index, oracle in enumerate(oracles):

@@ -1,4 +1,4 @@
-"""The decoders of brokers of several versions, each in a Java process that is kept open."""
+"""The decoders of several broker versions, each in a Java process that stays open."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tests.real.brokers.jars import (
 VERSIONS = tuple(POMS)
 
 Reading = dict[str, Any]
-"""What a broker understood, see `Oracle.java`: of a frame `t` (type), `f` (fields by number), `at`
-(offset behind the command), `tn` or `tx` (its topic, or why it is none), `n` (messages by the
-metadata); of a name `full`, `partition` and so on. `ex`: the exception, where it refused."""
+"""A broker's reading, see `Oracle.java`. Of a frame: `t` (type), `f` (fields by number), `at`
+(offset after the command), `tn` or `tx` (its topic, or the error of its name), `n` (messages by the
+metadata). Of a name: `full`, `partition` and so on. `ex`: the exception of a refusal."""
 
 _SOURCE = Path(__file__).with_name("Oracle.java")
 _COUNT = struct.Struct(">i").pack
@@ -38,16 +38,16 @@ _OPTIONS = (
     "-Xmx512m",
     "-XX:+UseSerialGC",
     "-XX:+IgnoreUnrecognizedVMOptions",
-    "-XX:-UsePerfData",  # its warnings would go among the answers
+    "-XX:-UsePerfData",  # its warnings would mix with the answers
 )
 
 
 class OracleGoneError(Exception):
-    """The Java process ended, or does not make sense."""
+    """The Java process ended, or gave an invalid answer."""
 
 
 class Oracle:
-    """What the broker of one version understands. Close it, or use it as a context manager."""
+    """The decoder of one broker version. Close it, or use it as a context manager."""
 
     def __init__(self, version: str, say: Say) -> None:
         """Raises MissingToolError without Java (a JDK) or, the first time, Maven; FetchError."""
@@ -63,14 +63,14 @@ class Oracle:
         self.fields = {name: frozenset(numbers) for name, numbers in known["fields"].items()}
 
     def ask_frames(self, frames: Sequence[bytes]) -> None:
-        """Whole frames, their total sizes included. `answers` has to be called before the next."""
+        """Send whole frames, including their total sizes. Call `answers` before the next batch."""
         self._ask(_FRAME, [frame[4:] for frame in frames])
 
     def ask_names(self, names: Sequence[bytes]) -> None:
         self._ask(_NAME, names)
 
     def answers(self, number: int) -> list[bytes]:
-        """What was understood of each item of the latest batch: a line of JSON."""
+        """Return the reading of each item of the latest batch: a line of JSON."""
         output = self._process.stdout
         assert output is not None
         lines = [output.readline() for _ in range(number)]
@@ -103,7 +103,7 @@ class Oracle:
 
 
 class Oracles:
-    """One for each version. All think at the same time."""
+    """One oracle for each version. All of them work in parallel."""
 
     def __init__(self, say: Say, versions: Iterable[str] = VERSIONS) -> None:
         self.all: list[Oracle] = []
@@ -118,16 +118,16 @@ class Oracles:
             oracle.ask_frames(frames)
 
     def answers(self, number: int) -> list[tuple[bytes, ...]]:
-        """For each item what each version says of it."""
+        """Return each version's answer to each item."""
         return list(zip(*(oracle.answers(number) for oracle in self.all), strict=True))
 
     def frames(self, frames: Sequence[bytes]) -> list[tuple[Reading, ...]]:
-        """What each version understands of each frame."""
+        """Return each version's reading of each frame."""
         self.ask_frames(frames)
         return [tuple(map(read, lines)) for lines in self.answers(len(frames))]
 
     def names(self, names: Sequence[bytes]) -> list[tuple[Reading, ...]]:
-        """The same of topics' names."""
+        """Return each version's reading of each topic name."""
         for oracle in self.all:
             oracle.ask_names(names)
         return [tuple(map(read, lines)) for lines in self.answers(len(names))]
@@ -149,7 +149,7 @@ class Oracles:
 
 
 def read(line: bytes) -> Reading:
-    """Raises OracleGoneError where the line is no answer."""
+    """Return a decoded line. Raises OracleGoneError if the line is no answer."""
     try:
         found: Reading = json.loads(line)
     except ValueError as error:
@@ -158,7 +158,8 @@ def read(line: bytes) -> Reading:
 
 
 def _compiled(version: str, jars: Path) -> Path:
-    """The directory with the classes of `Oracle.java`, made for the jars of a version."""
+    """Return the directory with the classes of `Oracle.java`, compiled against the jars of a
+    version."""
 
     def compile_into(into: Path) -> None:
         command = [tool("javac"), "-nowarn", "-d", str(into), "-cp", f"{jars}/*", str(_SOURCE)]

@@ -1,4 +1,4 @@
-"""One connection out of a seed: what its peers say, and what could be seen of it, step by step."""
+"""One connection drawn from a seed: the frames of its peers, and the observations of each step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,15 @@ from tests.support.requests import ids_of, to_session
 from tests.support.scanners import scanners_of
 from tests.support.subjects import caller_of
 
-from .mutations import changed, described, framed, odd_command, spilled, taken_apart, true_fields
+from .mutations import (
+    descriptor_of,
+    framed,
+    mutated,
+    odd_command,
+    spilled,
+    split_fields,
+    true_fields,
+)
 from .names import any_name
 from .watched import Admission, House, Thought, Watched, WatchedServices
 
@@ -58,11 +66,11 @@ _LOOKED_AT = (
 _PASSING = (Kind.PING, Kind.PONG, Kind.ACK, Kind.SEEK, Kind.GET_SCHEMA, Kind.CONSUMER_STATS)
 _MOST_STEPS = 30
 _PIECES = 0.2
-"""How often a chunk is received in pieces."""
+"""Probability that a chunk is received in pieces."""
 
 
 class Counts(NamedTuple):
-    """Of an account, when a step was over."""
+    """The counts of an account at the end of a step."""
 
     messages: int
     ceiling: int
@@ -70,11 +78,11 @@ class Counts(NamedTuple):
 
 @dataclass(slots=True)
 class Step:
-    """What happened between two looks. `admissions`, `thoughts`, `proven`: those that are new.
+    """The changes between two observations. `admissions`, `thoughts`, `proven`: the new ones.
 
     `shown`: newer credentials of the client. `cut`: a frame reached the broker in part. `over`: the
-    pair ended, and frames before the one that it ended with may be lost. `consumers`: whose
-    MESSAGEs were on somebody's bill when it began. `opened`: by the broker, in this step.
+    pair ended, and frames just before its last one may be lost. `consumers`: consumers whose
+    MESSAGEs were charged when the step began. `opened`: by the broker, in this step.
     """
 
     said: tuple[Direction, bytes]
@@ -92,14 +100,14 @@ class Step:
 
     @property
     def frames(self) -> list[bytes]:
-        """What reached either peer."""
+        """Return the frames that reached either peer."""
         return self.to_broker + self.to_client
 
 
 @dataclass(slots=True)
 class Played:
-    """A connection that is over. `ends`, `crashes`: how, as the plane tells it. `number`: of the
-    frames that were said."""
+    """A finished connection. `ends`, `crashes`: as reported by the plane. `number`: of the peers'
+    frames."""
 
     seed: int
     listener: ListenerContext
@@ -110,12 +118,12 @@ class Played:
 
     @property
     def reached(self) -> int:
-        """Frames that went on to the broker."""
+        """Return the number of frames forwarded to the broker."""
         return sum(len(step.to_broker) for step in self.steps)
 
 
 def drawn_listener(rng: Random) -> tuple[ListenerContext, WatchedServices]:
-    """In any mode, with limits or without."""
+    """Return a listener in any mode, with limits or without."""
     limited = rng.random() < 0.5
     services = WatchedServices(
         rng.choice((0, 1, 3, 20, 1000)) if limited and rng.random() < 0.8 else None
@@ -129,7 +137,7 @@ def drawn_listener(rng: Random) -> tuple[ListenerContext, WatchedServices]:
 
 
 class WatchedClient(Client):
-    """Remembers the credentials that it showed."""
+    """Records the credentials that it presented."""
 
     shown: list[Credential]
 
@@ -140,7 +148,7 @@ class WatchedClient(Client):
 
 
 def drawn_client(mode: Mode) -> WatchedClient:
-    """Alice, known in one way or another."""
+    """Return the client alice, identified in one way or another."""
     hello = read_frame(connect()).connect
     verified = mode is not Mode.PASS_THROUGH
     alice = Principal("alice", verified, expires_at=None)
@@ -151,7 +159,7 @@ def drawn_client(mode: Mode) -> WatchedClient:
 
 
 class Record:
-    """One connection, and what could be seen of it so far."""
+    """One connection and the observations of it so far."""
 
     def __init__(self, house: House, listener: ListenerContext, services: WatchedServices) -> None:
         self.listener = listener
@@ -165,17 +173,17 @@ class Record:
         self._consumers = frozenset[int]()
 
     def opens(self, party: tuple[Action, int]) -> None:
-        """By what the broker says next, this is open."""
+        """The broker's next frame opens this producer or consumer."""
         self._opened.append(party)
 
     def say(self, direction: Direction, *pieces: bytes, number: int = 1) -> Step:
-        """A peer says this in so many frames; each piece is received by itself."""
+        """Send this many frames of a peer; each piece is received by itself."""
         self.number += number
         self.watched.say(direction, *pieces)
         return self.look(direction, b"".join(pieces))
 
     def look(self, direction: Direction, said: bytes = b"") -> Step:
-        """Make a step of what has happened since the last one."""
+        """Make a step of everything that happened since the last one."""
         watched, services, client = self.watched, self.services, self.client
         to_broker = watched.frames(Direction.TO_BROKER)
         to_client = watched.frames(Direction.TO_CLIENT)
@@ -204,7 +212,7 @@ class Record:
         return step
 
     def played(self, seed: int = 0) -> Played:
-        """End the connection."""
+        """End the connection and return it."""
         ends = [f"{reason} {detail}" for reason, detail in self.watched.ends]
         crashes = list(self.watched.crashes)
         self.watched.end()
@@ -212,14 +220,14 @@ class Record:
 
 
 class Player:
-    """Plays one connection. The same seed says the same."""
+    """Plays one connection. The same seed plays the same connection."""
 
     def __init__(self, house: House, seed: int) -> None:
         self._rng = rng = Random(seed)
         self._seed = seed
         self._record = Record(house, *drawn_listener(rng))
         self._watched = self._record.watched
-        # Where so many were decided in a row, what follows is decided later.
+        # After this many decisions in a row, later frames are decided in another turn.
         house.plane.decisions = rng.choice((0, DECISIONS_AT_ONCE - 3))
         self._asked: deque[BaseCommand] = deque(maxlen=12)
 
@@ -252,10 +260,10 @@ class Player:
         for frame in step.to_broker:
             self._remember(frame)
 
-    # -- what happens ------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------
 
     def _prologue(self) -> None:
-        """A producer and a consumer that are open."""
+        """Open a producer and a consumer."""
         for id in (1, 2)[: self._rng.randint(1, 2)]:
             self._say(Direction.TO_BROKER, producer(id, request=100 + id))
             self._answered(BaseCommand.PRODUCER, 100 + id, (Action.PRODUCE, id))
@@ -271,7 +279,7 @@ class Player:
         self._say(Direction.TO_CLIENT, to_session(self._watched.session, answer))
 
     def broker_answers(self) -> None:
-        """What a broker would, to any of the latest requests."""
+        """Answer any of the latest requests as a broker would."""
         if not self._asked:
             return
         at = self._rng.randrange(len(self._asked))
@@ -292,7 +300,7 @@ class Player:
             self._say(Direction.TO_CLIENT, success(request))
 
     def client_says(self) -> None:
-        """A frame that is mostly not what clients write."""
+        """Send a frame, mostly one that no client writes."""
         self._say(Direction.TO_BROKER, hostile_frame(self._rng))
 
     def client_says_several(self) -> None:
@@ -301,7 +309,7 @@ class Player:
         self._say(Direction.TO_BROKER, *frames)
 
     def client_sends(self) -> None:
-        """Several SENDs in a chunk, mostly true ones."""
+        """Send several SENDs in a chunk, mostly well-formed ones."""
         rng = self._rng
         id = rng.choice((1, 1, 1, 2, 3))
         frames = [send(id, sequence) for sequence in range(rng.randint(1, 6))]
@@ -348,7 +356,7 @@ class Player:
 
 
 def true_frame(rng: Random, kind: int | None = None) -> bytes:
-    """As clients write it, whatever its fields say."""
+    """Return a frame as clients write it, with any values."""
     of = rng.choice(_LOOKED_AT) if kind is None else kind
     if of == Kind.PRODUCER and rng.random() < 0.5:
         topic = any_name(rng)
@@ -361,12 +369,12 @@ def true_frame(rng: Random, kind: int | None = None) -> bytes:
 
 
 def hostile_frame(rng: Random, kind: int | None = None) -> bytes:
-    """One with something about it that clients do not write."""
+    """Return a frame with a feature that clients do not write."""
     of = _any_kind(rng) if kind is None else kind
     fields = true_fields(rng, of)
     body, chance = b"".join(fields), rng.random()
     if chance < 0.65:
-        body = changed(rng, fields, described(of), true_fields(rng, of))
+        body = mutated(rng, fields, descriptor_of(of), true_fields(rng, of))
     whole, behind = command(of, body), rest(Source(rng.randbytes(24)), of)
     if chance > 0.6:
         whole = odd_command(rng, of, body)
@@ -379,7 +387,7 @@ def hostile_frame(rng: Random, kind: int | None = None) -> bytes:
 
 
 def _any_kind(rng: Random) -> int:
-    """Mostly one that is looked at, at times one that is not, and the first of two commands."""
+    """Return a kind: mostly one that the gateway reads, at times one that it does not."""
     chance = rng.random()
     if chance < 0.6:
         return rng.choice(_LOOKED_AT)
@@ -387,18 +395,18 @@ def _any_kind(rng: Random) -> int:
 
 
 def _hostile_batch(rng: Random, id: int) -> bytes:
-    """A true SEND with metadata that is read in one way or another."""
+    """Return a well-formed SEND with metadata that can be read in several ways."""
     messages = rng.choice((1, 1, 2, 5, 1000, 1 << 31))
     about = {"num_messages_in_batch": messages & (1 << 31) - 1} if messages > 1 else {}
-    fields = taken_apart(metadata_of(7, **about))
+    fields = split_fields(metadata_of(7, **about))
     others = [number(11, rng.choice((1, 2, 1000, 1 << 32, (1 << 32) + 2)), rng.choice((0, 5, 10)))]
-    about_it = changed(rng, fields, MessageMetadata.DESCRIPTOR, others)
+    about_it = mutated(rng, fields, MessageMetadata.DESCRIPTOR, others)
     large = data(15, bytes(5000))
     entry = rng.choice((None, None, None, b"", number(1, 1), number(2, 1 << 40), large))
     length = len(about_it) + rng.choice((0, 0, 0, 0, 1, -1, 3))
     behind = tail(about_it, b"payload", entry=entry, length=max(0, length))
     if rng.random() < 0.1:
-        behind = behind[:-1]  # its checksum is that of another one
+        behind = behind[:-1]  # its checksum belongs to another one
     said = number(1, id) + number(2, 7) + (number(3, messages) if messages > 1 else b"")
     return framed(rng, command(Kind.SEND, said), behind, 0.0)
 

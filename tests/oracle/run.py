@@ -1,4 +1,5 @@
-"""Many connections against all oracles: what reaches brokers, and whether they understood it."""
+"""Plays many connections against all oracles, and compares their readings of what reaches
+brokers."""
 
 from __future__ import annotations
 
@@ -14,17 +15,17 @@ from .play import Played, Player
 from .watched import House
 
 BATCH = 4000
-"""Frames that the oracles are asked for at a time."""
+"""Number of frames in one query to the oracles."""
 
 MOST_FINDINGS = 200
 
 OPENINGS = 3
-"""For so many connections that are open already, one that is only opened."""
+"""One opening conversation for this many open connections."""
 
 
 @dataclass
 class Outcome:
-    """`frames`: that peers said; `reached`: those that went on to brokers."""
+    """`frames`: sent by peers; `reached`: forwarded to brokers."""
 
     connections: int = 0
     frames: int = 0
@@ -34,7 +35,7 @@ class Outcome:
 
     @property
     def rate(self) -> float:
-        """Frames per second."""
+        """Return frames per second."""
         return self.frames / self.seconds if self.seconds else 0.0
 
 
@@ -44,9 +45,9 @@ Item = Played | Opening
 def run(
     oracles: Oracles, frames: int, seed: int, told: Callable[[Outcome], None] | None = None
 ) -> Outcome:
-    """Play connections until so many frames were said. `seed`: of the first connection.
+    """Play connections until peers have sent this many frames. `seed`: of the first connection.
 
-    The oracles think about one batch while the next one is played.
+    The oracles judge one batch while the next one is played.
     """
     outcome, begin = Outcome(), time.monotonic()
     waiting: list[Item] = []
@@ -65,13 +66,13 @@ def run(
 
 
 def judged(oracles: Oracles, item: Item) -> list[Finding]:
-    """What is wrong about one connection."""
+    """Return the findings of one connection."""
     oracles.ask_frames(_frames(item))
     return list(_judged(oracles, [item]))
 
 
 def play(house: House, seed: int) -> Item:
-    """The connection of this seed."""
+    """Play the connection of this seed."""
     return Player(house, seed).play() if seed % (OPENINGS + 1) else open_connection(seed)
 
 

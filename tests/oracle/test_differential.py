@@ -1,4 +1,4 @@
-"""What reaches a broker it understands as the gateway counted, limited and admitted it."""
+"""A broker understands each frame as the gateway counted, limited and admitted it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .play import Record
 from .watched import House, WatchedServices
 
 FRAMES = 40_000
-"""Some seconds. `make fuzz` plays ten million."""
+"""Takes some seconds. `make fuzz` plays ten million."""
 
 
 def test_brokers_understand_what_the_gateway_did(oracles: Oracles) -> None:
@@ -31,7 +31,7 @@ def test_the_same_seed_plays_the_same_connection() -> None:
     assert runs._frames(played[0]) == runs._frames(played[1])
 
 
-def test_a_connection_is_played_as_if_it_were_the_first() -> None:
+def test_a_connection_does_not_depend_on_those_before_it() -> None:
     house = House()
     for seed in range(40):
         runs.play(house, seed)
@@ -40,10 +40,10 @@ def test_a_connection_is_played_as_if_it_were_the_first() -> None:
 
 
 @pytest.mark.parametrize("beside", [0, 1])
-def test_one_that_is_asked_for_once_more_beside_another_is_no_finding(
+def test_a_repeated_request_beside_another_opening_is_no_finding(
     oracles: Oracles, beside: int
 ) -> None:
-    """An admission names no id. `beside`: commands that nobody decided, of which each is found."""
+    """An admission names no id. `beside`: undecided commands, each of which must be found."""
     record = Record(House(), listener(services := WatchedServices()), services)
     record.say(Direction.TO_BROKER, producer(1, request=1))
     record.say(Direction.TO_BROKER, producer(1, request=2), producer(2, request=3))
@@ -64,8 +64,8 @@ def test_frames_are_understood_alike_by_all_versions(oracles: Oracles) -> None:
     assert opening["tn"] == "persistent://public/default/orders"
 
 
-def test_a_type_that_old_brokers_do_not_know_leaves_the_one_before_it(oracles: Oracles) -> None:
-    """The oracles are the judge because of this: decoders disagree."""
+def test_old_brokers_use_the_last_command_type_that_they_know(oracles: Oracles) -> None:
+    """Decoders disagree here, which is why the oracles are the judge."""
     smuggled = frame(number(1, Kind.PING) + number(1, 70) + command(Kind.PING, b"")[2:])
     old, middle, new = oracles.frames([smuggled])[0]
     assert old["t"] == middle["t"] == Kind.PING
@@ -73,8 +73,8 @@ def test_a_type_that_old_brokers_do_not_know_leaves_the_one_before_it(oracles: O
 
 
 @pytest.mark.parametrize("kind", [Kind.PRODUCER, Kind.SUBSCRIBE, Kind.SEND])
-def test_a_command_that_nobody_decided_is_found(oracles: Oracles, kind: Kind) -> None:
-    """The judge is not blind: bytes that go on without the session are a finding."""
+def test_an_undecided_command_is_found(oracles: Oracles, kind: Kind) -> None:
+    """The judge detects bytes that bypass the session."""
     record = Record(House(), listener(services := WatchedServices()), services)
     record.watched._lanes[Direction.TO_CLIENT].outbox += {
         Kind.PRODUCER: producer(9, topic="secret"),

@@ -1,7 +1,7 @@
-"""What was once understood in two ways: it reaches no broker, or is understood in one.
+"""Frames that were once understood in two ways: they reach no broker, or are understood in one way.
 
-`CASES` failed before commands had to be canonical. `ALIKE_BEFORE` did not, and are kept for the
-next parser.
+`CASES` failed before commands had to be canonical. `ALIKE_BEFORE` did not, and guard against a
+future parser.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from .run import judged
 from .watched import House, WatchedServices
 
 UNKNOWN_TO_4 = 70
-"""A type that brokers 4.x do not know, and the gateway once let pass."""
+"""A type that brokers 4.x do not know and the gateway once let pass."""
 
 TOPIC = b"persistent://public/default/t"
 SECRET = b"persistent://pulsar/system/reports"
 
 
 def _body(whole: bytes) -> bytes:
-    """The fields of a command of less than 128 bytes."""
+    """Return the fields of a command of less than 128 bytes."""
     at = 12 if whole[9] < 16 else 13
     return whole[at : 8 + int.from_bytes(whole[4:8])]
 
 
 def _twice(kind: int, body: bytes, rest: bytes = b"") -> bytes:
-    """A command of this type, and then of one that brokers 4.x do not know."""
+    """Return a command of this type followed by a type that brokers 4.x do not know."""
     return frame(number(1, kind) + number(1, UNKNOWN_TO_4) + data(kind, body), rest)
 
 
@@ -65,8 +65,8 @@ _CONSUMER = number(3, 0) + number(4, 1) + number(5, 50)
 _PAYLOAD = tail(metadata_of(7), b"payload")
 _SEND = number(1, 1) + number(2, 7)
 _CUT_ID = bytes.fromhex("1209 080210001800200028 20 818080808080808040 2803")
-"""The length of a message id ends it within a number, and a decoder that reads on is off by one:
-what follows is, to it, a tag of a value that reaches into the payload."""
+"""The length of the message id ends within a number. A decoder that reads on is off by one: it
+takes what follows for the tag of a value that reaches into the payload."""
 
 
 def _flow(id: int) -> bytes:
@@ -74,9 +74,8 @@ def _flow(id: int) -> bytes:
 
 
 class Case(NamedTuple):
-    """`frames`: what the client says when producer 1 and consumer 1 are open; `answers`: what the
-    broker says then; `after`: what the client says after that. `ceiling`: messages of an account.
-    """
+    """`frames`: sent by the client once producer 1 and consumer 1 are open; `answers`: then sent by
+    the broker; `after`: then sent by the client. `ceiling`: messages of an account."""
 
     frames: tuple[bytes, ...]
     mode: Mode = Mode.PASS_THROUGH
@@ -207,7 +206,7 @@ def _played(case: Case) -> Record:
 
 
 @pytest.mark.parametrize("name", [*CASES, *ALIKE_BEFORE])
-def test_it_reaches_no_broker_or_is_understood_in_one_way(oracles: Oracles, name: str) -> None:
+def test_a_frame_reaches_no_broker_or_is_understood_in_one_way(oracles: Oracles, name: str) -> None:
     played = _played((CASES | ALIKE_BEFORE)[name]).played()
     assert played.steps[0].to_broker
     assert [str(finding) for finding in judged(oracles, played)] == []

@@ -1,4 +1,4 @@
-"""Every name is read as all brokers read it, or it is refused."""
+"""The gateway reads each topic name as all brokers do, or refuses it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def readings(oracles: Oracles) -> dict[str, tuple[Reading, ...]]:
     return dict(zip(names, oracles.names([name.encode() for name in names]), strict=True))
 
 
-def test_a_name_is_read_as_every_broker_that_accepts_it_reads_it(
+def test_a_name_is_read_as_by_every_broker_that_accepts_it(
     readings: dict[str, tuple[Reading, ...]],
 ) -> None:
     accepted = 0
@@ -98,7 +98,7 @@ def test_a_name_that_no_broker_accepts_is_refused(
 def test_a_name_that_all_brokers_read_alike_is_accepted(
     readings: dict[str, tuple[Reading, ...]],
 ) -> None:
-    """But for partitions of a topic without a name, or with digits of other scripts."""
+    """Except partitions of a topic without a name, or with digits of other scripts."""
     alike = [
         name
         for name, them in readings.items()

@@ -1,8 +1,8 @@
-"""A pair of the plane without sockets, and what can be seen of it from outside.
+"""A pair of the data plane without sockets, observed from outside.
 
-The session, the scanners, the pumps and the pair are the gateway's own; only the lanes are of
-memory. What is seen: the bytes that reach each peer, what the services was asked, what accounts
-counted, and which commands the session took a frame for.
+Session, scanners, pumps and pair are the gateway's own; only the lanes are in memory. Observed are
+the bytes to each peer, the questions to the services, the counts of accounts, and the command that
+the session read in each frame.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _total = struct.Struct(">I").unpack_from
 
 
 class Thought(NamedTuple):
-    """What the session took a stop frame for. `body`: of the command of its kind."""
+    """The session's reading of a stop frame. `body`: of the command of its kind."""
 
     direction: Direction
     kind: int
@@ -50,14 +50,14 @@ class Thought(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """What the services was asked, and the account that it gave."""
+    """A question to the services, and the account that they returned."""
 
     asked: Asked
     account: Account
 
 
 class WatchedServices(FakeServices):
-    """Remembers also who proved to be whom, and which account was for what.
+    """Also records who proved which identity, and which account was for what.
 
     `ceiling`: messages that an account may have when it is admitted; None: no limit.
     """
@@ -87,7 +87,7 @@ class WatchedServices(FakeServices):
 
 
 class WatchedSession(PulsarSession):
-    """Remembers what it takes frames for."""
+    """Records its readings of frames."""
 
     thoughts: list[Thought]
 
@@ -98,7 +98,7 @@ class WatchedSession(PulsarSession):
         body = getattr(command, described.name) if described and has_body else None
         try:
             return super()._decide(direction, command, frame, now)
-        finally:  # with the request id that the broker is told
+        finally:  # with the request id that is sent to the broker
             self.thoughts.append(Thought(direction, kind, None if body is None else _copy(body)))
 
 
@@ -109,7 +109,7 @@ def _copy(body: Any) -> Any:
 
 
 class MemoryLane:
-    """See `plane.lane.Lane`. `inbox`: pieces as they are received; `outbox`: all that was sent."""
+    """See `plane.lane.Lane`. `inbox`: pieces as they are received; `outbox`: all bytes sent."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
@@ -153,7 +153,7 @@ _BEGIN = 1000.0
 
 
 class _Plane(Reactor):
-    """A reactor of one pair at a time: nothing lingers."""
+    """A reactor of one pair at a time without lingering connections."""
 
     def part(self, pair: Pair, reason: EndReason, farewell: bytes, detail: str) -> None:
         self.pairs.discard(pair)
@@ -177,7 +177,7 @@ class _Hooks:
 
 
 class House:
-    """The plane that all watched pairs share."""
+    """The data plane that all watched pairs share."""
 
     def __init__(self) -> None:
         self.now = _BEGIN
@@ -186,7 +186,7 @@ class House:
         self.plane = _Plane(self.hooks, settings, clock=lambda: self.now)
 
     def forget(self) -> None:
-        """Begin anew: what a pair does depends on none before it."""
+        """Reset: a pair does not depend on any pair before it."""
         self.plane.deadlines.expire(self.now + 1000.0)
         self.plane.decisions = 0
         self.now = _BEGIN
@@ -211,10 +211,10 @@ class Watched:
         self.pair = Pair(house.plane, client_lane, broker_lane, self.session, None)
         self._read = dict.fromkeys(Direction, 0)
 
-    # -- what happens ------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------
 
     def say(self, direction: Direction, *pieces: bytes) -> None:
-        """A peer says this; each piece is received by itself."""
+        """Receive bytes from a peer, each piece by itself."""
         self._lanes[direction].inbox.extend(piece for piece in pieces if piece)
         pump, lane = self.pair.pumps[direction], self._lanes[direction]
         while lane.inbox and not self.pair.over:
@@ -237,7 +237,7 @@ class Watched:
         self._house.plane.grant(account, messages, 1 << 40)
 
     def finish_jobs(self) -> None:
-        """Chases fail."""
+        """Let all chases fail."""
         jobs, self._house.hooks.jobs = self._house.hooks.jobs, []
         for then in jobs:
             self._house.plane.resume(self.pair, then, _GONE)
@@ -245,10 +245,10 @@ class Watched:
     def end(self) -> None:
         self.pair.end(EndReason.DRAINED)
 
-    # -- what is seen ------------------------------------------------------------------------
+    # -- observations ------------------------------------------------------------------------
 
     def frames(self, direction: Direction) -> list[bytes]:
-        """Whole frames that went on since this was asked last."""
+        """Return the whole frames forwarded since the last call."""
         outbox = self._lanes[1 - direction].outbox
         found, at = list[bytes](), self._read[direction]
         while at + 4 <= len(outbox):
@@ -261,7 +261,7 @@ class Watched:
         return found
 
     def is_cut(self, direction: Direction) -> bool:
-        """Whether a frame went on in part."""
+        """Return True if part of a frame was forwarded."""
         return self._read[direction] < len(self._lanes[1 - direction].outbox)
 
     @property

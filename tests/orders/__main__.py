@@ -1,9 +1,9 @@
-"""Plays the scripts of some files, or all, against a new broker, and prints what it answered:
+"""Play the scripts of some files, or all, against a new broker, and print its answers:
 
     python -m tests.orders 4.2.4 [FILE ...]
 
-For new scripts: written without answers, they come out with those of one run. Where runs or
-versions differ, say so in the record (`~`, `|`).
+Use it for new scripts: written without answers, they are printed with those of one run. Where runs
+or versions differ, mark it in the record (`~`, `|`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plays a script against the model broker, which is left to do all that it does by itself."""
+"""Plays a script against the model broker, which does all that it does by itself."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ ENOUGH = 1000
 
 
 class Modelled:
-    """One run of a script. `opens_after_close`: see `Connection`. `between`: what lies between
-    client and broker.
-    """
+    """One run of a script. `opens_after_close`: see `Connection`. `between`: the link between
+    client and broker."""
 
     def __init__(
         self,
@@ -43,7 +42,7 @@ class Modelled:
         self._over: set[str] = set()
 
     def run(self) -> list[dict[str, Said]]:
-        """What each connection heard after each step."""
+        """Return what each connection received after each step."""
         return [self._play(step) for step in self._script.steps]
 
     def _play(self, step: Step) -> dict[str, Said]:
@@ -91,7 +90,7 @@ class Modelled:
                 topic.subscriptions.clear()
 
     def _settle(self) -> None:
-        """All that the broker does by itself, until it has nothing more to do."""
+        """Let the broker act by itself until nothing is left to do."""
         for _ in range(ENOUGH):
             moved = [self._act(name, it) for name, it in self._connections.items()]
             if not any(moved):
@@ -99,7 +98,7 @@ class Modelled:
         raise AssertionError("it never settles")
 
     def _act(self, name: str, connection: Connection) -> bool:
-        """What one connection's broker does next; whether there was anything."""
+        """Take the broker's next action on one connection. Return False if there is none."""
         self._move(connection)
         if connection.link.to_broker and name not in self._over:
             self._read(name, connection)

@@ -1,4 +1,4 @@
-"""Plays a script against a real broker: raw frames, and the REST interface."""
+"""Plays a script against a real broker by raw frames and the REST interface."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .script import Said, Script, Step
 from .words import Places, frame_of, words_of
 
 PATIENCE = 8.0
-"""Seconds for an answer that the record has."""
+"""Seconds to wait for a recorded answer."""
 
 UNDECIDED = 0.5
-"""Seconds for the longer one of two answers that may come."""
+"""Seconds to wait for the longer of two possible answers."""
 
 SILENCE = 0.15
-"""Seconds without a frame after which no more is expected, beyond what a PING tells: what a broker
-says by itself it says some milliseconds after it did it."""
+"""Seconds without a frame, after a PONG, until no more is expected: a broker sends unrequested
+frames within some milliseconds of their cause."""
 
 
 class Listening:
-    """One connection, with all that its broker has said in words. `CLOSED` at its end."""
+    """One connection and everything that its broker has sent, in words; `CLOSED` at its end."""
 
     def __init__(self, url: str) -> None:
         where = urlsplit(url)
@@ -47,23 +47,23 @@ class Listening:
         self.wait(lambda: self._connected, PATIENCE)
 
     def say(self, data: bytes) -> None:
-        with suppress(OSError):  # a broker that has closed says so
+        with suppress(OSError):  # a closed connection reports itself
             self._socket.sendall(data)
 
     def ping(self) -> None:
-        """Returns when the broker has read all that was said before, or is gone."""
+        """Return once the broker has read everything sent before, or is gone."""
         before = self._pongs
         self.say(frames.frame(Kind.PING))
         self.wait(lambda: self._pongs > before or self.over, PATIENCE)
 
     def look_up(self, *topics: str) -> None:
-        """Returns when the broker owns these topics: before that it opens nothing."""
+        """Return once the broker owns these topics: before that it opens nothing."""
         for number, topic in enumerate(topics, 1000):
             self.say(frames.lookup(number, topic))
         self.wait(lambda: self._found == len(topics), PATIENCE)
 
     def expect(self, frames: int, seconds: float) -> None:
-        """Returns when so many frames have come, or nothing more will."""
+        """Return once this many frames have arrived, or no more will."""
         self.wait(lambda: len(self.said) >= frames or self.over, seconds)
 
     def wait(self, condition: Callable[[], bool], seconds: float) -> bool:
@@ -87,7 +87,9 @@ class Listening:
 
     def _hear(self, frame: bytes) -> None:
         kind = int(frames.read(frame).type)
-        if kind == Kind.PING:  # a broker that would refuse others for our sake asks if we live
+        if (
+            kind == Kind.PING
+        ):  # a broker that would refuse others on our behalf asks whether we live
             self.say(frames.frame(Kind.PONG))
         with self.heard:
             self._pongs += kind == Kind.PONG
@@ -101,18 +103,17 @@ class Listening:
 
 
 AT_ONCE = 6
-"""Scripts that are played at a time: each has topics and connections of its own, and mostly
-waits."""
+"""Scripts played at a time: each has its own topics and connections, and mostly waits."""
 
 
 def play_all(url: str, admin: Admin, scripts: Iterable[Script]) -> list[list[dict[str, Said]]]:
-    """What was heard in each of these scripts."""
+    """Return what each of these scripts received."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(lambda script: Played(url, admin, script).run(), scripts))
 
 
 class Played:
-    """One run of a script, with topics of its own."""
+    """One run of a script with topics of its own."""
 
     def __init__(self, url: str, admin: Admin, script: Script) -> None:
         self._script = script
@@ -122,7 +123,7 @@ class Played:
         self._open: dict[str, Listening] = {}
 
     def run(self) -> list[dict[str, Said]]:
-        """What each connection heard after each step."""
+        """Return what each connection received after each step."""
         with ExitStack() as opened:
             for name in self._script.connections:
                 self._open[name] = Listening(self._url)
@@ -144,7 +145,7 @@ class Played:
         return {name: self._take(connection) for name, connection in self._open.items()}
 
     def _take(self, connection: Listening) -> Said:
-        """All that was said, when no more comes."""
+        """Return everything received, once no more arrives."""
         time.sleep(SILENCE)
         while time.monotonic() - connection.last < SILENCE:
             time.sleep(SILENCE / 5)
@@ -154,7 +155,7 @@ class Played:
 
 
 def administer(admin: Admin, words: str, topic: str) -> None:
-    """One word of an administrator. What the broker refuses is part of the record: it is not
+    """Carry out one word of an administrator. A broker's refusal is part of the record and not
     asserted here."""
     name, *rest = words.split()
     if name == "wait":

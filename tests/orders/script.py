@@ -1,19 +1,19 @@
-"""How a record is written, read, and compared with what a broker said.
+"""Writes and reads records, and compares them with a broker's answers.
 
     == the name of a script
-    > PRODUCER 1 #1, SEND 1 0        what the client says, in one write
-    < ERROR #2, SUCCESS #1           all that the broker says then, in this order
-    B> SUBSCRIBE 1 #1                the same of a second connection
+    > PRODUCER 1 #1, SEND 1 0        what the client sends, in one write
+    < ERROR #2, SUCCESS #1           all that the broker then sends, in this order
+    B> SUBSCRIBE 1 #1                the same on a second connection
     B< SUCCESS #1
     ! unload                         what an administrator does
     ~ CLOSE_PRODUCER 1, CLOSE_CONSUMER 1
-                                     the same as `<`, in any order: brokers say these by several
-                                     threads, and runs differ
+                                     the same as `<`, in any order: several threads of a broker
+                                     send these, and runs differ
     < SUCCESS #1 | ERROR #1 ProducerBusy
-                                     one of these, each a whole answer: runs differ, or versions do;
+                                     one of these whole answers: runs or versions differ;
                                      `nothing` is an answer without a frame
 
-A step without an answer is followed by none. `CLOSED` is the end of a connection.
+A step that gets no answer has no line for one. `CLOSED` is the end of a connection.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Said = list[str]
 
 @dataclass
 class Expected:
-    """All that one connection may hear after a step: one of `answers`."""
+    """Everything that one connection may receive after a step: one of `answers`."""
 
     answers: list[Said]
     in_order: bool = True
 
     @property
     def shortest(self) -> int:
-        """How many frames come, at the least."""
+        """Return the smallest number of frames."""
         return min(len(answer) for answer in self.answers)
 
     @property
@@ -57,7 +57,7 @@ NOTHING = Expected([[]])
 
 @dataclass
 class Step:
-    """`connection`: who says `words`; empty for an administrator."""
+    """`connection`: the sender of `words`; empty for an administrator."""
 
     connection: str
     words: list[str]
@@ -78,7 +78,7 @@ class Script:
 
 
 def read_scripts(path: Path) -> list[Script]:
-    """All scripts of one file."""
+    """Return all scripts of one file."""
     scripts: list[Script] = []
     for line in path.read_text().splitlines():
         if line.startswith("== "):
@@ -90,7 +90,7 @@ def read_scripts(path: Path) -> list[Script]:
 
 def _add(script: Script, line: str) -> None:
     found = BY_NAME.match(line)
-    assert found, f"{script.name}: what is {line!r}?"
+    assert found, f"{script.name}: {line!r} is not understood"
     connection, sign, words = found["connection"] or "A", found["sign"], found["words"]
     match sign:
         case ">":
@@ -114,7 +114,7 @@ def all_scripts() -> Iterator[Script]:
 
 
 def differences(script: Script, played: list[dict[str, Said]]) -> list[str]:
-    """Where a run went another way than the record, in words."""
+    """Return the differences between a run and the record, in words."""
     found = []
     for step, heard in zip(script.steps, played, strict=True):
         for connection in script.connections:
@@ -128,7 +128,7 @@ def differences(script: Script, played: list[dict[str, Said]]) -> list[str]:
 
 
 def written(script: Script, played: list[dict[str, Said]]) -> str:
-    """A run as a record."""
+    """Return a run as a record."""
     lines = [f"== {script.name}"]
     for step, heard in zip(script.steps, played, strict=True):
         mark = "! " if not step.connection else "> " if step.connection == "A" else "B> "

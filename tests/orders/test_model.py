@@ -1,4 +1,4 @@
-"""The model broker does what was recorded of real ones."""
+"""The model broker behaves as recorded of real ones."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SCRIPTS = list(all_scripts())
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=[script.name for script in SCRIPTS])
-def test_the_model_does_what_real_brokers_do(script: Script) -> None:
-    """Versions differ in what becomes of a producer that is closed while it is opened: the model
-    knows both, and one of them must be the record."""
+def test_the_model_behaves_as_real_brokers_do(script: Script) -> None:
+    """Versions differ in what becomes of a producer that is closed during its opening: the model
+    knows both ways, and one of them must match the record."""
     found = [
         differences(script, Modelled(script, opens_after_close=after).run())
         for after in (False, True)
@@ -34,14 +34,16 @@ def plain() -> Gateway:
 
 
 def limited() -> Gateway:
-    """With limits that nobody comes near."""
+    """Return a gateway with limits far above the traffic."""
     link = plain()
     link.limit(100_000)
     return link
 
 
 @pytest.mark.parametrize("between", [plain, limited])
-def test_a_client_notices_nothing_else_of_the_gateway(between: Callable[[], Direct]) -> None:
+def test_a_client_notices_only_the_listed_differences_of_the_gateway(
+    between: Callable[[], Direct],
+) -> None:
     found = set()
     for script in SCRIPTS:
         runs = [
@@ -69,7 +71,7 @@ def test_another_answer_is_a_difference(tmp_path: Path) -> None:
     assert "SEND_RECEIPT 1 0" in found
 
 
-def test_a_run_can_be_written_and_read_again(tmp_path: Path) -> None:
+def test_a_run_can_be_written_and_read_back(tmp_path: Path) -> None:
     for script in SCRIPTS:
         played = Modelled(script, opens_after_close=False).run()
         path = tmp_path / "again.txt"

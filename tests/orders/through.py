@@ -1,6 +1,6 @@
-"""What a client can notice of a gateway in the scripts: all that is another answer than a broker's.
+"""What a client can notice of a gateway in the scripts: answers that differ from a broker's.
 
-Each is on purpose, and in docs/protocols/pulsar.md.
+Each difference is intended, and documented in docs/protocols/pulsar.md.
 """
 
 from __future__ import annotations
@@ -25,4 +25,4 @@ ALWAYS = {
 }
 
 SOMETIMES = {"PRODUCER, CLOSE_PRODUCER and PRODUCER in one write": GIVEN_UP}
-"""As the broker has it."""
+"""Depends on the broker."""

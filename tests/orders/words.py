@@ -1,8 +1,8 @@
-"""Frames as words: `FLOW 1 10` is a frame, and a MESSAGE of a broker is `MESSAGE 1 m0`.
+"""Frames as words: `FLOW 1 10` is a frame, and a broker's MESSAGE is `MESSAGE 1 m0`.
 
-Numbers are ids of producers and consumers, `#n` are requests. The payload of the SEND with
-sequence id 7 is `m7`, by which everybody who gets it knows it again: the ids of entries differ from
-run to run. Error texts are left out, they differ between brokers.
+Numbers are ids of producers and consumers, `#n` are requests. The SEND with sequence id 7 has the
+payload `m7`, which identifies its message everywhere, since entry ids differ between runs. Error
+texts are left out because they differ between brokers.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ ACCESS = {"shared": 0, "exclusive": 1, "wait": 2, "fencing": 3}
 EARLIEST = -1
 
 Places = dict[str, Fields]
-"""Where the broker has put each message, by its payload."""
+"""Where the broker has stored each message, by its payload."""
 
 
-# -- what a client says ------------------------------------------------------------------------
+# -- frames of a client ------------------------------------------------------------------------
 
 
 def frame_of(words: str, topic: str, places: Places) -> bytes:
-    """The frame for some words. `topic`: of all that is opened; `topic=x` names another one."""
+    """Return the frame for some words. All openings use `topic`, unless the words say `topic=x`."""
     name, *rest = words.split()
     plain = [word for word in rest if "=" not in word and not word.startswith("#")]
     named = dict(word.split("=") for word in rest if "=" in word)
@@ -59,7 +59,7 @@ def _send(ids: list[int], _: int, __: Any, ___: list[str], ____: Places) -> byte
 
 
 def published(sequence: int) -> bytes:
-    """Metadata and payload of one message."""
+    """Return the metadata and payload of one message."""
     metadata = b"\x0a\x01p" + number_field(2, sequence) + number_field(3, 1)
     return struct.pack(">I", len(metadata)) + metadata + b"m%d" % sequence
 
@@ -109,11 +109,11 @@ _MADE: dict[str, Made] = {
 }
 
 
-# -- what a broker says ------------------------------------------------------------------------
+# -- frames of a broker ------------------------------------------------------------------------
 
 
 def words_of(frame: bytes, places: Places) -> str:
-    """A broker's frame in words; empty for what says nothing of producers and consumers."""
+    """Return a broker's frame in words; empty if it concerns no producer or consumer."""
     command = read(frame)
     said = _SAID.get(command.type)
     return said(command, frame, places) if said else Kind(command.type).name

@@ -1,3 +1,1 @@
-"""The gateway between real clients and real brokers. `fixtures.py` tells how these tests
-are run.
-"""
+"""The gateway between real clients and real brokers. `fixtures.py` says how to run these tests."""

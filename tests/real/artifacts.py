@@ -1,8 +1,7 @@
-"""Where the brokers and gateways of a run write, and what becomes of it.
+"""The folder in which the brokers and gateways of a run write.
 
-Everything goes to one temporary directory. It is removed at the end, but when a test failed the
-logs and settings are first copied into `build/real-logs/` of the checkout. Data and keys are never
-kept.
+Everything goes to one temporary directory, which is removed at the end. If a test failed, the logs
+and settings are first copied to `build/real-logs/` of the checkout. Data and keys are never kept.
 """
 
 import re
@@ -20,13 +19,13 @@ class Artifacts:
         self.root = Path(tempfile.mkdtemp(prefix="broker-gateway-real-"))
 
     def directory(self, name: str) -> Path:
-        """A new directory whose name resembles `name`."""
+        """Return a new directory whose name begins like `name`."""
         return Path(
             tempfile.mkdtemp(prefix=re.sub(r"\W+", "-", name).strip("-") + ".", dir=self.root)
         )
 
     def keep(self) -> Path:
-        """Copies the logs; the place."""
+        """Copy the logs, and return their new place."""
         place = KEPT_UNDER / time.strftime("%Y%m%d-%H%M%S")
         for file in self.root.rglob("*"):
             if file.suffix in KEPT_SUFFIXES and file.is_file():

@@ -1,4 +1,4 @@
-"""Ends tests that hang. A conftest that imports the hook bounds the tests of its folder."""
+"""Ends hanging tests. A conftest that imports the hook bounds the tests of its folder."""
 
 import signal
 from collections.abc import Generator
@@ -6,16 +6,13 @@ from types import FrameType
 
 import pytest
 
-# A test that takes this long hangs. Brokers start outside of this bound, in fixtures with bounds
-# of their own.
+# A test that takes this long hangs. Brokers start in fixtures, which have bounds of their own.
 TEST_SECONDS = 60
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Bounds each test. The client's blocking calls let signals through, so this ends
-    those too.
-    """
+    """Bound each test. The client's blocking calls let signals through, so this ends those too."""
 
     def give_up(_signal: int, _frame: FrameType | None) -> None:
         raise TimeoutError(f"{item.name} did not end within {TEST_SECONDS} s")

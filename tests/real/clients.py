@@ -1,4 +1,4 @@
-"""The Python client as the tests use it: quiet, and never waiting for ever."""
+"""The Python client for tests: it logs little and never waits for ever."""
 
 import time
 import uuid
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pulsar  # type: ignore[import-untyped, unused-ignore]  # ships no types
 
-# The client has no types of its own: these names only tell the reader what is meant.
+# The client has no types of its own: these names only document the meaning.
 Client: TypeAlias = Any
 Consumer: TypeAlias = Any
 Producer: TypeAlias = Any
@@ -16,18 +16,18 @@ Message: TypeAlias = Any
 Token: TypeAlias = str | Callable[[], str] | None
 
 OPERATION_SECONDS = 10
-# How long a message may take on a busy machine. Tests end as soon as it is there.
+# How long a message may take on a busy machine. Tests end as soon as it arrives.
 RECEIVE_MS = 15_000
-# How long we listen to be sure that nothing comes.
+# How long to listen before concluding that nothing arrives.
 SILENCE_MS = 500
 EARLIEST = pulsar.InitialPosition.Earliest
 
 
 def open_client(url: str, token: Token = None, patience: int = OPERATION_SECONDS) -> Client:
-    """A client; with a callable for `token` it asks for a fresh one whenever it needs to show one.
+    """Return a client. A callable `token` is asked for a fresh token whenever the client needs one.
 
-    Its warnings go to standard output, which pytest shows where a test failed. (Its own file
-    logger writes too late for that.)
+    Its warnings go to standard output, which pytest shows for failed tests. (Its own file logger
+    writes too late for that.)
     """
     authentication = None if token is None else pulsar.AuthenticationToken(token)
     logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Warn)
@@ -37,23 +37,23 @@ def open_client(url: str, token: Token = None, patience: int = OPERATION_SECONDS
 
 
 def close_client(client: Client) -> None:
-    """Closes a client that a test may have closed before."""
+    """Close a client that a test may have closed before."""
     with suppress(pulsar.AlreadyClosed):
         client.close()
 
 
 def fresh_topic(kind: str = "t", namespace: str = "public/default") -> str:
-    """A topic that no other test uses, by its full name."""
+    """Return the full name of a new topic."""
     return f"persistent://{namespace}/{kind}-{uuid.uuid4().hex[:12]}"
 
 
 def numbered(count: int, start: int = 0) -> list[bytes]:
-    """Payloads to send and to recognise again."""
+    """Return payloads that can be recognised."""
     return [b"message %d" % number for number in range(start, start + count)]
 
 
 def send_all(producer: Producer, payloads: list[bytes], **options: Any) -> None:
-    """Sends asynchronously, then waits for every receipt."""
+    """Send asynchronously, then wait for every receipt."""
     results: list[Any] = []
     for payload in payloads:
         producer.send_async(payload, lambda result, _id: results.append(result), **options)
@@ -63,7 +63,7 @@ def send_all(producer: Producer, payloads: list[bytes], **options: Any) -> None:
 
 
 def receive(consumer: Consumer, count: int) -> list[Message]:
-    """The next `count` messages, acknowledged."""
+    """Return the next `count` messages, acknowledged."""
     messages = []
     for _ in range(count):
         messages.append(consumer.receive(RECEIVE_MS))
@@ -76,7 +76,7 @@ def payloads(messages: list[Message]) -> list[bytes]:
 
 
 def receive_until_silent(consumer: Consumer, silence_ms: int = SILENCE_MS) -> list[Message]:
-    """All messages that come, acknowledged, until none has come for a while."""
+    """Return all messages, acknowledged, that arrive until none has arrived for a while."""
     messages = []
     try:
         while True:
@@ -87,9 +87,8 @@ def receive_until_silent(consumer: Consumer, silence_ms: int = SILENCE_MS) -> li
 
 
 def receive_all_of(consumer: Consumer, expected: list[bytes]) -> None:
-    """Receives, repeats allowed, until everything expected has come; fails at anything else, or
-    when no more comes.
-    """
+    """Receive, repeats allowed, until every expected payload has arrived; fail at any other
+    payload, or when no more arrive."""
     missing, known = set(expected), set(expected)
     while missing:
         message = consumer.receive(RECEIVE_MS)
@@ -107,15 +106,15 @@ def read(reader: Any, count: int) -> list[bytes]:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 45) -> None:
-    """Fails when `condition` has not come true in time."""
+    """Fail if `condition` does not become true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"still not so after {seconds} s"
+        assert time.monotonic() < deadline, f"the condition is still false after {seconds} s"
         time.sleep(0.02)
 
 
 def assert_works(client: Client, topic: str) -> None:
-    """It may produce and consume."""
+    """Assert that the client may produce and consume."""
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic)
     for payload in numbered(5):

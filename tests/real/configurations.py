@@ -1,12 +1,12 @@
-"""The configurations of a gateway under which the clients' scenes run: a plugin of pytest.
+"""The gateway configurations under which the clients' scenes run: a pytest plugin.
 
     pytest                              each scene runs in one configuration on a real broker, every
                                         third in `plain`; on the sandbox in another one than `plain`
-    pytest --configuration mask+near    each scene runs in this configuration alone
-    pytest --repeat 50 -m timing        scenes that depend on timing run so many times
+    pytest --configuration mask+near    each scene runs in this configuration only
+    pytest --repeat 50 -m timing        scenes that depend on timing run this many times
 
-A configuration is `plain`, or some of FEATURES joined by `+`. A scene is a test that asks for
-`configuration`, mostly by the route that it uses; it is marked `scene`.
+A configuration is `plain`, or some of FEATURES joined by `+`. A scene is a test that uses the
+fixture `configuration`, mostly by way of its route; it is marked `scene`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +30,8 @@ Feature = Callable[[Plan, Plans | None], Plan]
 
 
 def _verifying(plan: Plan, plans: Plans | None) -> Plan:
-    """The broker lets everybody in, and ignores the credential that the gateway shows it."""
+    """Verify tokens in front of a broker that requires none and ignores the gateway's
+    credential."""
     if plans is None:
         raise ValueError("verify is for clients that show tokens")
     verifying = plans.of("verify")
@@ -47,12 +48,12 @@ FEATURES: Mapping[str, Feature] = {
 }
 ALL_BUT_RULES = "mask+workers+verify+checksums"
 ROTATION = (*FEATURES, f"near+{ALL_BUT_RULES}", f"far+{ALL_BUT_RULES}")
-"""The configurations of which a scene runs in one, if not in `plain`."""
+"""A scene runs in `plain` or in one of these configurations."""
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """`token`: what its clients show."""
+    """A configuration. `token`: presented by its clients."""
 
     name: str
     plan: Plan
@@ -60,7 +61,7 @@ class Configuration:
 
 
 def features(name: str) -> list[str]:
-    """Raises ValueError for a name that is not of this form."""
+    """Return the features of a name. Raises ValueError for a malformed name."""
     found = [] if name == PLAIN else name.split("+")
     if unknown := set(found) - set(FEATURES):
         raise ValueError(f"no feature of a configuration: {', '.join(sorted(unknown))}")
@@ -70,9 +71,8 @@ def features(name: str) -> list[str]:
 
 
 def configured(name: str, plans: Plans | None) -> Plan:
-    """The plan of a configuration; without `plans` there are no tokens to verify. Raises
-    ValueError.
-    """
+    """Return the plan of a configuration; without `plans` there are no tokens to verify. Raises
+    ValueError."""
     plan = Plan()
     for feature in features(name):
         plan = FEATURES[feature](plan, plans)
@@ -80,7 +80,7 @@ def configured(name: str, plans: Plans | None) -> Plan:
 
 
 def rotated(scene: str) -> str:
-    """The other configuration of a scene: the same in each run."""
+    """Return the other configuration of a scene, the same in each run."""
     return ROTATION[crc32(scene.encode()) % len(ROTATION)]
 
 
@@ -123,7 +123,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_left_out(item: pytest.Item) -> bool:
-    """Whether a scene runs in the other one of its two configurations."""
+    """Return True if a scene does not run in this one of its two configurations."""
     callspec = getattr(item, "callspec", None)
     params = callspec.params if callspec else {}
     if "configuration" not in params:
@@ -156,7 +156,8 @@ class GatewayOf(Protocol):
 
 @pytest.fixture(scope="session")
 def gateway_of(artifacts: Artifacts) -> Iterator[GatewayOf]:
-    """One gateway for each broker and configuration, started when first asked for."""
+    """Yield a function that returns one gateway for each broker and configuration, started at its
+    first use."""
     started: dict[tuple[str, str], Gateway] = {}
     with ExitStack() as running:
 
@@ -181,7 +182,7 @@ class ReachConfigured(Protocol):
 def reach_configured(
     way: str, configuration: Configuration, gateway_of: GatewayOf, reach: Reach
 ) -> ReachConfigured:
-    """Opens routes by the shared gateway of the configuration that the scene runs in."""
+    """Yield a function that opens routes by the shared gateway of the scene's configuration."""
 
     def open_route(broker: Upstream) -> Route:
         through = None if way == DIRECT else gateway_of(broker, configuration)

@@ -1,4 +1,4 @@
-"""Marks the tests of this folder: all need a real broker. `fixtures.py` tells how they are run."""
+"""Marks the tests of this folder: all need a real broker. `fixtures.py` says how to run them."""
 
 from pathlib import Path
 

@@ -1,16 +1,16 @@
 """Fixtures of the tests with brokers and real clients, a plugin of `tests/conftest.py`.
 
-    pytest tests/real             clients speak through a gateway, a process of its own
+    pytest tests/real             clients use a gateway, a process of its own
     pytest tests/real --direct    no gateway: shows that the tests themselves are right
 
-(`GATEWAY_TEST_DIRECT=1` does what `--direct` does.) Real brokers need java, clients in
-other languages go and javac, and both mvn on the first run of a machine; where these are missing
-the tests are skipped, or fail where `GATEWAY_REQUIRE` names the tool. What was fetched and built
-is kept in `$GATEWAY_TEST_CACHE`, by default `~/.cache/broker-gateway`.
+(`GATEWAY_TEST_DIRECT=1` does what `--direct` does.) Real brokers need java, clients in other
+languages go and javac, and both need mvn in the first run on a machine. Without these tools the
+tests are skipped, or fail if `GATEWAY_REQUIRE` names the tool. Fetched and built files are kept in
+`$GATEWAY_TEST_CACHE`, by default `~/.cache/broker-gateway`.
 
-Through a gateway, every test's connections also run through a tap that fails the test if anything
-but a message's payload shows a client the broker's address. `tests/shared/test_taps.py` sees to it
-that no test goes another way, `test_leaks.py` beside it that a tap would notice.
+Behind a gateway, each test's connections also run through a tap, which fails the test if a client
+sees the broker's address anywhere but in a message's payload. `tests/shared/test_taps.py` checks
+that no test bypasses the tap, and `test_leaks.py` beside it that a tap detects leaks.
 """
 
 import os
@@ -62,7 +62,7 @@ def _is_direct(config: pytest.Config) -> bool:
 
 @pytest.fixture(scope="session")
 def way(pytestconfig: pytest.Config) -> str:
-    """Whether clients go through a gateway in this run."""
+    """Return `gateway` or `direct`: the way of clients in this run."""
     return DIRECT if _is_direct(pytestconfig) else GATEWAY
 
 
@@ -78,12 +78,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if session.testsfailed:
         place = artifacts.keep()
         session.config.stash[KEPT] = [place]
-        if hasattr(session.config, "workeroutput"):  # one of several processes: the first one tells
+        if hasattr(
+            session.config, "workeroutput"
+        ):  # one of several processes: the first one reports
             session.config.workeroutput["kept"] = str(place)
     artifacts.discard()
 
 
-@pytest.hookimpl(optionalhook=True)  # of xdist
+@pytest.hookimpl(optionalhook=True)  # an xdist hook
 def pytest_testnodedown(node: Any) -> None:
     if place := getattr(node, "workeroutput", {}).get("kept"):
         node.config.stash.setdefault(KEPT, []).append(Path(place))
@@ -100,7 +102,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.fixture(scope="session")
 def say(pytestconfig: pytest.Config) -> Say:
-    """Prints for the person who waits, past pytest's capture; a process of several keeps silent."""
+    """Return a function that prints past pytest's capture for the waiting user; worker processes
+    print nothing."""
     reporter: Any = pytestconfig.pluginmanager.getplugin("terminalreporter")
     capture: Any = pytestconfig.pluginmanager.getplugin("capturemanager")
 
@@ -115,7 +118,8 @@ def say(pytestconfig: pytest.Config) -> Say:
 
 
 def or_skip(make: Callable[[Say], T], say: Say) -> T:
-    """What `make` makes; without its tool the test is skipped, or fails, as said above."""
+    """Return the value of `make`. Without its tool the test is skipped or fails, as described
+    above."""
     try:
         return make(say)
     except MissingToolError as missing:
@@ -158,26 +162,27 @@ def start_session_broker(jars: Path, artifacts: Artifacts) -> Iterator[StartBrok
 
 @pytest.fixture(scope="module")
 def start_broker(jars: Path, artifacts: Artifacts) -> Iterator[StartBroker]:
-    """Starts brokers (keywords as of Standalone) that live as long as the test file runs."""
+    """Yield a function that starts brokers (keywords as of Standalone) for the test file."""
     yield from _broker_starter(jars, artifacts)
 
 
 @pytest.fixture(scope="session")
 def pulsar(start_session_broker: StartBroker) -> Standalone:
-    """A broker that lets everybody in."""
+    """A broker without authentication."""
     return start_session_broker("plain")
 
 
 @pytest.fixture(scope="session")
 def transactional(start_session_broker: StartBroker) -> Standalone:
-    """The same, with a coordinator of transactions."""
+    """A broker without authentication, with a transaction coordinator."""
     broker = start_session_broker("transactions", extra={"transactionCoordinatorEnabled": "true"})
     wait_until(lambda: has_coordinators(broker))
     return broker
 
 
 def has_coordinators(broker: Standalone) -> bool:
-    """It makes their namespace, and then their topic, when it serves already."""
+    """Return True once the broker has created its coordinators' namespace and topic, some time
+    after it serves."""
     try:
         return broker.admin.partitions(COORDINATORS) > 0
     except AdminError:
@@ -190,7 +195,8 @@ class BrokerOf(Protocol):
 
 @pytest.fixture(scope="session")
 def broker_of(request: pytest.FixtureRequest, say: Say, artifacts: Artifacts) -> Iterator[BrokerOf]:
-    """A broker of each version of `POMS` that lets everybody in, started when first asked for."""
+    """Yield a function that returns a broker without authentication for a version of `POMS`,
+    started at its first use."""
     started: dict[str, Standalone] = {}
     with ExitStack() as running:
 
@@ -215,13 +221,13 @@ def authority() -> Authority:
 
 @pytest.fixture(scope="session")
 def pulsar_auth(start_session_broker: StartBroker, authority: Authority) -> Standalone:
-    """A broker that wants tokens of `authority` and knows the role `proxy` as a proxy."""
+    """A broker that requires tokens of `authority` and knows the role `proxy` as a proxy."""
     return start_session_broker("auth", authority=authority)
 
 
 @pytest.fixture(scope="session")
 def sandbox(artifacts: Artifacts) -> Iterator[Sandbox]:
-    """Two brokers in memory that let everybody in. It must end in good order."""
+    """Yield two brokers in memory without authentication. They must exit in good order."""
     started = Sandbox(artifacts.directory("sandbox"))
     started.start()
     yield started
@@ -230,7 +236,8 @@ def sandbox(artifacts: Artifacts) -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def sandbox_auth(artifacts: Artifacts, authority: Authority, plans: Plans) -> Iterator[Sandbox]:
-    """The same, but it wants tokens of `authority` and knows the role `proxy` as a proxy."""
+    """Yield two brokers in memory that require tokens of `authority` and know the role `proxy` as a
+    proxy."""
     options = ("--token-secret", str(plans.secret), "--proxy-role", "proxy")
     started = Sandbox(artifacts.directory("sandbox-auth"), *options)
     started.start()
@@ -256,18 +263,17 @@ def modular(jars: Path, artifacts: Artifacts) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def extensible(jars: Path, artifacts: Artifacts) -> Iterator[Cluster]:
-    """Two brokers that tell clients where a topic has gone."""
+    """Two brokers that tell clients where a topic has moved."""
     yield from _running_cluster(jars, artifacts, LoadManager.EXTENSIBLE)
 
 
-# --- the way to them -----------------------------------------------------------------------------
+# --- routes --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Route:
-    """How a test's clients get to `broker` (or to a cluster): through `tap` and `gateway`, or by
-    neither when the run is direct. `token`: what they show, if anything.
-    """
+    """How a test's clients reach `broker` (or a cluster): through `tap` and `gateway`, or through
+    neither in a direct run. `token`: presented by the clients, if any."""
 
     url: str
     broker: Any
@@ -309,9 +315,8 @@ class Connect(Protocol):
 
 @pytest.fixture
 def gateway(artifacts: Artifacts, request: pytest.FixtureRequest) -> Iterator[StartGateway]:
-    """Starts gateways; at the end of the test each must stop in good order and have logged no
-    traceback.
-    """
+    """Yield a function that starts gateways; at the end of the test each must stop in good order
+    without a logged traceback."""
     with ExitStack() as running:
 
         def start(broker: Upstream, plan: Plan = PASS_THROUGH, until: str = "readyz") -> Gateway:
@@ -325,7 +330,7 @@ def gateway(artifacts: Artifacts, request: pytest.FixtureRequest) -> Iterator[St
 
 @pytest.fixture(scope="session")
 def plain_gateway(pulsar: Standalone, artifacts: Artifacts) -> Iterator[Gateway]:
-    """A pass-through gateway in front of `pulsar` that all tests share which need nothing else."""
+    """A pass-through gateway in front of `pulsar`, shared by all tests that need nothing else."""
     shared = Gateway(pulsar, PASS_THROUGH, artifacts.directory("gateway-plain"))
     shared.start()
     yield shared
@@ -334,7 +339,7 @@ def plain_gateway(pulsar: Standalone, artifacts: Artifacts) -> Iterator[Gateway]
 
 @pytest.fixture(scope="session")
 def plans(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Plans:
-    """Settings of gateways that trust `authority` and may speak as `proxy`."""
+    """Settings of gateways that trust `authority` and may act as `proxy`."""
     directory = tmp_path_factory.mktemp("keys")
     plans = Plans(directory / "secret.key", directory / "proxy.token")
     plans.secret.write_bytes(authority.secret)
@@ -344,7 +349,8 @@ def plans(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Pla
 
 @pytest.fixture(scope="session")
 def gateway_of_mode(plans: Plans, artifacts: Artifacts) -> Iterator[GatewayOfMode]:
-    """One gateway for each broker and way of proving who one is, started when first asked for."""
+    """Yield a function that returns one gateway for each broker and identity mode, started at its
+    first use."""
     started: dict[tuple[str, str], Gateway] = {}
     with ExitStack() as running:
 
@@ -363,12 +369,13 @@ def gateway_of_mode(plans: Plans, artifacts: Artifacts) -> Iterator[GatewayOfMod
 def _assert_hidden(tap: Tap, traces: tuple[str, ...]) -> None:
     tap.close()
     found = [str(leak) for leak in tap.leaks(traces)]
-    assert not found, "a client was shown its broker:\n" + "\n".join(found)
+    assert not found, "a client saw its broker:\n" + "\n".join(found)
 
 
 @pytest.fixture
 def tapped() -> Iterator[Tapped]:
-    """Puts taps before URLs that clients are to use; at the end of the test none has leaked."""
+    """Yield a function that puts taps in front of the clients' URLs; at the end of the test none
+    may have leaked."""
     with ExitStack() as opened:
 
         def tap(url: str, traces: tuple[str, ...]) -> Tap:
@@ -381,9 +388,8 @@ def tapped() -> Iterator[Tapped]:
 
 @pytest.fixture
 def exposed(artifacts: Artifacts) -> Iterator[Exposed]:
-    """What a tap finds of brokers when something is played at its URL: before a new gateway, which
-    has a leak (of `tests.support.leaky`) if one is named.
-    """
+    """Yield a function that returns what a tap finds of brokers while a scene is played at its URL,
+    in front of a new gateway with the named leak of `tests.support.leaky`, if any."""
     with ExitStack() as running:
 
         def found(
@@ -401,7 +407,8 @@ def exposed(artifacts: Artifacts) -> Iterator[Exposed]:
 
 @pytest.fixture
 def reach(way: str, gateway: StartGateway, tapped: Tapped) -> Iterator[Reach]:
-    """Opens routes to brokers: by a new gateway of the given plan, or `through` one that runs."""
+    """Yield a function that opens routes to brokers: by a new gateway of the given plan, or
+    `through` a running one."""
     with ExitStack() as opened:
 
         def open_route(
@@ -419,9 +426,8 @@ def reach(way: str, gateway: StartGateway, tapped: Tapped) -> Iterator[Reach]:
 
 @pytest.fixture
 def connect(reach: Reach) -> Iterator[Connect]:
-    """Opens Python clients, and closes them before `reach` (asked for only to be the elder) ends
-    their routes.
-    """
+    """Yield a function that opens Python clients, and close them before `reach` (required only for
+    this order) ends their routes."""
     with ExitStack() as opened:
 
         def open_one(url: str, token: Token = None, patience: int = OPERATION_SECONDS) -> Client:
@@ -434,7 +440,7 @@ def connect(reach: Reach) -> Iterator[Connect]:
 
 @pytest.fixture
 def route(way: str, pulsar: Standalone, reach: Reach, request: pytest.FixtureRequest) -> Route:
-    """To the broker that lets everybody in."""
+    """Return the route to the broker without authentication."""
     return reach(
         pulsar, through=request.getfixturevalue("plain_gateway") if way == GATEWAY else None
     )
@@ -452,11 +458,11 @@ def built_program(request: pytest.FixtureRequest, say: Say) -> Program:
 
 @pytest.fixture
 def program(built_program: Program) -> Program:
-    """A client in another language."""
+    """Return a client in another language."""
     return built_program
 
 
 @pytest.fixture
 def logs(artifacts: Artifacts, request: pytest.FixtureRequest) -> Path:
-    """A directory for what the test's programs log."""
+    """Return a directory for the logs of the test's programs."""
     return artifacts.directory(f"programs-{request.node.name}")

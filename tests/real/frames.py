@@ -1,6 +1,6 @@
-"""Just enough of Pulsar's frames for tests.
+"""The part of Pulsar's frame format that tests need.
 
-It is written apart from the gateway's own code, so that it cannot share its mistakes.
+It is independent of the gateway's own code, so that it cannot share its mistakes.
 
 A frame is its size (4 bytes), the command's size (4 bytes), the command (protobuf), and for SEND
 and MESSAGE the optional broker entry metadata, the optional checksum, the metadata's size, the
@@ -24,9 +24,7 @@ VARINT, BYTES = 0, 2  # wire types of protobuf
 
 
 class Kind(IntEnum):
-    """Commands that tests send or look for; for all of these the number is also that of the field
-    that holds the command.
-    """
+    """Commands that tests use; each number is also that of the field that holds the command."""
 
     CONNECT = 2
     CONNECTED = 3
@@ -57,7 +55,7 @@ def varint(number: int) -> bytes:
 
 
 def encode(fields: dict[int, Value]) -> bytes:
-    """A protobuf message of numbers and texts."""
+    """Return a protobuf message of numbers and texts."""
     out = bytearray()
     for number, value in fields.items():
         if isinstance(value, int):
@@ -69,7 +67,7 @@ def encode(fields: dict[int, Value]) -> bytes:
 
 
 def decode(data: bytes) -> dict[int, int | bytes]:
-    """The fields of a protobuf message; of a repeated field the last."""
+    """Return the fields of a protobuf message; of a repeated field the last."""
     fields: dict[int, int | bytes] = {}
     at = 0
     while at < len(data):
@@ -105,13 +103,13 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def frame(kind: Kind, fields: dict[int, Value], tail: bytes = b"") -> bytes:
-    """One whole frame; `tail` is what follows the command."""
+    """Return one whole frame; `tail` is what follows the command."""
     command = encode({1: int(kind), int(kind): encode(fields)})
     return struct.pack(">II", 4 + len(command) + len(tail), len(command)) + command + tail
 
 
 def frames(stream: bytes) -> Iterator[bytes]:
-    """The frames in `stream`, each without its total size; the last may be cut."""
+    """Yield the frames in `stream`, each without its total size; the last may be cut."""
     at = 0
     while at + 4 <= len(stream):
         (size,) = struct.unpack_from(">I", stream, at)
@@ -120,9 +118,8 @@ def frames(stream: bytes) -> Iterator[bytes]:
 
 
 def without_payload(body: bytes) -> bytes:
-    """All of a frame that is not what a user published: of a MESSAGE the command and its metadata,
-    else everything.
-    """
+    """Return a frame without its payload: of a MESSAGE the command and metadata, else
+    everything."""
     if len(body) < 4:
         return body
     (command_size,) = struct.unpack_from(">I", body)
@@ -141,7 +138,7 @@ def _payload_offset(body: bytes, at: int) -> int:
 
 
 def _size_at(body: bytes, at: int) -> int:
-    """A size field, 0 where the recording ends before it."""
+    """Return a size field, 0 if the recording ends before it."""
     return int.from_bytes(body[at : at + 4]) if at + 4 <= len(body) else 0
 
 
@@ -157,9 +154,8 @@ class Command:
 
 
 class Connection:
-    """A client that says exactly what it is told to, for what real clients do not show or would
-    not send; to the first address of a service URL.
-    """
+    """A client that sends exactly what a test says, to the first address of a service URL. It shows
+    what real clients hide or would not send."""
 
     def __init__(self, service_url: str, patience: float = 10) -> None:
         where = urlsplit(service_url.partition(",")[0])
@@ -172,9 +168,8 @@ class Connection:
         self._socket.sendall(frame(kind, fields))
 
     def connect(self, token: str, **others: str) -> Command | None:
-        """CONNECT with a token; `others` are further texts by field name. The answer, None if
-        there is none.
-        """
+        """Send CONNECT with a token; `others` are further texts by field name. Return the answer,
+        None if there is none."""
         fields: dict[int, Value] = {1: "a test", 3: token.encode(), 4: 20, 5: "token"}
         numbers = {
             "proxy_to_broker_url": 6,
@@ -190,7 +185,7 @@ class Connection:
         return self.receive()
 
     def receive(self) -> Command | None:
-        """The next command, or None at the end of the stream."""
+        """Return the next command, or None at the end of the stream."""
         size = self._stream.read(4)
         if len(size) < 4:
             return None

@@ -1,4 +1,4 @@
-"""The gateway as its users start it: a process, a file of settings, a port."""
+"""The gateway as its users start it: a process, a configuration file, a port."""
 
 import os
 import signal
@@ -32,25 +32,24 @@ class Upstream(Protocol):
 
     @property
     def service_url(self) -> str:
-        """`pulsar://host:port`, with a comma before each further `host:port`."""
+        """Return `pulsar://host:port`, with a comma before each further `host:port`."""
 
     @property
     def traces(self) -> tuple[str, ...]:
-        """Texts that give a broker away, whoever shows them."""
+        """Return texts that reveal a broker."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a test wants of a gateway.
+    """The configuration that a test needs.
 
-    `identity`: how clients prove who they are; `credential`: our own, where we speak for them;
-    `unknown`: what becomes of commands nobody knows; `checksums`: what of damaged messages;
-    `key`: seals names, else a random one;
-    `names`: how brokers are named, where that says it all; `chained`: the brokers are gateways;
-    `deadlines`: where the usual ones are too long for a test;
-    `migrations`: gateways in front of other clusters, by the URLs of their brokers; `targets`: who
-    may be dialled, if not just the brokers. `rules`: files of limits; `limits`: other bounds.
-    `workers`: processes that serve.
+    `identity`: how clients authenticate; `credential`: the gateway's own, if it acts for clients;
+    `unknown`: what to do with unknown commands; `checksums`: with damaged messages; `key`: seals
+    names, else a random one; `names`: how brokers are named, if that is the whole setting;
+    `chained`: the brokers are gateways; `deadlines`: if the usual ones are too long for a test;
+    `migrations`: gateways in front of other clusters, by the URLs of their brokers; `targets`: what
+    may be dialled, if not just the brokers; `rules`: files of limits; `limits`: other bounds;
+    `workers`: serving processes.
     """
 
     identity: Mapping[str, Any] = field(default_factory=lambda: {"mode": "pass-through"})
@@ -68,7 +67,7 @@ class Plan:
     workers: int = 1
 
     def settings(self, broker: Upstream, port: int, admin_port: int) -> Settings:
-        """The whole content of the gateway's file."""
+        """Return the whole content of the configuration file."""
         listener: Settings = {"name": "clients", "bind": f"{HOST}:{port}", "cluster": CLUSTER}
         listener |= {"identity": dict(self.identity), "unknown": self.unknown}
         listener["checksums"] = self.checksums
@@ -100,14 +99,14 @@ class Plan:
 
 
 def _targets(broker: Upstream) -> Settings:
-    """These brokers, and no others."""
+    """Return settings that allow these brokers and no others."""
     addresses = broker.service_url.removeprefix("pulsar://").split(",")
     hosts, ports = zip(*(address.split(":") for address in addresses), strict=True)
     return {"networks": [f"{host}/32" for host in hosts], "ports": sorted({*map(int, ports)})}
 
 
 def sealed_by(*keys: Path) -> Settings:
-    """The names of brokers: the first key seals them, all keys open them."""
+    """Return settings of sealed names: the first key seals them, all keys open them."""
     return {"sealed": {"keys": [{"file": str(key)} for key in keys]}}
 
 
@@ -115,21 +114,20 @@ PASS_THROUGH = Plan()
 
 
 def verifying(credential: Path, *, forward: bool = False, **token: Any) -> Plan:
-    """We check tokens (`token` says by which key) and show the broker our own credential, with the
-    client's if `forward`.
-    """
+    """Return a plan that verifies tokens (`token` says by which key) and shows the broker the
+    gateway's own credential, with the client's if `forward`."""
     mode = "verify-and-forward" if forward else "verify"
     identity = {"mode": mode, "token": {"principal_claim": "sub"} | token}
     return Plan(identity, {"token_file": str(credential)})
 
 
 MODES = ("pass-through", "verify", "verify-and-forward")
-"""Ways to let clients prove who they are."""
+"""Ways to authenticate clients."""
 
 
 @dataclass(frozen=True)
 class Plans:
-    """Settings of gateways that know the secret of tokens, and have a credential of their own."""
+    """Settings of gateways that know the tokens' secret and have a credential of their own."""
 
     secret: Path
     credential: Path
@@ -146,8 +144,8 @@ class Plans:
 class Gateway:
     """One running gateway in front of `broker`; `directory` takes its settings and its log.
 
-    `untapped_url` is for those who put a tap before it: clients are given the tap's. `program` is
-    the module that runs, with arguments of its own.
+    Clients are given the URL of a tap in front of `untapped_url`. `program` is the module that
+    runs, with its arguments.
     """
 
     def __init__(
@@ -164,9 +162,8 @@ class Gateway:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, until: str = "readyz") -> None:
-        """Returns when the gateway says that it is ready (or, with "livez", that it lives); fails
-        with its log otherwise. After a stop it starts anew.
-        """
+        """Return when the gateway is ready (or, with "livez", alive); fail with its log otherwise.
+        After a stop, start again."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(yaml.safe_dump(self._settings, sort_keys=False))
         self._process = spawn(self._command, self.log, os.environ | {"PYTHONPATH": str(CHECKOUT)})
@@ -178,9 +175,7 @@ class Gateway:
             raise
 
     def stop(self) -> None:
-        """Asks the gateway to end, and asserts that it did so in good order; harmless when it is
-        down.
-        """
+        """Stop the gateway, and assert that it exits in good order; do nothing if it is down."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -192,13 +187,13 @@ class Gateway:
         self.assert_no_new_traceback()
 
     def kill(self) -> None:
-        """Nobody is told anything."""
+        """Kill the gateway, which closes nothing in good order."""
         process, self._process = self._process, None
         assert process is not None
         end(process, STOP_SECONDS, signal.SIGKILL)
 
     def assert_no_new_traceback(self) -> None:
-        """Looks at what was logged since the last call."""
+        """Check the log since the last call."""
         fresh = self.log.read_bytes()[self._log_checked :]
         self._log_checked += len(fresh)
         at = fresh.find(b"Traceback")
@@ -206,7 +201,8 @@ class Gateway:
         assert at < 0, f"the gateway logged a traceback:\n{around}"
 
     def ask(self, path: str) -> tuple[int, str]:
-        """What the admin listener answers: status and text. Raises OSError where it does not."""
+        """Return status and text of the admin listener's answer. Raises OSError without an
+        answer."""
         url = f"http://{HOST}:{self.admin_port}/{path}"
         try:
             with urllib.request.urlopen(url, timeout=2) as answer:
@@ -228,5 +224,5 @@ class Gateway:
     def _affirms(self, path: str) -> bool:
         try:
             return self.ask(path)[0] == 200
-        except OSError:  # nobody listens yet
+        except OSError:  # nothing listens yet
             return False

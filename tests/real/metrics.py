@@ -1,6 +1,5 @@
-"""The gateway's figures as a test reads them: scraped, parsed by the reference parser, picked by
-labels.
-"""
+"""The gateway's metrics as a test reads them: scraped, parsed by the reference parser, and selected
+by labels."""
 
 import time
 import urllib.request
@@ -8,7 +7,7 @@ import urllib.request
 from prometheus_client.parser import text_string_to_metric_families
 
 SCRAPE_SECONDS = 5
-# Figures may be gathered at intervals rather than at each scrape.
+# Metrics may be gathered at intervals rather than at each scrape.
 SETTLE_SECONDS = 5
 
 
@@ -19,7 +18,7 @@ def scrape(url: str) -> str:
 
 
 def total(exposition: str, name: str, **labels: str) -> float:
-    """The sum of all samples of `name` that carry `labels`; 0 where there is none."""
+    """Return the sum of all samples of `name` with these labels; 0 if there is none."""
     samples = (
         sample for family in text_string_to_metric_families(exposition) for sample in family.samples
     )
@@ -31,7 +30,7 @@ def total(exposition: str, name: str, **labels: str) -> float:
 
 
 def settled_total(url: str, expected: float, name: str, **labels: str) -> float:
-    """The total as soon as it is `expected`; after a while, whatever it is by then."""
+    """Return the total as soon as it is `expected`; after a while, whatever it is by then."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while (found := total(scrape(url), name, **labels)) != expected and time.monotonic() < deadline:
         time.sleep(0.1)

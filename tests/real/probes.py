@@ -1,15 +1,15 @@
-"""What a test asks by hand, without a client library, and what the gateway counts of it."""
+"""Questions that a test asks without a client library, and the gateway's counts of them."""
 
 from .frames import Command, Connection, Kind, ServerError
 from .gateways import CLUSTER, Gateway
 from .metrics import scrape, total
 
 TOKEN = "the brokers do not look at it"
-REDIRECT, CONNECT, FAILED = range(3)  # what a LOOKUP_RESPONSE says in field 3
+REDIRECT, CONNECT, FAILED = range(3)  # field 3 of a LOOKUP_RESPONSE
 
 
 def lookup(url: str, topic: str) -> Command:
-    """The answer to one lookup on a connection of its own."""
+    """Return the answer to one lookup on a new connection."""
     with Connection(url) as connection:
         connection.connect(TOKEN)
         answer = connection.lookup(topic)
@@ -19,7 +19,7 @@ def lookup(url: str, topic: str) -> Command:
 
 
 def name_in(answer: Command) -> str:
-    """Whom a lookup's answer names, as a client sends it back."""
+    """Return the broker named in a lookup's answer, as a client sends it back."""
     assert answer.fields[3] == CONNECT
     return answer.text(1).removeprefix("pulsar://")
 
@@ -30,7 +30,8 @@ def figure(gateway: Gateway | None, name: str, **labels: str) -> float:
 
 
 def healthy(gateway: Gateway | None) -> float:
-    """How many brokers it knows to live. Connections take turns between these."""
+    """Return the number of brokers that the gateway knows to be healthy. Connections alternate
+    between these."""
     return figure(gateway, "gateway_broker_healthy", cluster=CLUSTER)
 
 
@@ -47,11 +48,10 @@ def ended(gateway: Gateway | None, reason: str) -> float:
 
 
 def assert_refused(url: str, token: str, what: str = "", **others: str) -> None:
-    """Who comes with this token (and with `others`, as of `Connection.connect`) is told that it is
-    false, and that is the end.
-    """
+    """Assert that a client with this token (and `others`, as of `Connection.connect`) is told that
+    the token is false, and is closed."""
     with Connection(url) as connection:
         answer = connection.connect(token, **others)
-        assert answer is not None, f"{what}: closed without a word"
+        assert answer is not None, f"{what}: closed without an ERROR"
         assert (answer.kind, answer.fields.get(2)) == (Kind.ERROR, ServerError.AUTHENTICATION), what
         assert connection.receive() is None, f"{what}: still open"

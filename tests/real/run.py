@@ -1,8 +1,8 @@
 """`make run-real`: the demo in front of a real Pulsar, fetched once and started for it.
 
 `python -m tests.real.run [--seconds N] [--picture FILE.svg]` fetches the jars, starts a standalone
-on loopback, creates the demo's tenants, and runs `gateway demo` in front of it. Whatever happens,
-the broker is stopped and its data removed.
+on loopback, creates the demo's tenants, and runs `gateway demo` in front of it. In any case the
+broker is stopped at the end and its data removed.
 """
 
 import argparse
@@ -27,8 +27,8 @@ from .brokers.jars import PULSAR_VERSION, FetchError, MissingToolError, pulsar_j
 from .brokers.standalone import Standalone, StartError
 
 FAILED, MISTAKEN = 1, 2
-TELL_SECONDS = 5  # between two words about a fetch: nobody wonders whether it hangs
-INTERRUPTED = 130  # what a shell says of a command that Ctrl-C ended
+TELL_SECONDS = 5  # between two progress reports of a fetch
+INTERRUPTED = 130  # the exit status of a command that Ctrl-C ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,7 +75,7 @@ def _pulsar() -> Iterator[Standalone]:
 
 @contextmanager
 def _progress() -> Iterator[None]:
-    """Say now and then how far a fetch is. Where all is there already, nobody has to wait."""
+    """Report the progress of a fetch now and then. Without a fetch there is nothing to report."""
     done = threading.Event()
     before, begin = _fetched(), time.monotonic()
 
@@ -94,7 +94,8 @@ def _progress() -> Iterator[None]:
 
 
 def _fetched() -> int:
-    """Bytes in Maven's own cache, where it fetches everything before it copies anything."""
+    """Return the bytes in Maven's own cache, into which it fetches everything before it copies
+    anything."""
     total = 0
     for folder, _, names in os.walk(Path.home() / ".m2" / "repository"):
         for name in names:
@@ -104,7 +105,7 @@ def _fetched() -> int:
 
 
 def _furnish(admin: Admin) -> None:
-    """What the demo's topics need beforehand. The sandbox makes do without."""
+    """Create what the demo's topics need. The sandbox needs none of it."""
     _say(f"creating the tenants {', '.join(plan.tenants())}")
     for tenant in plan.tenants():
         admin.create_tenant(tenant)
@@ -116,7 +117,7 @@ def _furnish(admin: Admin) -> None:
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """SIGTERM does as Ctrl-C does, so that the broker is stopped."""
+    """Treat SIGTERM like Ctrl-C, so that the broker is stopped."""
     raise KeyboardInterrupt
 
 

@@ -1,9 +1,8 @@
-"""A recording relay between a client and whatever it talks to, to see that no broker shows through.
+"""A recording relay in front of a client, which checks that no broker is visible to it.
 
-It keeps every byte that went to the client. Afterwards the recording is read frame by frame,
-and everything but the payloads of messages (which belong to the users) is searched: for the
-broker's traces in all their spellings, and for URLs that are not the gateway's own, whosever they
-are.
+It keeps every byte sent to the client. At the end it reads the recording frame by frame, and
+searches everything but the payloads of messages (which belong to the users) for the broker's traces
+in all their spellings, and for all URLs that are not the gateway's own.
 """
 
 import re
@@ -23,11 +22,11 @@ from .frames import Kind, decode, frames, without_payload
 DIAL_SECONDS = 5
 JOIN_SECONDS = 5
 CONTEXT = 40  # bytes shown on both sides of a find
-# Of one test, on all its connections. The largest today are messages of 9 MiB: 30 MiB in all.
+# For all connections of one test. The largest tests today record 30 MiB, in messages of 9 MiB.
 MOST_RECORDED = 128 * 1024 * 1024
 
 URL = re.compile(rb"(?:pulsar(?:\+ssl)?|https?)://[\w.:%\[\]-]*", re.IGNORECASE)
-# Sealed names, readable ones of a test, gateways, and what stands in a cleaned text.
+# Sealed names, readable ones of a test, gateways, and the replacement in a cleaned text.
 OURS = re.compile(
     rb"pulsar://(?:[\w.-]+\.(?:gw|example):6650|127\.0\.0\.1:\d)|[\w+]+://broker(?![\w.-])"
 )
@@ -45,9 +44,8 @@ class Leak:
 
 
 def leaks(recording: bytes, traces: tuple[str, ...], *, payloads: bool = False) -> list[Leak]:
-    """What gives a broker away in the frames of one connection; in the payloads of messages only
-    where that is asked for.
-    """
+    """Return the traces of brokers in the frames of one connection; in the payloads of messages
+    only on request."""
     exposed = (body if payloads else without_payload(body) for body in frames(recording))
     return [leak for part in exposed for leak in (*_traces(part, traces), *_urls(part))]
 
@@ -72,10 +70,9 @@ def _leak(trace: str, exposed: bytes, at: int) -> Leak:
 
 @cache
 def spellings(trace: str) -> tuple[bytes, ...]:
-    """A trace in lower case. All that Java makes of an address (`/10.0.0.1:6650`,
-    `name/10.0.0.1:6650`, `::ffff:10.0.0.1`) holds it as it is. Besides there are hexadecimal
-    digits, the form that they have in IPv6, and what machines are called after their addresses.
-    """
+    """Return a trace in lower case, and its other spellings. All forms that Java makes of an
+    address (`/10.0.0.1:6650`, `name/10.0.0.1:6650`, `::ffff:10.0.0.1`) contain it unchanged. The
+    others are its hexadecimal digits, their form in IPv6, and host names made from addresses."""
     try:
         digits = IPv4Address(trace).packed.hex()
     except AddressValueError:
@@ -87,7 +84,7 @@ def spellings(trace: str) -> tuple[bytes, ...]:
 
 @cache
 def packed(trace: str) -> bytes:
-    """An address in its four bytes; of anything else the text."""
+    """Return an address in its four bytes; of anything else the text."""
     try:
         return IPv4Address(trace).packed
     except AddressValueError:
@@ -96,8 +93,7 @@ def packed(trace: str) -> bytes:
 
 class Tap:
     """Listens on a free port of 127.0.0.1 and relays each connection to `upstream`, a URL of the
-    form pulsar://host:port.
-    """
+    form pulsar://host:port."""
 
     def __init__(self, upstream: str) -> None:
         where = urlsplit(upstream)
@@ -114,7 +110,7 @@ class Tap:
         self._run(self._accept)
 
     def close(self) -> None:
-        """Ends all connections; the recordings are complete when this returns."""
+        """End all connections; the recordings are complete when this returns."""
         with self._lock:
             self._closed = True
             for end in self._sockets:
@@ -127,14 +123,14 @@ class Tap:
             end.close()
 
     def leaks(self, traces: tuple[str, ...], *, payloads: bool = False) -> list[Leak]:
-        """As of the function of this name, on all connections."""
+        """Return the leaks of all connections, see the function `leaks`."""
         recorded = sum(map(len, self.recordings))
         assert recorded <= MOST_RECORDED, f"{recorded} bytes: search them as they come"
         found = (leaks(bytes(it), traces, payloads=payloads) for it in self.recordings)
         return [leak for of_one in found for leak in of_one]
 
     def commands(self, kind: Kind) -> list[dict[int, int | bytes]]:
-        """The fields of all commands of one kind that went to clients."""
+        """Return the fields of all commands of one kind sent to clients."""
         found = (
             decode(body[4 : 4 + int.from_bytes(body[:4])])
             for recording in self.recordings
@@ -180,7 +176,8 @@ class Tap:
 def traces_found(
     url: str, traces: tuple[str, ...], play: Callable[[str], None], *, payloads: bool = False
 ) -> set[str]:
-    """What a tap before a URL finds of brokers while something is played at the tap's own."""
+    """Return what a tap in front of a URL finds of brokers while a scene is played at the tap's own
+    URL."""
     tap = Tap(url)
     try:
         play(tap.url)

@@ -1,6 +1,4 @@
-"""Who may do what: decided by the broker from the identity that the gateway lets through, or
-vouches for.
-"""
+"""Authorization: the broker decides by the identity that the gateway forwards or vouches for."""
 
 import secrets
 import time
@@ -17,8 +15,8 @@ from .fixtures import GATEWAY, Connect, GatewayOfMode, Reach, Route, StartBroker
 from .frames import Connection, Kind
 from .gateways import MODES, Plans, verifying
 
-# The broker `renewing` looks for expired tokens this often: it asks a client for a new one at the
-# first look after the old one's end, and closes at the second.
+# The interval at which the broker `renewing` looks for expired tokens: it asks a client for a new
+# one at the first look after the expiry, and closes at the second.
 RENEWAL_CHECK_S = 2
 # A client that cannot connect retries, and reports nothing but this timeout.
 PATIENCE_S = 3
@@ -26,7 +24,8 @@ PATIENCE_S = 3
 
 @pytest.fixture(scope="module")
 def renewing(start_broker: StartBroker, authority: Authority) -> Standalone:
-    """Believes a proxy only with the client's own credential, and looks for expired ones often."""
+    """A broker that accepts a proxy only with the client's own credential, and checks often for
+    expired ones."""
     extra = {
         "authenticateOriginalAuthData": "true",
         "authenticationRefreshCheckSeconds": RENEWAL_CHECK_S,
@@ -35,7 +34,7 @@ def renewing(start_broker: StartBroker, authority: Authority) -> Standalone:
 
 
 def namespace_for(broker: Standalone, *roles: str) -> str:
-    """A new namespace where `roles` may produce and consume."""
+    """Return a new namespace where `roles` may produce and consume."""
     namespace = f"public/{secrets.token_hex(6)}"
     broker.admin.create_namespace(namespace)
     for role in roles:
@@ -73,7 +72,7 @@ def test_the_broker_refuses_a_user_without_permission(
         client.subscribe(topic, "s")
 
 
-def test_permission_to_consume_is_not_permission_to_produce(
+def test_permission_to_consume_does_not_permit_producing(
     route: Route, connect: Connect, authority: Authority
 ) -> None:
     namespace = namespace_for(route.broker, "proxy")
@@ -85,7 +84,9 @@ def test_permission_to_consume_is_not_permission_to_produce(
         client.create_producer(topic)
 
 
-def test_permission_may_come_later(route: Route, connect: Connect, authority: Authority) -> None:
+def test_permission_may_be_granted_later(
+    route: Route, connect: Connect, authority: Authority
+) -> None:
     namespace = namespace_for(route.broker, "proxy")
     topic = fresh_topic(namespace=namespace)
     client = connect(route.url, authority.token("alice"))
@@ -95,7 +96,7 @@ def test_permission_may_come_later(route: Route, connect: Connect, authority: Au
     assert_works(client, topic)
 
 
-def test_the_python_client_sees_a_timeout_when_its_token_is_false(
+def test_the_python_client_reports_a_false_token_as_a_timeout(
     route: Route, connect: Connect
 ) -> None:
     client = connect(route.url, Authority().token("alice"), PATIENCE_S)
@@ -116,7 +117,7 @@ def test_the_proxy_needs_permission_itself(
 
 
 @pytest.mark.gateway_only
-def test_users_of_tokens_that_the_broker_does_not_know_need_permission(
+def test_users_whose_tokens_the_broker_does_not_know_need_permission(
     reach: Reach, connect: Connect, pulsar_auth: Standalone, plans: Plans, tmp_path: Path
 ) -> None:
     pair = KeyPair()
@@ -129,11 +130,11 @@ def test_users_of_tokens_that_the_broker_does_not_know_need_permission(
         connect(route.url, pair.token("bob")).create_producer(topic)
 
 
-# --- a broker that wants the client's credential as well -----------------------------------------
+# --- a broker that requires the client's credential as well --------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["pass-through", "verify-and-forward"])
-def test_a_broker_that_checks_for_itself_is_satisfied(
+def test_a_broker_that_also_verifies_clients_accepts_forwarded_tokens(
     reach: Reach,
     connect: Connect,
     renewing: Standalone,
@@ -149,7 +150,7 @@ def test_a_broker_that_checks_for_itself_is_satisfied(
 
 
 @pytest.mark.gateway_only
-def test_a_broker_that_checks_for_itself_does_not_take_our_word(
+def test_a_broker_that_also_verifies_clients_rejects_the_gateway_s_word(
     reach: Reach, renewing: Standalone, plans: Plans, authority: Authority
 ) -> None:
     with Connection(reach(renewing, plans.of("verify")).url) as connection:
@@ -157,11 +158,11 @@ def test_a_broker_that_checks_for_itself_does_not_take_our_word(
     assert answer is None or answer.kind == Kind.ERROR
 
 
-# --- tokens that end -----------------------------------------------------------------------------
+# --- tokens that expire --------------------------------------------------------------------------
 
 
 class Wallet:
-    """Hands out a new short-lived token whenever the client wants to show one, and counts them."""
+    """Returns a new short-lived token whenever the client needs one, and counts them."""
 
     def __init__(self, authority: Authority, lifetime: float) -> None:
         self._authority, self._lifetime = authority, lifetime
@@ -175,7 +176,8 @@ class Wallet:
 def assert_renews_in_place(
     client: Client, topic: str, broker: Standalone, wallet: Wallet, seconds: float
 ) -> None:
-    """The client shows new tokens while it works, and its producer's connection is never lost."""
+    """Assert that the client presents new tokens while it works, and that its producer's connection
+    is never lost."""
     producer = client.create_producer(topic)
     producer.send(b"first")
     (before,) = broker.admin.stats(topic)["publishers"]
@@ -183,17 +185,18 @@ def assert_renews_in_place(
     while time.monotonic() < end:
         producer.send(b"x")
         time.sleep(0.1)
-    assert wallet.shown > shown, "no new token was asked for"
+    assert wallet.shown > shown, "the client was asked for no new token"
     (after,) = broker.admin.stats(topic)["publishers"]
     assert [after[key] for key in ("address", "connectedSince")] == [
         before[key] for key in ("address", "connectedSince")
     ]
 
 
-def test_a_client_renews_its_token_in_place(
+def test_a_client_renews_its_token_on_the_open_connection(
     reach: Reach, connect: Connect, renewing: Standalone, authority: Authority
 ) -> None:
-    """Tokens of 3 s, looked at every 2 s: asked for a new one at 4 s, and closed at 6 s without."""
+    """Tokens of 3 s, checked every 2 s: a new one is requested at 4 s, without which the broker
+    closes at 6 s."""
     wallet = Wallet(authority, RENEWAL_CHECK_S + 1)
     client = connect(reach(renewing).url, wallet)
     assert_renews_in_place(
@@ -201,7 +204,7 @@ def test_a_client_renews_its_token_in_place(
     )
 
 
-def test_a_client_renews_its_token_where_it_is_forwarded(
+def test_a_client_renews_a_forwarded_token(
     reach: Reach, connect: Connect, renewing: Standalone, plans: Plans, authority: Authority
 ) -> None:
     wallet = Wallet(authority, RENEWAL_CHECK_S + 1)
@@ -212,7 +215,7 @@ def test_a_client_renews_its_token_where_it_is_forwarded(
 
 
 @pytest.mark.parametrize("mode", ["pass-through", "verify-and-forward"])
-def test_a_client_that_does_not_renew_is_cut_off(
+def test_a_client_that_does_not_renew_its_token_is_closed(
     reach: Reach,
     connect: Connect,
     renewing: Standalone,
@@ -227,10 +230,10 @@ def test_a_client_that_does_not_renew_is_cut_off(
 
 
 @pytest.mark.gateway_only
-def test_a_user_is_cut_off_when_the_token_that_we_checked_ends(
+def test_a_user_is_closed_when_a_token_verified_by_the_gateway_expires(
     reach: Reach, connect: Connect, pulsar_auth: Standalone, plans: Plans, authority: Authority
 ) -> None:
-    """Here the broker knows our own credential only, so nobody but the gateway can notice."""
+    """The broker knows only the gateway's credential here, so that only the gateway can notice."""
     client = connect(reach(pulsar_auth, plans.of("verify")).url, authority.token("alice", 3))
     assert_cut_off(client, topic_for(pulsar_auth, "alice", "proxy"))
 

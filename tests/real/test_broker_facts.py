@@ -1,7 +1,7 @@
-"""What the broker does with identities and odd commands, seen on the wire.
+"""How the broker treats identities and unusual commands.
 
-This is the ground that the tests of authentication stand on. No gateway is involved: should one of
-these fail, the broker's rules have changed, and other tests fail for that reason.
+The tests of authentication rely on these facts. No gateway is involved: if a test here fails, the
+broker's rules have changed, and other tests fail for that reason.
 """
 
 import pytest
@@ -11,12 +11,12 @@ from .brokers.tokens import Authority
 from .clients import fresh_topic
 from .frames import Command, Connection, Kind, ServerError, encode
 
-CONNECT, FAILED = 1, 2  # what a LOOKUP_RESPONSE says in field 3
+CONNECT, FAILED = 1, 2  # field 3 of a LOOKUP_RESPONSE
 
 
 @pytest.fixture
 def topic(pulsar_auth: Standalone) -> str:
-    """In a namespace of its own, where alice and the proxy may do everything."""
+    """Return a topic in a new namespace, where alice and the proxy may do everything."""
     namespace = f"public/{fresh_topic('facts')[-12:]}"
     pulsar_auth.admin.create_namespace(namespace)
     pulsar_auth.admin.grant(namespace, "alice")
@@ -35,21 +35,21 @@ def lookup(broker: Standalone, topic: str, token: str, **others: str) -> Command
         return answer
 
 
-def test_a_proxy_may_speak_for_a_user_where_both_may(
+def test_a_proxy_may_act_for_a_user_if_both_have_permission(
     pulsar_auth: Standalone, authority: Authority, topic: str
 ) -> None:
     answer = lookup(pulsar_auth, topic, authority.token("proxy"), original_principal="alice")
     assert answer.fields[3] == CONNECT
 
 
-def test_a_proxy_cannot_lend_its_rights(
+def test_a_proxy_does_not_confer_its_permissions(
     pulsar_auth: Standalone, authority: Authority, topic: str
 ) -> None:
     answer = lookup(pulsar_auth, topic, authority.token("proxy"), original_principal="bob")
     assert (answer.fields[3], answer.fields[6]) == (FAILED, ServerError.AUTHORIZATION)
 
 
-def test_a_proxy_without_rights_cannot_help_even_those_who_have_them(
+def test_a_proxy_without_permission_cannot_act_for_permitted_users(
     pulsar_auth: Standalone, authority: Authority
 ) -> None:
     namespace = f"public/{fresh_topic('facts')[-12:]}"
@@ -68,7 +68,7 @@ def test_a_proxy_without_rights_cannot_help_even_those_who_have_them(
     ("role", "principal"),
     [("proxy", None), ("proxy", "proxy"), ("alice", "alice"), ("alice", "bob")],
 )
-def test_only_a_proxy_names_another_principal(
+def test_only_a_proxy_may_name_another_principal(
     pulsar_auth: Standalone, authority: Authority, role: str, principal: str | None
 ) -> None:
     named = {} if principal is None else {"original_principal": principal}
@@ -82,7 +82,7 @@ def test_only_a_proxy_names_another_principal(
 def test_a_message_from_a_client_ends_its_connection(
     pulsar_auth: Standalone, authority: Authority
 ) -> None:
-    """So may a gateway: nobody misses such a message."""
+    """A gateway may therefore end it too: no client loses anything by that."""
     with Connection(pulsar_auth.service_url) as connection:
         assert connection.connect(authority.token("alice"))
         connection.send(Kind.MESSAGE, {1: 1, 2: encode({1: 1, 2: 1})})

@@ -21,7 +21,7 @@ OUTER = "outer"
 
 @dataclass(frozen=True)
 class Behind:
-    """A gateway, as the one before it sees it: neither it nor the broker must show."""
+    """A gateway as the outer one sees it: clients may see neither it nor the broker."""
 
     gateway: Gateway
     broker: Standalone
@@ -37,7 +37,7 @@ class Behind:
 
 @pytest.fixture
 def keys(tmp_path: Path, authority: Authority) -> Path:
-    """A folder with the secret that verifies, and the gateways' own tokens."""
+    """Return a folder with the verifying secret and the gateways' own tokens."""
     (tmp_path / "secret.key").write_bytes(authority.secret)
     for role in (OUTER, "proxy"):
         (tmp_path / role).write_text(authority.token(role))
@@ -55,7 +55,7 @@ def outer(keys: Path, *, forward: bool) -> Plan:
 
 
 @pytest.mark.parametrize("forward", [False, True], ids=["verify", "verify-and-forward"])
-def test_the_broker_decides_by_who_the_client_is(
+def test_the_broker_decides_by_the_client_s_identity(
     pulsar_auth: Standalone,
     gateway: StartGateway,
     reach: Reach,
@@ -72,7 +72,7 @@ def test_the_broker_decides_by_who_the_client_is(
         connect(route.url, authority.token("bob")).create_producer(topic)
 
 
-def test_a_gateway_that_is_not_trusted_is_not_believed(
+def test_the_word_of_an_untrusted_gateway_is_rejected(
     pulsar_auth: Standalone,
     gateway: StartGateway,
     reach: Reach,
@@ -87,7 +87,7 @@ def test_a_gateway_that_is_not_trusted_is_not_believed(
         client.create_producer(topic_for(pulsar_auth, "alice", "proxy"))
 
 
-def test_two_gateways_that_pass_everything_through(
+def test_two_pass_through_gateways_work(
     pulsar: Standalone, gateway: StartGateway, reach: Reach, connect: Connect
 ) -> None:
     behind = Behind(gateway(pulsar), pulsar)

@@ -1,6 +1,5 @@
-"""Two brokers that share the topics: how lookups are redirected, and brokers that come and go. What
-the sandbox can show as well is in `tests/shared/test_cluster.py`.
-"""
+"""Two brokers that share the topics: redirected lookups, and brokers that stop and start.
+`tests/shared/test_cluster.py` has what the sandbox can show as well."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,36 +25,36 @@ from .probes import (
 )
 
 MANY = 200  # lookups at once
-# What they may cost the brokers in connections: the client's own, those that chases share, and some
-# that have nothing to do with it.
+# Connections that they may cost the brokers: the client's own, those shared by chases, and some
+# that have other causes.
 FEW = 25
 
 
-def topic_of_nobody(cluster: Cluster) -> str:
-    """A new topic that no broker has yet."""
+def unassigned_topic(cluster: Cluster) -> str:
+    """Return a new topic without a broker."""
     return fresh_topic(namespace=cluster.fresh_namespace())
 
 
 def topic_of(cluster: Cluster, broker: Broker) -> str:
-    """A new topic that this broker has."""
+    """Return a new topic of this broker."""
     namespace = cluster.fresh_namespace()
     topics = (fresh_topic(namespace=namespace) for _ in range(100))
     return next(topic for topic in topics if cluster.owner(topic) is broker)
 
 
-# --- lookups that are redirected -----------------------------------------------------------------
+# --- redirected lookups --------------------------------------------------------------------------
 
 
-def test_a_broker_redirects_what_nobody_has_yet(modular: Cluster) -> None:
-    """The ground that the others stand on; no gateway is involved."""
+def test_a_broker_redirects_lookups_of_unassigned_topics(modular: Cluster) -> None:
+    """The other tests rely on this fact; no gateway is involved."""
     leader = modular.leader()
-    answer = lookup(modular.other(leader).service_url, topic_of_nobody(modular))
+    answer = lookup(modular.other(leader).service_url, unassigned_topic(modular))
     assert (answer.fields[3], answer.text(1)) == (REDIRECT, leader.service_url)
 
 
 @pytest.mark.gateway_only
-def test_a_redirect_leads_to_a_name_of_the_owner(modular: Cluster, reach: Reach) -> None:
-    """One that leads there. A namespace's topics are spread over the brokers."""
+def test_a_redirect_leads_to_a_working_name_of_the_owner(modular: Cluster, reach: Reach) -> None:
+    """The topics of a namespace are spread over the brokers."""
     route = reach(modular)
     namespace = modular.fresh_namespace()
     topics = [fresh_topic(namespace=namespace) for _ in range(16)]
@@ -90,7 +89,7 @@ def connections(cluster: Cluster) -> int:
 
 
 def look_up_at_once(connection: Connection, namespace: str) -> None:
-    """Asks for many topics without waiting for answers."""
+    """Look up many topics without waiting for answers."""
     for request in range(MANY):
         connection.send(Kind.LOOKUP, {1: fresh_topic(namespace=namespace), 2: request})
     answers = [connection.receive() for _ in range(MANY)]
@@ -102,7 +101,7 @@ def look_up_at_once(connection: Connection, namespace: str) -> None:
 
 
 @pytest.mark.gateway_only
-def test_a_broker_that_is_no_target_is_refused(extensible: Cluster, reach: Reach) -> None:
+def test_a_broker_outside_the_targets_is_refused(extensible: Cluster, reach: Reach) -> None:
     """The gateway knows one of the two brokers, which names the other."""
     allowed, forbidden = extensible.brokers
     route = reach(allowed)
@@ -117,16 +116,16 @@ def test_a_broker_that_is_no_target_is_refused(extensible: Cluster, reach: Reach
 
 
 @pytest.mark.gateway_only
-def test_a_redirect_to_what_is_no_target_is_refused(modular: Cluster, reach: Reach) -> None:
-    """The gateway knows the one that is not the leader."""
+def test_a_redirect_outside_the_targets_is_refused(modular: Cluster, reach: Reach) -> None:
+    """The gateway knows only the broker that is not the leader."""
     route = reach(modular.other(modular.leader()))
-    answer = lookup(route.url, topic_of_nobody(modular))
+    answer = lookup(route.url, unassigned_topic(modular))
     assert (answer.fields[3], answer.fields[6]) == (FAILED, ServerError.NOT_ALLOWED)
     assert answer.text(7) == "the gateway may not connect to this broker"
     assert lookups(route.gateway, "refused") == 1
 
 
-# --- brokers that come and go --------------------------------------------------------------------
+# --- brokers that stop and start -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,7 @@ def test_a_client_is_told_when_no_broker_is_up(
 
 @pytest.fixture
 def restored(extensible: Cluster) -> Iterator[Cluster]:
-    """Has the cluster's brokers all up again after the test."""
+    """Yield the cluster, and start all its stopped brokers after the test."""
     yield extensible
     for broker in extensible.brokers:
         broker.start()
@@ -171,7 +170,7 @@ def restored(extensible: Cluster) -> Iterator[Cluster]:
 def test_a_broker_that_stops_is_left_out_until_it_is_back(
     restored: Cluster, reach: Reach, connect: Connect
 ) -> None:
-    """New clients do not notice; one that worked with it goes on with the other."""
+    """New clients notice nothing; a client of that broker goes on with the other."""
     route = reach(restored)
     stays, stops = restored.brokers
     client = connect(route.url)

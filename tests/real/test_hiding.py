@@ -1,6 +1,5 @@
-"""What a client is told in place of a broker, and what it can do with it. (That nothing else
-shows, every test's tap sees.)
-"""
+"""The names that clients get in place of brokers, and what they can do with them. (Every test's tap
+checks that nothing else reveals brokers.)"""
 
 import secrets
 from pathlib import Path
@@ -21,17 +20,16 @@ def sealed_name(url: str) -> str:
     return name_in(lookup(url, fresh_topic()))
 
 
-def test_a_lookup_is_answered_with_a_name_to_come_back_with(route: Route) -> None:
+def test_a_lookup_is_answered_with_a_name_that_leads_back(route: Route) -> None:
     answer = lookup(route.url, fresh_topic())
     response_connect, proxy_through_service_url = answer.fields[3], answer.fields[8]
     assert (response_connect, proxy_through_service_url) == (1, 1)
     assert answer.text(1).startswith("pulsar://")
 
 
-def test_a_name_is_one_that_all_clients_can_send_back(route: Route) -> None:
-    """Java has no host where an underscore or a last label with a leading digit stands; labels end
-    at 63 characters.
-    """
+def test_a_name_has_a_form_that_all_clients_can_send_back(route: Route) -> None:
+    """Java parses no host with an underscore or with a last label that begins with a digit; labels
+    have 63 characters at most."""
     host = sealed_name(route.url).rpartition(":")[0]
     assert host == host.lower()
     assert all(
@@ -56,14 +54,13 @@ def changed(name: str, at: int) -> str:
 
 
 @pytest.mark.parametrize("at", [0, 5, 20])
-def test_a_name_that_was_changed_leads_nowhere(route: Route, at: int) -> None:
+def test_a_changed_name_leads_nowhere(route: Route, at: int) -> None:
     assert_refused(route.url, changed(sealed_name(route.url), at))
 
 
-def test_an_address_is_no_name(route: Route, pulsar: Standalone) -> None:
-    """Not even the right one: clients cannot reach through the gateway what they were
-    not sent to.
-    """
+def test_a_plain_address_is_refused(route: Route, pulsar: Standalone) -> None:
+    """This includes the right address: clients cannot use the gateway to reach brokers that it did
+    not name."""
     for address in (
         f"{pulsar.host}:{pulsar.port}",
         f"{pulsar.host}:{pulsar.web_port}",
@@ -84,7 +81,7 @@ def assert_refused(url: str, name: str) -> None:
 
 @pytest.fixture
 def replicas(pulsar: Standalone, reach: Reach, tmp_path: Path) -> tuple[Route, Route]:
-    """By two gateways with the same key."""
+    """Return routes by two gateways with the same key."""
     key = tmp_path / "names.key"
     key.write_bytes(secrets.token_bytes(32))
     return reach(pulsar, Plan(key=key)), reach(pulsar, Plan(key=key))
@@ -104,7 +101,7 @@ def test_a_name_of_another_key_leads_nowhere(route: Route, replicas: tuple[Route
     assert_refused(route.url, sealed_name(replicas[0].url))
 
 
-def test_a_gateway_that_masks_the_unknown_serves_the_known(
+def test_a_masking_gateway_still_serves_known_commands(
     pulsar: Standalone, reach: Reach, connect: Connect
 ) -> None:
     client = connect(reach(pulsar, Plan(unknown="mask")).url)
@@ -114,16 +111,16 @@ def test_a_gateway_that_masks_the_unknown_serves_the_known(
     assert payloads(receive(consumer, 100)) == numbered(100)
 
 
-def test_clients_speak_to_the_gateway_alone(route: Route, connect: Connect) -> None:
-    """One connection to look up and one to work, both through the tap."""
+def test_clients_connect_to_the_gateway_alone(route: Route, connect: Connect) -> None:
+    """A client opens one connection for lookups and one for its work, both through the tap."""
     client = connect(route.url)
     client.create_producer(fresh_topic()).send(b"x")
     assert route.tap is not None
     assert len(route.tap.recordings) == 2
 
 
-def test_topics_of_the_brokers_own_are_closed(route: Route) -> None:
-    """Load reports stand there, with the addresses of brokers."""
+def test_the_brokers_own_topics_are_closed_to_clients(route: Route) -> None:
+    """They hold load reports with the addresses of brokers."""
     topic = "non-persistent://pulsar/system/loadbalancer-broker-load-data"
     with Connection(route.url) as connection:
         connection.connect(TOKEN)

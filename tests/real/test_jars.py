@@ -11,7 +11,7 @@ from .brokers.jars import MARKER, FetchError, MissingToolError, pulsar_jars
 
 Tool = Callable[[str, str], None]
 
-# Notes each call beside itself, and leaves a jar where Maven would.
+# Records each call beside itself, and writes a jar where Maven would.
 DELIVERS = """
 echo called >> "$0.calls"
 sleep 0.2
@@ -24,7 +24,7 @@ FAILS = "seq 100; echo Unknown host; exit 1"
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tool:
-    """Makes commands; beside them there are only the few that the stand-ins use."""
+    """Return a function that creates commands; PATH has only these and the few that they use."""
     path = tmp_path / "bin"
     path.mkdir()
     for needed in ("sleep", "touch", "seq"):
@@ -57,7 +57,7 @@ def test_without_maven_nothing_can_be_fetched(tools: Tool) -> None:
         pulsar_jars(quiet)
 
 
-def test_jars_are_fetched_once_and_it_is_said(tools: Tool, tmp_path: Path) -> None:
+def test_jars_are_fetched_once_with_a_message(tools: Tool, tmp_path: Path) -> None:
     tools("java", "")
     tools("mvn", DELIVERS)
     said: list[str] = []

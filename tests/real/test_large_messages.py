@@ -1,6 +1,5 @@
-"""Messages beyond Pulsar's usual 5 MiB, where a broker is set to take them: the limit is the
-broker's, not the gateway's.
-"""
+"""Messages beyond Pulsar's usual 5 MiB at a broker that accepts them: the limit is the broker's,
+not the gateway's."""
 
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
@@ -36,7 +35,7 @@ def test_a_message_of_almost_ten_mebibytes_arrives(broad_client: Client) -> None
     assert payloads(receive(consumer, 3)) == [b"before", large, b"after"]
 
 
-def test_large_messages_follow_each_other(broad_client: Client) -> None:
+def test_large_messages_arrive_one_after_the_other(broad_client: Client) -> None:
     topic = fresh_topic()
     consumer = broad_client.subscribe(topic, "s")
     producer = broad_client.create_producer(topic)
@@ -49,7 +48,7 @@ def test_large_messages_follow_each_other(broad_client: Client) -> None:
     ]
 
 
-def test_the_broker_s_own_limit_still_holds(broad_client: Client) -> None:
+def test_the_broker_s_own_limit_still_applies(broad_client: Client) -> None:
     producer = broad_client.create_producer(fresh_topic())
     with pytest.raises(client_library.MessageTooBig):
         producer.send(bytes(LIMIT + 1))

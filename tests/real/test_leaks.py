@@ -1,6 +1,6 @@
-"""What real brokers say of themselves: a tap finds it as soon as the gateway does not hide it.
+"""What real brokers reveal of themselves: a tap finds it as soon as the gateway does not hide it.
 
-Each kind of leak, those too that real brokers show rarely: `tests/shared/test_leaks.py`.
+`tests/shared/test_leaks.py` has each kind of leak, including those that real brokers rarely show.
 """
 
 import secrets
@@ -19,7 +19,7 @@ from .fixtures import Exposed
 pytestmark = pytest.mark.gateway_only
 
 BROKERS_OWN = "persistent://pulsar/system/loadbalancer-service-unit-state"
-"""Who has which bundle."""
+"""The owner of each bundle."""
 
 ANSWERS = BaseCommand.MESSAGE, BaseCommand.ERROR
 
@@ -31,7 +31,7 @@ def arrive(url: str, **connect: str) -> Peer:
 
 
 def name_of(url: str, topic: str) -> str:
-    """What a topic's broker is called."""
+    """Return the name of a topic's broker."""
     with arrive(url) as client:
         answer = client.ask(Kind.LOOKUP, topic=topic, request_id=1, authoritative=False)
     named: str = answer.brokerServiceUrl
@@ -42,7 +42,7 @@ def hosts(cluster: Cluster) -> set[str]:
     return {broker.host for broker in cluster.brokers}
 
 
-def test_where_a_topic_is(pulsar: Standalone, exposed: Exposed) -> None:
+def test_the_owner_of_a_topic_is_hidden(pulsar: Standalone, exposed: Exposed) -> None:
     def play(url: str) -> None:
         name_of(url, fresh_topic())
 
@@ -50,8 +50,8 @@ def test_where_a_topic_is(pulsar: Standalone, exposed: Exposed) -> None:
     assert exposed(pulsar, play) == set()
 
 
-def test_who_else_may_know(modular: Cluster, exposed: Exposed) -> None:
-    """Of topics that nobody has, one of the two brokers knows nothing."""
+def test_the_brokers_of_a_redirect_are_hidden(modular: Cluster, exposed: Exposed) -> None:
+    """One of the two brokers knows nothing of an unassigned topic, and redirects."""
 
     def play(url: str) -> None:
         for _ in modular.brokers:
@@ -61,7 +61,9 @@ def test_who_else_may_know(modular: Cluster, exposed: Exposed) -> None:
     assert exposed(modular, play) == set()
 
 
-def test_what_a_broker_says_of_a_topic_that_it_has_not(modular: Cluster, exposed: Exposed) -> None:
+def test_a_broker_s_error_about_a_foreign_topic_is_cleaned(
+    modular: Cluster, exposed: Exposed
+) -> None:
     namespace = modular.fresh_namespace()
     topics = {modular.owner(topic): topic for topic in topics_of(namespace)}
     one, other = topics.values()
@@ -76,12 +78,14 @@ def test_what_a_broker_says_of_a_topic_that_it_has_not(modular: Cluster, exposed
 
 
 def topics_of(namespace: str) -> list[str]:
-    """Enough that both brokers have some."""
+    """Return enough topics for both brokers to have some."""
     return [fresh_topic(namespace=namespace) for _ in range(30)]
 
 
 @pytest.mark.parametrize("kind", [Kind.CLOSE_PRODUCER, Kind.CLOSE_CONSUMER], ids=lambda it: it.name)
-def test_where_a_topic_has_gone(extensible: Cluster, exposed: Exposed, kind: Kind) -> None:
+def test_the_new_owner_of_a_moved_topic_is_hidden(
+    extensible: Cluster, exposed: Exposed, kind: Kind
+) -> None:
     topic = fresh_topic(namespace=extensible.fresh_namespace())
 
     def play(url: str) -> None:
@@ -100,7 +104,7 @@ def test_where_a_topic_has_gone(extensible: Cluster, exposed: Exposed, kind: Kin
     assert exposed(extensible, play) == set()
 
 
-def test_what_brokers_tell_each_other(extensible: Cluster, exposed: Exposed) -> None:
+def test_the_brokers_own_messages_are_hidden(extensible: Cluster, exposed: Exposed) -> None:
     extensible.owner(fresh_topic(namespace=extensible.fresh_namespace()))
 
     def play(url: str) -> None:

@@ -1,6 +1,5 @@
-"""Gateways that end and begin while clients live. (That each ends in good order, the fixture
-sees.)
-"""
+"""Gateways that stop and start while clients live. (The fixture checks that each exits in good
+order.)"""
 
 import pytest
 
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.gateway_only
 
 @pytest.fixture
 def own_route(pulsar: Standalone, reach: Reach) -> Route:
-    """By a gateway that no other test uses."""
+    """Return a route by a gateway that no other test uses."""
     return reach(pulsar)
 
 
@@ -31,16 +30,15 @@ def producer(own_route: Route, connect: Connect) -> Producer:
     return connect(own_route.url).create_producer(fresh_topic())
 
 
-def test_a_gateway_ends_with_clients_connected(own_route: Route, producer: Producer) -> None:
+def test_a_gateway_stops_with_connected_clients(own_route: Route, producer: Producer) -> None:
     producer.send(b"x")
     assert own_route.gateway is not None
     own_route.gateway.stop()
 
 
 def test_clients_come_back_to_a_new_gateway(own_route: Route, connect: Connect) -> None:
-    """The new one has another key, so the clients' names are worth nothing to it: they must ask
-    anew.
-    """
+    """The new gateway has another key and cannot open the clients' names, so they must look up
+    again."""
     client: Client = connect(own_route.url)
     topic = fresh_topic()
     consumer = client.subscribe(topic, "s")

@@ -1,4 +1,4 @@
-"""What producers send is what consumers get, whatever way it is packed."""
+"""Consumers get exactly what producers send, however it is packed."""
 
 import threading
 import time
@@ -59,13 +59,13 @@ def test_a_waiting_producer_gets_its_turn(client: Client) -> None:
     )
     thread.start()
     thread.join(0.5)
-    assert opened == [], "did not wait"
+    assert opened == [], "the producer did not wait"
     first.close()
     wait_until(lambda: bool(opened))
     opened[0].send(b"mine now")
 
 
-def test_a_missing_topic_is_said_to_be_missing(client: Client, pulsar: Standalone) -> None:
+def test_a_missing_topic_is_reported_as_missing(client: Client, pulsar: Standalone) -> None:
     namespace = "public/closed-" + fresh_topic()[-6:]
     pulsar.admin.create_namespace(namespace)
     pulsar.admin.forbid_topic_creation(namespace)

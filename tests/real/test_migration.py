@@ -1,4 +1,4 @@
-"""A cluster that is migrated to another one (blue-green), with a gateway before each."""
+"""A cluster that is migrated to another one (blue-green), with a gateway in front of each."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ COUNT = 20
 
 @dataclass(frozen=True)
 class Blue:
-    """A cluster that migrates, and then knows about `green` too: neither must show."""
+    """A cluster that migrates, and then knows `green` too: clients may see neither."""
 
     broker: Standalone
     green: Standalone
@@ -33,7 +33,7 @@ class Blue:
         return (*self.broker.traces, *self.green.traces)
 
     def migrate(self) -> None:
-        """For good: there is no way back for its topics."""
+        """Migrate the cluster for good: its topics cannot return."""
         urls = {"serviceUrl": self.green.admin.url, "brokerServiceUrl": self.green.service_url}
         self.broker.admin.request("POST", "admin/v2/clusters/blue/migrate?migrated=true", urls)
 
@@ -45,13 +45,13 @@ def green(start_broker: StartBroker) -> Standalone:
 
 @pytest.fixture
 def blue(start_broker: StartBroker, green: Standalone) -> Blue:
-    """A new one for each test. It looks once a second whether it is migrated."""
+    """Return a new cluster for each test. It checks once a second if it is migrated."""
     looks = {"clusterName": "blue", "clusterMigrationCheckDurationSeconds": 1}
     return Blue(start_broker("blue", host="127.0.0.82", extra=looks), green)
 
 
 def clients_at(broker: Standalone, topic: str) -> tuple[int, int]:
-    """Producers and consumers of a topic, which the broker may not have."""
+    """Return the numbers of producers and consumers of a topic, which the broker may not have."""
     if topic not in broker.admin.request("GET", "admin/v2/persistent/public/default"):
         return 0, 0
     stats = broker.admin.stats(topic)
@@ -63,12 +63,11 @@ def migrations(route: Route, outcome: str) -> float:
     return figure(route.gateway, "gateway_migrations_total", cluster=CLUSTER, outcome=outcome)
 
 
-def test_clients_follow_to_the_gateway_of_the_other_cluster(
+def test_clients_move_to_the_gateway_of_the_other_cluster(
     blue: Blue, green: Standalone, reach: Reach, connect: Connect
 ) -> None:
-    """The consumer stays until it has everything that its cluster has for it. (A producer that
-    sends at the very moment may be shut out by its broker for good; also on a direct connection.)
-    """
+    """The consumer stays until it has received everything from its cluster. (A producer that sends
+    at that moment may be shut out by its broker for good, also on a direct connection.)"""
     there = reach(green)
     here = reach(blue, Plan(migrations={green.service_url: there.url}))
     client, topic = connect(here.url), fresh_topic()
@@ -89,7 +88,7 @@ def test_clients_follow_to_the_gateway_of_the_other_cluster(
 
 
 @pytest.mark.gateway_only
-def test_of_a_cluster_without_a_known_gateway_clients_hear_nothing(
+def test_clients_are_not_told_of_a_cluster_without_a_gateway(
     blue: Blue, green: Standalone, reach: Reach, connect: Connect, exposed: Exposed
 ) -> None:
     route = reach(blue)
@@ -104,8 +103,8 @@ def test_of_a_cluster_without_a_known_gateway_clients_hear_nothing(
     assert migrations(route, "told") == 0
     assert clients_at(green, topic) == (0, 0)
 
-    def come_too_late(url: str) -> None:
-        """Which is a reason for the broker to say where the topic is."""
+    def open_after_migration(url: str) -> None:
+        """Open a topic after its migration, so that the broker answers with the new place."""
         with Peer(url.removeprefix("pulsar://")) as peer:
             peer.connect()
             answer = peer.ask(Commands.LOOKUP, topic=topic, request_id=1, authoritative=False)
@@ -113,5 +112,5 @@ def test_of_a_cluster_without_a_known_gateway_clients_hear_nothing(
             peer.connect(proxy_to_broker_url=answer.brokerServiceUrl.removeprefix("pulsar://"))
             peer.ask(Commands.PRODUCER, topic=topic, producer_id=1, request_id=1)
 
-    assert exposed(blue, come_too_late, "migration") >= {green.host, f":{green.port}"}
-    assert exposed(blue, come_too_late) == set()
+    assert exposed(blue, open_after_migration, "migration") >= {green.host, f":{green.port}"}
+    assert exposed(blue, open_after_migration) == set()

@@ -1,4 +1,4 @@
-"""What is changed about a topic while it is in use, by its broker's REST interface."""
+"""Changes of a topic in use by its broker's REST interface."""
 
 from .brokers.standalone import Standalone
 from .clients import Client, fresh_topic, numbered, receive

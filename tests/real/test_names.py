@@ -1,6 +1,6 @@
-"""The names of brokers over time: keys that are rotated, gateways that start anew, readable names.
+"""The names of brokers over time: rotated keys, restarted gateways, readable names.
 
-What a sealed name looks like, and that nobody can make one, is in `test_hiding.py`.
+`test_hiding.py` tests the form of sealed names, and that they cannot be forged.
 """
 
 import secrets
@@ -23,7 +23,7 @@ RECONNECT_SECONDS = 30
 
 
 def name_in_answer(url: str, topic: str) -> str:
-    """The broker that a lookup names, as a client sends it back: name and port."""
+    """Return the broker that a lookup names, as a client sends it back: name and port."""
     with Connection(url) as connection:
         connection.connect(TOKEN)
         answer = connection.lookup(topic)
@@ -34,7 +34,7 @@ def name_in_answer(url: str, topic: str) -> str:
 
 
 def answer_to(url: str, name: str) -> Command:
-    """What a CONNECT to the broker of this name is answered by."""
+    """Return the answer to a CONNECT to the broker of this name."""
     with Connection(url) as connection:
         answer = connection.connect(TOKEN, proxy_to_broker_url=name)
     assert answer
@@ -50,7 +50,8 @@ def opens(url: str, name: str) -> bool:
 
 
 def refused(route: Route) -> float:
-    """Connections that the gateway ended because it did not open a name, or would not dial it."""
+    """Return the number of connections that the gateway ended because it could not open a name or
+    would not dial it."""
     assert route.gateway
     exposition = scrape(route.gateway.metrics_url)
     return total(exposition, "gateway_connections_ended_total", reason="target_refused")
@@ -77,7 +78,8 @@ def new(tmp_path: Path) -> Path:
 def test_keys_are_rotated_step_by_step(
     pulsar: Standalone, reach: Reach, old: Path, new: Path
 ) -> None:
-    """Replicas may be one step apart: each opens what the one before it seals, and the next one."""
+    """Replicas may be one step apart: each opens the names that the previous and the next one
+    seal."""
     steps = [(old,), (old, new), (new, old), (new,)]
     routes = [reach(pulsar, Plan(names=sealed_by(*keys))) for keys in steps]
     names = [name_in_answer(route.url, fresh_topic()) for route in routes]
@@ -95,7 +97,7 @@ def test_keys_are_rotated_step_by_step(
 def test_names_outlive_their_gateway(
     pulsar: Standalone, reach: Reach, connect: Connect, old: Path, new: Path, rotated: bool
 ) -> None:
-    """With its keys in files. Its clients come back by the names they know."""
+    """Its keys are in files, so its clients come back by the names they know."""
     route = reach(pulsar, Plan(names=sealed_by(old, new)))
     name = name_in_answer(route.url, fresh_topic())
     topic = fresh_topic()
@@ -122,7 +124,7 @@ def test_names_outlive_their_gateway(
 
 
 def readable(port: int) -> Plan:
-    """Whoever is at 127.0.0.78 is called broker-78.example."""
+    """Return a plan that names 127.0.0.78 broker-78.example."""
     template = {"advertise": "broker-{n}.example", "broker": f"127.0.0.{{n}}:{port}"}
     return Plan(names={"template": template})
 
@@ -144,8 +146,8 @@ def test_names_may_be_readable(modular: Cluster, reach: Reach, connect: Connect)
     }
 
 
-def test_a_readable_name_leads_to_targets_alone(pulsar: Standalone, reach: Reach) -> None:
-    """Unlike a sealed one it can be made up."""
+def test_a_readable_name_leads_only_to_targets(pulsar: Standalone, reach: Reach) -> None:
+    """Unlike a sealed name, it can be invented."""
     route = reach(pulsar, readable(pulsar.port))
     assert opens(route.url, "broker-77.example:6650")
     answer = answer_to(route.url, "broker-1.example:6650")

@@ -1,6 +1,7 @@
-"""Real clients where the order of frames decides: permits before SUCCESS, a close behind receipts.
+"""Real clients in situations where the order of frames matters: permits before SUCCESS, a close
+behind receipts.
 
-With `ROUNDS=60` they measure how often each goes wrong, and with `--direct` as well.
+With `ROUNDS=60`, also with `--direct`, they measure how often each goes wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ rules:
     limit: {dispatch: {messages: 100000/s}, publish: {messages: 100000/s}}
     per: topic
 """
-"""Limits that nobody comes near: the gateway counts, and holds nothing back."""
+"""Limits far above the traffic: the gateway counts, and holds nothing back."""
 
 ROUNDS = int(os.environ.get("ROUNDS", "0"))
 UNLOADS = ROUNDS or 12
@@ -46,17 +47,17 @@ def go(say: Say) -> Program:
 
 @pytest.fixture
 def counted(pulsar: Standalone, reach: Reach, tmp_path: Path) -> Route:
-    """By a gateway with rules, where there is a gateway."""
+    """Return a route by a gateway with rules, if there is a gateway."""
     rules = tmp_path / "rules.yaml"
     rules.write_text(RULES)
     return reach(pulsar, Plan(rules=rules))
 
 
 @pytest.mark.parametrize("poll_ms", [0, 3])
-def test_a_consumer_that_asks_for_one_message_at_a_time_goes_on_through_unloads(
+def test_a_consumer_that_asks_for_one_message_at_a_time_survives_unloads(
     pulsar: Standalone, go: Program, counted: Route, client: Client, logs: Path, poll_ms: int
 ) -> None:
-    """An application that asks again and again does so between SUBSCRIBE and SUCCESS, too."""
+    """An application that keeps asking also does so between SUBSCRIBE and SUCCESS."""
     topic = fresh_topic("one-at-a-time")
     producer = client.create_producer(topic)
     settings: dict[str, Any] = {"queue": 0, "poll_ms": poll_ms}
@@ -74,10 +75,10 @@ def _is_acknowledged(pulsar: Standalone, topic: str) -> bool:
     return subscription is not None and subscription["msgBacklog"] == 0
 
 
-def test_a_producer_hears_that_its_topic_is_terminated(
+def test_a_producer_is_told_that_its_topic_is_terminated(
     pulsar: Standalone, go: Program, counted: Route, logs: Path
 ) -> None:
-    """It always has one SEND on its way. The broker says CLOSE_PRODUCER, and then SEND_ERROR."""
+    """It always has one unanswered SEND. The broker sends CLOSE_PRODUCER, and then SEND_ERROR."""
     wrong: list[str] = []
     for number in range(TERMINATIONS):
         topic = fresh_topic("terminated")

@@ -1,4 +1,4 @@
-"""Real brokers do what `tests/orders` has on record of them, which the model broker is held to."""
+"""Real brokers behave as recorded in `tests/orders`, which the model broker must match."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def test_a_broker_answers_as_recorded(broker: Standalone, name: str) -> None:
 
 @pytest.mark.gateway_only
 @pytest.mark.parametrize("name", FILES)
-def test_through_a_gateway_it_answers_the_same(
+def test_a_broker_answers_the_same_through_a_gateway(
     broker: Standalone, gateway: StartGateway, tmp_path: Path, name: str
 ) -> None:
-    """With rules, which nobody comes near; what differs has a name."""
+    """The gateway's rules are far above the traffic; each difference has a name."""
     rules = tmp_path / "rules.yaml"
     rules.write_text(RULES)
     started = gateway(broker, Plan(rules=rules))
@@ -48,15 +48,15 @@ def test_through_a_gateway_it_answers_the_same(
 
 
 TRIES = 4
-"""How often a script is played that goes another way. A broker races with itself where commands
-come in one write: a SUBSCRIBE that is done at once is there when the next command is read."""
+"""How often to play a script that deviates. A broker races with itself over commands in one write:
+a SUBSCRIBE that completes at once is there when the next command is read."""
 
 
 def played(
     broker: Standalone, url: str, scripts: list[Script], named: Collection[str] = ()
 ) -> dict[str, str]:
-    """Return where each try went another way than the record, by the name of the script; those that
-    are `named` may."""
+    """Return how each try deviated from the record, by the name of the script; `named` scripts may
+    deviate."""
     found: dict[str, str] = {}
     for _ in range(TRIES):
         if not scripts:

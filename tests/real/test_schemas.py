@@ -1,4 +1,4 @@
-"""Schemas travel in commands that the gateway stops at, and are checked by the broker."""
+"""Schemas travel in commands at which the gateway stops, and the broker checks them."""
 
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
@@ -18,7 +18,7 @@ def test_a_large_schema_passes(client: Client, pulsar: Standalone) -> None:
     assert len(stored["data"]) > 30_000
 
 
-def test_the_schema_is_kept_at_the_broker(client: Client, pulsar: Standalone) -> None:
+def test_the_broker_keeps_the_schema(client: Client, pulsar: Standalone) -> None:
     topic = fresh_topic()
     client.create_producer(topic, schema=JsonSchema(Reading)).send(Reading(sensor="s", values=[]))
     path = f"admin/v2/schemas/{topic.removeprefix('persistent://')}/schema"

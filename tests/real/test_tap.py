@@ -1,4 +1,4 @@
-"""The tap itself: it must find a broker that shows, and must not take users' payloads for one."""
+"""The tap itself: it must find a visible broker, and must not mistake users' payloads for one."""
 
 from collections.abc import Iterator
 
@@ -61,7 +61,7 @@ def test_an_address_in_an_answer_is_found(url: str, trace: str) -> None:
         "from \x7f\0\0M on",
     ],
 )
-def test_an_address_in_a_text_is_found_however_it_is_spelled(spelled: str) -> None:
+def test_an_address_in_a_text_is_found_in_any_spelling(spelled: str) -> None:
     assert found(frame(Kind.ERROR, {1: 1, 2: 6, 3: spelled})) == {"127.0.0.77"}
 
 
@@ -69,14 +69,14 @@ def test_an_address_in_a_text_is_found_however_it_is_spelled(spelled: str) -> No
     "url",
     ["pulsar://elsewhere:6650", "pulsar+ssl://10.1.2.3:6651", "http://elsewhere:8080", "HTTPS://x"],
 )
-def test_a_url_is_found_whosever_it_is(url: str) -> None:
+def test_any_foreign_url_is_found(url: str) -> None:
     assert found(frame(Kind.ERROR, {1: 1, 2: 6, 3: f"ask {url}/admin, please"})) == {url}
 
 
 @pytest.mark.parametrize(
     "url", ["pulsar://abc.def.gw:6650", "pulsar://127.0.0.1:20000", "pulsar://broker"]
 )
-def test_what_stands_for_a_broker_is_none(url: str) -> None:
+def test_a_broker_s_substitute_is_no_leak(url: str) -> None:
     assert found(frame(Kind.CLOSE_PRODUCER, {1: 1, 2: 1, 3: url, 4: url})) == set()
 
 

@@ -1,4 +1,4 @@
-"""Topics that take no more messages while producers send to them."""
+"""Topics that are terminated while producers send to them."""
 
 import time
 from dataclasses import replace
@@ -25,14 +25,14 @@ def route(pulsar: Standalone, reach_configured: ReachConfigured) -> Route:
 
 @pytest.fixture
 def program(program: Program, configuration: Configuration) -> Program:
-    """It shows what its configuration asks for."""
+    """Return the program with the token of its configuration."""
     return replace(program, token=configuration.token)
 
 
-def test_a_producer_is_told_that_its_topic_is_terminated(
+def test_a_sending_producer_is_told_that_its_topic_is_terminated(
     program: Program, pulsar: Standalone, route: Route, logs: Path
 ) -> None:
-    """One message is mostly on its way then, and fails for this reason."""
+    """Mostly one message is unanswered then, and fails for this reason."""
     topic = fresh_topic()
     with program.producing(route.url, topic, 0, logs / "p.log", serial=True) as producer:
         producer.await_ready()

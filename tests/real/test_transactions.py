@@ -24,12 +24,12 @@ def route(transactional: Standalone, reach_configured: ReachConfigured) -> Route
 
 @pytest.fixture
 def program(program: Program, configuration: Configuration) -> Program:
-    """It shows what its configuration asks for."""
+    """Return the program with the token of its configuration."""
     return replace(program, token=configuration.token)
 
 
 @pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])
-def test_what_is_committed_arrives_and_what_is_aborted_does_not(
+def test_committed_messages_arrive_and_aborted_ones_do_not(
     program: Program, transactional: Standalone, route: Route, logs: Path, batch: bool
 ) -> None:
     taken = take_over(
@@ -51,9 +51,9 @@ def test_what_is_committed_arrives_and_what_is_aborted_does_not(
 def test_nothing_is_lost_when_topics_of_transactions_are_unloaded(
     program: Program, transactional: Standalone, route: Route, logs: Path, batch: bool
 ) -> None:
-    """A transaction whose acknowledgement or message meets the close fails, is aborted, and what it
-    took is taken again. (The broker may have stored what it gives no receipt for: once more, then.)
-    """
+    """A transaction whose acknowledgement or message meets the close fails and is aborted, and its
+    messages are taken again. (The broker may have stored messages without receipts, which then
+    appear twice.)"""
 
     def unload(source: str, target: str) -> None:
         for topic in (source, target):

@@ -1,8 +1,8 @@
 """Clients and brokers of several years, through gateways that are rolled meanwhile.
 
-Each client of today with each broker, and each client of former years with the broker of today: to
-partitions in batches, to two consumers that divide a topic by its keys, and to a topic that its
-broker unloads.
+Each current client with each broker, and each older client with the current broker: to partitions
+in batches, to two consumers that divide a topic by its keys, and to a topic that its broker
+unloads.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ DIVIDED = 2
 
 @pytest.fixture(scope="module")
 def broker(request: pytest.FixtureRequest, broker_of: BrokerOf) -> Standalone:
-    """Of the version that the test names."""
+    """Return a broker of the version that the test names."""
     return broker_of(request.param)
 
 
@@ -46,7 +46,7 @@ def broker(request: pytest.FixtureRequest, broker_of: BrokerOf) -> Standalone:
 def gateways(
     broker: Standalone, artifacts: Artifacts, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Rolled]:
-    """Two in front of it, of which clients use the first."""
+    """Yield two gateways in front of the broker, of which clients use the first."""
     with ExitStack() as running:
 
         def start(broker: Upstream, plan: Plan = PASS_THROUGH, until: str = "readyz") -> Gateway:
@@ -61,7 +61,7 @@ def gateways(
 
 @pytest.fixture
 def client(request: pytest.FixtureRequest, say: Say) -> Program:
-    """The one that the test names."""
+    """Return the client that the test names."""
     return or_skip(CLIENTS[request.param], say)
 
 
@@ -97,7 +97,7 @@ class Load:
                 it.await_ready()
 
     def finish(self, broker: Standalone) -> list[tuple[Sent, list[Received]]]:
-        """No more messages; what became of them, by topic, when all are acknowledged."""
+        """Stop sending; return what became of all messages, by topic, once all are acknowledged."""
         return [self._finished(broker, *it) for it in self._topics]
 
     def _finished(
@@ -121,7 +121,7 @@ def backlog(broker: Standalone, topic: str) -> int:
 
 @pytest.mark.parametrize("broker", sorted(POMS), indirect=True)
 @pytest.mark.parametrize("client", sorted(TODAY), indirect=True)
-def test_clients_of_today_go_with_old_and_new_brokers(
+def test_current_clients_work_with_old_and_new_brokers(
     client: Program, broker: Standalone, gateways: Rolled, logs: Path
 ) -> None:
     assert_go_together(client, broker, gateways, logs)
@@ -129,17 +129,17 @@ def test_clients_of_today_go_with_old_and_new_brokers(
 
 @pytest.mark.parametrize("broker", [PULSAR_VERSION], indirect=True)
 @pytest.mark.parametrize("client", sorted(OLD), indirect=True)
-def test_old_clients_go_with_the_broker_of_today(
+def test_old_clients_work_with_the_current_broker(
     client: Program, broker: Standalone, gateways: Rolled, logs: Path
 ) -> None:
     assert_go_together(client, broker, gateways, logs)
 
 
 @pytest.mark.parametrize("client", sorted({*OLD, "python"}), indirect=True)
-def test_clients_of_all_years_pack_messages_as_they_like(
+def test_clients_of_all_years_pack_messages_in_all_ways(
     client: Program, pulsar: Standalone, gateway_of: GatewayOf, reach: Reach, logs: Path
 ) -> None:
-    """In batches, compressed and encrypted, by a gateway with rules, which counts them."""
+    """In batches, compressed and encrypted, through a gateway whose rules make it count them."""
     far = Configuration("far", configured("far", None), None)
     route = reach(pulsar, through=gateway_of(pulsar, far))
     seen = client.tried(route.url, "packed", fresh_topic(), PACKED, logs / "client.log")
@@ -162,7 +162,7 @@ def assert_go_together(client: Program, broker: Standalone, gateways: Rolled, lo
         results = load.finish(broker)
     for sent, received in results:
         assert_nothing_is_lost(sent, received)
-    # A broker that unloads a topic may have stored what it gives no receipt for.
+    # A broker that unloads a topic may have stored messages without receipts.
     assert [sum(it.stored_twice for it in received) for _, received in results[:2]] == [0, 0]
     assert [str(leak) for leak in tap.leaks(broker.traces)] == []
 

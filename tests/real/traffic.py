@@ -14,7 +14,7 @@ DISTURBANCES = 3
 
 
 class Traffic:
-    """Sends at a steady rate and keeps what was confirmed, in the order of sending."""
+    """Sends at a steady rate, and records acknowledged messages in the order of sending."""
 
     def __init__(self, producer: Producer, seconds: float = SECONDS) -> None:
         self._producer = producer
@@ -33,7 +33,7 @@ class Traffic:
 
 @contextmanager
 def disturbed(disturb: Callable[[], None], seconds: float = SECONDS) -> Iterator[None]:
-    """Does `disturb` a few times, spread over the time of the traffic, and fails if it failed."""
+    """Call `disturb` a few times, spread over the time of the traffic, and fail if it failed."""
 
     def repeat() -> None:
         for _ in range(DISTURBANCES):

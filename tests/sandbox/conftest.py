@@ -1,4 +1,4 @@
-"""A separate sandbox per module, since its tests cause faults."""
+"""A separate sandbox for each module, since its tests cause faults."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Peer(AbstractContextManager["Peer"]):
         return int(struct.unpack(">I", self._exactly(4))[0])
 
     def is_silent(self) -> bool:
-        """Return whether nothing arrives for `SILENCE`."""
+        """Return True if nothing arrives for `SILENCE`."""
         self._socket.settimeout(SILENCE)
         try:
             self._socket.recv(1, socket.MSG_PEEK)
@@ -70,7 +70,7 @@ class Peer(AbstractContextManager["Peer"]):
         return False
 
     def is_closed(self) -> bool:
-        """Return whether the other side closes without sending more."""
+        """Return True if the other side closes without sending more."""
         try:
             return self._socket.recv(1) == b""
         except ConnectionResetError:
@@ -80,7 +80,7 @@ class Peer(AbstractContextManager["Peer"]):
         found = b""
         while len(found) < size:
             chunk = self._socket.recv(size - len(found))
-            assert chunk, "closed before the frame's end"
+            assert chunk, "the connection closed within a frame"
             found += chunk
         return found
 

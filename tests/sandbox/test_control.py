@@ -1,4 +1,4 @@
-"""The control of a running sandbox, and the clients that it shows."""
+"""The control interface of a running sandbox, and the clients that it lists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE = 10
 
 
 def got(url: str, method: str = "GET") -> tuple[int, str]:
-    """Return status and body."""
+    """Return the response's status and body."""
     request = urllib.request.Request(url, method=method)
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
@@ -102,7 +102,7 @@ def test_a_slow_reader_receives_every_message(broken: Sandbox) -> None:
     assert found == list(range(count))
 
 
-# -- who is there --------------------------------------------------------------------------------
+# -- clients -------------------------------------------------------------------------------------
 
 
 def token(secret: Path, role: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Real clients and the gateway in front of sandbox brokers, which show their state and break on
+"""Real clients and the gateway in front of sandbox brokers, which report their state and fail on
 request.
 
 `tests/shared` has the tests that real brokers can run as well.
@@ -98,7 +98,8 @@ def test_nothing_is_lost_when_connections_are_cut(
 def test_clients_of_a_frozen_broker_come_back(
     sandbox: Sandbox, gateway: StartGateway, reach: Reach, connect: Connect
 ) -> None:
-    """The broker neither closes nor answers; clients alone would wait a minute or for ever."""
+    """The broker neither closes nor answers; without the gateway, clients would wait a minute or
+    for ever."""
     impatient = gateway(sandbox, Plan(deadlines={"silent": "1s"}))
     client = connect(reach(sandbox, through=impatient).url)
     topic = topic_of(sandbox, sandbox.urls[1])

@@ -32,7 +32,7 @@ from tests.support.sandbox import Sandbox
 pytestmark = [pytest.mark.long, pytest.mark.gateway_only]
 
 MOST = 200
-"""Connections after which each of two workers has served one, however unevenly."""
+"""Connections after which each of two workers has served one, however uneven the distribution."""
 
 
 class Several:
@@ -43,7 +43,7 @@ class Several:
         self.await_all()
 
     def await_all(self, starts: int = 2) -> None:
-        """Wait until so many workers in total have begun to listen."""
+        """Wait until this many workers in total have started to listen."""
         wait_until(lambda: len(self.logged("listening")) == starts)
 
     def logged(self, event: str) -> list[dict[str, Any]]:
@@ -129,7 +129,7 @@ def test_a_killed_worker_loses_only_its_connections(
         Traffic(it.create_producer(topic), 1.0) for it, topic in zip(clients, topics, strict=True)
     ]
     before = them.processes()
-    with disturbed(lambda: kill_one(them), 1.0):
+    with disturbed(lambda: kill_first(them), 1.0):
         for traffic in traffics:
             traffic.run()
     for client, topic, traffic in zip(clients, topics, traffics, strict=True):
@@ -141,8 +141,8 @@ def test_a_killed_worker_loses_only_its_connections(
     assert them.processes()[2] == before[2]
 
 
-def kill_one(them: Several) -> None:
-    """The first, as soon as it listens again."""
+def kill_first(them: Several) -> None:
+    """Kill the first worker as soon as it listens again."""
     them.await_all(2 + int(figure(them.gateway, "gateway_worker_restarts_total")))
     restarts = figure(them.gateway, "gateway_worker_restarts_total")
     os.kill(them.processes()[1], signal.SIGKILL)
@@ -169,7 +169,7 @@ def test_counters_do_not_fall_with_a_worker(
 def test_workers_without_a_parent_drain_and_end(
     sandbox: Sandbox, several: StartSeveral, reach: Reach
 ) -> None:
-    """Their successor finds the address free."""
+    """A successor finds the address free."""
     them = several()
     route = reach(sandbox, through=them.gateway)
     with ExitStack() as opened:

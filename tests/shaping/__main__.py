@@ -1,14 +1,13 @@
-"""`python -m tests.shaping`: measures limits under real clients, and prints tables.
+"""`python -m tests.shaping`: measures limits with real clients, and prints tables.
 
-Results are added to a file of JSON lines as they come, so that several runs add up and one that is
-interrupted loses nothing.
+Results are appended to a file of JSON lines, so that several runs add up and an interrupted run
+loses nothing.
 """
 
 import argparse
 import os
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from tests.clients.loads import LOADS
 from tests.real.artifacts import Artifacts
 from tests.real.brokers.jars import FetchError, MissingToolError, pulsar_jars
 from tests.real.brokers.standalone import Standalone, StartError
+from tests.support.progress import say
 from tests.support.results import append
 
 from . import cost, dispatch, many, picture, replicas, table, transactions
@@ -43,11 +43,11 @@ ORDER = (
     *("dispatch", "replicas"),
 )
 EXTRA = {"topicLevelPoliciesEnabled": "false"}
-"""A topic of a new namespace need not wait for its policies' own topic."""
+"""Without this, a topic of a new namespace waits for the topic of its policies."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answers the exit status."""
+    """Return the exit status."""
     options = _options(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -97,7 +97,7 @@ def _run(options: argparse.Namespace) -> None:
             if part in (options.only or ORDER):
                 (_play if part in PARTS else _measure)(part, options, artifacts)
     finally:
-        _say(f"logs: {artifacts.keep()}")
+        say(f"logs: {artifacts.keep()}")
         artifacts.discard()
 
 
@@ -113,7 +113,7 @@ def _play(part: str, options: argparse.Namespace, artifacts: Artifacts) -> None:
         for act in filter(None, chosen):
             for trial in _perform(act, setting):
                 append(trial, options.results)
-                _say(_summary(trial))
+                say(_summary(trial))
 
 
 def _is_chosen(scenario: Scenario, options: argparse.Namespace) -> bool:
@@ -123,8 +123,8 @@ def _is_chosen(scenario: Scenario, options: argparse.Namespace) -> bool:
 
 @contextmanager
 def _setting(artifacts: Artifacts, clients: set[str]) -> Iterator[Setting]:
-    programs = {name: LOADS[name](_say) for name in clients}
-    jars = pulsar_jars(_say)
+    programs = {name: LOADS[name](say) for name in clients}
+    jars = pulsar_jars(say)
     broker = Standalone(jars, artifacts.directory("broker"), extra=EXTRA)
     broker.start()
     try:
@@ -134,13 +134,13 @@ def _setting(artifacts: Artifacts, clients: set[str]) -> Iterator[Setting]:
 
 
 def _perform(act: Act, setting: Setting) -> Iterator[Trial]:
-    """All of an act at once."""
+    """Play all scenarios of an act at the same time."""
     with ThreadPoolExecutor(len(act)) as pool:
         yield from pool.map(lambda scenario: _tried(scenario, setting), act)
 
 
 def _tried(scenario: Scenario, setting: Setting) -> Trial:
-    """One that fails is kept as such, and the next goes on."""
+    """Play one scenario. A failure is recorded, and the next scenario goes on."""
     try:
         return play(scenario, setting)
     except Exception as error:
@@ -179,13 +179,9 @@ OTHERS = {
 
 
 def _measure(part: str, options: argparse.Namespace, artifacts: Artifacts) -> None:
-    for trial in OTHERS[part](artifacts.directory(part), _say, short=options.short):
+    for trial in OTHERS[part](artifacts.directory(part), say, short=options.short):
         append(trial, options.results)
-        _say(f"{trial.part}, {trial.name}, {trial.client}: {dict(trial.facts)}")
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+        say(f"{trial.part}, {trial.name}, {trial.client}: {dict(trial.facts)}")
 
 
 if __name__ == "__main__":

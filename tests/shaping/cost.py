@@ -1,4 +1,4 @@
-"""CPU of the gateway per frame, under limits that nobody is above, against none."""
+"""CPU time of the gateway per frame, with limits far above the traffic and without limits."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -22,13 +22,14 @@ from .results import Trial
 
 BUILD = Path(__file__).resolve().parents[2] / "build" / "bench"
 COUNTS = (0, 1, 10, 1000)
-"""Rules that match."""
+"""Numbers of matching rules."""
 FAR = 10_000_000
 
 
 @dataclass(frozen=True)
 class Load:
-    """`rate`: of each rule, messages a second. The nearer it is, the more often leases end."""
+    """One load. `rate`: each rule's messages a second. The closer it is to the load, the more often
+    leases end."""
 
     title: str
     words: str
@@ -44,11 +45,11 @@ LOADS = (
     Load("one 1 KB frame per wake-up, 32 connections, 10,000,000/s", ROUND),
     Load("the same, 200,000/s", ROUND, 200_000),
 )
-"""The second and the third pass about half of what they may, the last one a third."""
+"""The second and third pass about half of their limit, the last a third."""
 
 
 def measure(folder: Path, _say: Say, *, short: bool) -> Iterator[Trial]:
-    """A trial for each kind of load, with the cost under each number of rules."""
+    """Yield a trial for each kind of load, with the cost for each number of rules."""
     (port,) = free_ports(HOST, 1)
     generator = Generator(build(BUILD), f"{HOST}:{port}")
     rounds, seconds, patience = (1, 0.3, 0.0) if short else (3, 1.0, 60.0)
@@ -72,7 +73,7 @@ def _trial(bench: Bench, load: Load, folder: Path) -> Trial:
 
 
 def _ruled(folder: Path, bench: Bench, count: int, rate: int) -> Recipe:
-    """All proxies have the same core, one works at a time."""
+    """Return a recipe; all proxies share a core, and one works at a time."""
     folder.mkdir()
     recipe = gateway(folder, bench.generator.listen, 500, Interpreter.chosen())
     if count:

@@ -1,7 +1,7 @@
-"""Limits of what consumers get: how exact they are, and what one that is limited costs another on
-the same connection.
+"""Limits of what consumers receive: how exact they are, and how a limited consumer affects another
+on the same connection.
 
-Producers send to the broker itself; two consumers of one client, so of one connection, receive
+Producers send to the broker itself; two consumers of one client, and so of one connection, receive
 through a gateway: one on a topic with a limit, one on a topic without.
 """
 
@@ -28,7 +28,7 @@ from .scenarios import FREE, LIMITED, Limit
 from .ways import limited
 
 WARM_UP = 3.0
-"""Seconds before anything is counted: the burst is over."""
+"""Seconds before measuring, in which the burst is used up."""
 SECONDS = 10.0
 WRITING = 60
 POLL_MS = 100
@@ -36,8 +36,9 @@ POLL_MS = 100
 
 @dataclass(frozen=True)
 class Run:
-    """`times`: how much more is sent to the limited topic than its limit; `free`: messages a second
-    of the other one, 0: there is none. `queue`: of messages that a consumer asks for in advance."""
+    """One run. `times`: the limited topic's traffic as a multiple of its limit; `free`: messages a
+    second of the other topic, 0: no other topic. `queue`: messages that a consumer requests in
+    advance."""
 
     name: str
     limit: Limit
@@ -67,7 +68,7 @@ SHORT = (replace(BESIDE, times=3.0, free=100.0, seconds=2.0),)
 
 
 class Received:
-    """What one consumer got: when, and what was written in it."""
+    """One consumer's messages: their times and contents."""
 
     def __init__(self, consumer: Consumer) -> None:
         self.messages: list[tuple[int, bytes]] = []
@@ -90,14 +91,15 @@ class Received:
             self._consumer.acknowledge(message)
 
     def delays(self, sent: Mapping[str, Any]) -> Iterator[tuple[int, int]]:
-        """When each was sent, and came. `sent`: the times of each program, by its tag."""
+        """Yield the times of sending and arrival of each message. `sent`: the times of each
+        program, by its tag."""
         for when, content in self.messages:
             number, tag, *_ = content.decode().split(" ")
             yield sent[tag][int(number)], when
 
 
 def measure(folder: Path, say: Say, *, short: bool) -> Iterator[Trial]:
-    """On a real broker, one run after the other."""
+    """Measure on a real broker, one run after the other."""
     broker = Standalone(pulsar_jars(say), folder / "broker")
     broker.start()
     try:
@@ -118,7 +120,7 @@ def _trial(run: Run, program: Program, broker: Upstream, folder: Path) -> Trial:
 
 
 def played(run: Run, program: Program, broker: Upstream, folder: Path) -> dict[str, float]:
-    """What came a second, and how long it took without a limit."""
+    """Return the rate of the limited consumer, and the delays of the other."""
     base = f"persistent://public/default/{{}}-{folder.name}-{time.time_ns()}"
     rates = {LIMITED: run.limit.rate * run.times, FREE: run.free}
     topics = {name: base.format(name) for name, rate in rates.items() if rate}

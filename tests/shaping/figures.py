@@ -1,4 +1,4 @@
-"""What is made of what clients noted. Pure; times are nanoseconds, but for what is in seconds."""
+"""Figures made from clients' records. Pure; times are nanoseconds unless they are named seconds."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,14 +11,15 @@ SECOND = 1_000_000_000
 
 @dataclass(frozen=True)
 class Window:
-    """From one moment up to another."""
+    """A period of time."""
 
     start: int
     seconds: float
 
     @classmethod
     def behind(cls, streams: Iterable[Stream], warm_up: float, seconds: float) -> "Window":
-        """It starts when all producers have begun, and their bursts are over."""
+        """Return the window that begins when all producers have started and their bursts are used
+        up."""
         began = max((it.sent[0] for it in streams if it.sent), default=0)
         return cls(began + int(warm_up * SECOND), seconds)
 
@@ -31,7 +32,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Waits:
-    """Seconds from a send to its receipt: of half of the messages, of 99 of 100, of all."""
+    """Seconds from a send to its receipt: median, 99th percentile, maximum."""
 
     half: float = 0.0
     most: float = 0.0
@@ -46,23 +47,23 @@ class Waits:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """Of values in order: the least that so many of them do not exceed."""
+    """Return the smallest of the ordered values that this share of them does not exceed."""
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def jain(values: Sequence[float]) -> float:
-    """Fairness: 1 where all have the same, 1 / n where one of n has everything."""
+    """Return the fairness: 1 if all have the same, 1 / n if one of n has everything."""
     squares = sum(value * value for value in values)
     return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
 
 
 def failures(streams: Iterable[Stream]) -> dict[str, int]:
-    """How many messages met which error."""
+    """Return the number of failed messages by error."""
     found = Counter(error for it in streams for error in it.errors if error is not None)
     return dict(sorted(found.items()))
 
 
 def per_step(moments: Iterable[int], start: int, step: float, steps: int) -> list[float]:
-    """How many a second there were, in each of some steps of so many seconds."""
+    """Return the rate in each of some steps of this many seconds."""
     counts = Counter(int((moment - start) // (step * SECOND)) for moment in moments)
     return [counts[number] / step for number in range(steps)]

@@ -1,6 +1,5 @@
-"""What is made of a scenario that was played: of what clients noted, of what the broker has stored,
-and of what the gateway says.
-"""
+"""Combines what clients recorded, what the broker stored and what the gateway reports of a
+scenario."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,15 +17,15 @@ from .scenarios import Flow, Scenario
 from .watch import Look
 
 CURVE_STEP = 0.25
-"""Seconds."""
+"""In seconds."""
 
 Senders = Mapping[str, Stream]
-"""By how they sign their messages."""
+"""By the signature in their messages."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """`topics`: whole names by the short ones; `url`: the broker's."""
+    """A played scenario. `topics`: full names by short ones; `url`: the broker's."""
 
     scenario: Scenario
     topics: Mapping[str, str]
@@ -39,7 +38,7 @@ class Played:
 
     @property
     def elapsed(self) -> float:
-        """Seconds from the first send to the last receipt."""
+        """Return the seconds from the first send to the last receipt."""
         receipts = [pair for it in self.senders.values() for pair in it.receipts]
         if not receipts:
             return 0.0
@@ -52,7 +51,7 @@ class Played:
         if not self.scenario.reads:
             return counted
         found = stored.read(self.url, topic, counted.acknowledged)
-        # All that had a receipt must be there.
+        # All messages with a receipt must be there.
         missing = sum(len(set(it.acknowledged) - found.numbers[tag]) for tag, it in mine.items())
         return replace(
             counted,
@@ -81,7 +80,7 @@ class Played:
         )
 
     def curve(self) -> dict[str, Any]:
-        """Of what is limited, from the first send on."""
+        """Return offered and passed rates of the limited traffic, from the first send on."""
         topic = self.topics[self.scenario.flows[0].topic]
         mine = [it for it in self.senders.values() if it.topic == topic]
         start = min(it.sent[0] for it in mine)
@@ -94,10 +93,9 @@ class Played:
 
 
 def told(gateway: Gateway, looks: Sequence[Look]) -> dict[str, float]:
-    """What it says of itself: the most bytes that waited, those that still do, and in what part of
-    the time any did; the memory it had before and at most; connections that were accepted, and
-    ended before the load did; frames that passed, and CPU seconds.
-    """
+    """Return the gateway's own figures: the most bytes kept, those still kept, and the share of
+    time in which any were; memory before and at most; connections accepted, and ended before the
+    load ended; frames passed, and CPU seconds."""
     text = scrape(gateway.metrics_url)
     first, last = looks[0], looks[-1]
     return {

@@ -1,4 +1,4 @@
-"""Many limits at once: what each of them costs in memory, beside the producer that it is for."""
+"""Many limits at once: how much memory each costs, beside its producer."""
 
 import time
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ from .scenarios import LIMITED, Limit
 from .ways import ruled
 
 SENT = 3
-"""Messages that each producer sends: with the last it has used up its lease, and asks again."""
+"""Messages of each producer: with the last one it has used up its lease, and asks again."""
 FIRST = 100
 REST = 1.0
 
 
 def measure(folder: Path, _say: Say, *, short: bool) -> Iterator[Trial]:
-    """Each producer has a topic, so a limit, of its own."""
+    """Give each producer a topic, and so a limit, of its own."""
     count = 500 if short else 10_000
     without = _memory(PLAIN, folder / "without", count)
     under = _memory(ruled(folder, Limit(1000)), folder / "under", count)
@@ -36,7 +36,7 @@ PLAIN = Plan()
 
 
 def _memory(plan: Plan, folder: Path, count: int) -> float:
-    """Bytes of the process for each producer that is open."""
+    """Return the bytes of the process for each open producer."""
     with ExitStack() as running:
         broker = Sandbox(folder)
         folder.mkdir()
@@ -51,7 +51,7 @@ def _memory(plan: Plan, folder: Path, count: int) -> float:
 
 
 def _grown(gateway: Gateway, client: Client, count: int) -> float:
-    """What is made once must not count as a producer's: the first ones do not."""
+    """Measure without the first producers, which pay for what is made once."""
     kept = [_producing(client, number) for number in range(FIRST)]
     before = _resident(gateway)
     kept += [_producing(client, number) for number in range(FIRST, count)]
@@ -60,7 +60,7 @@ def _grown(gateway: Gateway, client: Client, count: int) -> float:
 
 
 def _producing(client: Client, number: int) -> Producer:
-    """A producer that has sent a little."""
+    """Return a producer that has sent a little."""
     producer = client.create_producer(f"persistent://public/default/{LIMITED}-{number}")
     for _ in range(SENT):
         producer.send(b"x")

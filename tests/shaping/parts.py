@@ -1,4 +1,4 @@
-"""The scenarios that are measured. An *act* is one, or some that are played side by side."""
+"""The measured scenarios. An *act* is one scenario, or several that are played side by side."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,17 +11,19 @@ from .scenarios import FREE, Flow, Limit, Scenario, Unit, Way
 Act = tuple[Scenario, ...]
 CLIENTS = ("python", "go", "java")
 ALL_IT_CAN = 1_000_000.0
-"""Messages a second: no client sends so many, one by one."""
+"""Messages a second: more than any client sends one by one."""
 MOST_READ, MOST_BYTES = 300_000, 200_000_000
-"""What is read back, for it takes its time."""
+"""Limits of what is read back, since reading takes time."""
 
 USUAL = Offer()
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A limit, and what is offered to it: so many `times` of it, by all producers together.
-    `clients`: who does; `beside`: who else limits the Go client, which takes least of the machine.
+    """A limit and its load.
+
+    `times`: the load of all producers as a multiple of the limit. `clients`: the clients in use;
+    `beside`: other ways of limiting the Go client, which takes least of the machine.
     """
 
     limit: Limit
@@ -52,7 +54,7 @@ class Cell:
 
     @property
     def _messages(self) -> float:
-        """A second, as the limit lets them pass."""
+        """Return the messages a second that the limit lets pass."""
         return self.limit.rate / (self.offer.size if self.limit.unit is Unit.BYTES else 1)
 
     @property
@@ -66,7 +68,7 @@ class Cell:
 
 
 def _messages(rate: float, times: float, batch: int = 0, **others: Any) -> Cell:
-    """The window of a client is wide enough for the rate: half a second of it."""
+    """Return a cell whose client has a window wide enough for the rate: half a second of it."""
     offer = Offer(batch=batch, pending=max(1000, int(rate / 2)))
     return Cell(Limit(rate), times, offer, **others)
 
@@ -100,7 +102,7 @@ ACCURACY = (
     _bytes(500_000_000, 2, 1_000_000, 4, clients=GO),
 )
 
-"""Those with a thousand large messages pending have more than may wait of a producer."""
+"""With a thousand large messages pending, a producer has more than may wait."""
 
 
 def accuracy(*, short: bool) -> Iterator[Act]:
@@ -112,7 +114,7 @@ def accuracy(*, short: bool) -> Iterator[Act]:
 
 
 def over_time(seconds: float) -> Iterator[Act]:
-    """One for the picture: what a client cannot keep fails at once."""
+    """Yield one act for the picture, in which a client's surplus fails at once."""
     for way in (Way.GATEWAY, Way.BROKER):
         yield (
             Scenario(
@@ -127,7 +129,7 @@ def over_time(seconds: float) -> Iterator[Act]:
 
 
 def low(*, short: bool) -> Iterator[Act]:
-    """A client that has a thousand messages waiting would give up the last of them."""
+    """A client with a thousand waiting messages would give up the last of them."""
     base = Scenario("low", "", "", Limit(10), (), warm_up=40.0, seconds=80.0)
     if short:
         base = replace(base, warm_up=2.0, seconds=5.0)
@@ -140,7 +142,7 @@ def low(*, short: bool) -> Iterator[Act]:
 
 
 def neighbour(*, short: bool) -> Iterator[Act]:
-    """Somebody who is free, beside one who offers just what may pass, or ten times as much."""
+    """A client without a limit, beside one that offers just what may pass or ten times as much."""
     limit = Limit(500)
     base = Scenario("neighbour", "", "", limit, (), seconds=2.0 if short else 8.0, reads=False)
     beside = {"2000 a second": 2000.0} | ({} if short else {"all it can": ALL_IT_CAN})
@@ -173,7 +175,8 @@ def fairness(*, short: bool) -> Iterator[Act]:
 
 
 def calm(*, short: bool) -> Iterator[Act]:
-    """Libraries as they come: what they cannot keep fails at once, but the Go client's blocks."""
+    """Libraries with their defaults: their surplus fails at once, except that the Go client
+    blocks."""
     base = Scenario("calm", "", "", Limit(50), (), seconds=300.0, warm_up=10.0)
     if short:
         base = replace(base, seconds=3.0, warm_up=1.0)
@@ -186,7 +189,7 @@ def calm(*, short: bool) -> Iterator[Act]:
 
 
 def _libraries(base: Scenario, clients: tuple[str, ...], rate: float) -> Iterator[Scenario]:
-    """Those that are deduplicated wait for room, so that nothing is missing in the end."""
+    """Deduplicated producers block at a full queue, so that no message is missing in the end."""
     usual = Offer(pending=0, blocks=False)
     for client in clients:
         offer = replace(usual, blocks=client == "go")
@@ -205,4 +208,4 @@ PARTS: Mapping[str, Callable[..., Iterator[Act]]] = {
     "fairness": fairness,
     "calm": calm,
 }
-"""Those that real clients play with a real broker."""
+"""The parts that real clients play with a real broker."""

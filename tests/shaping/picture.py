@@ -1,4 +1,4 @@
-"""A plot, as SVG: what was offered and what passed, over time, each way in a panel of its own."""
+"""A plot in SVG of offered and passed rates over time, with a panel for each way."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -12,7 +12,7 @@ STYLE = "text{font:13px sans-serif;fill:#333}path{fill:none;stroke-width:1.5}"
 
 
 def draw(trials: Sequence[Trial], file: Path) -> None:
-    """The latest of each way that kept its curve."""
+    """Draw the latest trial of each way with a curve."""
     chosen = {it.way: it for it in trials if it.curve and not it.failure}
     highest = max((max(it.curve["offered"]) for it in chosen.values()), default=1.0) * 1.1
     height = TOP + len(chosen) * (HEIGHT + GAP)
@@ -52,7 +52,7 @@ def _panel(trial: Trial, top: int, highest: float) -> Iterator[str]:
 
 
 def _line(values: Sequence[float], colour: str, base: int, highest: float) -> str:
-    """In steps: each value is that of its whole interval."""
+    """Return a path in steps: each value is that of its whole interval."""
     width = WIDTH / len(values)
     ups = (f"V{base - HEIGHT * value / highest:.1f}h{width:.2f}" for value in values)
     return f'<path d="M{LEFT} {base}{"".join(ups)}" stroke="{colour}"/>'

@@ -1,4 +1,4 @@
-"""One scenario, once: programs begin, it lasts its time, and what is known of it is gathered."""
+"""Plays one scenario: starts programs, lets them run, and gathers the observations."""
 
 import os
 import secrets
@@ -23,16 +23,16 @@ from .watch import Watch
 from .ways import Route, prepare, route
 
 SPARE = 0.5
-"""Seconds that a load goes on behind what is measured."""
+"""Seconds that a load continues after the measured time."""
 STARTING = 60
-"""Seconds that a program may need to begin, on a busy machine."""
+"""Seconds that a program may take to start, on a busy machine."""
 WRITING = 60
-"""Seconds that one may need to write what it noted."""
+"""Seconds that a program may take to write its results."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where scenarios are played. A broker without an `admin` has no policies of its own."""
+    """The surroundings of scenarios. A broker without an `admin` has no policies of its own."""
 
     broker: Upstream
     admin: Admin | None
@@ -41,7 +41,7 @@ class Setting:
 
 
 def play(scenario: Scenario, setting: Setting) -> Trial:
-    """Let it happen."""
+    """Play the scenario, and return its trial."""
     at = datetime.now(UTC)
     name = f"{scenario.part}-{secrets.token_hex(4)}"
     folder = setting.folder / name
@@ -68,7 +68,7 @@ def play(scenario: Scenario, setting: Setting) -> Trial:
 
 
 def _topics(scenario: Scenario, setting: Setting, namespace: str) -> dict[str, str]:
-    """Whole names by the short ones; all that is sent to them will be kept."""
+    """Return full topic names by short ones; the broker will keep everything sent to them."""
     if setting.admin is not None:
         prepare(scenario, setting.admin, namespace)
     topics = {flow.topic: f"persistent://{namespace}/{flow.topic}" for flow in scenario.flows}
@@ -80,7 +80,7 @@ def _topics(scenario: Scenario, setting: Setting, namespace: str) -> dict[str, s
 def _load(
     scenario: Scenario, setting: Setting, way: Route, topics: Mapping[str, str], folder: Path
 ) -> tuple[dict[str, Stream], Watch | None]:
-    """What the programs noted, by how they sign their messages."""
+    """Return the programs' records by their signature."""
     streams = [(topics[it.topic], it.rate) for it in scenario.flows for _ in range(it.producers)]
     lasts = scenario.warm_up + scenario.seconds + SPARE
     offer = replace(scenario.offer, limit=int(lasts) + scenario.offer.patience + STARTING)
@@ -111,7 +111,7 @@ def _watched(way: Route) -> Iterator[Watch | None]:
 
 
 def _size(scenario: Scenario, setting: Setting, way: Route, topics: Mapping[str, str]) -> float:
-    """Bytes of a message as the one who limits counts them, where that is asked."""
+    """Return a message's size as the limiting component counts it, if the scenario needs it."""
     if scenario.limit.unit is Unit.MESSAGES:
         return 0.0
     if way.gateway is not None:

@@ -1,8 +1,8 @@
 """Several gateways that share a limit by one store: what passes in all of them, also while the
-store is stopped, frozen or started anew.
+store is stopped, frozen or restarted.
 
-Each has a client of its own, which offers more than its part, and beside it a little to a topic
-without a limit, on the same connection.
+Each has a client of its own, which offers more than its share, and a little on a topic without a
+limit on the same connection.
 """
 
 import time
@@ -28,16 +28,17 @@ from .ways import Ruled, ruled
 
 COUNT = 4
 WARM_UP = 3.0
-"""Seconds before anything is counted: all have begun, and bursts are over."""
+"""Seconds before measuring, in which all start and use up bursts."""
 WRITING = 60
 SETTLING = 2.0
-"""Seconds behind a change of the store that count for nobody: deadlines pass, who waits is told."""
+"""Seconds after a change of the store that are not measured: deadlines pass, and waiting clients
+are told."""
 FREE_RATE = 50.0
 
 
 @dataclass(frozen=True)
 class Shared(Ruled):
-    """A gateway with rules, and a store that others have too."""
+    """A gateway with rules and a shared store."""
 
     store: str = ""
 
@@ -49,7 +50,7 @@ class Shared(Ruled):
 def replicas(
     broker: Upstream, limit: Limit, server: StoreServer, folder: Path, count: int = COUNT
 ) -> Iterator[list[Gateway]]:
-    """So many, each a process with a port of its own."""
+    """Yield this many processes, each with a port of its own."""
     with sharing(broker, ruled(folder, limit).rules, server, folder, count) as gateways:
         yield gateways
 
@@ -58,7 +59,7 @@ def replicas(
 def sharing(
     broker: Upstream, rules: Path, server: StoreServer, folder: Path, count: int
 ) -> Iterator[list[Gateway]]:
-    """The same with any rules."""
+    """Yield replicas with any rules."""
     with ExitStack() as running:
         gateways = []
         for number in range(count):
@@ -71,7 +72,7 @@ def sharing(
 
 @dataclass(frozen=True)
 class Phase:
-    """What is done to the store, and for how long that is looked at."""
+    """A change of the store, and how long its effect is measured."""
 
     name: str
     seconds: float
@@ -80,7 +81,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Run:
-    """One load through all replicas. `client`: who offers it; `frame`: messages in a batch."""
+    """One load through all replicas. `client`: its program; `frame`: messages in a batch."""
 
     name: str
     client: str
@@ -115,7 +116,7 @@ SHORT = (Run("single", "python", Limit(200), (Phase("all", 3.0),)),)
 
 
 def measure(folder: Path, say: Say, *, short: bool) -> Iterator[Trial]:
-    """On a real broker, one run after the other."""
+    """Measure on a real broker, one run after the other."""
     if installed() is None:
         raise MissingToolError("valkey-server or redis-server")
     broker = Standalone(pulsar_jars(say), folder / "broker")
@@ -147,7 +148,7 @@ def _trial(run: Run, program: Program, broker: Upstream, folder: Path) -> Trial:
 def played(
     run: Run, program: Program, server: StoreServer, gateways: Sequence[Gateway], folder: Path
 ) -> dict[str, Any]:
-    """What passed in each phase, and how often the store was asked."""
+    """Return what passed in each phase, and how often the store was called."""
     base = f"persistent://public/default/{{}}-{folder.name}-{time.time_ns()}"
     topics = {name: base.format(name) for name in (LIMITED, FREE)}
     offer = Offer(**asdict(run.offer) | {"limit": int(run.lasts) + WRITING})
@@ -181,7 +182,8 @@ def played(
 def _pass_through(
     run: Run, server: StoreServer, gateways: Sequence[Gateway]
 ) -> tuple[list[Window], list[float]]:
-    """The times that count, and calls of the store a second by each gateway in the first."""
+    """Return the measured times, and each gateway's calls of the store per second in the
+    first one."""
     windows, calls = [], [0.0]
     time.sleep(WARM_UP)
     for phase in run.phases:
@@ -201,7 +203,7 @@ def _calls(gateway: Gateway) -> float:
 
 
 def _size(gateways: Sequence[Gateway]) -> float:
-    """Bytes of a message as a gateway counts them, of the limited topic."""
+    """Return the bytes of a message of the limited topic as a gateway counts them."""
     names = ("gateway_topic_bytes_total", "gateway_topic_messages_total")
     sums = [0.0, 0.0]
     for gateway in gateways:
@@ -227,9 +229,12 @@ def _shares(window: Window, loads: Sequence[Mapping[str, Stream]], size: float) 
 def _phase(
     phase: Phase, window: Window, loads: Sequence[Mapping[str, Stream]], size: float, limit: Limit
 ) -> dict[str, Any]:
-    """`shares`: units a second of each replica; `off`: by how much all together are beyond the
-    limit, `settling`: in the time before; `longest`: seconds that one message without a limit took,
-    in both."""
+    """Return a phase's figures.
+
+    `shares`: units a second of each replica; `off`: by how much all together exceed the limit;
+    `settling`: the same before the phase is measured; `longest`: seconds that a message without a
+    limit took, in both.
+    """
     start = window.start - int(SETTLING * SECOND)
     shares = _shares(window, loads, size)
     before = _shares(Window(start, SETTLING), loads, size)

@@ -1,4 +1,4 @@
-"""What came of scenarios, kept as lines of JSON: those of several runs add up."""
+"""Results of scenarios as lines of JSON, so that several runs add up."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,10 +12,12 @@ from .figures import Waits
 
 @dataclass(frozen=True)
 class Passed:
-    """What became of one flow. A second, in the window: `offered` messages that clients tried to
-    send, `passed` those that had their receipt; `fairness` of its producers (Jain's index).
-    In all: `acknowledged`, `failed` by error, `waiting` neither. Of what was read back: `stored`;
-    `missing`: had a receipt, and was not there; `doubled`; `disordered`.
+    """What became of one flow.
+
+    Per second of the window: `offered` messages that clients tried to send, `passed` messages with
+    a receipt; `fairness` of its producers (Jain's index). In all: `acknowledged`, `failed` by
+    error, `waiting` for either. Of the messages read back: `stored`; `missing`: acknowledged and
+    not stored; `doubled`; `disordered`.
     """
 
     topic: str
@@ -35,10 +37,12 @@ class Passed:
 
 @dataclass(frozen=True)
 class Trial:
-    """One scenario, once. `limit`: what passes a second, in `unit`s; `size`: bytes of a message as
-    the one who limits counts them, 0 if not known; `offer`: as of the scenario; `elapsed`: seconds
-    from the first send to the last receipt. `facts`: what else is worth knowing.
-    `gateway`: see `play`. `curve`: offered and passed a second, over time.
+    """One run of a scenario.
+
+    `limit`: what passes a second, in `unit`s; `size`: bytes of a message as the limiting component
+    counts them, 0 if unknown; `offer`: as in the scenario; `elapsed`: seconds from the first send
+    to the last receipt. `facts`: further findings. `gateway`: see `play`. `curve`: offered and
+    passed rates over time.
     """
 
     part: str

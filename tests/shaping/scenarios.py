@@ -1,4 +1,4 @@
-"""What can be measured, as values."""
+"""The measurable scenarios as values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from typing import Any
 from tests.clients.loads import Offer
 
 LIMITED, FREE = "limited", "free"
-"""Topics: the limit is for those whose name begins with the first."""
+"""Topics: the limit applies to those whose name begins with the first."""
 LEAST_BURST = 0.1
-"""Seconds of the rate that may pass at once, where a rule does not say it."""
+"""Seconds of the rate that may pass at once, unless a rule says otherwise."""
 
 
 class Way(StrEnum):
-    """Who limits, and what clients go through."""
+    """Which component limits, and what clients connect to."""
 
     GATEWAY = "gateway"
     BROKER = "broker"
@@ -28,32 +28,33 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class Limit:
-    """Of each topic. `action`: what is limited, as rules name it."""
+    """A limit of each topic. `action`: what is limited, as rules name it."""
 
     rate: float
     unit: Unit = Unit.MESSAGES
     action: str = "publish"
 
     def rule(self, topic: str = f"{LIMITED}*") -> dict[str, Any]:
-        """As a gateway is told it."""
+        """Return the limit as a gateway's rule."""
         value = f"{self.rate:.0f}/s" if self.unit is Unit.MESSAGES else f"{self.rate:.0f}B/s"
         limit = {self.action: {self.unit.value: value}}
         return {"id": LIMITED, "match": {"topic": topic}, "limit": limit, "per": "topic"}
 
     @property
     def policy(self) -> Mapping[str, int]:
-        """As a broker is told it, for a namespace: it holds for each of its topics."""
+        """Return the limit as a namespace policy of a broker, which holds for each of its
+        topics."""
         messages, size = (int(self.rate), -1)[:: 1 if self.unit is Unit.MESSAGES else -1]
         return {"publishThrottlingRateInMsg": messages, "publishThrottlingRateInByte": size}
 
     def most(self, seconds: float, frame: float) -> float:
-        """What may pass in so many seconds at most, where a frame holds so much."""
+        """Return the most that may pass in this many seconds with frames of this size."""
         return self.rate * (seconds + LEAST_BURST) + 1 + frame
 
 
 @dataclass(frozen=True)
 class Flow:
-    """Producers of one topic, in each program; `rate`: what each of them offers a second."""
+    """The producers of one topic in each program; `rate`: each one's messages a second."""
 
     rate: float
     topic: str = LIMITED
@@ -62,10 +63,12 @@ class Flow:
 
 @dataclass(frozen=True)
 class Scenario:
-    """`programs`: how many run, each with all flows on a connection of its own. What passes is
-    counted for `seconds`, from `warm_up` seconds after the last producer began. `deduplicated`: the
-    broker drops what it has already. `reads`: what was stored is read back. `curve`: what was
-    offered and passed is kept over time.
+    """A scenario.
+
+    `programs`: how many run, each with all flows on a connection of its own. Passed messages are
+    counted for `seconds`, from `warm_up` seconds after the last producer started. `deduplicated`:
+    the broker drops repeats. `reads`: stored messages are read back. `curve`: offered and passed
+    rates are recorded over time.
     """
 
     part: str

@@ -1,4 +1,4 @@
-"""What a broker has stored of a load, read from it directly."""
+"""The messages of a load that a broker has stored, read from it directly."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from tests.real.clients import EARLIEST, Client, Consumer, close_client, open_cl
 
 SUBSCRIPTION = "stored"
 PATIENCE_MS = 5000
-"""What does not come within it is missing."""
+"""A message that takes longer counts as missing."""
 SILENCE_MS = 500
-"""How long is listened for more than is expected."""
+"""How long to listen for more messages than expected."""
 QUEUE = 10_000
 
 
@@ -26,7 +26,7 @@ class Stored:
     _last: dict[str, int] = field(default_factory=dict)
 
     def note(self, content: bytes) -> None:
-        """A message that came behind those before."""
+        """Record a message after those before it."""
         text, sender = content.decode().split()
         number, known = int(text), self.numbers[sender]
         self.count += 1
@@ -39,14 +39,14 @@ class Stored:
 
 
 def keep(url: str, topic: str) -> None:
-    """Have the broker keep all messages of a topic that are to come."""
+    """Make the broker keep all later messages of a topic."""
     client = open_client(url)
     _subscribe(client, topic).close()
     close_client(client)
 
 
 def read(url: str, topic: str, expected: int) -> Stored:
-    """All that is there; at least so many messages should be."""
+    """Return all stored messages, of which at least `expected` should exist."""
     client = open_client(url)
     consumer, found = _subscribe(client, topic), Stored()
     try:

@@ -1,4 +1,4 @@
-"""The results as Markdown: a table for each part, the runs of one scenario together."""
+"""The results as Markdown: a table for each part, with the runs of a scenario combined."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,9 +11,9 @@ from .results import Passed, Trial
 from .scenarios import FREE, Unit, Way
 
 TOLERANCE = 0.01
-"""How much more or less than the limit may pass, where one frame is not more."""
+"""How far the rate may deviate from the limit, if one frame is not more."""
 MOSTLY = 0.5
-"""Of the time: a client that is reset has nothing waiting for a moment."""
+"""Share of the time: a client that is reset has nothing waiting for a moment."""
 
 NOTHING = "-"
 
@@ -21,40 +21,39 @@ Trials = Sequence[Trial]
 
 
 def _flow(trial: Trial, topic: str = "") -> Passed:
-    """The limited one is the first."""
+    """Return the flow of a topic; the limited flow is the first."""
     return next(it for it in trial.flows if not topic or it.topic == topic)
 
 
 def passed(trial: Trial) -> float:
-    """What passed a second, in the units of the limit."""
+    """Return the passed rate in the units of the limit."""
     return _flow(trial).passed * (trial.size if trial.unit == Unit.BYTES else 1)
 
 
 def deviation(trial: Trial) -> float:
-    """By how much of it more than the limit passed; below 0: less."""
+    """Return the relative excess over the limit; negative if less passed."""
     return passed(trial) / trial.limit - 1
 
 
 def is_exact(trial: Trial) -> bool:
-    """Within the tolerance over what was counted, or one frame where that is more."""
+    """Return True if the deviation is within the tolerance, or within one frame if that is more."""
     batch = max(1, int(trial.offer.get("batch", 0)))
     frame = batch * (trial.size if trial.unit == Unit.BYTES else 1)
     allowed = max(TOLERANCE * trial.limit * trial.seconds, frame)
-    # A hair more: the size of a message is the mean of many.
+    # A little more, since the size of a message is an average.
     return abs(passed(trial) - trial.limit) * trial.seconds <= allowed * 1.001
 
 
 def was_above(trial: Trial) -> bool:
-    """More was offered than may pass: something waited nearly all the time. Of a broker that limits
-    this is not known.
-    """
+    """Return True if more was offered than may pass, so that something waited nearly all the time.
+    This is unknown if a broker limits."""
     return bool(trial.gateway.get("waiting", 1.0) >= MOSTLY)
 
 
 def _grouped(
     trials: Iterable[Trial], key: Callable[[Trial], tuple[object, ...]]
 ) -> Mapping[tuple[object, ...], list[Trial]]:
-    """In an order for readers."""
+    """Return the trials by key, in an order for readers."""
     groups: dict[tuple[object, ...], list[Trial]] = defaultdict(list)
     for trial in sorted(trials, key=lambda it: (it.unit, it.client, it.name, it.limit, it.way)):
         groups[key(trial)].append(trial)
@@ -62,7 +61,7 @@ def _grouped(
 
 
 def amount(value: float, unit: str) -> str:
-    """As a rule would say it."""
+    """Return an amount as a rule would write it."""
     if unit == Unit.MESSAGES:
         return f"{value:,.0f}/s"
     for name, size in (("MB", 1e6), ("KB", 1e3)):
@@ -111,7 +110,7 @@ def _exactness(group: Trials, client: str, way: str) -> str:
 
 
 def _whole(trials: Trials) -> str:
-    """What was lost and doubled by the gateway, of what was read back."""
+    """Return what the gateway lost and doubled of the messages read back."""
     flows = [flow for it in trials if it.way == Way.GATEWAY for flow in it.flows]
     read = [it for it in flows if it.stored is not None]
     figures = {
@@ -156,7 +155,7 @@ def _low(group: Trials) -> list[str]:
 
 
 def _kept(flow: Passed) -> str:
-    """What was lost and stored twice, where that is known."""
+    """Return the lost and the doubled messages, if known."""
     return NOTHING if flow.stored is None else f"{flow.missing}, {flow.doubled}"
 
 
@@ -321,6 +320,6 @@ TABLES: Mapping[str, Callable[[Trials], str]] = {
 
 
 def failed(trials: Trials) -> str:
-    """Those of which there are no figures."""
+    """Return the trials without figures."""
     rows = [[it.part, it.name, it.client, it.way, it.failure] for it in trials if it.failure]
     return table(["part", "scenario", "client", "by", "why"], rows) if rows else ""

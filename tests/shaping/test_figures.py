@@ -1,4 +1,4 @@
-"""What is made of what clients noted, and how it is kept and shown."""
+"""The figures made from clients' records, and their storage and presentation."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,13 +20,13 @@ from .stored import Stored
 
 
 def stream(*messages: tuple[float, float], error: str | None = None) -> Stream:
-    """Sent and settled at these seconds."""
+    """Return a stream sent and settled at these seconds."""
     sent = [int(sent * SECOND) for sent, _ in messages]
     settled = [int(settled * SECOND) for _, settled in messages]
     return Stream("t", sent, settled, [error if when else None for when in settled])
 
 
-def test_what_a_program_noted_is_read(tmp_path: Path) -> None:
+def test_a_program_s_records_are_read(tmp_path: Path) -> None:
     noted = Noted("t", 1.0, "p.0", ["late"])
     noted.sent.extend([5, 6, 7])
     noted.settled.extend([8, 9, 0])
@@ -38,13 +38,13 @@ def test_what_a_program_noted_is_read(tmp_path: Path) -> None:
     assert found[0].errors == [None, "late", None]
 
 
-def test_what_passes_is_counted_when_all_have_begun_and_warmed_up() -> None:
+def test_messages_are_counted_once_all_have_started_and_warmed_up() -> None:
     streams = [stream((1, 2), (1, 5)), stream((3, 4), (3, 6))]
     window = Window.behind(streams, warm_up=2, seconds=1)
     assert window.count(when for it in streams for _, when in it.receipts) == 1
 
 
-def test_waits_are_those_of_receipts() -> None:
+def test_waits_are_taken_from_receipts() -> None:
     receipts = [(0, n * SECOND) for n in range(1, 101)]
     assert Waits.of(receipts) == Waits(51, 100, 100)
     assert Waits.of([]) == Waits()
@@ -55,7 +55,7 @@ def test_failures_are_counted_by_error() -> None:
 
 
 @pytest.mark.parametrize(("values", "index"), [([3, 3, 3], 1.0), ([9, 0, 0], 1 / 3), ([0], 1.0)])
-def test_fairness_is_one_where_all_have_the_same(values: Sequence[float], index: float) -> None:
+def test_fairness_is_one_if_all_have_the_same(values: Sequence[float], index: float) -> None:
     assert jain(values) == pytest.approx(index)
 
 
@@ -64,7 +64,7 @@ def test_a_curve_has_rates() -> None:
     assert per_step(moments, 0, 0.5, 3) == [4.0, 2.0, 0.0]
 
 
-def test_what_is_stored_twice_or_out_of_order_is_found() -> None:
+def test_doubled_and_disordered_messages_are_found() -> None:
     found = Stored()
     for content in (b"0 a.0   ", b"2 a.0", b"1 a.0", b"2 a.0", b"1 b.0"):
         found.note(content)
@@ -72,7 +72,7 @@ def test_what_is_stored_twice_or_out_of_order_is_found() -> None:
     assert found.numbers == {"a.0": {0, 1, 2}, "b.0": {1}}
 
 
-def test_a_limit_is_told_to_gateways_and_brokers_alike() -> None:
+def test_gateways_and_brokers_get_the_same_limit() -> None:
     assert Limit(10, Unit.BYTES).rule()["limit"] == {"publish": {"bytes": "10B/s"}}
     assert list(Limit(10, Unit.BYTES).policy.values()) == [-1, 10]
     assert list(Limit(10).policy.values()) == [10, -1]
@@ -92,7 +92,7 @@ def test_a_limit_is_exact_to_a_hundredth_or_a_frame(passed: float, batch: int, e
     assert table.is_exact(trial(passed, batch=batch)) is exact
 
 
-def test_results_are_kept_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_are_stored_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     curve = {"step": 0.25, "offered": [4.0, 4.0], "passed": [2.0, 1.0]}
     trials = [trial(100.5), trial(102.0), trial(1.0, curve=curve)]
     file, picture = tmp_path / "new" / "results.jsonl", tmp_path / "picture.svg"

@@ -55,7 +55,7 @@ def gateways(sandbox: Sandbox, server: StoreServer, folder: Path) -> Iterator[li
 
 @pytest.fixture
 def several(sandbox: Sandbox, folder: Path) -> Iterator[Gateway]:
-    """One gateway of two workers."""
+    """Yield one gateway of two workers."""
     rules = ruled(folder, LIMIT).rules
     gateway = Gateway(sandbox, Ruled(workers=2, rules=rules), folder / "gateway")
     gateway.start()
@@ -65,7 +65,7 @@ def several(sandbox: Sandbox, folder: Path) -> Iterator[Gateway]:
 
 @pytest.fixture
 def opening(sandbox: Sandbox, server: StoreServer, folder: Path) -> Iterator[list[Gateway]]:
-    """Gateways by which twenty producers a second may be opened."""
+    """Yield gateways that together admit twenty new producers a second."""
     rule = {"id": "opens", "limit": {"producer_creations": "20/s"}, "burst": 2}
     file = folder / "opens.yaml"
     file.write_text(yaml.safe_dump({"version": 1, "rules": [rule]}))
@@ -77,23 +77,21 @@ def up(gateway: Gateway) -> float:
     return total(scrape(gateway.metrics_url), "gateway_store_up")
 
 
-def test_replicas_have_one_limit_together(
+def test_replicas_share_one_limit(
     gateways: list[Gateway], server: StoreServer, folder: Path
 ) -> None:
     run = Run("short", "python", LIMIT, (Phase("all", 3.0),), OFFER)
     facts = played(run, python_load(print), server, gateways, folder)
     print(facts)
     (phase,) = facts["phases"]
-    # What each has reserved, and a tenth of a second that was saved up, may come on top.
+    # The reservation of each, and a saved tenth of a second, may be added.
     assert sum(phase["shares"]) * 3.0 <= LIMIT.rate * (3.0 + 0.1 + 0.1) + len(gateways)
     assert min(phase["shares"]) > 0
     assert all(up(gateway) == 1 for gateway in gateways)
     assert all(total(scrape(it.metrics_url), "gateway_store_processes") == 2 for it in gateways)
 
 
-def test_workers_have_one_limit_together(
-    several: Gateway, server: StoreServer, folder: Path
-) -> None:
+def test_workers_share_one_limit(several: Gateway, server: StoreServer, folder: Path) -> None:
     run = Run("short", "python", LIMIT, (Phase("all", 3.0),), OFFER)
     facts = played(run, python_load(print), server, [several] * 4, folder)
     print(facts)
@@ -105,7 +103,7 @@ def test_workers_have_one_limit_together(
     assert {it: total(text, f"gateway_{it}") for it in told} == told
 
 
-def test_each_has_its_part_while_the_store_is_gone_and_all_is_shared_when_it_is_back(
+def test_each_has_its_share_while_the_store_is_down_and_all_is_shared_afterwards(
     gateways: list[Gateway], server: StoreServer, folder: Path
 ) -> None:
     phases = (Phase("gone", 2.0, StoreServer.stop), Phase("back", 2.0, StoreServer.start))
@@ -122,7 +120,7 @@ def test_each_has_its_part_while_the_store_is_gone_and_all_is_shared_when_it_is_
         assert total(scrape(gateway.metrics_url), "gateway_store_failures_total") > 0
 
 
-def test_a_frozen_store_stops_nobody(
+def test_a_frozen_store_stops_no_client(
     gateways: list[Gateway], server: StoreServer, folder: Path
 ) -> None:
     phases = (Phase("frozen", 2.0, StoreServer.freeze), Phase("thawed", 1.0, StoreServer.thaw))
@@ -133,17 +131,17 @@ def test_a_frozen_store_stops_nobody(
     wait_until(lambda: all(up(gateway) == 1 for gateway in gateways))
 
 
-def test_what_is_opened_waits_for_what_others_open(
+def test_openings_wait_for_openings_at_other_replicas(
     sandbox: Sandbox, opening: list[Gateway], reach: Reach
 ) -> None:
-    """Thirty producers are opened at each of two gateways: all are, and none by overtaking."""
+    """Thirty producers are opened at each of two gateways: all succeed, and none too early."""
     clients = [open_client(reach(sandbox, through=it).url) for it in opening]
     began = time.monotonic()
     with ThreadPoolExecutor(len(clients)) as pool:
         made = list(pool.map(lambda client: [_open(client) for _ in range(30)], clients))
     seconds = time.monotonic() - began
     assert [len(each) for each in made] == [30, 30]
-    # Earlier than that sixty may not be open, however fast the machine is.
+    # Sixty may not be open earlier than that, however fast the machine is.
     assert seconds > (60 - 2 - 2) / 20
     figures = [scrape(it.metrics_url) for it in opening]
     assert all(total(it, "gateway_rule_waits_total", rule="opens") > 0 for it in figures)

@@ -1,6 +1,6 @@
-"""Every kind of scenario in a few seconds, with Python clients: what holds at any speed.
+"""Every kind of scenario in a few seconds, with Python clients: properties that hold at any speed.
 
-`make shaping` measures how exactly limits hold, and for longer.
+`make shaping` measures for longer, and how exactly limits hold.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ from .scenarios import FREE, LIMITED, Flow, Limit, Scenario, Unit
 pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.gateway_only]
 
 PATIENT = Offer(pending=100, patience=20)
-"""All that was sent has its receipt in the end."""
+"""All sent messages have their receipts in the end."""
 
 
 @pytest.fixture(params=["sandbox", pytest.param("pulsar", marks=pytest.mark.real)])
@@ -31,7 +31,7 @@ def setting(request: pytest.FixtureRequest, artifacts: Artifacts) -> Setting:
 
 
 def short(limit: Limit, *flows: Flow, offer: Offer = PATIENT, programs: int = 1) -> Scenario:
-    """Two seconds of it."""
+    """Return a scenario of two seconds."""
     return Scenario(
         *("test", "short", "python", limit, flows),
         offer=offer,
@@ -47,7 +47,8 @@ def flow(trial: Trial, topic: str = LIMITED) -> Passed:
 
 
 def assert_whole(trial: Trial) -> None:
-    """Nobody lost a message, or a connection, and nothing is left in the gateway."""
+    """Assert that no message and no connection was lost, and that nothing remains in the
+    gateway."""
     for it in trial.flows:
         print(it)
         assert it.acknowledged == it.stored
@@ -58,7 +59,7 @@ def assert_whole(trial: Trial) -> None:
 
 
 @pytest.mark.parametrize("batch", [0, 20], ids=["single", "batched"])
-def test_messages_above_a_limit_wait_and_none_is_lost(setting: Setting, batch: int) -> None:
+def test_messages_above_a_limit_wait_without_loss(setting: Setting, batch: int) -> None:
     limit = Limit(200)
     trial = play(short(limit, Flow(2000), offer=replace(PATIENT, batch=batch)), setting)
     assert_whole(trial)
@@ -66,7 +67,7 @@ def test_messages_above_a_limit_wait_and_none_is_lost(setting: Setting, batch: i
     assert flow(trial).acknowledged <= limit.most(trial.elapsed, max(1, batch))
 
 
-def test_bytes_above_a_limit_wait_and_none_is_lost(setting: Setting) -> None:
+def test_bytes_above_a_limit_wait_without_loss(setting: Setting) -> None:
     limit = Limit(500_000, Unit.BYTES)
     trial = play(short(limit, Flow(500), offer=replace(PATIENT, size=10_000)), setting)
     assert_whole(trial)
@@ -83,7 +84,7 @@ def test_several_programs_share_a_limit(setting: Setting) -> None:
     assert flow(trial).fairness > 0.9
 
 
-def test_who_is_free_does_not_wait_beside_who_is_limited(setting: Setting) -> None:
+def test_an_unlimited_client_does_not_wait_beside_a_limited_one(setting: Setting) -> None:
     """A queue of a hundred messages takes a second to pass."""
     trial = play(short(Limit(100), Flow(1000), Flow(200, FREE)), setting)
     assert_whole(trial)
@@ -91,7 +92,7 @@ def test_who_is_free_does_not_wait_beside_who_is_limited(setting: Setting) -> No
 
 
 def test_a_window_of_large_messages_waits_whole_and_is_stored_once(setting: Setting) -> None:
-    """Of a producer alone 32 MiB may wait."""
+    """A single producer may have 32 MiB waiting."""
     offer = Offer(size=10_000, pending=700, patience=30)
     trial = play(short(Limit(300), Flow(3000), offer=offer), setting)
     assert_whole(trial)

@@ -1,4 +1,5 @@
-"""Producers in transactions under a limit: nothing is lost or doubled, and none fails for it."""
+"""Producers in transactions under a limit: no message is lost or doubled, and no transaction fails
+because of the limit."""
 
 import time
 from collections.abc import Iterator
@@ -22,14 +23,14 @@ from .ways import limited
 RATES = (5.0, 50.0)
 SECONDS = 20.0
 OFFERED = 1.2
-"""Of the rate, and a third more for what is aborted: the rest is caught up behind the end."""
+"""Multiple of the rate, and a third more for aborted messages: the surplus passes after the end."""
 LIMIT_SECONDS = 150
 TARGET = "target*"
-"""Where transactions send to."""
+"""The topic to which transactions send."""
 
 
 def measure(folder: Path, say: Say, *, short: bool) -> Iterator[Trial]:
-    """A broker with a coordinator, and each client and limit in turn."""
+    """Measure each client and limit in turn, on a broker with a transaction coordinator."""
     jars, programs = pulsar_jars(say), [build(say) for build in BUILDERS.values()]
     extra = {"transactionCoordinatorEnabled": "true"}
     broker = Standalone(jars, folder / "broker", extra=extra)
@@ -69,7 +70,8 @@ def _trial(program: Program, rate: float, broker: Standalone, folder: Path) -> T
 
 
 def _facts(taken: Taken, took: float) -> dict[str, float]:
-    """`passed`: messages of the target a second, from the start to the end of all."""
+    """Return the facts. `passed`: messages a second of the target, from the start to the end of
+    all."""
     done, received = taken.transacted, taken.received
     return {
         "moved": len(done.moved),

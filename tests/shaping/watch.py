@@ -1,4 +1,4 @@
-"""A gateway, looked at now and then while it works."""
+"""Polls a gateway while it works."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Look:
-    """Bytes that wait; memory of the process; CPU seconds since its start; connections."""
+    """Kept bytes; memory of the process; CPU seconds since its start; connections."""
 
     at: float
     buffered: float
@@ -36,7 +36,7 @@ def look(gateway: Gateway) -> Look:
 
 @dataclass
 class Watch:
-    """Looks until it is over; `looks` are all that it had."""
+    """Polls until stopped; `looks` are all observations."""
 
     gateway: Gateway
     looks: list[Look] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Watch:
         self.stop()
 
     def stop(self) -> None:
-        """One last look."""
+        """Take a last look, and stop."""
         if not self._over.is_set():
             self._over.set()
             self._thread.join()

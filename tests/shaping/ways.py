@@ -1,4 +1,4 @@
-"""How clients get to the broker, and who limits them there."""
+"""How clients reach the broker, and which component limits them there."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from .scenarios import LIMITED, Limit, Scenario, Way
 
 @dataclass(frozen=True)
 class Route:
-    """Where clients connect to."""
+    """What clients connect to."""
 
     url: str
     gateway: Gateway | None = None
@@ -26,7 +26,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Ruled(Plan):
-    """A gateway with rules, in a file."""
+    """A gateway with rules from a file."""
 
     rules: Path = Path()
 
@@ -35,7 +35,7 @@ class Ruled(Plan):
 
 
 def ruled(folder: Path, limit: Limit, topic: str = f"{LIMITED}*") -> Ruled:
-    """With one rule."""
+    """Return a plan with one rule."""
     file = folder / "rules.yaml"
     file.write_text(yaml.safe_dump({"version": 1, "rules": [limit.rule(topic)]}))
     return Ruled(rules=file)
@@ -45,7 +45,7 @@ def ruled(folder: Path, limit: Limit, topic: str = f"{LIMITED}*") -> Ruled:
 def limited(
     broker: Upstream, limit: Limit, folder: Path, topic: str = f"{LIMITED}*"
 ) -> Iterator[Gateway]:
-    """A gateway that holds such topics to a limit, each."""
+    """Yield a gateway that limits each of these topics."""
     gateway = Gateway(broker, ruled(folder, limit, topic), folder)
     gateway.start()
     try:
@@ -56,7 +56,7 @@ def limited(
 
 @contextmanager
 def route(scenario: Scenario, broker: Upstream, folder: Path) -> Iterator[Route]:
-    """The way of a scenario, while it is open."""
+    """Yield the way of a scenario while it is open."""
     if scenario.way is Way.GATEWAY:
         with limited(broker, scenario.limit, folder) as gateway:
             yield Route(gateway.untapped_url, gateway)
@@ -70,7 +70,7 @@ def route(scenario: Scenario, broker: Upstream, folder: Path) -> Iterator[Route]
 
 
 def prepare(scenario: Scenario, admin: Admin, namespace: str) -> None:
-    """Make a namespace with what the broker itself does in it."""
+    """Create a namespace with the broker's own policies for the scenario."""
     admin.create_namespace(namespace)
     if scenario.way is not Way.GATEWAY:
         path = f"admin/v2/namespaces/{namespace}/publishRate"

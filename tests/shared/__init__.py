@@ -1,3 +1,2 @@
-"""What the sandbox and a real Pulsar share, tested on both by the same tests: real clients speak to
-either through a gateway. The sandbox's part of the runs needs no Java.
-"""
+"""The same tests for the sandbox and for a real Pulsar: real clients use either through a gateway.
+The sandbox runs need no Java."""

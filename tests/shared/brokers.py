@@ -1,4 +1,4 @@
-"""What tests ask of brokers of either kind."""
+"""What tests need of brokers of either kind."""
 
 import secrets
 from dataclasses import dataclass
@@ -12,35 +12,34 @@ from tests.real.gateways import Upstream
 from tests.support.sandbox import Sandbox
 
 REAL = pytest.mark.parametrize("brokers", ["pulsar"], indirect=True)
-"""For what the sandbox would show once more. It serves each program in one test of
-`test_programs.py`."""
+"""For tests in which the sandbox would show nothing new. Each program uses the sandbox in one test
+of `test_programs.py`."""
 
 
 class Brokers(Upstream, Protocol):
-    """One broker or several, that let everybody in."""
+    """One or several brokers without authentication."""
 
     @property
     def max_message_size(self) -> int:
-        """In bytes."""
+        """Return the broker's limit in bytes."""
 
     def create_partitioned(self, topic: str, partitions: int) -> None:
-        """Makes a topic of so many partitions."""
+        """Create a topic with this many partitions."""
 
     def unload(self, topic: str) -> None:
-        """Closes a topic, or all partitions of one, where it is; clients are told, and come back
-        without being told where it has gone.
-        """
+        """Close a topic, or all partitions of one, without moving it. Clients are told of the
+        close, and reconnect without being told a new broker."""
 
     def backlog(self, topic: str, subscription: str) -> int:
-        """How many messages the subscription has not acknowledged."""
+        """Return the number of messages that the subscription has not acknowledged."""
 
     def subscriptions(self, topic: str) -> set[str]:
-        """Their names."""
+        """Return the names of the topic's subscriptions."""
 
 
 @dataclass(frozen=True)
 class Pulsar:
-    """A real one."""
+    """A real Pulsar."""
 
     standalone: Standalone
 
@@ -72,15 +71,15 @@ class Pulsar:
 
 
 class Secured(Upstream, Protocol):
-    """Brokers that want tokens, and know a proxy."""
+    """Brokers that require tokens and know a proxy role."""
 
     def topic_for(self, *roles: str) -> str:
-        """A new topic that `roles` may use, where that is asked."""
+        """Return a new topic, and permit it to `roles` where brokers check permissions."""
 
 
 @dataclass(frozen=True)
 class SecuredPulsar(Pulsar):
-    """A real one; it asks what a role may do, of the client and of the proxy."""
+    """A real Pulsar, which checks the permissions of both the client and the proxy."""
 
     def topic_for(self, *roles: str) -> str:
         namespace = f"public/{secrets.token_hex(6)}"
@@ -92,7 +91,7 @@ class SecuredPulsar(Pulsar):
 
 @dataclass(frozen=True)
 class SecuredSandbox:
-    """Who comes in may do everything."""
+    """A sandbox that requires tokens and checks no permissions."""
 
     sandbox: Sandbox
 

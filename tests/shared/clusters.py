@@ -1,4 +1,4 @@
-"""Two brokers that give topics to each other."""
+"""Two brokers that move topics between each other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,28 +11,27 @@ from tests.support.sandbox import Sandbox
 
 
 class Pair(Upstream, Protocol):
-    """Both of them; names of topics are whole ones."""
+    """Two brokers. Topic names are complete names."""
 
     @property
     def brokers(self) -> Sequence[Upstream]:
-        """Each alone."""
+        """Return each broker by itself."""
 
-    def topic_of_nobody(self, partitions: int = 0) -> str:
-        """A new topic, of so many partitions or of none."""
+    def unassigned_topic(self, partitions: int = 0) -> str:
+        """Return a new unassigned topic, partitioned if `partitions` is above 0."""
 
-    def topics_of_nobody(self, count: int) -> list[str]:
-        """New topics, spread over both brokers."""
+    def unassigned_topics(self, count: int) -> list[str]:
+        """Return new unassigned topics, spread over both brokers."""
 
     def owner(self, topic: str) -> Upstream:
-        """Who serves it; some broker is given it if nobody does yet."""
+        """Return the broker that serves the topic; an unassigned topic is assigned first."""
 
     def move(self, topic: str) -> None:
-        """Closes a topic, or all partitions of one, where it is: it is looked for again, or clients
-        are told who has it now.
-        """
+        """Close a topic, or all partitions of one, and move it: clients look it up again, or are
+        told its new broker."""
 
 
-# -- real ones ---------------------------------------------------------------------------------
+# -- real clusters -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -53,15 +52,15 @@ class RealPair:
     def brokers(self) -> Sequence[Broker]:
         return self.cluster.brokers
 
-    def topic_of_nobody(self, partitions: int = 0) -> str:
-        """In a namespace of its own."""
+    def unassigned_topic(self, partitions: int = 0) -> str:
+        """Return a new topic in a namespace of its own."""
         topic = fresh_topic(namespace=self.cluster.fresh_namespace())
         if partitions:
             self.cluster.admin.create_partitioned_topic(topic, partitions)
         return topic
 
-    def topics_of_nobody(self, count: int) -> list[str]:
-        """Of one namespace: its bundles are what is spread."""
+    def unassigned_topics(self, count: int) -> list[str]:
+        """Return new topics of one namespace, whose bundles are spread over the brokers."""
         namespace = self.cluster.fresh_namespace()
         return [fresh_topic(namespace=namespace) for _ in range(count)]
 
@@ -70,15 +69,15 @@ class RealPair:
 
 
 class Redirecting(RealPair):
-    """Who has none of a topic redirects; nobody is told where a topic goes."""
+    """Brokers that redirect lookups of foreign topics and tell no client where a topic moves."""
 
     def move(self, topic: str) -> None:
-        """Unloads all of its namespace; who has it then is the leader's choice."""
+        """Unload the topic's whole namespace; the leader chooses its next broker."""
         self.cluster.unload(topic.removeprefix("persistent://").rpartition("/")[0])
 
 
 class Assigning(RealPair):
-    """Clients are told where a topic has gone."""
+    """Brokers that tell clients where a topic has moved."""
 
     def move(self, topic: str) -> None:
         partitions = self.cluster.admin.partitions(topic)
@@ -91,7 +90,7 @@ class Assigning(RealPair):
 
 @dataclass(frozen=True)
 class SandboxBroker:
-    """One of them alone."""
+    """One broker of a sandbox."""
 
     service_url: str
     traces: tuple[str, ...]
@@ -99,7 +98,7 @@ class SandboxBroker:
 
 @dataclass(frozen=True)
 class SandboxPair:
-    """It redirects lookups; `assigned`: clients are told where a topic has gone."""
+    """A sandbox, which redirects lookups. `assigned`: it tells clients where a topic has moved."""
 
     sandbox: Sandbox
     assigned: bool
@@ -116,13 +115,13 @@ class SandboxPair:
     def brokers(self) -> Sequence[SandboxBroker]:
         return [SandboxBroker(url, self.traces) for url in self.sandbox.urls]
 
-    def topic_of_nobody(self, partitions: int = 0) -> str:
+    def unassigned_topic(self, partitions: int = 0) -> str:
         topic = fresh_topic()
         if partitions:
             self.sandbox.create_partitioned(topic, partitions)
         return topic
 
-    def topics_of_nobody(self, count: int) -> list[str]:
+    def unassigned_topics(self, count: int) -> list[str]:
         return [fresh_topic() for _ in range(count)]
 
     def owner(self, topic: str) -> SandboxBroker:

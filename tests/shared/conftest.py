@@ -1,10 +1,10 @@
-"""Each test runs on both kinds of brokers; those on a real one are marked `real`."""
+"""Each test runs on both kinds of brokers; runs on a real one are marked `real`."""
 
 from typing import Any, cast
 
 import pytest
 
-# A hook.
+# Import a hook for pytest.
 from tests.real.bounds import pytest_runtest_call  # noqa: F401
 from tests.real.configurations import ReachConfigured
 from tests.real.fixtures import Route
@@ -28,26 +28,26 @@ def brokers(request: pytest.FixtureRequest) -> Brokers:
 
 @pytest.fixture
 def route(brokers: Brokers, reach_configured: ReachConfigured) -> Route:
-    """To the brokers, by a gateway that all these tests share."""
+    """Return the route to the brokers, through a gateway that all these tests share."""
     return reach_configured(brokers)
 
 
 @pytest.fixture
 def seconds(request: pytest.FixtureRequest) -> float:
-    """How long there is traffic: a real broker takes its time to unload, the sandbox none."""
+    """Return for how long to send: a real broker takes some time to unload, the sandbox none."""
     return SECONDS if request.node.get_closest_marker("real") else SECONDS / 6
 
 
 @pytest.fixture(scope="session", params=_kinds("modular"))
 def redirecting(request: pytest.FixtureRequest) -> Pair:
-    """Who does not have a topic redirects; nobody is told where a topic goes."""
+    """Return brokers that redirect lookups and tell no client where a topic moves."""
     found = request.getfixturevalue(request.param)
     return SandboxPair(found, assigned=False) if request.param == SANDBOX else Redirecting(found)
 
 
 @pytest.fixture(scope="session", params=_kinds("extensible"))
 def assigning(request: pytest.FixtureRequest) -> Pair:
-    """Clients are told where a topic goes."""
+    """Return brokers that tell clients where a topic moves."""
     found = request.getfixturevalue(request.param)
     return SandboxPair(found, assigned=True) if request.param == SANDBOX else Assigning(found)
 

@@ -1,4 +1,4 @@
-"""Some gateways behind one address, to be restarted one after the other under load."""
+"""Several gateways behind one address, restarted one after the other under load."""
 
 import json
 import time
@@ -12,14 +12,15 @@ from tests.real.gateways import Gateway, Plan, Upstream
 from tests.support.balancer import Balancer
 
 INTERVAL_MS = 2
-"""Between two messages of the load."""
+"""Milliseconds between two messages of the load."""
 BREATH = 0.7
-"""Seconds of load before, between and after what happens to gateways."""
+"""Seconds of load before, between and after the restarts."""
 
 
 class Rolled:
-    """Some gateways behind one address. `url`: what their clients are given, where a tap stands
-    before them for all of a test.
+    """Several gateways behind one address.
+
+    Clients are given `url`, which leads through the tap where one is in use for the whole test.
     """
 
     def __init__(self, gateways: list[Gateway], untapped_url: str, url: str = "") -> None:
@@ -28,20 +29,20 @@ class Rolled:
         self._gateways = gateways
 
     def ended(self) -> set[str]:
-        """Why their connections ended, all starts of each."""
+        """Return the end reasons of all connections, over all starts of each gateway."""
         lines = chain.from_iterable(it.log.read_text().splitlines() for it in self._gateways)
         events = [json.loads(line) for line in lines]
         return {it["reason"] for it in events if it["event"] == "connection_ended"}
 
     def move(self) -> None:
-        """Restarts the one that has all connections."""
+        """Restart the gateway that has all connections."""
         time.sleep(BREATH)
         self._gateways[0].stop()
         time.sleep(BREATH)
         self._gateways[0].start()
 
     def roll(self) -> None:
-        """Restarts one after the other; each must end in good order."""
+        """Restart the gateways one after the other; each must exit in good order."""
         for gateway in self._gateways:
             time.sleep(BREATH)
             gateway.stop()
@@ -61,7 +62,7 @@ def in_front_of(
     rules: Path | None = None,
     workers: int = 1,
 ) -> Iterator[Rolled]:
-    """Two gateways that seal names with one key, and hold clients to the same rules."""
+    """Yield two gateways that seal names with the same key and have the same rules."""
     key = folder / "seal.key"
     key.write_bytes(bytes(range(32)))
     plan = Plan(key=key, chained=chained, rules=rules, workers=workers)

@@ -1,7 +1,6 @@
-"""Scenes in which brokers say where they are, one for each way of hiding it.
+"""Scenes in which brokers disclose their addresses, one for each way of hiding them.
 
-The sandbox says here what brokers say rarely; each scene is played by a client that is only a
-socket.
+The sandbox sends what brokers send rarely. The client of each scene is a plain socket.
 """
 
 import secrets
@@ -25,7 +24,7 @@ BROKERS_OWN = "non-persistent://pulsar/system/loadbalancer-broker-load-data"
 
 @dataclass(frozen=True)
 class Scene:
-    """What happens before the eyes of a tap: `url` leads through it and `gateway` to `brokers`."""
+    """What a tap observes: `url` leads through the tap and `gateway` to `brokers`."""
 
     url: str
     gateway: Gateway
@@ -33,12 +32,12 @@ class Scene:
 
     @property
     def address(self) -> str:
-        """Of a broker."""
+        """Return the address of a broker."""
         return self.brokers.urls[0].removeprefix("pulsar://")
 
     @property
     def text(self) -> str:
-        """What brokers say of each other, in all forms that were seen in their texts."""
+        """Return a text that names a broker in all forms seen in brokers' texts."""
         host, port = self.address.split(":")
         return (
             f"Namespace bundle (public/default/0x00_0xff) not served by this instance:{host}:8080. "
@@ -47,13 +46,13 @@ class Scene:
         )
 
     def peer(self, **connect: Any) -> Peer:
-        """A client that has come in."""
+        """Return a client that has connected."""
         peer = Peer(self.url.removeprefix("pulsar://"))
         peer.connect(**connect)
         return peer
 
     def say(self, said: bytes) -> None:
-        """All brokers say a frame to a client, which hears whatever is left of it."""
+        """Let all brokers send a frame to a client, which reads everything that is left of it."""
         with self.peer() as client:
             for broker in range(len(HOSTS)):
                 self.brokers.say(broker, said)
@@ -61,7 +60,7 @@ class Scene:
 
 
 def hear(client: Peer) -> None:
-    """Everything that has been said so far."""
+    """Read everything that has been sent so far."""
     client.say(Kind.PING)
     while BaseCommand.FromString(client._command()).type != BaseCommand.PONG:
         pass
@@ -74,7 +73,7 @@ Play = Callable[[Scene], None]
 
 
 def required(message: Descriptor) -> dict[str, Any]:
-    """The fields that a message must have, with any values."""
+    """Return the fields that a message requires, with arbitrary values."""
     return {it.name: _any(it) for it in message.fields if it.is_required}
 
 
@@ -87,7 +86,7 @@ def _any(field: FieldDescriptor) -> Any:
 
 
 def said(kind: int, **fields: Any) -> bytes:
-    """A frame of a command with these fields, and with those that it must have."""
+    """Return a frame of a command with these fields and the required ones."""
     of_kind = BaseCommand.DESCRIPTOR.fields_by_number[kind].message_type
     assert of_kind
     return simple(kind, **required(of_kind) | fields)
@@ -131,7 +130,7 @@ def says_fields(kind: int) -> Play:
 
 
 def look_up(scene: Scene) -> None:
-    """On two connections: they take turns between the brokers, so one of them is redirected."""
+    """Use two connections: they alternate between the brokers, so one lookup is redirected."""
     topic = fresh_topic()
     for _ in HOSTS:
         with scene.peer() as client:
@@ -139,13 +138,13 @@ def look_up(scene: Scene) -> None:
 
 
 def lookup_fails(scene: Scene) -> None:
-    """By an answer that names a broker nevertheless."""
+    """The failing answer names a broker nevertheless."""
     urls = {"brokerServiceUrl": f"pulsar://{scene.address}", "error": 6}
     scene.say(said(Kind.LOOKUP_RESPONSE, response=CommandLookupTopicResponse.Failed, **urls))
 
 
-def told(scene: Scene, to: Kind, said: bytes, play: Play) -> None:
-    """A scene in which all brokers answer one kind of command by this."""
+def answered_with(scene: Scene, to: Kind, said: bytes, play: Play) -> None:
+    """Return a scene in which all brokers give this answer to one kind of command."""
     for broker in range(len(HOSTS)):
         scene.brokers.say(broker, said, to.name)
     try:
@@ -156,7 +155,7 @@ def told(scene: Scene, to: Kind, said: bytes, play: Play) -> None:
 
 
 def chased_lookup_fails(scene: Scene) -> None:
-    """The owner of a topic, to whom lookups are redirected, has nothing but an ERROR for them."""
+    """The topic's owner, to which lookups are redirected, answers them by an ERROR."""
     topic = fresh_topic()
     scene.brokers.create_partitioned(topic, 0)
     owner = scene.brokers.urls.index(scene.brokers.topics()[topic]["owner"])
@@ -170,7 +169,9 @@ def chased_lookup_fails(scene: Scene) -> None:
 
 
 def connection_is_refused(scene: Scene) -> None:
-    told(scene, Kind.CONNECT, said(Kind.ERROR, message=scene.text), lambda it: it.peer().__exit__())
+    answered_with(
+        scene, Kind.CONNECT, said(Kind.ERROR, message=scene.text), lambda it: it.peer().__exit__()
+    )
 
 
 def connected_with_more(scene: Scene) -> None:
@@ -178,7 +179,7 @@ def connected_with_more(scene: Scene) -> None:
     later = data(99, scene.text.encode())
     body = BaseCommand.FromString(said(Kind.CONNECTED)[8:]).connected.SerializeToString() + later
     said_so = frame(command(Kind.CONNECTED, body))
-    told(scene, Kind.CONNECT, said_so, lambda it: it.peer().__exit__())
+    answered_with(scene, Kind.CONNECT, said_so, lambda it: it.peer().__exit__())
 
 
 def migrates(scene: Scene) -> None:
@@ -191,7 +192,7 @@ def unknown(scene: Scene) -> None:
 
 
 def stops(scene: Scene) -> None:
-    """The gateway stops, and tells its clients where to go on."""
+    """The gateway stops, and tells its clients where to reconnect."""
     topic = fresh_topic()
     with scene.peer() as client:
         answer = client.ask(Kind.LOOKUP, topic=topic, request_id=1, authoritative=False)
@@ -202,7 +203,7 @@ def stops(scene: Scene) -> None:
 
 
 def reads_what_brokers_tell_each_other(scene: Scene) -> None:
-    """Each of them writes where it is into a topic."""
+    """Each broker writes its address into a topic."""
     scene.brokers.create_partitioned(BROKERS_OWN, 0)
     owner = scene.brokers.urls.index(scene.brokers.topics()[BROKERS_OWN]["owner"])
     with Peer.of(scene.brokers, owner) as broker:

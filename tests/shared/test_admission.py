@@ -1,6 +1,5 @@
-"""Limits of how often clients look up, connect and open, and of how many there are, with a real
-client: it waits or tries again, and only a number that is full lets a call fail.
-"""
+"""Limits of the rate of lookups, connections and openings, and of their number, with a real client.
+The client waits or retries; only an exhausted number makes a call fail."""
 
 from __future__ import annotations
 
@@ -12,6 +11,7 @@ import pulsar  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 from tests.clients.programs import Program
+from tests.real import probes
 from tests.real.clients import (
     Client,
     fresh_topic,
@@ -40,7 +40,7 @@ Limited = Callable[..., Route]
 
 @pytest.fixture
 def limited(brokers: Brokers, reach: Reach, tmp_path: Path) -> Limited:
-    """By a gateway with one rule: this limit, and more that is said of it."""
+    """Start gateways with one rule: this limit, and further settings of the rule."""
 
     def start(limit: str, more: str = "") -> Route:
         rules = tmp_path / "rules.yaml"
@@ -51,9 +51,8 @@ def limited(brokers: Brokers, reach: Reach, tmp_path: Path) -> Limited:
 
 
 def figure(route: Route, name: str) -> float:
-    """What the rule did."""
-    assert route.gateway is not None
-    return total(scrape(route.gateway.metrics_url), f"gateway_rule_{name}", rule="few")
+    """Return one of the rule's metrics."""
+    return probes.figure(route.gateway, f"gateway_rule_{name}", rule="few")
 
 
 @pytest.fixture
@@ -75,16 +74,16 @@ def timed(opens: Callable[[], object]) -> float:
 def test_a_hundred_producers_are_opened_one_after_the_other(
     connect: Connect, limited: Limited, partitioned: Callable[[int], str]
 ) -> None:
-    """All are asked for at once, which is what a client does for a topic's partitions."""
+    """The client requests all of them at once, as it does for a topic's partitions."""
     route = limited("producer_creations: 20/s")
     client, topic = connect(route.url), partitioned(100)
     seconds = timed(lambda: send_all(client.create_producer(topic), numbered(100)))
     print(f"100 producers at 20/s: {seconds:.1f} s")
     assert figure(route, "refused_total") == 0
-    assert 0 < figure(route, "waits_total") <= 80, "a burst goes at once"
+    assert 0 < figure(route, "waits_total") <= 80, "a burst does not wait"
 
 
-def test_consumers_too(
+def test_consumers_are_opened_one_after_the_other(
     connect: Connect, limited: Limited, partitioned: Callable[[int], str]
 ) -> None:
     route = limited("consumer_creations: 20/s", "burst: 1")
@@ -95,7 +94,7 @@ def test_consumers_too(
     assert figure(route, "waits_total") > 0
 
 
-def test_consumers_that_would_wait_too_long_are_tried_again(
+def test_consumers_that_would_wait_too_long_retry(
     connect: Connect, limited: Limited, partitioned: Callable[[int], str]
 ) -> None:
     route = limited("consumer_creations: 8/s", "burst: 1")
@@ -105,7 +104,7 @@ def test_consumers_that_would_wait_too_long_are_tried_again(
     assert figure(route, "refused_total") > 0
 
 
-def test_a_consumer_that_is_refused_when_it_comes_back_is_not_lost(
+def test_a_consumer_that_is_refused_at_reopening_loses_nothing(
     connect: Connect, limited: Limited, brokers: Brokers
 ) -> None:
     route = limited("consumer_creations: 6/m", "burst: 1")
@@ -117,7 +116,7 @@ def test_a_consumer_that_is_refused_when_it_comes_back_is_not_lost(
     assert figure(route, "refused_total") > 0
 
 
-def test_a_producer_that_is_refused_when_it_comes_back_loses_nothing(
+def test_a_producer_that_is_refused_at_reopening_loses_nothing(
     connect: Connect, limited: Limited, brokers: Brokers
 ) -> None:
     route = limited("producer_creations: 6/m", "burst: 1")
@@ -134,7 +133,7 @@ def test_a_producer_that_is_refused_when_it_comes_back_loses_nothing(
 def test_a_client_that_gives_up_leaves_nothing_open(
     connect: Connect, limited: Limited, partitioned: Callable[[int], str]
 ) -> None:
-    """It closes what was opened for it, and what is opened when it has lost its patience."""
+    """The client closes what was opened for it, and what is opened after its timeout."""
     route = limited("producer_creations: 1/s", "burst: 1")
     client, topic = connect(route.url, patience=1), partitioned(4)
     with pytest.raises(pulsar.Timeout):
@@ -145,10 +144,10 @@ def test_a_client_that_gives_up_leaves_nothing_open(
     wait_until(lambda: total(scrape(url), "gateway_topic_producers") == 0)
 
 
-def test_lookups_above_a_limit_are_tried_again(
+def test_lookups_above_a_limit_are_retried(
     connect: Connect, limited: Limited, partitioned: Callable[[int], str]
 ) -> None:
-    """More than may wait: the rest is refused, and the client asks once more."""
+    """More lookups arrive than may wait; the gateway refuses the rest, and the client retries."""
     route = limited("lookups: 10/s", "burst: 1")
     client, topic = connect(route.url, patience=30), partitioned(60)
     seconds = timed(lambda: send_all(client.create_producer(topic), numbered(60)))
@@ -157,7 +156,7 @@ def test_lookups_above_a_limit_are_tried_again(
     assert figure(route, "waits_total") > 0
 
 
-def test_connections_above_a_limit_are_tried_again(connect: Connect, limited: Limited) -> None:
+def test_connections_above_a_limit_are_retried(connect: Connect, limited: Limited) -> None:
     route = limited("connects: 2/s", "burst: 1")
     topic = fresh_topic()
     began = time.monotonic()
@@ -181,7 +180,7 @@ PARTITIONS = 30
     "limit",
     ["lookups: 40/s", "connects: 2/s", "producer_creations: 10/s", "consumer_creations: 10/s"],
 )
-def test_other_clients_wait(
+def test_go_and_java_clients_wait(
     program: Program, limited: Limited, partitioned: Callable[[int], str], logs: Path, limit: str
 ) -> None:
     route = limited(limit, "burst: 1")
@@ -196,7 +195,7 @@ def test_other_clients_wait(
     "limit",
     ["lookups: 8/s", "connects: 30/m", "producer_creations: 4/s", "consumer_creations: 4/s"],
 )
-def test_other_clients_try_again(
+def test_go_and_java_clients_retry(
     program: Program, limited: Limited, partitioned: Callable[[int], str], logs: Path, limit: str
 ) -> None:
     if program.name == "go" and "lookups" not in limit:
@@ -208,7 +207,7 @@ def test_other_clients_try_again(
 
 @REAL
 @pytest.mark.real
-def test_other_clients_that_are_refused_when_they_come_back_lose_nothing(
+def test_go_and_java_clients_that_are_refused_at_reopening_lose_nothing(
     program: Program, limited: Limited, brokers: Brokers, logs: Path
 ) -> None:
     route = limited("producer_creations: 6/m, consumer_creations: 6/m", "burst: 1s")
@@ -229,7 +228,7 @@ def test_other_clients_that_are_refused_when_they_come_back_lose_nothing(
 
 
 def exchange(program: Program, route: Route, topic: str, logs: Path, limit: str) -> None:
-    """A message for each partition goes from a producer to a consumer."""
+    """Send a message for each partition from a producer to a consumer."""
     began = time.monotonic()
     with (
         program.consuming(route.url, topic, "s", PARTITIONS, logs / "consumer.log") as consumer,
@@ -241,7 +240,7 @@ def exchange(program: Program, route: Route, topic: str, logs: Path, limit: str)
     assert sent.acknowledged == received.received == set(range(PARTITIONS))
 
 
-def test_one_more_than_the_number_is_refused_until_one_goes(
+def test_openings_above_a_number_are_refused_until_one_closes(
     connect: Connect, limited: Limited
 ) -> None:
     route = limited("producers: 2, consumers: 1", "per: topic")
@@ -258,7 +257,7 @@ def test_one_more_than_the_number_is_refused_until_one_goes(
     assert figure(route, "refused_total") == 2
 
 
-def test_a_client_that_is_gone_has_left_its_place(connect: Connect, limited: Limited) -> None:
+def test_a_closed_client_no_longer_counts(connect: Connect, limited: Limited) -> None:
     route = limited("producers: 1")
     topic = fresh_topic()
     for _ in range(3):
@@ -277,10 +276,10 @@ def test_a_limit_without_room_rejects_a_producer(connect: Connect, limited: Limi
     with pytest.raises(pulsar.NotAllowedError):
         client.create_producer(fresh_topic())
     busy.flush()
-    assert receipts == [pulsar.Result.Ok] * 30, "it is held, as by any other rule"
+    assert receipts == [pulsar.Result.Ok] * 30, "this producer is held, as by any other rule"
 
 
-def test_a_shadow_lets_everybody_in(connect: Connect, limited: Limited) -> None:
+def test_a_shadow_rule_refuses_nothing(connect: Connect, limited: Limited) -> None:
     route = limited("producers: 1, producer_creations: 1/s", "mode: shadow, burst: 1")
     client = connect(route.url)
     for _ in range(3):

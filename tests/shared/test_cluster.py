@@ -1,4 +1,4 @@
-"""Two brokers that share the topics: lookups that are redirected, topics that move."""
+"""Two brokers that share the topics: lookups are redirected, and topics move."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,17 +17,17 @@ from .clusters import Pair
 pytestmark = pytest.mark.long
 
 MANY = 24
-"""New topics: enough that both brokers have some of them."""
+"""New topics: enough for both brokers to have some of them."""
 
 
-# --- lookups that are redirected -----------------------------------------------------------------
+# --- redirected lookups --------------------------------------------------------------------------
 
 
 @pytest.mark.gateway_only
 def test_redirects_are_followed_for_the_client(redirecting: Pair, reach: Reach) -> None:
-    """Connections take turns between the brokers, so some do not ask who answers for the topic."""
+    """Connections alternate between the brokers, so some ask a broker without the topic."""
     route = reach(redirecting)
-    for topic in redirecting.topics_of_nobody(MANY):
+    for topic in redirecting.unassigned_topics(MANY):
         assert name_in(lookup(route.url, topic))
     assert redirects(route.gateway) > 0
     assert lookups(route.gateway, "connect") == MANY
@@ -36,10 +36,10 @@ def test_redirects_are_followed_for_the_client(redirecting: Pair, reach: Reach) 
 def test_a_client_works_with_topics_of_both_brokers(
     redirecting: Pair, reach: Reach, connect: Connect
 ) -> None:
-    """Topics that nobody has yet: a lookup may go to one broker, then to the other."""
+    """A lookup of an unassigned topic may go to one broker first and then to the other."""
     route = reach(redirecting)
     client = connect(route.url)
-    topics = redirecting.topics_of_nobody(MANY)
+    topics = redirecting.unassigned_topics(MANY)
     for topic in topics:
         consumer = client.subscribe(topic, "s")
         send_all(client.create_producer(topic), numbered(3))
@@ -59,9 +59,9 @@ def test_a_client_works_with_topics_of_both_brokers(
 def test_nothing_is_lost_when_partitions_are_unloaded(
     redirecting: Pair, reach_configured: ReachConfigured, connect: Connect, seconds: float
 ) -> None:
-    """All are closed at once, and clients have to look for all of them anew."""
+    """All partitions close at once, and clients look all of them up again."""
     route = reach_configured(redirecting)
-    topic = redirecting.topic_of_nobody(4)
+    topic = redirecting.unassigned_topic(4)
     with disturbed(lambda: redirecting.move(topic), seconds):
         assert_nothing_is_lost(connect(route.url, route.token), topic, seconds)
     if route.tap:
@@ -76,13 +76,14 @@ def test_nothing_is_lost_when_a_topic_moves(
     assigning: Pair, reach_configured: ReachConfigured, connect: Connect, seconds: float
 ) -> None:
     route = reach_configured(assigning)
-    topic = assigning.topic_of_nobody()
+    topic = assigning.unassigned_topic()
     with disturbed(lambda: assigning.move(topic), seconds):
         assert_nothing_is_lost(connect(route.url, route.token), topic, seconds)
 
 
 def assert_nothing_is_lost(client: Client, topic: str, seconds: float) -> None:
-    """Produces and consumes for a while: all is confirmed, and all that is confirmed comes."""
+    """Produce and consume for a while: every message is acknowledged, and every acknowledged
+    message arrives."""
     consumer = client.subscribe(topic, "s")
     traffic = Traffic(client.create_producer(topic), seconds)
     with ThreadPoolExecutor(1) as pool:
@@ -93,13 +94,13 @@ def assert_nothing_is_lost(client: Client, topic: str, seconds: float) -> None:
 
 
 @pytest.mark.gateway_only
-def test_clients_are_told_by_name_where_a_topic_has_gone(
+def test_clients_are_told_by_name_where_a_topic_has_moved(
     assigning: Pair, reach: Reach, connect: Connect
 ) -> None:
-    """They go there at once: no lookup follows."""
+    """The clients reconnect there at once: no lookup follows."""
     route = reach(assigning)
     client = connect(route.url)
-    topic = assigning.topic_of_nobody()
+    topic = assigning.unassigned_topic()
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic)
     before = figure(route.gateway, "gateway_lookups_total")

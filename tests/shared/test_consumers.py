@@ -1,6 +1,4 @@
-"""Subscriptions, readers and acknowledgements: each kind does through the gateway what it does
-without.
-"""
+"""Subscriptions, readers and acknowledgements work through the gateway as without it."""
 
 import itertools
 import time
@@ -68,7 +66,7 @@ def test_consumers_of_a_shared_subscription_divide_the_messages(client: Client) 
         client.subscribe(topic, "s", ConsumerType.Shared, receiver_queue_size=10) for _ in range(3)
     ]
     send_all(client.create_producer(topic), numbered(300))
-    # One for each before any takes a second: none goes without.
+    # One message for each consumer before any gets a second, so that none gets none.
     firsts = [receive(consumer, 1) for consumer in consumers]
     shares = [
         first + receive_until_silent(consumer)
@@ -107,14 +105,14 @@ def test_another_consumer_takes_over(client: Client) -> None:
     producer = client.create_producer(topic)
     for payload in numbered(2):
         producer.send(payload)
-        served, message = receive_from_any(consumers)  # which of them is the broker's choice
+        served, message = receive_from_any(consumers)  # the broker chooses which of them
         assert message.data() == payload
         consumers.remove(served)
         served.close()
 
 
 def receive_from_any(consumers: list[Consumer]) -> tuple[Consumer, Message]:
-    """The next message that one of `consumers` gets, acknowledged, and whose it was."""
+    """Return the next message of any of `consumers`, already acknowledged, and its consumer."""
     deadline = time.monotonic() + RECEIVE_MS / 1000
     for consumer in itertools.cycle(consumers):
         try:
@@ -140,7 +138,7 @@ def test_a_negative_acknowledgement_brings_the_message_back(client: Client) -> N
     assert second.data() == b"again"
 
 
-def test_redelivery_can_be_asked_for(client: Client) -> None:
+def test_a_consumer_can_request_redelivery(client: Client) -> None:
     topic = fresh_topic()
     consumer = client.subscribe(topic, "s")
     send_all(client.create_producer(topic), numbered(5))
@@ -163,13 +161,13 @@ def test_a_message_that_keeps_failing_becomes_a_dead_letter(client: Client) -> N
     client.create_producer(topic).send(b"poison", properties={"why": "kept"})
     for _ in range(3):
         consumer.negative_acknowledge(consumer.receive(RECEIVE_MS))
-    # The client moves the message while it is asked for the next.
+    # The client moves the message when it asks for the next.
     served, letter = receive_from_any([dead, consumer])
     assert served is dead
     assert (letter.data(), letter.properties()["why"]) == (b"poison", "kept")
 
 
-def test_what_was_not_acknowledged_comes_to_the_next_consumer(client: Client) -> None:
+def test_unacknowledged_messages_go_to_the_next_consumer(client: Client) -> None:
     topic = fresh_topic()
     consumer = client.subscribe(topic, "s")
     send_all(client.create_producer(topic), numbered(10))
@@ -178,7 +176,7 @@ def test_what_was_not_acknowledged_comes_to_the_next_consumer(client: Client) ->
     assert payloads(receive(client.subscribe(topic, "s"), 6)) == numbered(6, start=4)
 
 
-def test_one_acknowledgement_may_cover_all_before(client: Client) -> None:
+def test_one_acknowledgement_may_cover_all_messages_before_it(client: Client) -> None:
     topic = fresh_topic()
     consumer = client.subscribe(topic, "s")
     send_all(client.create_producer(topic), numbered(10))
@@ -214,7 +212,7 @@ def test_messages_of_a_batch_can_be_acknowledged_one_by_one(client: Client) -> N
     assert_silent(again)
 
 
-def test_a_subscription_can_be_given_up(client: Client, brokers: Brokers) -> None:
+def test_a_consumer_can_unsubscribe(client: Client, brokers: Brokers) -> None:
     topic = fresh_topic()
     consumer = client.subscribe(topic, "s")
     assert brokers.subscriptions(topic) == {"s"}
@@ -223,12 +221,12 @@ def test_a_subscription_can_be_given_up(client: Client, brokers: Brokers) -> Non
 
 
 @pytest.mark.parametrize("size", [0, 1, 2])
-def test_a_consumer_may_ask_for_few_messages_at_a_time(client: Client, size: int) -> None:
+def test_a_consumer_may_request_few_messages_at_a_time(client: Client, size: int) -> None:
     topic = fresh_topic()
     consumer = client.subscribe(topic, "s", receiver_queue_size=size)
     send_all(client.create_producer(topic), numbered(30))
     received = []
-    patience = () if size == 0 else (RECEIVE_MS,)  # with size 0 the client knows no timeout
+    patience = () if size == 0 else (RECEIVE_MS,)  # the client knows no timeout with size 0
     for _ in range(30):
         message = consumer.receive(*patience)
         consumer.acknowledge(message)
@@ -263,14 +261,14 @@ def test_a_listener_is_called(client: Client) -> None:
 
 @pytest.fixture
 def stored(client: Client) -> tuple[str, list[Any]]:
-    """A topic with ten messages, and their ids."""
+    """Return a topic with ten messages, and their ids."""
     topic = fresh_topic()
     client.subscribe(topic, "keeps everything").close()
     producer = client.create_producer(topic)
     return topic, [producer.send(payload) for payload in numbered(10)]
 
 
-def test_a_subscription_may_begin_with_the_oldest_message(
+def test_a_subscription_may_start_at_the_oldest_message(
     client: Client, stored: tuple[str, list[Any]]
 ) -> None:
     topic, _ = stored
@@ -310,7 +308,7 @@ def test_seek_goes_to_a_time(client: Client) -> None:
     assert payloads(receive(consumer, 1)) == [b"after"]
 
 
-def test_the_last_message_id_is_told(client: Client, stored: tuple[str, list[Any]]) -> None:
+def test_the_last_message_id_can_be_queried(client: Client, stored: tuple[str, list[Any]]) -> None:
     topic, ids = stored
     found = client.subscribe(topic, "s").get_last_message_id()
     assert (found.ledger_id(), found.entry_id()) == (ids[-1].ledger_id(), ids[-1].entry_id())
@@ -337,7 +335,7 @@ def test_a_reader_starts_after_a_message_and_seeks(
     assert read(reader, 10) == numbered(10)
 
 
-def test_a_table_view_holds_the_newest_of_each_key(client: Client) -> None:
+def test_a_table_view_keeps_the_newest_message_of_each_key(client: Client) -> None:
     topic = fresh_topic()
     producer = client.create_producer(topic)
     for number in range(6):

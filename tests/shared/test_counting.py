@@ -1,4 +1,4 @@
-"""The gateway's figures agree with what clients sent and received."""
+"""The gateway's metrics agree with what clients sent and received."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_every_message_is_counted_for_its_topic(
     assert counted(route, topic, "to_client", 500) == 500
 
 
-def test_each_subscription_s_messages_are_counted(client: Client, route: Route) -> None:
+def test_messages_are_counted_for_each_subscription(client: Client, route: Route) -> None:
     topic = fresh_topic()
     consumers = [client.subscribe(topic, name) for name in ("a", "b", "c")]
     send_all(client.create_producer(topic), numbered(20))
@@ -55,7 +55,7 @@ def test_each_subscription_s_messages_are_counted(client: Client, route: Route) 
     assert counted(route, topic, "to_client", 60) == 60
 
 
-def test_topics_are_counted_apart(client: Client, route: Route) -> None:
+def test_each_topic_is_counted_separately(client: Client, route: Route) -> None:
     topics = [fresh_topic() for _ in range(3)]
     for count, topic in enumerate(topics, start=1):
         send_all(client.create_producer(topic), numbered(count))
@@ -64,7 +64,7 @@ def test_topics_are_counted_apart(client: Client, route: Route) -> None:
     ] == [1, 2, 3]
 
 
-def test_bytes_are_those_of_the_messages_and_a_little_more(client: Client, route: Route) -> None:
+def test_counted_bytes_slightly_exceed_the_messages(client: Client, route: Route) -> None:
     topic = fresh_topic()
     content = bytes(100_000)
     send_all(client.create_producer(topic), [content] * 10)

@@ -1,4 +1,5 @@
-"""Limits of what consumers are sent, with a real client: permits are trickled, nothing is lost."""
+"""Limits of what consumers receive, with a real client: permits are passed on gradually, and
+nothing is lost."""
 
 from __future__ import annotations
 
@@ -40,26 +41,27 @@ rules:
 RATE = 40
 MANY = 3 * RATE
 LEASES = 2 + 0.05 * RATE
-"""Messages that may come at once: the burst, and what was asked for in advance."""
+"""Messages that may come at once: the burst, and what was requested in advance."""
 
 KINDS = pulsar.ConsumerType
 
 
 @pytest.fixture
 def limited(brokers: Brokers, reach: Reach, tmp_path: Path) -> Route:
-    """By a gateway that limits topics whose name begins with `limited`."""
+    """Return the route by a gateway that limits topics whose name begins with `limited`."""
     rules = tmp_path / "rules.yaml"
     rules.write_text(RULES)
     return reach(brokers, Plan(rules=rules))
 
 
 def may_come(seconds: float, consumers: int = 1, batch: int = 1) -> float:
-    """Of a limit, in this time: each consumer's first permit is without allowance."""
+    """Return how many messages a limit admits in this time: each consumer's first permit needs no
+    allowance."""
     return RATE * (seconds + 0.1) + LEASES + consumers * batch
 
 
 def stored(client: Client, count: int = MANY, **options: Any) -> str:
-    """A topic with messages on it; its limit is of consumers alone."""
+    """Store messages on a new topic, whose limit concerns only consumers."""
     topic = fresh_topic("limited")
     send_all(client.create_producer(topic, batching_enabled=False, **options), numbered(count))
     return topic
@@ -71,7 +73,7 @@ def timed(work: Callable[[], list[Any]]) -> tuple[list[Any], float]:
 
 
 @pytest.mark.parametrize("queue", [1000, 10, 1, 0])
-def test_messages_come_at_the_rate_whatever_the_queue(
+def test_messages_come_at_the_rate_whatever_the_queue_size(
     connect: Connect, limited: Route, queue: int
 ) -> None:
     client = connect(limited.url)
@@ -115,7 +117,8 @@ def test_consumers_of_one_subscription_share_a_limit(
 
 
 def available(consumer: Any) -> list[bytes]:
-    """What is there, acknowledged; one message at most, so that all have their turn."""
+    """Return the messages at hand, acknowledged: one per consumer at most, so that consumers take
+    turns."""
     try:
         message = consumer.receive(5)
     except pulsar.Timeout:
@@ -136,7 +139,7 @@ def test_batches_count_as_the_messages_in_them(connect: Connect, limited: Route)
     assert may_come(seconds, batch=2 * 20) >= MANY
 
 
-def test_a_consumer_that_comes_again_goes_on(connect: Connect, limited: Route) -> None:
+def test_a_consumer_that_reopens_goes_on(connect: Connect, limited: Route) -> None:
     client = connect(limited.url)
     topic = stored(client)
     found: list[bytes] = []
@@ -147,7 +150,7 @@ def test_a_consumer_that_comes_again_goes_on(connect: Connect, limited: Route) -
     assert found == numbered(MANY)
 
 
-def test_a_seek_begins_anew(connect: Connect, limited: Route) -> None:
+def test_a_seek_starts_again(connect: Connect, limited: Route) -> None:
     client = connect(limited.url)
     topic = stored(client, RATE)
     consumer = client.subscribe(topic, "s", initial_position=EARLIEST)
@@ -157,7 +160,7 @@ def test_a_seek_begins_anew(connect: Connect, limited: Route) -> None:
     assert_silent(consumer)
 
 
-def test_messages_that_were_refused_come_again(connect: Connect, limited: Route) -> None:
+def test_negatively_acknowledged_messages_come_again(connect: Connect, limited: Route) -> None:
     client = connect(limited.url)
     topic = stored(client, RATE)
     consumer = client.subscribe(

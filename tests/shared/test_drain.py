@@ -1,7 +1,7 @@
-"""Two gateways behind one address, rolled one after the other under load.
+"""Two gateways behind one address, restarted one after the other under load.
 
-No client notices, otherwise than by a send that takes a little longer: nothing is lost, nothing is
-stored twice, and all comes in order.
+A client notices nothing but a send that takes a little longer: no message is lost or stored twice,
+and all arrive in order.
 """
 
 import threading
@@ -41,9 +41,8 @@ def rolled(
 
 
 class Load:
-    """Numbered messages of one producer, and what consumers got of them, with their ids: one that
-    comes twice with the same id was delivered again, with another it was stored twice.
-    """
+    """Numbered messages of one producer, and what consumers received of them, with ids. A message
+    that arrives twice with one id was redelivered, with two ids it was stored twice."""
 
     def __init__(self, client: Client, topic: str, consumers: int = 1, **options: Any) -> None:
         self.sent = 0
@@ -93,13 +92,13 @@ class Load:
             consumer.acknowledge(message)
 
     def finish(self) -> None:
-        """No more messages; returns when all came, or no more come."""
+        """Stop sending; return when all messages have arrived, or none arrives any more."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
 
     def assert_exact(self) -> None:
-        """Lost: 0, stored twice: 0."""
+        """Assert that no message was lost or stored twice."""
         again = len(self.received) - len(self.ids)
         print(f"{self.sent} sent, longest {self.longest:.3f} s, {again} delivered again")
         assert self.failed == []
@@ -120,7 +119,8 @@ def test_python_producers_and_consumers_move(rolled: Rolled, connect: Connect) -
 def test_clients_of_several_workers_move(
     brokers: Brokers, gateway: StartGateway, tapped: Tapped, connect: Connect, tmp_path: Path
 ) -> None:
-    """All workers of a gateway drain at once: none moves its clients to another that stops too."""
+    """All workers of a gateway drain at once, and none moves its clients to another draining
+    worker."""
     with in_front_of(brokers, gateway, tapped, tmp_path, workers=2) as them:
         loads = [Load(connect(them.url), fresh_topic()) for _ in range(2)]
         them.roll()
@@ -138,7 +138,7 @@ def test_clients_of_several_workers_move(
     [client_library.ConsumerType.Shared, client_library.ConsumerType.KeyShared],
     ids=["shared", "key_shared"],
 )
-def test_consumers_that_divide_a_topic_move(
+def test_consumers_of_a_shared_subscription_move(
     rolled: Rolled, connect: Connect, kind: Any, batched: bool
 ) -> None:
     options = {"batching_enabled": batched, "batching_max_publish_delay_ms": 5}
@@ -156,7 +156,7 @@ def test_a_deduplicated_producer_moves(
     connect: Connect,
     tmp_path: Path,
 ) -> None:
-    """The broker remembers its sequence ids by its name, wherever it comes back."""
+    """The broker keeps the producer's sequence ids by its name, wherever it reconnects."""
     broker = start_broker("dedup", extra={"brokerDeduplicationEnabled": "true"})
     with in_front_of(broker, gateway, tapped, tmp_path) as them:
         load = Load(connect(them.url), fresh_topic(), producer_name="counted")
@@ -168,14 +168,14 @@ def test_a_deduplicated_producer_moves(
 
 @dataclass(frozen=True)
 class Behind:
-    """Gateways, as one before them sees them."""
+    """Gateways as the brokers of an outer gateway."""
 
     service_url: str
     traces: tuple[str, ...]
 
 
 @pytest.mark.parametrize("which", ["outer", "inner"])
-def test_gateways_in_a_row_are_rolled(
+def test_chained_gateways_are_rolled(
     rolled: Rolled,
     brokers: Brokers,
     gateway: StartGateway,
@@ -184,7 +184,7 @@ def test_gateways_in_a_row_are_rolled(
     tmp_path: Path,
     which: str,
 ) -> None:
-    """`rolled` are the inner ones here; the others are in front of them."""
+    """`rolled` are the inner gateways here; the others are in front of them."""
     inner = f":{rolled.url.rpartition(':')[2]}"
     behind = Behind(rolled.url, (*brokers.traces, inner))
     with in_front_of(behind, gateway, tapped, tmp_path, chained=True) as outer:
@@ -244,7 +244,7 @@ def test_go_and_java_clients_move(
 
 @pytest.mark.real
 @pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])
-def test_transactions_go_on_while_their_clients_move(
+def test_transactions_continue_while_their_clients_move(
     program: Program,
     transactional: Standalone,
     gateway: StartGateway,

@@ -1,4 +1,4 @@
-"""Who a client is: what the broker is told of it, and who is not let in."""
+"""Client identity: what the broker learns of it, and which clients are refused."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def route(
     return reach(secured, through=through)
 
 
-# --- however clients prove who they are ----------------------------------------------------------
+# --- in every mode -------------------------------------------------------------------------------
 
 
 def test_a_permitted_user_produces_and_consumes(
@@ -39,7 +39,7 @@ def test_a_permitted_user_produces_and_consumes(
     )
 
 
-def test_a_false_token_gets_an_error_and_the_end(route: Route, authority: Authority) -> None:
+def test_a_false_token_gets_an_error_and_a_close(route: Route, authority: Authority) -> None:
     token = authority.token("alice")
     header, claims, _ = token.split(".")
     false = {
@@ -70,7 +70,7 @@ def test_a_false_token_is_refused_on_a_direct_connection_too(
     )
 
 
-def test_the_proxy_s_own_token_is_no_user_s(route: Route, authority: Authority) -> None:
+def test_the_proxy_s_token_does_not_admit_a_user(route: Route, authority: Authority) -> None:
     with Connection(route.url) as connection:
         answer = connection.connect(authority.token("proxy"))
     assert answer
@@ -79,7 +79,7 @@ def test_the_proxy_s_own_token_is_no_user_s(route: Route, authority: Authority) 
 
 
 def test_a_client_cannot_name_another_principal(route: Route, authority: Authority) -> None:
-    """Either the name is refused or it is not heeded: bob may not act as alice."""
+    """The claimed name is refused or ignored: bob may not act as alice."""
     topic = route.broker.topic_for("alice", "proxy")
     with Connection(route.url) as connection:
         answer = connection.connect(authority.token("bob"), original_principal="alice")
@@ -96,7 +96,7 @@ def test_a_client_cannot_name_another_principal(route: Route, authority: Authori
 
 
 @pytest.mark.gateway_only
-def test_users_may_have_tokens_that_the_broker_does_not_know(
+def test_users_may_have_tokens_unknown_to_the_broker(
     reach: Reach, connect: Connect, secured: Secured, plans: Plans, tmp_path: Path
 ) -> None:
     pair = KeyPair()
@@ -109,10 +109,10 @@ def test_users_may_have_tokens_that_the_broker_does_not_know(
 
 
 @pytest.mark.gateway_only
-def test_a_public_key_is_no_secret(
+def test_a_public_key_is_not_accepted_as_a_secret(
     reach: Reach, secured: Secured, plans: Plans, tmp_path: Path
 ) -> None:
-    """The classic forgery: an HS256 token whose secret is the public key that everybody knows."""
+    """The classic forgery: an HS256 token whose secret is the well-known public key."""
     public = KeyPair().write_public(tmp_path / "public.pem")
     plan = verifying(plans.credential, public_key_file=str(public), algorithms=["RS256"])
     assert_refused(reach(secured, plan).url, forged("alice", public.read_bytes()))

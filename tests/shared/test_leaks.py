@@ -1,7 +1,7 @@
-"""The tap notices each kind of leak: with one way of hiding switched off it finds brokers, and with
-all of them on it finds none, in the same scene.
+"""The tap detects each kind of leak: with one way of hiding switched off it finds brokers, and with
+all of them on it finds none in the same scene.
 
-What can be had of real brokers cheaply is in `tests/real/test_leaks.py`.
+`tests/real/test_leaks.py` has the scenes that real brokers can play cheaply.
 """
 
 import ast
@@ -34,7 +34,7 @@ MASKED = Plan(unknown="mask")
 
 @pytest.fixture(scope="module")
 def talkative(artifacts: Artifacts) -> Iterator[Sandbox]:
-    """A sandbox of these tests' own, since it says what others would not expect."""
+    """Start a sandbox for these tests alone, since it sends what other tests would not expect."""
     sandbox = Sandbox(artifacts.directory("talkative"))
     sandbox.start()
     yield sandbox
@@ -47,7 +47,7 @@ Sound = Callable[[Plan], Gateway]
 
 @pytest.fixture(scope="module")
 def start(talkative: Sandbox, artifacts: Artifacts) -> Iterator[Start]:
-    """Starts gateways, leaky and sound ones."""
+    """Return a function that starts gateways, with a leak or without."""
     with ExitStack() as running:
 
         def start_one(plan: Plan, *program: str) -> Gateway:
@@ -62,7 +62,7 @@ def start(talkative: Sandbox, artifacts: Artifacts) -> Iterator[Start]:
 
 @pytest.fixture(scope="module")
 def sound(start: Start) -> Sound:
-    """Gateways as they are; one that runs already serves again."""
+    """Return a function for gateways without a leak, which reuses a running one."""
     running: dict[str, Gateway] = {}
 
     def get(plan: Plan) -> Gateway:
@@ -74,7 +74,8 @@ def sound(start: Start) -> Sound:
 
 
 def found(leak: str, gateway: Gateway, brokers: Sandbox) -> set[str]:
-    """What a tap before this gateway finds of brokers when the scene of a leak is played."""
+    """Return what a tap in front of this gateway finds of brokers while the scene of a leak is
+    played."""
 
     def play(url: str) -> None:
         PLAYS[leak](Scene(url, gateway, brokers))
@@ -84,7 +85,7 @@ def found(leak: str, gateway: Gateway, brokers: Sandbox) -> set[str]:
 
 
 @pytest.mark.parametrize("leak", PLAYS)
-def test_a_leak_is_found_and_without_it_none(
+def test_a_leak_is_found_and_a_sound_gateway_has_none(
     start: Start, sound: Sound, talkative: Sandbox, leak: str
 ) -> None:
     plan = MASKED if leak in UNDER_MASK else Plan()
@@ -95,10 +96,10 @@ def test_a_leak_is_found_and_without_it_none(
     assert found(leak, serving, talkative) == set()
 
 
-def test_a_broker_that_nobody_has_asked_for_yet_is_hidden_too(
+def test_a_broker_that_no_client_has_used_yet_is_hidden_too(
     gateway: StartGateway, talkative: Sandbox
 ) -> None:
-    """By the list of those that may be dialled: it has learned of the first broker only."""
+    """The list of allowed targets hides it: the gateway has learned of the first broker only."""
     first, second = talkative.urls
     ports = sorted(int(url.rpartition(":")[2]) for url in (first, second))
     plan = Plan(targets={"networks": [f"{host}/32" for host in HOSTS], "ports": ports})
@@ -111,10 +112,10 @@ def test_a_broker_that_nobody_has_asked_for_yet_is_hidden_too(
     assert traces_found(started.untapped_url, talkative.traces, play) == set()
 
 
-# -- no leak is forgotten ----------------------------------------------------------------------
+# -- completeness ------------------------------------------------------------------------------
 
 CALLS = {
-    ("addresses", "_replace_all", "advertised_url"): "fields of CLOSE_PRODUCER",  # and of others
+    ("addresses", "_replace_all", "advertised_url"): "fields of CLOSE_PRODUCER",  # and others
     ("chase", "_reply", "cleaned"): "text of a chased lookup",
     ("closing", "told", "alias_url"): "alias",
     ("lookups", "_answer", "hide"): "text of LOOKUP_RESPONSE",
@@ -125,12 +126,16 @@ CALLS = {
     ("incarnations", "error", "hide"): "text of ERROR",
     ("incarnations", "_unawaited", "hide"): "text of ERROR",
     ("incarnations", "send_error", "hidden"): "text of SEND_ERROR",
-    ("incarnations", "producer_closed", "shown"): "fields of CLOSE_PRODUCER",  # told later
-    ("session", "_decide", "hidden"): "text of PARTITIONED_METADATA_RESPONSE",  # and of others
+    (
+        "incarnations",
+        "producer_closed",
+        "shown",
+    ): "fields of CLOSE_PRODUCER",  # clients are told later
+    ("session", "_decide", "hidden"): "text of PARTITIONED_METADATA_RESPONSE",  # and others
     ("session", "transaction_ended", "hidden"): "text of END_TXN_RESPONSE",
     ("session", "migrated", "lead_to_other_cluster"): "migration",
 }
-"""Who asks to have brokers hidden (module, function, what of the `Veil`), and the leak without."""
+"""The code that hides brokers (module, function, member of the `Veil`), and the leak without it."""
 
 WITHOUT_ADDRESSES = {
     Kind.CONNECTED: "a second one ends the pair",
@@ -139,11 +144,11 @@ WITHOUT_ADDRESSES = {
     Kind.SUCCESS: "it stops to open a consumer",
     Kind.AUTH_CHALLENGE: "what it says is for a mechanism of authentication, not for a person",
 }
-"""Commands to clients that stop, and not to hide anything."""
+"""Commands to clients that stop for another reason than hiding."""
 
 
 def veiled() -> set[tuple[str, str, str]]:
-    """All places in the code that use a `Veil`."""
+    """Return all places in the code that use a `Veil`."""
     found = set()
     for path in WIRE.glob("*.py"):
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -164,7 +169,7 @@ def test_every_way_of_hiding_has_its_leak() -> None:
     assert set(PLAYS) == set(LEAKS)
 
 
-def test_every_table_of_what_is_hidden_has_its_leaks() -> None:
+def test_every_table_of_hidden_fields_has_its_leaks() -> None:
     assert set(FIELDS) == set(ADDRESSES)
     lookups = {Kind.LOOKUP_RESPONSE, Kind.TOPIC_MIGRATED}
     stopped = STOPS[Direction.TO_CLIENT] - lookups - set(WITHOUT_ADDRESSES)

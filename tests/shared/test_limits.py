@@ -1,4 +1,5 @@
-"""Limits of what producers send, with a real client: held, not lost, and nobody else notices."""
+"""Limits of what producers send, with a real client: messages are held, not lost, and no other
+client notices."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from tests.real.clients import (
 )
 from tests.real.fixtures import Connect, Reach, Route, StartGateway, Tapped
 from tests.real.gateways import Plan
-from tests.real.metrics import scrape, total
+from tests.real.probes import figure
 
 from .brokers import REAL, Brokers
 from .rolled import in_front_of
@@ -49,14 +50,14 @@ rules:
 """
 RATE = 40
 AT_ONCE = 1 + 0.1 * RATE + 1
-"""What may pass at once: the least burst that a limit has, and one message."""
+"""Messages that may pass at once: the smallest burst of a limit, and one message."""
 
 Limited = Callable[..., Route]
 
 
 @pytest.fixture
 def limited(brokers: Brokers, reach: Reach, tmp_path: Path) -> Limited:
-    """By a gateway that limits topics whose name begins with `limited`."""
+    """Start gateways that limit topics whose name begins with `limited`."""
 
     def start(rate: int = RATE, **settings: Any) -> Route:
         rules = tmp_path / "rules.yaml"
@@ -67,7 +68,7 @@ def limited(brokers: Brokers, reach: Reach, tmp_path: Path) -> Limited:
 
 
 class Sending:
-    """Numbered messages that are sent at once; counts receipts."""
+    """Numbered messages that are sent at once; counts their receipts."""
 
     def __init__(self, client: Client, topic: str, count: int, size: int = 10) -> None:
         self.acknowledged = 0
@@ -85,17 +86,12 @@ class Sending:
             self.failed.append(str(result))
 
     def ends(self) -> float:
-        """Seconds until all had their receipts."""
+        """Return the seconds until all messages had their receipts."""
         self._producer.flush()
         return time.monotonic() - self._began
 
 
-def figure(route: Route, name: str, **labels: str) -> float:
-    assert route.gateway is not None
-    return total(scrape(route.gateway.metrics_url), name, **labels)
-
-
-def test_messages_above_a_limit_come_at_its_rate_in_order(
+def test_messages_above_a_limit_pass_at_its_rate_in_order(
     connect: Connect, limited: Limited
 ) -> None:
     route = limited()
@@ -106,9 +102,9 @@ def test_messages_above_a_limit_come_at_its_rate_in_order(
     assert payloads(receive(consumer, 3 * RATE)) == sending.payloads
     assert sending.failed == []
     assert RATE * seconds + AT_ONCE >= 3 * RATE
-    assert figure(route, "gateway_rule_wait_seconds_total", rule="few") > 1
-    assert figure(route, "gateway_producer_resets_total") == 0
-    wait_until(lambda: figure(route, "gateway_held_bytes") == 0)
+    assert figure(route.gateway, "gateway_rule_wait_seconds_total", rule="few") > 1
+    assert figure(route.gateway, "gateway_producer_resets_total") == 0
+    wait_until(lambda: figure(route.gateway, "gateway_held_bytes") == 0)
 
 
 def test_another_producer_of_the_connection_does_not_wait(
@@ -124,7 +120,7 @@ def test_another_producer_of_the_connection_does_not_wait(
     assert (held.acknowledged, held.failed, free.failed) == (100, [], [])
 
 
-def test_a_producer_that_is_held_for_too_long_loses_and_doubles_nothing(
+def test_a_producer_that_is_held_too_long_loses_and_doubles_nothing(
     connect: Connect, limited: Limited
 ) -> None:
     route = limited(rate=10, deadlines={"held": "1s"})
@@ -136,11 +132,11 @@ def test_a_producer_that_is_held_for_too_long_loses_and_doubles_nothing(
     assert_silent(consumer)
     assert sending.failed == []
     assert 10 * seconds + AT_ONCE >= 40
-    assert figure(route, "gateway_producer_resets_total") > 1
-    assert figure(route, "gateway_connections_ended_total") == 0
+    assert figure(route.gateway, "gateway_producer_resets_total") > 1
+    assert figure(route.gateway, "gateway_connections_ended_total") == 0
 
 
-def test_a_producer_that_has_too_much_waiting_loses_and_doubles_nothing(
+def test_a_producer_with_too_much_waiting_loses_and_doubles_nothing(
     connect: Connect, limited: Limited
 ) -> None:
     route = limited(limits={"held": "64KiB", "buffered": "32MiB"})
@@ -151,14 +147,14 @@ def test_a_producer_that_has_too_much_waiting_loses_and_doubles_nothing(
     assert payloads(receive(consumer, 60)) == sending.payloads
     assert_silent(consumer)
     assert sending.failed == []
-    assert figure(route, "gateway_producer_resets_total") > 0
-    assert figure(route, "gateway_connections_ended_total") == 0
+    assert figure(route.gateway, "gateway_producer_resets_total") > 0
+    assert figure(route.gateway, "gateway_connections_ended_total") == 0
 
 
 def test_a_producer_moves_while_its_messages_wait(
     connect: Connect, brokers: Brokers, gateway: StartGateway, tapped: Tapped, tmp_path: Path
 ) -> None:
-    """And its consumer, which has permits waiting."""
+    """So does its consumer, whose permits wait."""
     rules = tmp_path / "rules.yaml"
     rules.write_text(BOTH_WAYS)
     with in_front_of(brokers, gateway, tapped, tmp_path, rules=rules) as rolled:
@@ -207,16 +203,16 @@ rules:
 @pytest.mark.real
 @pytest.mark.parametrize("built_program", ["java"], indirect=True)
 @pytest.mark.parametrize("batch", [False, True], ids=["single", "batched"])
-def test_java_is_refused_what_overflows_in_order(
+def test_java_gets_refusals_of_an_overflow_in_order(
     program: Program, brokers: Brokers, reach: Reach, tmp_path: Path, logs: Path, batch: bool
 ) -> None:
-    """Any other order would have it close the connection."""
+    """Java would close the connection at any other order."""
     rules = tmp_path / "rules.yaml"
     rules.write_text(OVERFLOWS)
     route, topic = reach(brokers, Plan(rules=rules)), fresh_topic("limited")
     with program.consuming(route.url, topic, "s", 0, logs / "c.log") as consumer:
         consumer.await_ready()
-        pace = 5 if batch else 0  # for several batches
+        pace = 5 if batch else 0  # enough for several batches
         with program.producing(
             route.url, topic, 600, logs / "p.log", batch=batch, interval_ms=pace
         ) as producer:
@@ -228,5 +224,5 @@ def test_java_is_refused_what_overflows_in_order(
     assert all("waits already" in error for error in sent.errors)
     assert received.received == sent.acknowledged
     assert (received.stored_twice, received.out_of_order) == (0, 0)
-    assert figure(route, "gateway_producer_resets_total") == 0
-    assert figure(route, "gateway_held_bytes") == 0
+    assert figure(route.gateway, "gateway_producer_resets_total") == 0
+    assert figure(route.gateway, "gateway_held_bytes") == 0

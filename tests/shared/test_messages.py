@@ -1,4 +1,4 @@
-"""What producers send is what consumers get, whatever way it is packed."""
+"""Consumers get exactly what producers send, however it is packed."""
 
 import time
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_messages_arrive_in_order(client: Client) -> None:
     assert payloads(receive(consumer, 20)) == numbered(20)
 
 
-def test_everything_about_a_message_survives(client: Client) -> None:
+def test_all_fields_of_a_message_survive(client: Client) -> None:
     topic = fresh_topic()
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic, producer_name="origin-" + topic[-6:])
@@ -117,7 +117,7 @@ def test_compressed_messages_arrive(client: Client, codec: str, batched: bool) -
 
 @pytest.fixture
 def crypto(tmp_path: Path) -> Any:
-    """A pair of keys that seals messages, and opens them."""
+    """Return a key pair for encrypting and decrypting messages."""
     keys = KeyPair()
     public = keys.write_public(tmp_path / "public.pem")
     private = keys.write_private(tmp_path / "private.pem")
@@ -146,7 +146,7 @@ def test_an_encrypted_message_in_chunks_arrives_whole(client: Client, crypto: An
     producer = client.create_producer(
         topic, chunking_enabled=True, encryption_key="k", crypto_key_reader=crypto
     )
-    content = bytes(range(256)) * 4096 * 6  # 6 MiB, where the broker takes 5
+    content = bytes(range(256)) * 4096 * 6  # 6 MiB, above the broker's 5
     producer.send(content)
     assert payloads(receive(consumer, 1)) == [content]
 
@@ -155,13 +155,13 @@ def test_a_message_in_chunks_arrives_whole(client: Client) -> None:
     topic = fresh_topic()
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic, chunking_enabled=True)
-    content = bytes(range(256)) * 4096 * 12  # 12 MiB, where the broker takes 5
+    content = bytes(range(256)) * 4096 * 12  # 12 MiB, above the broker's 5
     producer.send(content)
     producer.send(b"after it")
     assert payloads(receive(consumer, 2)) == [content, b"after it"]
 
 
-def test_a_message_larger_than_the_broker_takes_is_refused_to_its_sender(
+def test_a_message_above_the_broker_s_limit_is_refused_to_its_sender(
     client: Client, route: Route
 ) -> None:
     producer = client.create_producer(fresh_topic())
@@ -170,7 +170,7 @@ def test_a_message_larger_than_the_broker_takes_is_refused_to_its_sender(
     producer.send(b"and the next one passes")
 
 
-def test_messages_of_all_sizes_keep_their_borders(client: Client) -> None:
+def test_messages_of_all_sizes_keep_their_boundaries(client: Client) -> None:
     topic = fresh_topic()
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic, block_if_queue_full=True)
@@ -183,7 +183,7 @@ def test_messages_of_all_sizes_keep_their_borders(client: Client) -> None:
     assert payloads(receive(consumer, len(content))) == content
 
 
-def test_many_handles_share_one_connection(route: Route, connect: Connect) -> None:
+def test_many_producers_and_consumers_share_one_connection(route: Route, connect: Connect) -> None:
     client = connect(route.url, route.token)
     topics = [fresh_topic() for _ in range(20)]
     consumers = [client.subscribe(topic, "s") for topic in topics]
@@ -197,7 +197,7 @@ def test_many_handles_share_one_connection(route: Route, connect: Connect) -> No
         ]
 
 
-def test_many_clients_at_once_are_kept_apart(route: Route, connect: Connect) -> None:
+def test_many_concurrent_clients_are_kept_apart(route: Route, connect: Connect) -> None:
     clients = [connect(route.url, route.token) for _ in range(10)]
     topics = [fresh_topic() for _ in clients]
     consumers = [
@@ -210,7 +210,7 @@ def test_many_clients_at_once_are_kept_apart(route: Route, connect: Connect) -> 
     ]
 
 
-def test_a_producer_goes_on_where_its_name_left_off(client: Client) -> None:
+def test_a_producer_continues_the_sequence_of_its_name(client: Client) -> None:
     topic, name = fresh_topic(), "counted-" + fresh_topic()[-6:]
     producer = client.create_producer(topic, producer_name=name, initial_sequence_id=100)
     producer.send(b"x")

@@ -1,6 +1,5 @@
-"""Topics that are closed at their broker in full traffic: clients come back by themselves and
-nothing is lost.
-"""
+"""Topics are closed at their broker under full load: clients reopen them by themselves and lose
+nothing."""
 
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
@@ -21,7 +20,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timing]
 
 
 def without_repeats(received: list[bytes]) -> list[bytes]:
-    """Each payload once, where it came first."""
+    """Return each payload once, in the order of first arrival."""
     return list(dict.fromkeys(received))
 
 
@@ -40,7 +39,7 @@ def test_nothing_is_lost_when_a_topic_is_unloaded(
 
 
 @pytest.mark.parametrize("kind", ["Exclusive", "Shared", "KeyShared"])
-def test_a_consumer_comes_back_after_an_unload(
+def test_a_consumer_reopens_after_an_unload(
     client: Client, brokers: Brokers, seconds: float, kind: str
 ) -> None:
     topic = fresh_topic()
@@ -61,7 +60,7 @@ def test_only_one_partition_moves(client: Client, brokers: Brokers, seconds: flo
     receive_all_of(consumer, traffic.sent)
 
 
-def test_a_reader_comes_back_after_an_unload(client: Client, brokers: Brokers) -> None:
+def test_a_reader_reopens_after_an_unload(client: Client, brokers: Brokers) -> None:
     topic = fresh_topic()
     reader = client.create_reader(topic, client_library.MessageId.earliest)
     producer = client.create_producer(topic)

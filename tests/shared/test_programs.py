@@ -1,7 +1,7 @@
-"""The Go and the Java client do through the gateway what they do without.
+"""The Go and the Java client work through the gateway as without it.
 
-They do it on real brokers. Of the sandbox one test with keys and partitions shows that it serves
-them; what clients may ask of it, Python clients ask in the other files of this folder.
+They use real brokers. One test with keys and partitions shows that the sandbox serves them too;
+Python clients use the rest of the sandbox in the other files of this folder.
 """
 
 import time
@@ -22,21 +22,22 @@ from tests.real.traffic import disturbed
 from .brokers import REAL, Brokers, Secured
 from .clusters import Pair, Redirecting
 
-# The programs are built by Go, or run by Java.
+# Go builds the programs, or Java runs them.
 pytestmark = pytest.mark.real
 
 COUNT = 800
 SECONDS = 1.5
 PACE_MS = 2
-"""With it, the messages take a little longer than their topic is disturbed."""
+"""Makes the messages take a little longer than the disturbance of their topic."""
 WORKED, WORK_MS = 40, 60
-"""Messages of a consumer that takes its time: about as long as a broker takes to open it again."""
+"""Messages of a slow consumer, and its time for each: in all about as long as a broker takes to
+reopen it."""
 UNLOADS = 8
 
 
 @pytest.fixture
 def program(program: Program, configuration: Configuration) -> Program:
-    """It shows what its configuration asks for."""
+    """Return the program with the token of its configuration."""
     return replace(program, token=configuration.token)
 
 
@@ -83,8 +84,8 @@ def test_consumers_divide_the_messages(
 def test_nothing_is_lost_when_partitions_are_unloaded(
     program: Program, redirecting: Pair, reach_configured: ReachConfigured, logs: Path
 ) -> None:
-    """Clients look for all of them anew, by redirects."""
-    route, topic = reach_configured(redirecting), redirecting.topic_of_nobody(3)
+    """Clients look all of them up again, through redirects."""
+    route, topic = reach_configured(redirecting), redirecting.unassigned_topic(3)
     assert_survives_moves(program, route, topic, logs)
 
 
@@ -93,8 +94,8 @@ def test_nothing_is_lost_when_partitions_are_unloaded(
 def test_nothing_is_lost_when_a_topic_moves(
     program: Program, assigning: Pair, reach_configured: ReachConfigured, logs: Path
 ) -> None:
-    """Clients are told where it has gone."""
-    route, topic = reach_configured(assigning), assigning.topic_of_nobody()
+    """Clients are told the topic's new broker."""
+    route, topic = reach_configured(assigning), assigning.unassigned_topic()
     assert_survives_moves(program, route, topic, logs)
 
 
@@ -103,8 +104,8 @@ def assert_survives_moves(program: Program, route: Route, topic: str, logs: Path
     moves = disturbed(lambda: pair.move(topic), SECONDS)
     sent, received = exchange(program, route.url, topic, logs, moves, interval_ms=PACE_MS, key=True)
     assert_nothing_is_lost(sent, received)
-    # Unloading a namespace, a broker may have stored what it gives no receipt for: the client sends
-    # it again, on a direct connection too.
+    # While a namespace is unloaded, a broker may store messages without receipts: the client sends
+    # them again, on a direct connection too.
     assert received.stored_twice == 0 or isinstance(pair, Redirecting)
 
 
@@ -113,9 +114,8 @@ def assert_survives_moves(program: Program, route: Route, topic: str, logs: Path
 def test_a_consumer_without_a_queue_goes_on_after_unloads(
     program: Program, route: Route, brokers: Brokers, logs: Path
 ) -> None:
-    """It may want its next message while it is being opened again: what it asks for then counts for
-    nothing, and it asks again.
-    """
+    """It may ask for its next message while it is being reopened. The broker ignores that permit,
+    and the consumer asks again."""
     topic, seconds = fresh_topic(), WORKED * WORK_MS / 1000
     with (
         program.consuming(
@@ -133,7 +133,7 @@ def test_a_consumer_without_a_queue_goes_on_after_unloads(
 
 
 @REAL
-def test_a_client_that_is_told_to_stop_has_its_receipts(
+def test_a_client_that_is_told_to_stop_gets_its_receipts(
     program: Program, route: Route, logs: Path
 ) -> None:
     topic = fresh_topic()
@@ -147,7 +147,7 @@ def test_a_client_that_is_told_to_stop_has_its_receipts(
 
 
 @pytest.mark.parametrize("secured", ["pulsar_auth"], indirect=True)
-def test_a_client_shows_its_token(
+def test_a_client_sends_its_token(
     program: Program,
     secured: Secured,
     gateway_of_mode: GatewayOfMode,
@@ -168,7 +168,7 @@ def test_a_client_shows_its_token(
 
 FEW = [0, 1, 2, 3]
 CHUNKED_FACTOR = 2.5
-"""Messages are larger than the broker takes by so much: three chunks each."""
+"""Messages are larger than the broker's limit by this factor: three chunks each."""
 
 
 @REAL
@@ -186,7 +186,7 @@ CHUNKED_FACTOR = 2.5
         ("packed", dict.fromkeys(PACKINGS, FEW)),
     ],
 )
-def test_what_else_clients_do(
+def test_further_client_features(
     program: Program,
     route: Route,
     brokers: Brokers,
@@ -194,10 +194,9 @@ def test_what_else_clients_do(
     verb: str,
     expected: dict[str, list[int]],
 ) -> None:
-    """Messages in chunks; records by their schema; several topics as one, by a list and by a
-    pattern; readers from the oldest message and from behind another, to the end; going back; table
-    views; all ways to pack messages.
-    """
+    """Messages in chunks; records with schemas; several topics as one, by a list and by a pattern;
+    readers from the oldest message and from behind another, to the end; seeks back; table views;
+    all ways to pack messages."""
     size = int(CHUNKED_FACTOR * brokers.max_message_size)
     seen = program.tried(route.url, verb, fresh_topic(), len(FEW), logs / "client.log", size)
     assert seen == expected
@@ -211,7 +210,7 @@ def exchange(
     meanwhile: AbstractContextManager[None] | None = None,
     **how: Any,
 ) -> tuple[Sent, Received]:
-    """One produces, another of its kind consumes: what both say of it."""
+    """Produce with one client and consume with another of its kind, and return both reports."""
     with (
         program.consuming(url, topic, "s", COUNT, logs / "consumer.log") as consumer,
         program.producing(url, topic, COUNT, logs / "producer.log", **how) as producer,
@@ -228,7 +227,8 @@ def assert_exact(sent: Sent, received: Received) -> None:
 
 
 def assert_nothing_is_lost(sent: Sent, received: Received) -> None:
-    """All is confirmed, all that is confirmed has come, and in order."""
+    """Assert that every message is acknowledged, and that every acknowledged message arrived, in
+    order."""
     assert sent.errors == ()
     assert sent.acknowledged == received.received == set(range(COUNT))
     assert (received.errors, received.out_of_order) == ((), 0)

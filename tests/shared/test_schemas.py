@@ -1,4 +1,4 @@
-"""Schemas travel in commands that the gateway stops at, and are kept by the broker."""
+"""Schemas travel in commands at which the gateway stops, and the broker keeps them."""
 
 from typing import Any
 

@@ -16,7 +16,7 @@ from tests.real.clients import (
 
 from .brokers import Brokers
 
-# Topics that come later are not tried: the client ignores its option for the period
+# Topics that are created later are not tested: the client ignores its option for the period
 # (pulsar-client-python issue 171) and looks once a minute, by the same command as at the start.
 
 
@@ -30,7 +30,7 @@ def test_a_list_of_topics_is_one_subscription(client: Client) -> None:
     }
 
 
-def test_a_pattern_finds_the_topics_there_are(client: Client) -> None:
+def test_a_pattern_finds_existing_topics(client: Client) -> None:
     prefix = fresh_topic("pattern")
     producers = {name: client.create_producer(f"{prefix}-{name}") for name in ("a", "b", "other")}
     consumer = client.subscribe(re.compile(f"{prefix}-[ab]"), "s")
@@ -46,7 +46,7 @@ def partitioned(brokers: Brokers) -> str:
     return topic
 
 
-def test_partitions_are_told(client: Client, partitioned: str) -> None:
+def test_partitions_can_be_queried(client: Client, partitioned: str) -> None:
     assert sorted(client.get_topic_partitions(partitioned)) == [
         f"{partitioned}-partition-{i}" for i in range(4)
     ]

@@ -1,4 +1,4 @@
-"""What tests ask of clients with transactions: messages are taken from one topic to another."""
+"""Tests of clients with transactions, which move messages from one topic to another."""
 
 import re
 from collections.abc import Callable
@@ -12,14 +12,12 @@ from tests.real.brokers.standalone import Standalone
 from tests.real.clients import fresh_topic, wait_until
 
 SETTLED_SECONDS = 25
-"""A transaction that its client has lost is aborted by its coordinator after 5 s; what it took is
-taken again.
-"""
+"""A coordinator aborts a transaction that its client has lost after 5 s; its messages are then
+taken again."""
 
 SHOWS_ABORTED = {"go"}
-"""The Go client 0.19 does not note the transaction in the metadata of a message, by which a broker
-withholds what was aborted: it is delivered, on a direct connection too.
-"""
+"""The Go client 0.19 does not mark messages with their transaction, by which a broker withholds
+aborted ones: they are delivered, on a direct connection too."""
 
 
 @dataclass(frozen=True)
@@ -32,25 +30,25 @@ class Taken:
     received: Received
 
     def assert_nothing_is_lost(self) -> None:
-        """Each message has come, whichever way its transactions went; what was aborted has not."""
+        """Assert that each message arrived, and no message of an aborted transaction."""
         assert (self.sent.errors, self.received.errors) == ((), ())
         assert self.arrived == self.sent.acknowledged
         assert self.transacted.moved <= self.arrived
         assert self.aborted == set() or self.program.name in SHOWS_ABORTED
 
     def assert_exact(self) -> None:
-        """And it has come once."""
+        """Assert also that each message arrived once."""
         self.assert_nothing_is_lost()
         assert self.received.stored_twice == 0 or self.program.name in SHOWS_ABORTED
 
     @property
     def arrived(self) -> frozenset[int]:
-        """What came of transactions that were committed."""
+        """Return the received messages of committed transactions."""
         return frozenset(number for number in self.received.received if number < ABORTED)
 
     @property
     def aborted(self) -> frozenset[int]:
-        """What came although it was sent to be aborted."""
+        """Return the messages that were received although their transaction was aborted."""
         return self.received.received - self.arrived
 
     def summary(self) -> str:
@@ -71,7 +69,8 @@ def take_over(
     interval_ms: int = 0,
     meanwhile: Callable[[str, str], None] = lambda _source, _target: None,
 ) -> Taken:
-    """One client produces, one takes over by transactions, one consumes what that has produced."""
+    """Produce with one client, move the messages by transactions with another, and consume the
+    result with a third."""
     source, target = fresh_topic("source"), fresh_topic("target")
     with (
         program.consuming(url, target, "end", 0, logs / "consumer.log") as consumer,
@@ -104,5 +103,5 @@ def _is_empty(broker: Standalone, topic: str, subscription: str) -> bool:
 
 
 def _kind(error: str) -> str:
-    """Without the ids of its message."""
+    """Return the error without its message ids."""
     return re.sub(r"\d+", "*", error)[:300]

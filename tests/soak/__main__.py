@@ -1,6 +1,8 @@
-"""`python -m tests.soak [idle] [stalled] [churn] [gc] [reload] [costs]`: all, or those named.
+"""`python -m tests.soak [idle] [stalled] [churn] [gc] [reload] [costs]`: all parts, or the named
+ones.
 
-The tables go to standard output. Exit status 1 where a claim does not hold: then it says which.
+The tables go to standard output. The exit status is 1 if a claim does not hold, with a message
+saying which one.
 """
 
 from __future__ import annotations
@@ -25,14 +27,14 @@ STALLS = (
     Stall(to_client=True, pairs=100, blocks=64, socket_buffer=None),
     Stall(to_client=False, pairs=100, blocks=64, socket_buffer=None),
 )
-"""The last two have the kernel tune its buffers: that takes gigabytes with more pairs."""
+"""The kernel tunes the buffers of the last two, which would take gigabytes with more pairs."""
 
 
 PARTS = ("idle", "stalled", "churn", "gc", "reload", "costs")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what was asked for; answers the exit status."""
+    """Run the chosen parts, and return the exit status."""
     options = _options(arguments)
     parts: dict[str, Callable[[Path], str]] = {
         "idle": lambda folder: idle.table(idle.run(options.pairs, folder)),

@@ -1,8 +1,8 @@
-"""Brokers for thousands of connections: one thread, or a process of its own.
+"""Brokers for thousands of connections, in a thread or a process of their own.
 
     python -m tests.soak.brokers 127.0.0.2:7000,127.0.0.3:7000
 
-They answer as brokers do. Some names are special: see `WRONG`, `ELSEWHERE`, `TAKEN`.
+They answer as brokers do, except for some special names: see `WRONG`, `ELSEWHERE`, `TAKEN`.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ WRONG = b"wrong"
 """A credential that is refused."""
 
 ELSEWHERE = "elsewhere"
-"""A topic with this in its name is at the next broker."""
+"""The next broker has the topics with this in their name."""
 
 TAKEN = "persistent://public/default/taken"
-"""A connection that opened a producer or consumer here is handed to `Brokers.taken`."""
+"""A connection that opens a producer or consumer on this topic is handed to `Brokers.taken`."""
 
 _REFUSED = simple(
     Kind.ERROR, request_id=0, error=ServerError.AuthenticationError, message="who is that"
@@ -47,7 +47,7 @@ _REFUSED = simple(
 
 
 class Visitor(Wire):
-    """One connection, here at the broker. Never waits."""
+    """One connection at the broker. Never blocks."""
 
     def __init__(self, sock: socket.socket, brokers: Brokers, here: int) -> None:
         super().__init__(sock)
@@ -57,7 +57,7 @@ class Visitor(Wire):
         self._received = b""
 
     def readable(self) -> None:
-        """Answer all that has come."""
+        """Answer everything received."""
         try:
             data = self.sock.recv(65536)
         except OSError:
@@ -137,15 +137,15 @@ class Brokers:
                 self._selector.register(visitor.sock, selectors.EVENT_READ, visitor)
 
     def leave(self, visitor: Visitor) -> None:
-        """It is not served any more."""
+        """Stop serving a connection."""
         self._selector.unregister(visitor.sock)
 
     def stop(self) -> None:
-        """From another thread."""
+        """Stop `run`, from another thread."""
         self._signal.close()
 
     def close(self) -> None:
-        """All that is open."""
+        """Close all sockets."""
         for key in tuple(self._selector.get_map().values()):
             assert isinstance(key.fileobj, socket.socket)
             key.fileobj.close()
@@ -153,13 +153,14 @@ class Brokers:
 
 
 def _addresses(count: int) -> list[str]:
-    """Each on a host of its own: the ports of its clients are counted for each."""
+    """Return addresses, each on a host of its own: the client ports of each host are counted
+    separately."""
     return [f"127.0.0.{2 + n}:{free_ports(f'127.0.0.{2 + n}', 1)[0]}" for n in range(count)]
 
 
 @contextmanager
 def in_thread(count: int = 1) -> Iterator[Brokers]:
-    """Brokers of this process."""
+    """Yield brokers that run in this process."""
     brokers = Brokers(_addresses(count))
     thread = threading.Thread(target=brokers.run, daemon=True)
     thread.start()
@@ -173,7 +174,7 @@ def in_thread(count: int = 1) -> Iterator[Brokers]:
 
 @contextmanager
 def in_process(folder: Path, count: int) -> Iterator[list[str]]:
-    """Brokers with a process, and its descriptors, of their own: their addresses."""
+    """Yield the addresses of brokers in a process of their own, with its own descriptors."""
     addresses = _addresses(count)
     command = [sys.executable, "-m", "tests.soak.brokers", ",".join(addresses)]
     environment = os.environ | {"PYTHONPATH": str(CHECKOUT)}

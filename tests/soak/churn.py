@@ -19,16 +19,16 @@ EVERY = 10.0
 """Seconds between two looks at the memory."""
 
 SETTLED = 65.0
-"""Seconds after which nothing of a connection is left: a look at whether it is still there, which
-was cancelled, waits for a minute at most."""
+"""Seconds after which a connection leaves nothing behind: a cancelled liveness check remains for a
+minute at most."""
 
 BLOCKS = 5_000
-"""That may stay of all connects together, one for two hundred of a million. A connection has some
-hundred."""
+"""Blocks that may stay of all connects together: of a million, one for two hundred. A connection
+has some hundred."""
 
 GROWTH = 16 * MIB
-"""Of the resident memory, by the fitted line: what is free in the allocator's pools depends on how
-many connections there were at a time, which a busy machine changes."""
+"""Growth of the resident memory by the fitted line. The free space in the allocator's pools depends
+on the number of concurrent connections, which a busy machine changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,8 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Looks after the warm-up; what the gateway counted; descriptors before and after; blocks of
-    memory at rest, after the warm-up and at the end.
-    """
+    """Looks after the warm-up; the gateway's counts; descriptors before and after; blocks of memory
+    at rest, after the warm-up and at the end."""
 
     looks: list[Look]
     connects: int
@@ -58,13 +57,13 @@ class Outcome:
 
     @property
     def slope(self) -> float:
-        """Bytes for each connect."""
+        """Return the bytes for each connect."""
         found = linear_regression([it.connects for it in self.looks], [it.rss for it in self.looks])
         return found.slope
 
     @property
     def plateaus(self) -> tuple[float, float]:
-        """RSS in the first and the last quarter."""
+        """Return the resident memory in the first and the last quarter."""
         part = max(1, len(self.looks) // 4)
         sizes = [look.rss for look in self.looks]
         return mean(sizes[:part]), mean(sizes[-part:])
@@ -80,7 +79,8 @@ def run(
     settled: float = SETTLED,
     blocks: int = BLOCKS,
 ) -> Outcome:
-    """So many connects; claims that nothing grew by them. `warm_up`: connects before the looks."""
+    """Make this many connects, and claim that nothing grows by them. `warm_up`: connects before the
+    looks."""
     warm_up = connects // 5 if warm_up is None else warm_up
     with (
         brokers.in_process(folder, BROKERS) as addresses,
@@ -127,15 +127,15 @@ def _churned(
 
 
 def _blocks(gateway: Gateway, settled: float) -> int:
-    """Of the gateway at rest."""
+    """Return the memory blocks of the gateway at rest."""
     claim(bool(in_time(gateway.is_at_rest)), "connections stayed though all clients are gone")
-    gateway.metrics()  # from the first time on the labels of all topics are remembered
+    gateway.metrics()  # from its first call on, it caches the labels of all topics
     time.sleep(settled)
-    return gateway.told().blocks
+    return gateway.report().blocks
 
 
 def _claim_ends(gateway: Gateway, connects: int, refused: int) -> None:
-    """Each connection ended once, and for its reason."""
+    """Claim that each connection ended once, for the right reason."""
     ended = gateway.ended()
     claim(ended.total() == connects, f"{connects} connects, {ended.total()} ends")
     claim(ended[REFUSED] == refused, f"{refused} were refused, {ended[REFUSED]} counted")
@@ -144,7 +144,7 @@ def _claim_ends(gateway: Gateway, connects: int, refused: int) -> None:
 
 
 def table(it: Outcome) -> str:
-    """The figures, and the looks."""
+    """Return a table of the figures and the looks."""
     first, last = it.plateaus
     figures = {
         "connects": f"{it.connects:,} in {it.seconds:.0f} s",
@@ -168,6 +168,6 @@ def table(it: Outcome) -> str:
 
 
 def _some(looks: Sequence[Look], number: int) -> Sequence[Look]:
-    """So many of them, spread evenly, the last among them."""
+    """Return this many of them, evenly spread, including the last."""
     step = max(1, -(-len(looks) // number))
     return looks[::-1][::step][::-1]

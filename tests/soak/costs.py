@@ -1,8 +1,9 @@
-"""What the costliest frame of each command costs: CPU time, and memory while it is decided.
+"""The cost of the costliest frame of each command: CPU time, and memory during its decision.
 
-Scanner, session and services are the real ones; there are no sockets. CPU time is of the process,
-the best of several runs, with what a frame costs beyond being relayed: walked, copied, decoded,
-decided and encoded again. Memory is how much a process grows that does it for the first time.
+Scanner, session and services are the real ones; there are no sockets. CPU time is that of the
+process, the best of several runs, beyond the cost of relaying the frame: walking, copying,
+decoding, deciding and encoding it. Memory is the growth of a process that does so for the first
+time.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ BOUND = 5.0
 """Milliseconds of CPU time for one frame."""
 
 RUNS = 5
-"""Of the costliest frames; the best one counts."""
+"""Runs of the costliest frames; the best one counts."""
 
 REPEATED = 10
-"""Frames of a command that are measured again: those that took longest the first time."""
+"""Frames of a command that are measured again: the slowest ones of the first run."""
 
 
 class Cost(NamedTuple):
-    """Of one frame. `milliseconds`: of CPU time."""
+    """The cost of one frame. `milliseconds`: of CPU time."""
 
     milliseconds: float
     frame: Costly
@@ -61,7 +62,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Of one command. `largest`: bytes of the largest frame that was decided or passed.
+    """The costs of one command. `largest`: bytes of the largest frame that was decided or passed.
     `memory`: bytes by which the process grew at most."""
 
     kind: int
@@ -72,7 +73,7 @@ class Row:
 
 
 def run(kinds: Iterable[int] = KINDS) -> list[Row]:
-    """Measure all commands, in all ways in which clients are served."""
+    """Measure all commands, for all ways of serving clients."""
     listeners = [(way, listener_of(way)) for way in WAYS]
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
@@ -87,7 +88,7 @@ def run(kinds: Iterable[int] = KINDS) -> list[Row]:
 def _row(
     kind: int, direction: Direction, listeners: Sequence[tuple[Way, ListenerContext]], fresh: Pool
 ) -> Row:
-    """`fresh`: processes that have decided nothing yet."""
+    """Measure one command. `fresh`: processes that have decided nothing yet."""
     frames = [*costly_frames(kind, direction), *_credentials(kind)]
     cost, largest = _costliest(kind, direction, frames, listeners)
     asked = [(kind, direction, it.frame) for it in frames if len(it.frame) > CHECKED_FROM // 2]
@@ -95,7 +96,7 @@ def _row(
 
 
 def table(rows: list[Row]) -> str:
-    """Claims that no frame costs more than the bound."""
+    """Return the table. Claims that no frame costs more than the bound."""
     head = ("command", "to", "largest frame", "what is costly in it", "CPU", "memory")
     text = report.table(head, map(_cells, rows))
     above = [_cells(row) for row in rows if row.cost.milliseconds > BOUND]
@@ -150,7 +151,7 @@ def _best(listener: ListenerContext, kind: int, direction: Direction, frame: byt
 def _timed(
     listener: ListenerContext, kind: int, direction: Direction, frame: bytes
 ) -> tuple[float, bool]:
-    """Return the milliseconds that one frame takes, and whether its sender is not at fault."""
+    """Return the milliseconds that one frame takes, and True if its sender is not at fault."""
     receive = _ready(listener, kind, direction)
     begin = time.process_time()
     try:
@@ -161,7 +162,7 @@ def _timed(
     return took, not any(isinstance(effect, End) for effect in effects)
 
 
-# -- one connection that is ready for a command ------------------------------------------------
+# -- a connection ready for a command ----------------------------------------------------------
 
 
 def _ready(
@@ -176,7 +177,7 @@ def _ready(
 
 
 def _before(kind: int) -> Iterator[tuple[Direction, bytes]]:
-    """What is said before, so that the command is about something: ids are 1."""
+    """Yield the frames that give the command something to refer to: ids are 1."""
     to_broker, to_client = Direction
     match kind:
         case Kind.LOOKUP_RESPONSE:
@@ -193,7 +194,7 @@ def _before(kind: int) -> Iterator[tuple[Direction, bytes]]:
 
 
 def _receive(session: PulsarSession, direction: Direction, frame: bytes) -> Effects:
-    """Do as a pump does: chunk by chunk; a stop frame that is not all here is collected."""
+    """Receive as a pump does: chunk by chunk, collecting an incomplete stop frame."""
     scanner = session.scanners[direction]
     carried = b""
     for begin in range(0, len(frame), CHUNK):
@@ -234,11 +235,11 @@ def _opening(listener: ListenerContext, kind: int) -> Callable[[bytes], Effects]
 
 
 def _memory(asked: tuple[int, Direction, bytes]) -> int:
-    """Return by how many bytes this process, a fresh one, grows at most."""
+    """Return the largest growth of this fresh process in bytes."""
     kind, direction, frame = asked
     listener = listener_of(Way("rules", rules=3))
     receive = _ready(listener, kind, direction)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from now on
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before = _resident("VmRSS")
     with contextlib.suppress(PeerError):
         receive(frame)

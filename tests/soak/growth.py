@@ -1,8 +1,8 @@
-"""Whether what one connection costs grows faster than what is done on it.
+"""Whether the cost of one connection grows faster than the work on it.
 
-The same is done N times and 4 N times on one connection, up to its bounds. Four times the work may
-take a little more than four times as long (caches, the collector of garbage), and quadratic work
-takes sixteen times as long.
+The same work is done N times and 4 N times on one connection, up to its bounds. Four times the work
+may take a little more than four times as long (caches, the garbage collector); quadratic work takes
+sixteen times as long.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LINEAR = 8.0
 """The most that four times the work may take: between 4 and 16."""
 
 RUNS = 3
-"""The best one counts."""
+"""The best run counts."""
 
 HANDLES = 20_000
 LOOKUPS = 5_000
@@ -35,7 +35,7 @@ TO_BROKER, TO_CLIENT = Direction
 
 
 class Work:
-    """One connection of a listener with rules, and what is said on it."""
+    """One connection of a listener with rules, and the work on it."""
 
     def __init__(self) -> None:
         self.session: PulsarSession = session_of(_LISTENER)
@@ -56,7 +56,7 @@ class Work:
         table = self.session.incarnations.handles.table(action)
         return [handle.account for handle in table]
 
-    # -- what is done --------------------------------------------------------------------------
+    # -- kinds of work -------------------------------------------------------------------------
 
     def opens_producers(self, number: int) -> None:
         for id in range(number):
@@ -100,7 +100,7 @@ class Work:
         self.session.close()
 
     def grants_permits(self, number: int) -> None:
-        """Of consumers whose limit is used up: they wait."""
+        """Grant permits to consumers that wait, having used up their limit."""
         for account in self.accounts(Action.CONSUME):
             account.messages = 1
             account.messages_ceiling = 1
@@ -118,7 +118,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is done `number` times, and before that, in a time of its own, `before`."""
+    """Work done `number` times; `before` is done first, and timed separately."""
 
     what: str
     number: int
@@ -159,7 +159,7 @@ class Growth:
 
 
 def run(cases: tuple[Case, ...] = CASES, divided_by: int = 1) -> list[Growth]:
-    """Measure all. `divided_by`: less work, for a try."""
+    """Measure all cases. `divided_by`: divides the work, for a quick try."""
     found = []
     for case in cases:
         number = case.number // divided_by
@@ -168,7 +168,7 @@ def run(cases: tuple[Case, ...] = CASES, divided_by: int = 1) -> list[Growth]:
 
 
 def table(found: list[Growth]) -> str:
-    """Claims that nothing grows faster than what is done."""
+    """Return the table. Claims that no cost grows faster than the work."""
     head = ("on one connection", "how often", "CPU for each", "four times as much takes")
     rows = [
         (it.case.what, f"{it.case.number:,}", _each(it), f"{it.ratio:.1f} times as long")

@@ -1,4 +1,4 @@
-"""Idle pairs, opened, held and closed, several times over."""
+"""Idle pairs, opened, held and closed several times."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ PAIR = 8 * KIB
 ROUNDS = 3
 
 GROWTH = 2 * MIB
-"""RSS that later rounds may have more than the first: allocators take turns."""
+"""Growth of RSS allowed after the first round, since allocators vary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Bytes of RSS: before, with all pairs, and when they were closed."""
+    """Bytes of RSS: before, with all pairs, and after they were closed."""
 
     pairs: int
     before: int
@@ -36,13 +36,13 @@ class Round:
 
 
 def run(number: int, folder: Path, *, hold: float = 5.0, growth: int = GROWTH) -> list[Round]:
-    """Several rounds with one gateway; claims what must hold."""
+    """Run several rounds with one gateway, and claim what must hold."""
     settings = {"deadlines": {"idle": "1h", "grace": "0s"}}
     with (
         brokers.in_process(folder, 1) as addresses,
         running(folder, addresses, settings) as gateway,
     ):
-        _round(gateway, 64, 0)  # what is made once is no pair's
+        _round(gateway, 64, 0)  # what is made once does not count for a pair
         rounds = [_round(gateway, number, hold) for _ in range(ROUNDS)]
     first, last = rounds[0], rounds[-1]
     claim(first.of_a_pair <= PAIR, f"a pair costs {first.of_a_pair:.0f} bytes")
@@ -67,7 +67,7 @@ def _round(gateway: Gateway, number: int, hold: float) -> Round:
 
 
 def table(rounds: Sequence[Round]) -> str:
-    """A line for each."""
+    """Return a table with a line for each round."""
     head = ["idle pairs", "RSS before", "held", "of a pair", "closed"]
     return report.table(
         head,

@@ -1,8 +1,8 @@
 """The largest and costliest frames of each command that the default bounds allow.
 
-They are made from the description of each command, so a command that is new is covered too. What
-makes one costly differs: a long text, as many fields as are allowed, smallest ones or such that
-fill the command, fields within fields, numbers in one field, fields that nobody knows.
+They are made from the descriptor of each command, so new commands are covered too. A command can be
+costly in different ways: a long text, as many fields as are allowed, very small or filling the
+command, nested fields, repeated numbers in one field, unknown fields.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from gateway.wire.contract import Direction
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
-from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.fields import CHECKED_FROM
 from gateway.wire.pulsar.frames import COMMAND_BOUND, WITH_PAYLOAD, Kind
+from tests.oracle.mutations import descriptor_of
 from tests.playbooks.frames import TOPIC, number_field, raw, varint
 from tests.support.commands import COUNTED, LIMITS, STOPS
+from tests.support.frames import data
 
 BOUNDS = Bounds()
 
@@ -43,35 +44,35 @@ HANDSHAKE = 64 * 1024
 """`limits.handshake_frame`."""
 
 MARGIN = 64
-"""Bytes and fields around what is made large."""
+"""Room for bytes and fields around the large part."""
 
 _DEEPEST = 3
-"""Messages within messages that are looked into. Deeper ones are found by `_nested`."""
+"""Depth of nested messages to enlarge. `_nested` covers deeper ones."""
 
 
 class Costly(NamedTuple):
-    """A frame, and what is costly in it."""
+    """A frame, and what is costly about it."""
 
     what: str
     frame: bytes
 
 
 def directions(kind: int) -> tuple[Direction, ...]:
-    """Return where a command goes."""
+    """Return the directions of a command."""
     if kind in FROM_BOTH:
         return tuple(Direction)
     return (Direction.TO_CLIENT if kind in FROM_BROKERS else Direction.TO_BROKER,)
 
 
 def largest_command(kind: int, direction: Direction) -> int:
-    """Return how many bytes the gateway takes of such a command."""
+    """Return the most bytes that the gateway accepts of such a command."""
     if kind in (Kind.CONNECT, Kind.CONNECTED):
         return HANDSHAKE
     if kind in (Kind.MESSAGE, Kind.SEND_RECEIPT):
         return COMMAND_BOUND
     if direction is Direction.TO_BROKER or is_read(kind, direction):
         return BOUNDS.command
-    return BOUNDS.collected  # of what passes brokers may send more, and it costs nothing
+    return BOUNDS.collected  # a broker's passing frames may be larger, and cost nothing
 
 
 def costly_frames(kind: int, direction: Direction) -> Iterator[Costly]:
@@ -80,19 +81,14 @@ def costly_frames(kind: int, direction: Direction) -> Iterator[Costly]:
     for what, body in _bodies(kind, size, is_read=is_read(kind, direction)):
         yield Costly(what, raw(kind, body))
     if kind in WITH_PAYLOAD:
-        begin = required(_described(kind))
+        begin = required(descriptor_of(kind))
         for what, metadata in _metadata(BOUNDS.collected - CHECKED_FROM):
             tail = b"\x0e\x01" + bytes(4) + len(metadata).to_bytes(4) + metadata
             yield Costly(f"metadata: {what}", raw(kind, begin, tail))
 
 
-def _described(kind: int) -> Descriptor | None:
-    field = BaseCommand.DESCRIPTOR.fields_by_number.get(kind)
-    return None if field is None else field.message_type
-
-
 def is_read(kind: int, direction: Direction) -> bool:
-    """Return whether some listener reads such a command; others pass unseen."""
+    """Return True if some listener reads such a command; others pass it unread."""
     if kind in (Kind.CONNECT, Kind.CONNECTED, UNKNOWN):
         return True
     to_broker = STOPS[direction] | LIMITS if direction is Direction.TO_BROKER else STOPS[direction]
@@ -100,8 +96,8 @@ def is_read(kind: int, direction: Direction) -> bool:
 
 
 def _bodies(kind: int, size: int, *, is_read: bool) -> Iterator[tuple[str, bytes]]:
-    message = _described(kind) if is_read else None
-    begin = required(_described(kind)) + _REST.get(kind, b"")
+    message = descriptor_of(kind) if is_read else None
+    begin = required(descriptor_of(kind)) + _REST.get(kind, b"")
     yield "", begin
     yield "its bytes", begin + filled(15, size - len(begin))
     for what, content in (*_anonymous(size), *(_places(message, size) if message else ())):
@@ -126,20 +122,15 @@ _REST: dict[int, bytes] = {Kind.LOOKUP_RESPONSE: _CONNECT_ANSWER}
 # -- fields ------------------------------------------------------------------------------------
 
 
-def block(number: int, content: bytes) -> bytes:
-    """A field of bytes, a text or a message."""
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
 def filled(number: int, size: int, pattern: bytes = b"x") -> bytes:
-    """A field that has `size` bytes at most."""
+    """Return a field of `size` bytes at most."""
     room = size - len(varint(number << 3 | 2)) - len(varint(size))
-    return block(number, (pattern * (room // len(pattern) + 1))[: max(0, room)])
+    return data(number, (pattern * (room // len(pattern) + 1))[: max(0, room)])
 
 
 @cache
 def required(message: Descriptor | None) -> bytes:
-    """Return the fields that a message must have, ids as 1 and topics as topics."""
+    """Return the fields that a message requires, with ids of 1 and topic names."""
     if message is None:
         return b""
     return b"".join(_least(field) for field in message.fields if field.is_required)
@@ -147,9 +138,9 @@ def required(message: Descriptor | None) -> bytes:
 
 def _least(field: FieldDescriptor) -> bytes:
     if field.message_type is not None:
-        return block(field.number, required(field.message_type))
+        return data(field.number, required(field.message_type))
     if field.type in _TEXTS:
-        return block(field.number, TOPIC.encode() if field.name == "topic" else b"t")
+        return data(field.number, TOPIC.encode() if field.name == "topic" else b"t")
     return number_field(field.number, 1)
 
 
@@ -157,11 +148,11 @@ _TEXTS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
 
 
 def _anonymous(size: int) -> Iterator[tuple[str, bytes]]:
-    """Fields that no version knows."""
+    """Yield fields that no version knows."""
     small = min(size, CHECKED_FROM - 512)
     most = BOUNDS.fields - MARGIN
     yield "unknown numbers", number_field(15, 1) * (small // 2)
-    yield "empty unknown fields", block(15, b"") * (small // 2)
+    yield "empty unknown fields", data(15, b"") * (small // 2)
     yield "long unknown numbers", (b"\x78" + b"\xff" * 9 + b"\x01") * min(most, size // 11)
     yield "large unknown fields", _several(size, most, 100)
     yield "unknown groups", (b"\x7b" * 90 + b"\x7c" * 90) * (small // 180)
@@ -169,27 +160,27 @@ def _anonymous(size: int) -> Iterator[tuple[str, bytes]]:
 
 def _several(size: int, number: int, field: int) -> bytes:
     each = size // number
-    return filled(field, each) * number if each > 4 else block(field, b"") * (size // 3)
+    return filled(field, each) * number if each > 4 else data(field, b"") * (size // 3)
 
 
 def _places(message: Descriptor, size: int, depth: int = _DEEPEST) -> Iterator[tuple[str, bytes]]:
-    """Yield each field of a message made large, and what is within it."""
+    """Yield each field of a message enlarged, and the fields within it."""
     for field in message.fields:
         for what, content in _field(field, size):
             yield f"{what} {field.name}", content
         if field.message_type is not None and depth:
             begin = required(field.message_type)
             for what, content in _places(field.message_type, size - 16 - len(begin), depth - 1):
-                yield f"{what} in {field.name}", block(field.number, begin + content)
+                yield f"{what} in {field.name}", data(field.number, begin + content)
             if field.message_type is message:
                 yield f"nested {field.name}", _nested(field, size)
 
 
 def _nested(field: FieldDescriptor, size: int) -> bytes:
-    """As deep as protobuf reads, and again until all is full."""
+    """Return a field nested as deeply as protobuf reads, repeated to the full size."""
     begin, content = required(field.message_type), b""
     for _ in range(95):
-        content = block(field.number, begin + content)
+        content = data(field.number, begin + content)
     return content * max(1, min(size, CHECKED_FROM - 512) // len(content))
 
 
@@ -203,20 +194,20 @@ def _field(field: FieldDescriptor, size: int) -> Iterator[tuple[str, bytes]]:
         yield "the longest name as", filled(number, long, b"persistent://t/n/" + b"a-.1:" * 500)
     if not field.is_repeated:
         if field.message_type is not None:
-            begin = block(number, required(field.message_type))
+            begin = data(number, required(field.message_type))
             yield "again and again", begin * (small // len(begin))
         return
     inner = required(field.message_type)
     if field.message_type is None and field.type not in _TEXTS:
-        yield "packed", block(number, b"\x01" * (small - 8))
-        yield "packed and large", block(number, (b"\xff" * 9 + b"\x01") * min(most // 10, small))
+        yield "packed", data(number, b"\x01" * (small - 8))
+        yield "packed and large", data(number, (b"\xff" * 9 + b"\x01") * min(most // 10, small))
         yield "many", number_field(number, 1) * (small // len(number_field(number, 1)))
         return
-    least = block(number, inner)
+    least = data(number, inner)
     yield "many", least * (small // len(least))
     count = most // (1 + inner.count(b"t") + 2) if inner else most
     rest = filled(15, max(4, size // count - len(least) - 8))
-    content = block(number, inner + rest) if field.message_type else filled(number, size // count)
+    content = data(number, inner + rest) if field.message_type else filled(number, size // count)
     yield "many large", content * count
 
 
@@ -230,12 +221,12 @@ _PATTERNS = {
 
 
 def _brokers(size: int, outer: int, each: int, urls: tuple[int, int], begin: bytes) -> bytes:
-    """As many addresses of brokers as fit, each another one."""
+    """Return as many different broker addresses as fit."""
     content = bytearray()
     for number in range(BOUNDS.fields):
         url = f"pulsar://broker-{number}.internal:6650".encode()
-        entry = block(each, begin + b"".join(block(it, url) for it in urls))
+        entry = data(each, begin + b"".join(data(it, url) for it in urls))
         if len(content) + len(entry) > size or (number + 2) * 4 > BOUNDS.fields:
             break
         content += entry
-    return block(outer, number_field(1, 1) + bytes(content))
+    return data(outer, number_field(1, 1) + bytes(content))

@@ -1,4 +1,4 @@
-"""Real listeners without sockets: services, brokers that were learned, rules, tokens."""
+"""Real listeners without sockets: services, learned brokers, rules, tokens."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.playbooks.frames import connect, read
 from tests.support.subjects import caller_of
 
 HOSTS = 300
-"""Brokers that were learned. The largest clusters have hundreds."""
+"""Learned brokers. The largest clusters have hundreds."""
 
 RULES = 1_000
 
@@ -47,7 +47,7 @@ SECRET = OctKey.import_key(bytes(range(64)))
 
 
 class Way(NamedTuple):
-    """How the clients of a listener are served."""
+    """How a listener serves its clients."""
 
     name: str
     mode: Mode = Mode.PASS_THROUGH
@@ -64,7 +64,7 @@ WAYS = (
 
 
 def listener_of(way: Way) -> ListenerContext:
-    """A listener with services of its own."""
+    """Return a listener with services of its own."""
     learned = LearnedHosts(PULSAR)
     learned.learn(*(f"broker-{number}.internal" for number in range(HOSTS)))
     learned.learn(*(f"10.0.{number // 200}.{number % 200}" for number in range(HOSTS)))
@@ -85,7 +85,7 @@ def listener_of(way: Way) -> ListenerContext:
 
 
 def session_of(listener: ListenerContext) -> PulsarSession:
-    """An open pair of it."""
+    """Return the session of an open pair."""
     alice = Principal("alice", verified=listener.mode is not Mode.PASS_THROUGH)
     hello = read(connect(auth_data=token())).connect
     subject = Subject(listener.services.complete(caller_of(hello)))
@@ -94,7 +94,8 @@ def session_of(listener: ListenerContext) -> PulsarSession:
 
 
 def _rules(number: int) -> RuleSet:
-    """Limits far above any traffic, each with patterns that a name is held against in full."""
+    """Return limits far above any traffic, each with patterns that match only after a full
+    comparison."""
     dimensions: list[dict[str, object]] = [
         {"publish": {"messages": "1000000/s"}, "dispatch": {"messages": "1000000/s"}},
         {"lookups": "1000000/s", "producer_creations": "1000000/s"},
@@ -117,13 +118,13 @@ def _rules(number: int) -> RuleSet:
 
 @cache
 def token(claims: int = 0) -> bytes:
-    """A good one, with that many bytes more in it."""
+    """Return a valid token, enlarged by this many bytes."""
     content = {"sub": "alice", "exp": int(time.time()) + 3600, "more": "x" * claims}
     return jwt.encode({"alg": "HS256"}, content, SECRET).encode()
 
 
 def tokens() -> Iterator[tuple[str, bytes]]:
-    """Good ones and bad ones, of which some take long to be refused."""
+    """Yield valid and invalid tokens, some of which take long to refuse."""
     yield "a good token of 11 KiB", token(8 * 1024)
     yield "a token too large", b"a" * (48 * 1024)
     room = LARGEST_TOKEN * 3 // 4 - 100
@@ -139,7 +140,7 @@ def tokens() -> Iterator[tuple[str, bytes]]:
 
 
 def authenticating(kind: int, data: bytes) -> bytes:
-    """The fields of a command with this credential."""
+    """Return the fields of a command with this credential."""
     command = BaseCommand()
     if kind == BaseCommand.CONNECT:
         command.connect.client_version = "Pulsar-Java-v4.2.4"

@@ -1,4 +1,4 @@
-"""How long Python's garbage collector keeps the process from its work, with many pairs open."""
+"""How long Python's garbage collector stops the process, with many pairs open."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ COLLECTORS = tuple(watched.COLLECTORS)
 SECONDS = 20.0
 
 LONGEST = 500.0
-"""Milliseconds of CPU time that one collection may take: clients are patient for ten seconds, and
-their own collectors pause as long."""
+"""Milliseconds of CPU time that one collection may take: clients wait for ten seconds, and their
+own collectors pause as long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """With one setting of the collector. Milliseconds, by generation; bytes."""
+    """The result of one collector setting. Milliseconds by generation; bytes."""
 
     collector: str
     pairs: int
@@ -41,7 +41,7 @@ class Outcome:
 
     @property
     def longest(self) -> float:
-        """Of all collections."""
+        """Return the longest of all collections."""
         return max(it["longest"] for it in (*self.opening, *self.serving, *self.closing))
 
 
@@ -51,7 +51,8 @@ def run(
     seconds: float = SECONDS,
     collectors: Iterable[str] = COLLECTORS,
 ) -> list[Outcome]:
-    """Each setting with a gateway of its own; claims only of the first, which is how it runs."""
+    """Measure each setting with a gateway of its own. Claims concern only the first setting, which
+    is the default."""
     number = min(number, possible_pairs() - 2 * AT_ONCE)
     outcomes = []
     for place, collector in enumerate(collectors):
@@ -69,22 +70,22 @@ def _with(collector: str, number: int, folder: Path, seconds: float) -> Outcome:
         running(folder, addresses, collector=collector) as gateway,
     ):
         callers = pairs(gateway.ports["passing"], number)
-        opening = gateway.told().pauses
+        opening = gateway.report().pauses
         gateway.set_collector()
         before = gateway.rss
         connects, round_trips, took = _served(gateway, callers, seconds)
-        serving, rss = gateway.told().pauses, (before, gateway.rss)
+        serving, rss = gateway.report().pauses, (before, gateway.rss)
         for caller in callers:
             caller.close()
         claim(bool(in_time(gateway.is_at_rest)), "pairs stayed though their clients are gone")
-        closing = gateway.told().pauses
+        closing = gateway.report().pauses
     return Outcome(collector, number, took, connects, opening, serving, closing, round_trips, rss)
 
 
 def _served(
     gateway: Gateway, callers: Sequence[Caller], seconds: float
 ) -> tuple[int, list[float], float]:
-    """Churn beside round trips on open pairs, in turn."""
+    """Alternate churn with round trips on open pairs."""
     began, connects, round_trips = time.monotonic(), 0, []
     turns = cycle(callers)
     for more, _ in rounds(gateway.ports):
@@ -99,7 +100,7 @@ def _served(
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """A line for each."""
+    """Return a table with a line for each setting."""
     head = ["collector", "pairs", "connects a second", "while opening", "while serving: youngest",
             "middle", "oldest", "share", "while closing", "64 PINGs: 99 %, longest",
             "RSS before, after"]  # fmt: skip
@@ -117,10 +118,14 @@ def _row(it: Outcome) -> list[str]:
     ]  # fmt: skip
 
 
-def _generation(told: dict[str, float]) -> str:
-    """How many, and the longest."""
-    return f"{told['count']:.0f}, {told['longest']:.1f} ms" if told["count"] else "-"
+def _generation(collections: dict[str, float]) -> str:
+    """Return the number of collections, and the longest."""
+    return (
+        f"{collections['count']:.0f}, {collections['longest']:.1f} ms"
+        if collections["count"]
+        else "-"
+    )
 
 
-def _oldest(told: Sequence[dict[str, float]]) -> str:
-    return _generation(told[2])
+def _oldest(collections: Sequence[dict[str, float]]) -> str:
+    return _generation(collections[2])

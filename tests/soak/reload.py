@@ -1,8 +1,8 @@
-"""How long the data path stands while thousands of rules are read again, beside quiet times.
+"""How long the data path stops while thousands of rules are reloaded, compared with quiet times.
 
-One client asks for round trips to the broker and back, one after the other; the longest of a window
-shows the longest time for which nobody was served. A window without a reload shows what the machine
-does to a round trip by itself.
+One client makes round trips to the broker and back, one after the other; the longest of a window
+shows the longest time without service. A window without a reload shows the influence of the machine
+on a round trip.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.soak.visits import Caller, pairs, ping
 
 RULES = 2_000
 ACCOUNTS = 1_000
-"""Open producers, each under one limit of its own of every version of the rules."""
+"""Open producers, each under a limit of its own in every version of the rules."""
 
 ROUNDS = 10
 QUIET = 1.5
@@ -30,7 +30,7 @@ QUIET = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Round trips of a while, and the longest step of a task of the gateway: milliseconds."""
+    """One window's round trips, and the longest step of a task of the gateway, in milliseconds."""
 
     trips: list[float]
     step: float
@@ -38,7 +38,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`quiet` and `reloads` took turns. `took`: seconds of each reload; `rss`: before and after."""
+    """`quiet` and `reloads` alternated. `took`: seconds of each reload; `rss`: before and after."""
 
     rules: int
     accounts: int
@@ -51,7 +51,7 @@ class Outcome:
 def run(
     folder: Path, rules: int = RULES, accounts: int = ACCOUNTS, rounds: int = ROUNDS
 ) -> Outcome:
-    """Claims that each reload brought the new version of all rules, and that no producer ended."""
+    """Claim that each reload brings the new version of all rules, and that no producer ends."""
     file = folder / "rules.yaml"
     _write(file, rules, 0)
     settings = {"rules": str(file), "log": {"level": "info"}}
@@ -61,7 +61,7 @@ def run(
     ):
         callers = pairs(gateway.ports["passing"], accounts)
         before, quiet, reloads = gateway.rss, [], []
-        gateway.told()  # of what was until here
+        gateway.report()  # of the time before
         for version in range(1, rounds + 1):
             quiet.append(_window(gateway, callers[0], _seconds(QUIET)))
             _write(file, rules, version)
@@ -78,7 +78,8 @@ def run(
 
 
 def _write(file: Path, number: int, version: int) -> None:
-    """Rules by name, one of them for each topic of a producer; above what anybody sends here."""
+    """Write named rules, one of them for each producer's topic; the limits are far above the
+    traffic."""
     rules = [
         {
             "id": f"r-{rule}",
@@ -99,7 +100,7 @@ def _window(gateway: Gateway, caller: Caller, is_over: Callable[[], bool]) -> Wi
         began = time.perf_counter()
         ping([caller])
         trips.append(1000 * (time.perf_counter() - began))
-    return Window(trips, gateway.told().step)
+    return Window(trips, gateway.report().step)
 
 
 def _seconds(seconds: float) -> Callable[[], bool]:
@@ -108,7 +109,8 @@ def _seconds(seconds: float) -> Callable[[], bool]:
 
 
 def _reloads(log: Path, number: int) -> Callable[[], bool]:
-    """So many reloads are told; and the rules before have been let go of, some time later."""
+    """Return a condition: this many reloads are logged, and the old rules were released some time
+    ago."""
     seen, until = 0, float("inf")
 
     def are_over() -> bool:
@@ -116,28 +118,28 @@ def _reloads(log: Path, number: int) -> Callable[[], bool]:
         size = log.stat().st_size
         if size != seen and until == float("inf"):
             seen = size
-            if len(list(_told(log))) == number:
+            if len(list(_logged(log))) == number:
                 until = time.monotonic() + QUIET / 5
         return time.monotonic() > until
 
     return are_over
 
 
-def _told(log: Path) -> Iterator[dict[str, float]]:
-    """What was told of each reload."""
+def _logged(log: Path) -> Iterator[dict[str, float]]:
+    """Yield the log line of each reload."""
     for line in log.read_text().splitlines():
         if '"rules_loaded"' in line:
             yield json.loads(line)
 
 
 def _took(gateway: Gateway, rules: int) -> list[float]:
-    told = list(_told(gateway.log))
-    claim(all(it["changed"] == rules for it in told), "a reload did not bring all rules")
-    return [it["seconds"] for it in told]
+    logged = list(_logged(gateway.log))
+    claim(all(it["changed"] == rules for it in logged), "a reload did not bring all rules")
+    return [it["seconds"] for it in logged]
 
 
 def table(it: Outcome) -> str:
-    """Two lines, and what else is known of the reloads. `longest`: of a window, in the middle of
+    """Return the table and further figures of the reloads. `longest`: of a window, the median of
     all; `step`: the longest of a task of the gateway, in CPU time."""
     head = ["windows", "number", "round trips", "median", "99 %", "99.9 %"]
     head += ["longest", "longest of all", "step"]

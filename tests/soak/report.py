@@ -9,11 +9,11 @@ MIB = 1 << 20
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """One table."""
+    """Return a table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def mib(size: float) -> str:
-    """A size that people can read."""
+    """Return a size in MiB."""
     return f"{size / MIB:.1f} MiB"

@@ -1,4 +1,4 @@
-"""The gateway process of a soak, and what is known of it."""
+"""The gateway process of a soak, and the figures about it."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ from tests.real.brokers.ports import free_ports
 from tests.real.brokers.processes import end, spawn, tail
 
 LISTENERS = "passing", "verifying"
-"""One where the broker judges credentials, one where the gateway does."""
+"""A listener where the broker checks credentials, and one where the gateway does."""
 
 CHUNK = 512 * 1024
-"""The most that one receive of the plane takes: its default."""
+"""The most that one receive of the data plane takes: its default."""
 
 WAITS = 6
-"""How often the patience of other tests must be over."""
+"""Multiple of other tests' patience."""
 
 SPARE = 200
-"""Descriptors of a process that are not pairs'."""
+"""Descriptors of a process beside those of pairs."""
 
 
 T = TypeVar("T")
 
 
 class BrokenClaimError(Exception):
-    """What was to be shown is not so."""
+    """A claim does not hold."""
 
 
 def claim(holds: bool, text: str) -> None:
-    """Raises `BrokenClaimError`."""
+    """Raise `BrokenClaimError` unless the claim holds."""
     if not holds:
         raise BrokenClaimError(text)
 
 
 def in_time(reached: Callable[[], T]) -> T | None:
-    """Wait until something is so: longer than other tests, for the machine may have much to do."""
+    """Wait until `reached()` is true: longer than other tests, since the machine may be busy."""
     return next((found for _ in range(WAITS) if (found := until(reached))), None)
 
 
 def possible_pairs() -> int:
-    """As many as the descriptors of one process allow, two for each."""
+    """Return the number of pairs that one process's descriptors allow, two for each."""
     return (descriptors() - SPARE) // 2
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the process tells from within since it was asked before; see `watched`."""
+class Report:
+    """What the process reports from within since the last report; see `watched`."""
 
     peak: int
     blocks: int
@@ -111,7 +111,7 @@ class Gateway:
             "admin": {"bind": f"{HOST}:{admin}"},
             "limits": {"connections": possible_pairs() + SPARE},
             "deadlines": {"grace": "0s"},
-            "log": {"level": "warning"},  # else a line for each of a million connections
+            "log": {"level": "warning"},  # else it writes a line for each of a million connections
         }
 
     def _is_ready(self) -> bool:
@@ -120,68 +120,68 @@ class Gateway:
             return self.metrics().healthy_brokers > 0
         return False
 
-    # -- what is known of it -------------------------------------------------------------------
+    # -- observations --------------------------------------------------------------------------
 
     def metrics(self) -> Metrics:
-        """All of them, right now."""
+        """Return all metrics as of now."""
         with urllib.request.urlopen(self._metrics_url, timeout=6 * PATIENCE) as answer:
             return Metrics(answer.read().decode())
 
     def connections(self) -> int:
-        """In all states, on all listeners."""
+        """Return the number of connections in all states, on all listeners."""
         metrics = self.metrics()
         return int(sum(metrics.connections(name) for name in LISTENERS))
 
     def ended(self) -> Ends:
-        """How many connections ended on all listeners, by reason."""
+        """Return the number of ended connections on all listeners, by reason."""
         metrics = self.metrics()
         return sum((metrics.ended(name) for name in LISTENERS), Counter[EndReason]())
 
     @property
     def rss(self) -> int:
-        """Resident bytes."""
+        """Return the resident bytes."""
         return memory(self._process.pid)["Rss"]
 
     @property
     def descriptors(self) -> int:
-        """Open ones."""
+        """Return the number of open descriptors."""
         return len(os.listdir(f"/proc/{self._process.pid}/fd"))  # noqa: PTH208
 
     def has_descriptors(self, number: int) -> bool:
-        """So many at last; one of a scrape may have been open a moment ago, and closed now."""
+        """Return True once this many are open, give or take the one of a scrape."""
         return bool(in_time(lambda: abs(self.descriptors - number) <= 1))
 
-    def told(self) -> Told:
-        """What it tells from within since it was asked before."""
+    def report(self) -> Report:
+        """Return the report from within since the last one."""
         return self._asked(signal.SIGUSR1)
 
     def set_collector(self) -> None:
-        """As it was named at the start. All is counted from new."""
+        """Apply the collector setting named at the start, and reset all counts."""
         self._asked(signal.SIGUSR2)
 
     def hang_up(self) -> None:
-        """Have its rules read again."""
+        """Make the gateway reload its rules."""
         self._process.send_signal(signal.SIGHUP)
 
-    def _asked(self, how: signal.Signals) -> Told:
+    def _asked(self, how: signal.Signals) -> Report:
         self._process.send_signal(how)
         self._written += 1
-        told = in_time(self._new_report)
-        assert told, "the gateway did not answer"
-        return Told(told["peak"], told["blocks"], told["step"], told["pauses"])
+        report = in_time(self._new_report)
+        assert report, "the gateway did not answer"
+        return Report(report["peak"], report["blocks"], report["step"], report["pauses"])
 
     def _new_report(self) -> dict[str, Any] | None:
         with suppress(OSError):
-            told: dict[str, Any] = json.loads(self._report.read_text())
-            return told if told["written"] == self._written else None
+            report: dict[str, Any] = json.loads(self._report.read_text())
+            return report if report["written"] == self._written else None
         return None
 
     def is_at_rest(self) -> bool:
-        """No connection, no byte that waits, and no other descriptor than one of them."""
+        """Return True without connections, buffered bytes and descriptors of connections."""
         return self.connections() == 0 and self.metrics().buffered == 0
 
     def stop(self) -> None:
-        """Ends in good order, and has said of no bug."""
+        """Stop the gateway, and check that it exits in good order and has logged no bug."""
         status = end(self._process, WAITS * PATIENCE)
         log = self.log.read_text(errors="replace")
         for bug in ("Traceback", "internal_error"):
@@ -196,7 +196,7 @@ def running(
     settings: dict[str, Any] | None = None,
     collector: str = "as it is",
 ) -> Iterator[Gateway]:
-    """A gateway for the length of a block."""
+    """Yield a running gateway."""
     gateway = Gateway(folder, brokers, settings, collector)
     try:
         yield gateway

@@ -1,7 +1,7 @@
-"""Pairs whose readers do not read while their writers write, all that they can.
+"""Pairs whose readers do not read while their writers write as much as they can.
 
-What the plane keeps stays below its bound, others are served, and not a byte is lost: neither when
-the readers read again, nor of anybody else when they close.
+What the data plane keeps stays below its bound, other clients are served, and no byte is lost:
+neither when the readers read again, nor of other pairs when the readers close.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from tests.soak.streams import Block, Stream, drain, fill
 from tests.support.frames import message, metadata_of, send, simple, tail
 
 END_BUFFER = 64 * 1024
-"""Bytes that the kernel keeps at both far ends: little, so that what it keeps is kept for us."""
+"""Bytes that the kernel keeps at both far ends: little, so that the gateway has to keep the
+rest."""
 
 PAUSE = 0.05
-"""Seconds between two round trips of somebody else."""
+"""Seconds between two round trips of another client."""
 
 SLACK = 32 * MIB
-"""RSS beyond what is kept: pairs, and what an allocator cannot return at once."""
+"""RSS beyond the kept bytes: pairs, and memory that an allocator cannot return at once."""
 
 PAYLOAD = b"x" * 4000
 
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """What is done. `socket_buffer`: of the gateway's sockets to clients, None: as the kernel tunes
-    them. `pings`: round trips of somebody else; a hundred take longer than the plane's patience.
-    """
+    """One kind of stall. `socket_buffer`: of the gateway's sockets to clients, None: tuned by the
+    kernel. `pings`: round trips of another client; a hundred outlast the plane's patience."""
 
     to_client: bool
     pairs: int = 1000
@@ -52,7 +52,7 @@ class Stall:
     pings: int = 100
 
     def with_at_most(self, pairs: int) -> Stall:
-        """The same with fewer pairs."""
+        """Return the same stall with fewer pairs."""
         return replace(self, pairs=min(pairs, self.pairs))
 
     @property
@@ -63,7 +63,7 @@ class Stall:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was seen. Bytes and seconds; `kernel`: of all TCP sockets of this machine."""
+    """The observations, in bytes and seconds; `kernel`: of all TCP sockets of this machine."""
 
     stall: Stall
     peak: int
@@ -77,8 +77,7 @@ class Outcome:
 
 
 def limits(stall: Stall) -> dict[str, int]:
-    """Return the settings of memory. What deciding takes is a part of the bound, so frames are
-    small."""
+    """Return the memory settings. Deciding takes a part of the bound, so frames are small."""
     return {
         "buffered": stall.bound,
         "collected_frame": min(stall.bound // 16, MIB),
@@ -87,7 +86,7 @@ def limits(stall: Stall) -> dict[str, int]:
 
 
 def run(stall: Stall, folder: Path) -> Outcome:
-    """One stall, from its beginning to its end; claims what must hold of any."""
+    """Run one stall from start to end, and claim what must hold for any."""
     plane = {"socket_buffer": stall.socket_buffer} if stall.socket_buffer else {}
     settings = {"limits": limits(stall) | {"connections": possible_pairs()}, "data_plane": plane}
     with brokers.in_thread() as behind, running(folder, behind.addresses, settings) as gateway:
@@ -107,7 +106,7 @@ def _stalled(stall: Stall, gateway: Gateway, behind: Brokers) -> Outcome:
         probe = stack.enter_context(Client(gateway.ports["passing"]).open())
         streams = _opened(stall, gateway, behind, stack)
         before, kernel = gateway.rss, kernel_buffers()
-        gateway.told()
+        gateway.report()
         fill(streams)
         pings = [_ping(probe) for _ in range(stall.pings)]
         full = gateway.rss
@@ -121,7 +120,7 @@ def _stalled(stall: Stall, gateway: Gateway, behind: Brokers) -> Outcome:
         written, received = (sum(getattr(s, n) for s in streams) for n in ("sent", "received"))
     claim(bool(in_time(gateway.is_at_rest)), "something stayed of pairs that are over")
     ended, rss = gateway.ended()[EndReason.OUT_OF_MEMORY], (before, full, gateway.rss)
-    return Outcome(stall, gateway.told().peak, kept, rss, kernel, ended, pings, written, received)
+    return Outcome(stall, gateway.report().peak, kept, rss, kernel, ended, pings, written, received)
 
 
 def _opened(stall: Stall, gateway: Gateway, behind: Brokers, stack: ExitStack) -> list[Stream]:
@@ -154,7 +153,7 @@ def _message() -> bytes:
 
 
 def _ping(client: Client) -> float:
-    """Seconds of a round trip to the broker and back. Raises where there is none."""
+    """Return the seconds of a round trip to the broker and back. Raises if there is none."""
     time.sleep(PAUSE)
     began = time.monotonic()
     client.say(simple(Kind.PING))
@@ -163,14 +162,14 @@ def _ping(client: Client) -> float:
 
 
 def kernel_buffers() -> int:
-    """Bytes of all TCP sockets' buffers, as the kernel counts them."""
+    """Return the bytes in all TCP sockets' buffers, as the kernel counts them."""
     found = re.search(r"TCP: .* mem (\d+)", Path("/proc/net/sockstat").read_text())
     assert found
     return int(found[1]) * 4096
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """A line for each."""
+    """Return a table with a line for each stall."""
     head = ["stalled", "bound", "peak kept", "kept at rest", "RSS before, full, after",
             "kernel's buffers", "ended", "pings: median, longest", "written, received"]  # fmt: skip
     return report.table(head, map(_row, outcomes))

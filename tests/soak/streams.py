@@ -1,4 +1,4 @@
-"""Bytes through many pairs at once, and whether they are those that were sent."""
+"""Bytes through many pairs at once, compared with those that were sent."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import socket
 from collections.abc import Sequence
 
 QUIET = 1.0
-"""Seconds in which nobody takes a byte: all buffers on the way are full."""
+"""Seconds in which no reader or socket takes a byte: all buffers on the way are full."""
 
 PATIENCE = 20.0
-"""Seconds in which no byte comes: none will."""
+"""Seconds without a byte after which none is expected."""
 
 
 class Block:
-    """Whole frames, sent again and again."""
+    """Whole frames, sent repeatedly."""
 
     def __init__(self, frame: bytes, at_least: int = 256 * 1024) -> None:
         self.size = len(frame) * -(-at_least // len(frame))
         self._twice = memoryview(frame * (2 * self.size // len(frame)))
 
     def at(self, offset: int, size: int) -> memoryview:
-        """A part of all that is sent, not larger than the block."""
+        """Return a part of the sent bytes, no larger than the block."""
         start = offset % self.size
         return self._twice[start : start + min(size, self.size)]
 
 
 class Stream:
-    """One direction of one pair. `blocks`: how many are sent."""
+    """One direction of one pair. `blocks`: the number of blocks to send."""
 
     def __init__(
         self, writer: socket.socket, reader: socket.socket, block: Block, blocks: int
@@ -45,7 +45,7 @@ class Stream:
         return self.received == self.total
 
     def write(self) -> bool:
-        """Send what is taken; answers whether there is more to send."""
+        """Send what the socket takes; return True if there is more to send."""
         try:
             part = self._block.at(self.sent, self.total - self.sent)
             self.sent += self.writer.send(part)
@@ -56,7 +56,7 @@ class Stream:
         return self.sent < self.total and not self.broken
 
     def read(self) -> bool:
-        """Receive what has come; answers whether there is more to come."""
+        """Receive what has arrived; return True if there is more to come."""
         try:
             data = self.reader.recv(self._block.size)
         except BlockingIOError:
@@ -64,13 +64,15 @@ class Stream:
         except OSError:
             data = b""
         self.broken |= not data
-        assert data == self._block.at(self.received, len(data)), "other bytes than were sent"
+        assert data == self._block.at(self.received, len(data)), (
+            "the received bytes differ from those sent"
+        )
         self.received += len(data)
         return not self.complete and not self.broken
 
 
 def fill(streams: Sequence[Stream]) -> None:
-    """Write until nobody takes more. Nobody reads."""
+    """Write until no socket takes more, without reading."""
     with selectors.EpollSelector() as selector:
         for stream in streams:
             selector.register(stream.writer, selectors.EVENT_WRITE, stream)
@@ -81,7 +83,7 @@ def fill(streams: Sequence[Stream]) -> None:
 
 
 def drain(streams: Sequence[Stream]) -> None:
-    """Write what is left, and read, until all has come or nothing does any more."""
+    """Write the rest, and read, until all has arrived or nothing arrives any more."""
     with selectors.EpollSelector() as selector:
         for stream in streams:
             if stream.sent < stream.total:

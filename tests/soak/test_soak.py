@@ -1,4 +1,4 @@
-"""Short soaks: what `make soak` claims of many connections and minutes, of fewer and seconds."""
+"""Short soaks: the claims of `make soak` with fewer connections, in seconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.soak.stalled import Stall
 pytestmark = [pytest.mark.long, pytest.mark.alone]
 
 NOISE = 8 * MIB
-"""Of memory. A pair that stays costs 5 KB, and each test opens thousands."""
+"""Variation of the memory. A leaked pair costs 5 KB, and each test opens thousands."""
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ BROKERS = Stall(to_client=False, pairs=30, bound=2 * MIB, blocks=32, pings=20)
 
 
 @pytest.mark.parametrize("stall", [CLIENTS, BROKERS], ids=["clients", "brokers"])
-def test_readers_that_stall_stop_nobody_and_lose_nothing(tmp_path: Path, stall: Stall) -> None:
+def test_stalled_readers_stop_no_client_and_lose_nothing(tmp_path: Path, stall: Stall) -> None:
     """The first ones fill half of the part of the bound that slow peers have, and all others share
     the rest of it."""
     outcome = stalled.run(stall, tmp_path)
@@ -46,7 +46,7 @@ def test_readers_that_stall_stop_nobody_and_lose_nothing(tmp_path: Path, stall: 
     assert len(outcome.pings) == 20
 
 
-def test_readers_that_stall_and_are_closed_leave_nothing(tmp_path: Path) -> None:
+def test_stalled_readers_that_are_closed_leave_nothing(tmp_path: Path) -> None:
     outcome = stalled.run(replace(CLIENTS, read_again=False), tmp_path)
     assert outcome.received < outcome.written
 
@@ -59,7 +59,7 @@ def test_clients_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
     assert outcome.refused > 0
 
 
-def test_the_collections_of_a_gateway_are_told(tmp_path: Path) -> None:
+def test_the_collections_of_a_gateway_are_reported(tmp_path: Path) -> None:
     (usual,) = pauses.run(200, tmp_path, 1.0, ["as it is"])
     assert usual.opening[0]["count"] > 0
     assert usual.connects > 0
@@ -72,13 +72,12 @@ def test_rules_are_reloaded_under_open_producers(tmp_path: Path) -> None:
     assert "200 rules" in reload.table(outcome)
 
 
-def test_frames_that_are_allowed_take_little_memory() -> None:
-    """The copies of a frame that is decided, and what it is decoded to, are within two of the
-    largest frames."""
+def test_allowed_frames_take_little_memory() -> None:
+    """The copies of a decided frame and its decoded form take at most twice the largest frame."""
     for row in costs.run([Kind.SUBSCRIBE, Kind.ERROR, Kind.SCALABLE_TOPIC_UPDATE]):
         assert row.largest > BOUNDS.command - 2 * CHECKED_FROM
         assert row.memory < 2 * BOUNDS.collected
 
 
-def test_all_work_of_a_connection_is_done_in_the_soak() -> None:
+def test_all_work_on_a_connection_can_be_soaked() -> None:
     growth.run(divided_by=200)

@@ -1,6 +1,6 @@
-"""Clients that come, ask something and go: one visit is a script of one connection.
+"""Clients that connect, ask something and leave: each visit is a script for one connection.
 
-A script yields where it waits for an answer, so that many are under way together in one thread.
+A script yields where it waits for an answer, so that many run together in one thread.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from tests.support.frames import send, simple
 AT_ONCE = 64
 
 TOPICS = 5_000
-"""Topics of producers: their counts are kept, and that is no growth when all were there once."""
+"""Topics of producers: their counters are kept, which is no growth once all topics were used."""
 
 SOURCES = 8
-"""Addresses that clients come from: the ports of one would not last for a thousand a second."""
+"""Client addresses: the ports of a single one would not last for a thousand connections a
+second."""
 
 _NO_PORT_YET = 24
-"""IP_BIND_ADDRESS_NO_PORT, which Python does not name."""
+"""IP_BIND_ADDRESS_NO_PORT, which Python does not define."""
 
 _RESET = struct.pack("ii", 1, 0)
 
@@ -35,7 +36,7 @@ Script = Generator[None, None, None]
 
 
 class Caller:
-    """A client's connection. Waits for answers, so ask for them when they can be there."""
+    """A client's connection. Reading blocks, so read only once the answer can be there."""
 
     _numbers = count()
 
@@ -48,7 +49,7 @@ class Caller:
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, frame: bytes, wanted: int) -> Generator[None, None, BaseCommand]:
-        """Say a frame; the answer, which must be of this type."""
+        """Send a frame, and return the answer, which must be of this type."""
         self.sock.sendall(frame)
         yield
         answer = self._hear()
@@ -59,7 +60,7 @@ class Caller:
         data = b""
         while len(data) < 8 or len(data) < struct.unpack_from(">I", data)[0] + 4:
             part = self.sock.recv(4096)
-            assert part, "closed in place of an answer"
+            assert part, "the connection closed before the answer"
             data += part
         return BaseCommand.FromString(data[8:])
 
@@ -72,7 +73,7 @@ class Caller:
 
 
 def lookup(topic: str, request_id: int) -> bytes:
-    """Who has this topic?"""
+    """Return a LOOKUP."""
     topic = f"persistent://public/default/{topic}"
     return simple(Kind.LOOKUP, topic=topic, request_id=request_id)
 
@@ -85,7 +86,7 @@ def connect(**fields: object) -> bytes:
 
 
 def asks(port: int, number: int) -> Script:
-    """Look two topics up, of which nobody asked before."""
+    """Look up two new topics."""
     caller = Caller(port)
     yield from caller.ask(CONNECT, Kind.CONNECTED)
     for request in range(2):
@@ -96,7 +97,7 @@ def asks(port: int, number: int) -> Script:
 
 
 def produces(port: int, number: int) -> Script:
-    """Be led to a topic's broker by its sealed name, and send a message there."""
+    """Look up a topic, connect to its broker by its sealed name, and send a message there."""
     caller = Caller(port)
     yield from caller.ask(CONNECT, Kind.CONNECTED)
     topic = f"t-{number % TOPICS}"
@@ -113,7 +114,7 @@ def produces(port: int, number: int) -> Script:
 
 
 def is_led_on(port: int, number: int) -> Script:
-    """Look up what another broker has: the gateway asks there by a connection of its own."""
+    """Look up another broker's topic: the gateway asks that broker on a connection of its own."""
     caller = Caller(port)
     yield from caller.ask(CONNECT, Kind.CONNECTED)
     answer = yield from caller.ask(lookup(f"{ELSEWHERE}-{number}", 1), Kind.LOOKUP_RESPONSE)
@@ -122,7 +123,7 @@ def is_led_on(port: int, number: int) -> Script:
 
 
 def is_refused(port: int, number: int) -> Script:
-    """Show a wrong credential."""
+    """Present a wrong credential."""
     caller = Caller(port)
     wrong = connect(auth_method_name="token", auth_data=WRONG)
     yield from caller.ask(wrong, Kind.ERROR)
@@ -130,7 +131,7 @@ def is_refused(port: int, number: int) -> Script:
 
 
 def resets(port: int, number: int) -> Script:
-    """Break off while an answer is under way."""
+    """Reset while an answer is on its way."""
     caller = Caller(port)
     yield from caller.ask(CONNECT, Kind.CONNECTED)
     caller.sock.sendall(lookup(f"{ELSEWHERE}-{number}", 1))
@@ -146,7 +147,7 @@ def says_nothing(port: int, number: int) -> Script:
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """A script, how often of twenty it is played, on which listener, and how it ends there."""
+    """A script, its share of twenty visits, its listener, and how it ends there."""
 
     script: Callable[[int, int], Script]
     share: int
@@ -169,18 +170,18 @@ MIX = [kind for kind in KINDS for _ in range(kind.share)]
 
 REFUSED = EndReason.AUTHENTICATION_FAILED
 LEFT = EndReason.CLIENT_CLOSED, EndReason.CLIENT_LOST
-"""One that resets is lost, or has closed: who of both is told depends on what was under way."""
+"""A client that resets is lost or has closed, depending on what is on its way."""
 
 
 def play(scripts: Iterable[Script]) -> None:
-    """All of them together, to their ends."""
+    """Play all scripts together to their ends."""
     live = list(scripts)
     while live:
         live = [script for script in live if next(script, script) is None]
 
 
 def rounds(ports: dict[str, int]) -> Iterator[tuple[int, int]]:
-    """Play some visits; how many connections that were, and how many of them were refused."""
+    """Play some visits, and yield the numbers of connections and of refused ones."""
     for first in count(0, AT_ONCE):
         numbers = range(first, first + AT_ONCE)
         kinds = [MIX[number % len(MIX)] for number in numbers]
@@ -189,7 +190,7 @@ def rounds(ports: dict[str, int]) -> Iterator[tuple[int, int]]:
 
 
 def pairs(port: int, number: int) -> list[Caller]:
-    """As many open pairs, each with a producer."""
+    """Return this many open pairs, each with a producer."""
     callers: list[Caller] = []
 
     def open_one() -> Script:
@@ -206,7 +207,7 @@ def pairs(port: int, number: int) -> list[Caller]:
 
 
 def ping(callers: Iterable[Caller]) -> None:
-    """A round trip to the broker and back on each."""
+    """Make a round trip to the broker and back on each connection."""
 
     def one(caller: Caller) -> Script:
         yield from caller.ask(simple(Kind.PING), Kind.PONG)

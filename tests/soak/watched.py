@@ -1,9 +1,9 @@
-"""`python -m tests.soak.watched REPORT COLLECTOR run FILE`: a gateway that is watched from within.
+"""`python -m tests.soak.watched REPORT COLLECTOR run FILE`: a gateway that is observed from within.
 
-It tells what no metric does: the most bytes that the plane ever kept, the longest step of a task,
-how long each garbage collection took, and how many blocks of memory its objects have after one
-more. REPORT is written at SIGUSR1, and then all is counted from new; it tells how often it was
-written. At SIGUSR2 the collector is set as COLLECTOR names it, and then it is written too.
+It reports what no metric does: the most bytes that the data plane ever kept, the longest step of a
+task, the time of each garbage collection, and the number of memory blocks of its objects after one
+more. SIGUSR1 writes REPORT and resets all counts; the report has a serial number. SIGUSR2 applies
+the setting COLLECTOR, and then writes REPORT too.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ COLLECTORS: dict[str, Callable[[], None]] = {
     "oldest rarely": lambda: gc.set_threshold(700, 10, 1000),
     "off": gc.disable,
 }
-"""What SIGUSR2 does; the gateway itself froze what was there when it began to listen."""
+"""The settings for SIGUSR2; the gateway itself froze its objects when it began to listen."""
 
 
 class Watched(Memory):
-    """Remembers the most that was used."""
+    """Records the most bytes used."""
 
     __slots__ = ("_now",)
     peak = 0
@@ -56,8 +56,8 @@ class Watched(Memory):
 
 
 class Pauses:
-    """The collections of each generation: how many, the longest, all together. Milliseconds of
-    CPU time: on a busy machine others run meanwhile."""
+    """The collections of each generation: their number, the longest, and the sum, in milliseconds
+    of CPU time, which other processes on a busy machine do not affect."""
 
     def __init__(self) -> None:
         self._began = 0.0
@@ -70,7 +70,7 @@ class Pauses:
             took = time.thread_time() - self._began
             self.generations[info["generation"]].append(1000 * took)
 
-    def told(self) -> list[dict[str, float]]:
+    def summary(self) -> list[dict[str, float]]:
         return [
             {"count": len(times), "longest": max(times, default=0.0), "total": sum(times)}
             for times in self.generations
@@ -78,8 +78,8 @@ class Pauses:
 
 
 class Steps(trio.abc.Instrument):
-    """The longest step of a task, from one await to the next: so long nobody else was served.
-    Milliseconds of CPU time."""
+    """The longest step of a task, from one await to the next, during which no other client is
+    served. Milliseconds of CPU time."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -89,13 +89,13 @@ class Steps(trio.abc.Instrument):
         self._began = time.thread_time()
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        began = self._began  # a signal may begin anew between any two lines
+        began = self._began  # a signal may reset it between any two lines
         took = 0.0 if began is None else 1000 * (time.thread_time() - began)
         if self._began is began:
             self.longest = max(self.longest, took)
 
     def begin_anew(self) -> None:
-        """What the step that is under way takes does not count: it tells of the others."""
+        """Reset. The current step does not count, since it belongs to the time before."""
         self.longest, self._began = 0.0, None
 
 
@@ -105,13 +105,13 @@ def _watch(report: Path, collector: str) -> None:
     def write(*_: Any) -> None:
         nonlocal written
         written += 1
-        told = {"written": written, "peak": Watched.peak, "pauses": pauses.told()}
-        told["step"] = steps.longest
-        pauses.generations = [[], [], []]  # before blocks are counted: it has many of its own
+        figures = {"written": written, "peak": Watched.peak, "pauses": pauses.summary()}
+        figures["step"] = steps.longest
+        pauses.generations = [[], [], []]  # before blocks are counted, since it has many of its own
         gc.collect()
-        told["blocks"] = sys.getallocatedblocks()
+        figures["blocks"] = sys.getallocatedblocks()
         whole = report.with_suffix(".new")
-        whole.write_text(json.dumps(told))
+        whole.write_text(json.dumps(figures))
         whole.rename(report)
         Watched.peak = 0
         steps.begin_anew()

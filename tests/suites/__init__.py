@@ -1,5 +1,5 @@
-"""The tests that client libraries bring along, run directly and through the gateway.
+"""The client libraries' own tests, run directly and through the gateway.
 
-`suite` says what such a suite is, and holds what all need; `rust` and `go` are one each. A further
-one is a module with a Suite, and a line in `__main__`.
+`suite` defines such a suite, and has the common helpers; `rust` and `go` are one each. To add one,
+write a module with a Suite, and a line in `__main__`.
 """

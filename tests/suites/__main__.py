@@ -1,14 +1,13 @@
-"""`python -m tests.suites`: runs the tests that client libraries bring along, directly and through
-a gateway, and prints what became of each, and what differs.
+"""`python -m tests.suites`: runs the client libraries' own tests directly and through a gateway,
+and prints their verdicts and differences.
 
-Each way has a broker of its own, a standalone with transactions. The exit status is 1 where a test
+Each way has a broker of its own, a standalone with transactions. The exit status is 1 if a test
 passes directly and fails through the gateway.
 """
 
 import argparse
 import shutil
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,6 +20,7 @@ from tests.real.configurations import PLAIN, configured
 from tests.real.fixtures import has_coordinators
 from tests.real.gateways import HOST, Gateway
 from tests.support.differences import DIRECT, Results
+from tests.support.progress import say
 
 from .go import Go
 from .rust import Rust
@@ -33,7 +33,7 @@ WAYS = (DIRECT, THROUGH)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answers the exit status."""
+    """Return the exit status."""
     options = _options(arguments)
     artifacts = Artifacts()
     try:
@@ -52,19 +52,19 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _played(name: str, options: argparse.Namespace, artifacts: Artifacts) -> int:
-    """One suite; a suite without its tools is skipped."""
+    """Run one suite, and return its exit status; a suite without its tools is skipped."""
     suite, results = SUITES[name], Results(WAYS)
     try:
-        jars, sources = pulsar_jars(_say), suite.sources(_say)
+        jars, sources = pulsar_jars(say), suite.sources(say)
         for number in range(options.repeat):
             for way in WAYS:
-                _say(f"{suite.client}, {way}, run {number + 1} of {options.repeat}")
+                say(f"{suite.client}, {way}, run {number + 1} of {options.repeat}")
                 _run(suite, way, jars, sources, options, artifacts, results)
     except MissingToolError as missing:
-        _say(f"skipped {name}: {missing}")
+        say(f"skipped {name}: {missing}")
         return 0
     except FetchError as error:
-        _say(f"{name}: {error}")
+        say(f"{name}: {error}")
         return 1
     return _told(suite, results)
 
@@ -78,7 +78,7 @@ def _run(
     artifacts: Artifacts,
     results: Results,
 ) -> None:
-    """The suite once, by a broker (and a gateway) that nobody else uses."""
+    """Run the suite once with a broker (and a gateway) of its own."""
     folder = BUILD / f"{suite.client.replace(' ', '-')}-{way}"
     folder.mkdir(parents=True, exist_ok=True)
     broker = Standalone(jars, artifacts.directory(f"broker-{way}"), **suite.broker)
@@ -107,10 +107,6 @@ def _told(suite: Suite, results: Results) -> int:
     print("\n".join(f"passes directly, fails through the gateway: {test}" for test in worse))
     print(f"logs: {BUILD.relative_to(Path.cwd()) if BUILD.is_relative_to(Path.cwd()) else BUILD}")
     return 1 if worse or not results.tests else 0
-
-
-def _say(text: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
 if __name__ == "__main__":

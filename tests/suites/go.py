@@ -1,6 +1,5 @@
-"""The Go client's own tests: those of its package `pulsar`, of which many want more than one broker
-or a broker in a container. Such a test fails directly, too.
-"""
+"""The Go client's own tests: those of its package `pulsar`. Many of them need several brokers or a
+broker in a container, and so fail directly, too."""
 
 import json
 import os
@@ -19,14 +18,14 @@ MODULE, VERSION = "github.com/apache/pulsar-client-go", "v0.19.0"
 SECONDS = 60
 """For one test; few take more than ten."""
 BROKER, WEB = "localhost:6650", "localhost:8080"
-"""Where its tests look for them."""
+"""Where its tests expect them."""
 RESULT = re.compile(r"^ *--- (PASS|FAIL|SKIP): (\S+)", re.MULTILINE)
 VERDICTS = {"PASS": Verdict.PASSED, "FAIL": Verdict.FAILED, "SKIP": Verdict.SKIPPED}
 
 
 class Go:
     client = f"pulsar-client-go {VERSION}"
-    # As the configuration of the broker that the library brings along, but for TLS and tokens.
+    # Like the configuration of the broker that comes with the library, but without TLS and tokens.
     broker: Mapping[str, Any] = {
         "max_message_size": 1024 * 1024,
         "extra": {
@@ -49,7 +48,8 @@ class Go:
         return filled_once(f"go-suite-{VERSION}", fetch) / "module"
 
     def run(self, sources: Path, run: Run) -> Mapping[str, Verdict]:
-        """Each test in a process of its own: one that panics or hangs takes no other along."""
+        """Run each test in a process of its own, so that one that panics or hangs affects no
+        other."""
         words = {BROKER: run.at.broker, WEB: run.at.web}
         module = rewritten(sources, run.folder / "module", ".go", words)
         tests, package, env = str(run.folder / "tests"), module / "pulsar", os.environ
@@ -65,6 +65,6 @@ class Go:
 
 
 def parsed(name: str, said: str) -> dict[str, Verdict]:
-    """The verdicts of a test and of its parts, by what it printed."""
+    """Return the verdicts of a test and its parts, parsed from its output."""
     ended = {part: VERDICTS[word] for word, part in RESULT.findall(said)}
     return {name: Verdict.UNFINISHED} | ended

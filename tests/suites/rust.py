@@ -1,4 +1,4 @@
-"""The Rust client's own tests: those of the crate's library, which speak to one broker."""
+"""The Rust client's own tests: those of the crate's library, which need one broker."""
 
 import json
 import os
@@ -15,9 +15,9 @@ from .suite import Run, copied, output_of, rewritten
 
 VERSION = "6.9.1"
 SECONDS = 400
-"""The tests take about a minute; one that hangs takes all of it."""
+"""The tests take about a minute; a hanging one takes all of it."""
 BROKER, WEB = "127.0.0.1:6650", "127.0.0.1:8080"
-"""Where the crate's tests look for them."""
+"""Where the crate's tests expect them."""
 
 MANIFEST = f"""\
 [package]
@@ -37,7 +37,7 @@ class Rust:
     broker: Mapping[str, Any] = {"extra": {"transactionCoordinatorEnabled": "true"}}
 
     def sources(self, say: Say) -> Path:
-        """Its build runs protoc."""
+        """Fetch the crate, whose build runs protoc."""
         tool("protoc")
         cargo = tool("cargo")
 
@@ -54,7 +54,7 @@ class Rust:
     def run(self, sources: Path, run: Run) -> Mapping[str, Verdict]:
         words = {BROKER: run.at.broker, WEB: run.at.web}
         crate = rewritten(sources, run.folder / "crate", ".rs", words)
-        # One folder for all runs: what the client is built of is built once.
+        # One folder for all runs, so that the client's dependencies are built once.
         env = os.environ | {"CARGO_TARGET_DIR": str(cache_root() / "rust-suite-target")}
         test = [tool("cargo"), "test", "--locked", "--lib"]
         run_tool("cargo", [*test, "--no-run"], cwd=crate, env=env)
@@ -67,7 +67,7 @@ class Rust:
 
 
 def _place(cargo: str, package: Path) -> Path:
-    """Where cargo has put the client that the package depends on."""
+    """Return where cargo has put the client that the package depends on."""
     command = [cargo, "metadata", "--format-version", "1", "--offline"]
     told = subprocess.run(command, cwd=package, check=True, capture_output=True, text=True)
     packages = json.loads(told.stdout)["packages"]
@@ -76,6 +76,6 @@ def _place(cargo: str, package: Path) -> Path:
 
 
 def parsed(listed: str, said: str) -> dict[str, Verdict]:
-    """The verdicts, by what cargo printed of which tests there are, and of each that ended."""
+    """Return the verdicts, parsed from cargo's list of tests and its line for each finished one."""
     ended = {name: VERDICTS[word] for name, word in RESULT.findall(said)}
     return dict.fromkeys(LISTED.findall(listed), Verdict.UNFINISHED) | ended

@@ -1,4 +1,4 @@
-"""What a suite is: where its tests come from, which broker they want, and how they are run."""
+"""A suite: where its tests come from, which broker they need, and how they are run."""
 
 import os
 import shutil
@@ -16,8 +16,7 @@ from tests.support.differences import Verdict
 @dataclass(frozen=True)
 class Addresses:
     """What tests connect to, each as `host:port`. `broker`: the broker or a gateway; `web`: the
-    REST interface, always the broker's own.
-    """
+    REST interface, always the broker's own."""
 
     broker: str
     web: str
@@ -25,9 +24,8 @@ class Addresses:
 
 @dataclass(frozen=True)
 class Run:
-    """How the tests are to be run: in `folder`, which keeps what a build leaves for the next run;
-    those alone whose name has `only` in it.
-    """
+    """How to run the tests: in `folder`, which keeps build results for the next run; only tests
+    with `only` in their name."""
 
     at: Addresses
     folder: Path
@@ -35,7 +33,7 @@ class Run:
 
 
 class Suite(Protocol):
-    """`client`: the library and its version; `broker`: keywords of the Standalone that it wants."""
+    """`client`: the library and its version; `broker`: keywords of the Standalone that it needs."""
 
     @property
     def client(self) -> str: ...
@@ -44,16 +42,15 @@ class Suite(Protocol):
     def broker(self) -> Mapping[str, Any]: ...
 
     def sources(self, say: Say) -> Path:
-        """The library with its tests, fetched once. Raises MissingToolError, FetchError."""
+        """Return the library with its tests, fetched once. Raises MissingToolError, FetchError."""
 
     def run(self, sources: Path, run: Run) -> Mapping[str, Verdict]:
-        """What became of each test. Raises FetchError where they cannot be built."""
+        """Return the verdict of each test. Raises FetchError if they cannot be built."""
 
 
 def rewritten(sources: Path, into: Path, ending: str, words: Mapping[str, str]) -> Path:
-    """A copy of a library at `into`, with other words in its files of this ending. A file that
-    stays the same keeps its time, so that it is not built again.
-    """
+    """Copy a library to `into`, with words replaced in its files of this ending, and return the
+    copy. An unchanged file keeps its time, so that it is not built again."""
     for source in _files(sources):
         target = into / source.relative_to(sources)
         content = source.read_bytes()
@@ -72,7 +69,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def copied(found: Path, into: Path) -> None:
-    """Copies a library out of a registry's folder, whose files may be read-only."""
+    """Copy a library out of a registry's folder, whose files may be read-only."""
     shutil.copytree(found, into, dirs_exist_ok=True)
     for path in [into, *into.rglob("*")]:
         path.chmod(path.stat().st_mode | 0o200)
@@ -81,9 +78,8 @@ def copied(found: Path, into: Path) -> None:
 def output_of(
     command: Sequence[str], cwd: Path, log: Path, seconds: float, env: Mapping[str, str]
 ) -> str:
-    """What a command that runs tests wrote to its standard output until it ended, or until its
-    time was over. `log` keeps it, and a file beside it the standard error.
-    """
+    """Return the standard output of a command that runs tests, up to its end or its time limit.
+    `log` keeps it, and a file beside it the standard error."""
     with log.open("w") as out, log.with_suffix(".err").open("w") as err:
         process = subprocess.Popen(
             command, cwd=cwd, stdout=out, stderr=err, env=env, start_new_session=True
@@ -98,7 +94,7 @@ def output_of(
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """Ends what the command started, too."""
+    """End the command and what it started."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

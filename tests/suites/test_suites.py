@@ -1,4 +1,4 @@
-"""What is made of a suite's sources and of its output."""
+"""Copying a suite's sources, and parsing its output."""
 
 import os
 import sys
@@ -31,7 +31,7 @@ FAIL
 """
 
 
-def test_verdicts_of_rust() -> None:
+def test_the_output_of_rust_is_parsed() -> None:
     assert rust.parsed(RUST_LISTED, RUST_SAID) == {
         "a::passes": Verdict.PASSED,
         "a::fails": Verdict.FAILED,
@@ -41,7 +41,7 @@ def test_verdicts_of_rust() -> None:
     }
 
 
-def test_verdicts_of_go() -> None:
+def test_the_output_of_go_is_parsed() -> None:
     assert go.parsed("TestA", GO_SAID) == {
         "TestA": Verdict.FAILED,
         "TestA/passes": Verdict.PASSED,
@@ -51,7 +51,7 @@ def test_verdicts_of_go() -> None:
     assert go.parsed("TestC", "--- SKIP: TestC (0.00s)") == {"TestC": Verdict.SKIPPED}
 
 
-def test_a_copy_has_other_words_and_the_library_stays(tmp_path: Path) -> None:
+def test_a_copy_has_replaced_words_and_the_library_stays(tmp_path: Path) -> None:
     library = tmp_path / "library"
     (library / "src").mkdir(parents=True)
     source, other = library / "src" / "a.rs", library / "a.txt"
@@ -63,7 +63,7 @@ def test_a_copy_has_other_words_and_the_library_stays(tmp_path: Path) -> None:
     assert (copy / "a.txt").read_text() == source.read_text() == 'connect("127.0.0.1:6650")'
 
 
-def test_a_copy_that_stays_the_same_keeps_its_time(tmp_path: Path) -> None:
+def test_an_unchanged_copy_keeps_its_time(tmp_path: Path) -> None:
     library = tmp_path / "library"
     library.mkdir()
     (library / "a.rs").write_text("old")
@@ -91,7 +91,7 @@ def test_without_its_tool_a_suite_is_not_run(
         SUITES[name].sources(print)
 
 
-def test_the_command_says_what_it_leaves_out(
+def test_the_command_prints_what_it_leaves_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -1,4 +1,4 @@
-"""One address in front of several gateways, as a balancer of connections is."""
+"""One address in front of several gateways, like a load balancer of connections."""
 
 import socket
 import threading
@@ -11,9 +11,8 @@ HOST = "127.0.0.1"
 
 
 class Balancer:
-    """Each connection goes to the first of `ports` that accepts; those that listen no more are
-    passed over. Bytes are relayed as they come. `untapped_url` as of a gateway.
-    """
+    """Connects each client to the first of `ports` that accepts, skipping closed ones, and relays
+    bytes as they come. It has an `untapped_url` as a gateway has."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         self._ports = tuple(ports)
@@ -22,7 +21,7 @@ class Balancer:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """No new connections; those that are open go on."""
+        """Accept no new connections; open ones stay."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

@@ -1,4 +1,4 @@
-"""A certificate that vouches for itself, so that it is its own authority."""
+"""A self-signed certificate, which serves as its own authority."""
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -11,14 +11,14 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 
 class Certified(NamedTuple):
-    """Both in PEM form."""
+    """Certificate and key in PEM form."""
 
     certificate: bytes
     key: bytes
 
 
 def self_signed(host: str) -> Certified:
-    """For a host name or an address, for a day."""
+    """Return a certificate for a host name or an address, valid for a day."""
     key = generate_private_key(SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)

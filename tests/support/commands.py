@@ -1,4 +1,4 @@
-"""Columns of the table of commands, as tests like to ask for them."""
+"""Columns of the command table in the form that tests use."""
 
 from gateway.wire.contract import Direction
 from gateway.wire.pulsar.rows import Stops

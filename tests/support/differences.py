@@ -1,4 +1,5 @@
-"""Tests that were run several ways, a direct connection among them: a table, and what differs."""
+"""Results of tests run in several ways, a direct connection among them: a table and the
+differences."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ NOT_RUN = "-"
 
 
 class Verdict(StrEnum):
-    """What became of a test. UNFINISHED: it began, and had not ended when its time was over."""
+    """The result of a test. UNFINISHED: it was still running when its time was over."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -23,7 +24,7 @@ class Verdict(StrEnum):
 
 @dataclass
 class Results:
-    """The verdicts of each test by the way that it was run."""
+    """The verdicts of each test by the way it was run."""
 
     ways: Sequence[str]
     _verdicts: dict[str, dict[str, list[Verdict]]] = field(default_factory=dict)
@@ -39,12 +40,12 @@ class Results:
         return self._verdicts.get(test, {}).get(way, [])
 
     def differ(self, test: str) -> bool:
-        """Whether one way differs from another in more than how often the test was run."""
+        """Return True if the verdicts differ between ways, beyond the number of runs."""
         run = (frozenset(self.verdicts(test, way)) - {Verdict.SKIPPED} for way in self.ways)
         return len(set(filter(None, run))) > 1
 
     def worse(self, way: str) -> list[str]:
-        """The tests that failed this way at least once, and passed directly each time."""
+        """Return the tests that failed this way at least once, and passed directly each time."""
         return [
             test
             for test in self.tests
@@ -53,7 +54,7 @@ class Results:
         ]
 
     def table(self, tests: Iterable[str]) -> str:
-        """A row for each test, a column for each way."""
+        """Return a table with a row for each test and a column for each way."""
         rows = [["test", *self.ways]]
         rows += [[test, *(_cell(self.verdicts(test, way)) for way in self.ways)] for test in tests]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -63,7 +64,7 @@ class Results:
         )
 
     def totals(self) -> str:
-        """A line for each way: how many tests passed each time, of those that were not skipped."""
+        """Return a line for each way: how many tests passed each time, of those not skipped."""
         return "\n".join(f"{way}: {self._total(way)}" for way in self.ways)
 
     def _total(self, way: str) -> str:

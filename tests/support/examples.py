@@ -1,4 +1,4 @@
-"""How property tests draw: the same examples in each run, and no deadline for a slow machine."""
+"""Settings of property tests: the same examples in each run, and no deadline for slow machines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, settings
 
 
 def examples(count: int) -> settings:
-    """This many examples. To search for longer, raise the number and drop `derandomize`."""
+    """Return settings for this many examples. For a longer search, raise the number and drop
+    `derandomize`."""
     return settings(
         max_examples=count,
         derandomize=True,

@@ -1,10 +1,10 @@
-"""Has several processes of pytest-xdist share tests by their brokers: a plugin of pytest.
+"""A pytest plugin that distributes tests over pytest-xdist processes by their brokers.
 
     pytest -n 3 --dist loadgroup -m broker
 
-Each broker is started by the one process that runs all tests of its group; the plain one has two
-groups. Tests of no group go wherever there is time. (xdist's own groups change the ids of tests on
-their way, which does nothing since pytest 9.2, see its issue 1386.)
+One process starts a broker and runs all tests of its group; the plain broker has two groups. Tests
+without a group run wherever a process is free. (xdist's own groups change the ids of tests in
+transit, which has no effect since pytest 9.2, see its issue 1386.)
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from xdist.scheduler import LoadScopeScheduling
 from tests.real.brokers.jars import POMS, PULSAR_VERSION
 
 SHARED = ("pulsar", "transactional", "pulsar_auth", "modular", "extensible", "oracles")
-"""Fixtures of a run: each takes a core ten seconds to start."""
+"""Fixtures with session scope: each takes a core ten seconds to start."""
 
 PROGRAMS = "pulsar, for programs"
-"""Half of all tests have this broker: two processes start one, if these are not the same."""
+"""Half of all tests use the plain broker: two processes each start one unless they get the same
+group."""
 
 FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
-"""Where the processes that run tests write the groups, for the one that shares them out."""
+"""Where the worker processes write the groups for the scheduling process."""
 
 
-# -- in the processes that run tests -----------------------------------------------------------
+# -- in worker processes -----------------------------------------------------------------------
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what has a real broker, and tell the groups."""
+    """Mark tests with a real broker, and write the groups."""
     groups = {}
     for item in items:
         if item.get_closest_marker("real") and "sandbox" not in _parameters(item):
@@ -47,7 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _group(item: pytest.Item) -> str | None:
-    """What brokers it has; None where they are its own."""
+    """Return the group of a test's brokers; None if no other test shares them."""
     asked = {*getattr(item, "fixturenames", ()), *_parameters(item)}
     if "start_broker" in asked:
         return item.path.stem  # they live as long as the file's tests
@@ -60,17 +61,17 @@ def _group(item: pytest.Item) -> str | None:
 
 
 def _parameters(item: pytest.Item) -> set[str]:
-    """Those that are texts."""
+    """Return the test's parameters that are texts."""
     callspec = getattr(item, "callspec", None)
     return {it for it in callspec.params.values() if isinstance(it, str)} if callspec else set()
 
 
-# -- in the one that shares them out -----------------------------------------------------------
+# -- in the scheduling process -----------------------------------------------------------------
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """A process begins. A hook of xdist."""
+    """Prepare a starting process (an xdist hook)."""
     stash = node.config.stash
     if FOLDER not in stash:
         stash[FOLDER] = tempfile.TemporaryDirectory(prefix="broker-gateway-groups-")
@@ -79,16 +80,16 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    """A hook of xdist."""
+    """Return the scheduler (an xdist hook)."""
     return Grouping(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 class Grouping(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
-    """The largest groups come first, and what is in none fills the end."""
+    """Schedules the largest groups first, and fills up with tests without a group."""
 
     @cached_property
     def _groups(self) -> dict[str, str]:
-        """Asked for when all processes have collected the same tests."""
+        """Return the groups. xdist calls this once all processes have collected the same tests."""
         told = next(Path(self.config.stash[FOLDER].name).iterdir())
         groups: dict[str, str] = json.loads(told.read_text())
         return groups

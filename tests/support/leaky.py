@@ -2,8 +2,8 @@
 
     python -m tests.support.leaky LEAK run FILE
 
-So that tests can show that they would notice each of them. No setting of the gateway does this: a
-leak is made by replacing one function, or one entry of a table, before the command runs.
+Tests use it to show that they would detect each leak. No setting of the gateway does this: a leak
+replaces one function, or one entry of a table, before the command runs.
 """
 
 import sys
@@ -25,7 +25,7 @@ from tests.support import commands
 from tests.support.commands import TO_CLIENT
 
 Leak = Callable[[], object]
-"""Switches one way of hiding off, in this process."""
+"""Switches one way of hiding off in this process."""
 
 
 def _instead(of: Any, name: str, replacement: Callable[..., object]) -> Leak:
@@ -41,12 +41,12 @@ def _forwarded(*_: object) -> Effects:
 
 
 def _answered(lookups: Lookups, command: BaseCommand) -> Effects:
-    """A redirect is the client's own affair."""
+    """Leave a redirect to the client."""
     return FORWARD if is_redirect(command.lookupTopicResponse) else ANSWERED(lookups, command)
 
 
 def _reply(chase: Chase, command: BaseCommand, kind: int, **how: Any) -> object:
-    """A refusal on a side connection is told in the broker's words."""
+    """Send the broker's own words of a refusal on a side connection."""
     reply = REPLY(chase, command, kind, **how)
     if kind == Kind.ERROR and isinstance(reply, Denial):
         return Denial(reply.refusal, command.error.message)
@@ -85,7 +85,7 @@ LEAKS: dict[str, Leak] = {
     "unknown command": _instead(session.PulsarSession, "_unknown", _forwarded),
     "unknown fields": _instead(opening, "_connected", lambda _command, frame, _listener: frame),
 }
-"""By name."""
+"""The leaks by name."""
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ def relay(
 ) -> None:
     """Copy until either end is gone, and pass the end of the stream on. `keep` gets each chunk.
 
-    The other way goes on until its own end: what it still carries reaches its reader.
+    The other direction continues until its own end, so that its pending bytes reach their reader.
     """
     with suppress(OSError):
         while chunk := source.recv(READ_SIZE):
@@ -24,6 +24,6 @@ def relay(
 
 
 def shut(end: socket.socket, how: int) -> None:
-    """Shut one way of a socket, or both (`how`). Do nothing where it is closed already."""
+    """Shut down one direction of a socket, or both (`how`). A closed socket is ignored."""
     with suppress(OSError):
         end.shutdown(how)

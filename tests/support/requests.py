@@ -1,6 +1,6 @@
-"""Request ids as a client wrote them, where a session asks the broker under ids of its own.
+"""Translates between a client's request ids and the ids under which a session asks the broker.
 
-Playbooks speak of a client's ids. The tests of the ids themselves are in
+Playbooks use a client's ids. The tests of the ids themselves are in
 `tests/playbooks/test_requests.py`.
 """
 
@@ -19,15 +19,15 @@ from gateway.wire.pulsar.session import PulsarSession
 T = TypeVar("T")
 
 FIRST_OWN = 1 << 62
-"""The first of a session's own ids, where a test wants to know it."""
+"""The first of a session's own ids."""
 
 _ASKED = frozenset({"producer", "subscribe", "close_producer", "close_consumer", "unsubscribe"})
 _ANSWERS = frozenset({"producer_success", "success", "error"})
 
 
 def to_session(session: PulsarSession, frame: bytes) -> bytes:
-    """Return a broker's answer to a client's id as the session gets it: to the latest of its own
-    ids that stands for that one."""
+    """Return a broker's answer, addressed to a client's id, with the latest of the session's ids
+    for that request."""
     command, body = _read(frame, _ANSWERS)
     if body is None:
         return frame
@@ -39,7 +39,7 @@ def to_session(session: PulsarSession, frame: bytes) -> bytes:
 
 
 def from_session(session: PulsarSession, effect: Effect, said: bytes) -> Effect:
-    """Return what a session tells the broker with the client's ids; `Forward` for what was said."""
+    """Return an effect on the broker with the client's ids; `Forward` if the frame is unchanged."""
     match effect:
         case Replace(data):
             plain = _plain(session, data)
@@ -60,13 +60,13 @@ def _plain(session: PulsarSession, frame: bytes) -> bytes:
 
 
 def _asked(session: PulsarSession) -> dict[int, int]:
-    """Return the client's ids of all requests that have no answer, by the session's own."""
+    """Return the client's ids of all unanswered requests, by the session's own ids."""
     handles = session.incarnations.handles
     return {own: it.request_id for own, it in handles._awaited.items()} | (handles._orphans or {})
 
 
 def _read(frame: bytes, kinds: frozenset[str]) -> tuple[BaseCommand, Any]:
-    """Return the command of a frame, and its body if it is of these kinds."""
+    """Return the command of a frame, and its body if it is one of these kinds."""
     command = BaseCommand()
     try:
         command.ParseFromString(frame[8 : 8 + int.from_bytes(frame[4:8])])

@@ -1,5 +1,4 @@
-"""Results of measurements as lines of JSON: they add up over several runs, and one that is
-interrupted loses nothing."""
+"""Measurements as lines of JSON: several runs add up, and an interrupted run loses nothing."""
 
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def append(result: DataclassInstance, file: Path) -> None:
-    """Add one."""
+    """Append one result."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as lines:
         lines.write(json.dumps(asdict(result)) + "\n")
 
 
 def lines_of(file: Path) -> Iterator[dict[str, Any]]:
-    """All of them, as plain data."""
+    """Yield all results as plain data."""
     yield from map(json.loads, file.read_text().splitlines())

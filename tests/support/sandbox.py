@@ -1,4 +1,4 @@
-"""The sandbox as its users start it: a process that says where it listens."""
+"""The sandbox as its users start it: a process that prints where it listens."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.real.brokers.processes import end, spawn, tail
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 HOSTS = ("127.0.0.80", "127.0.0.81")
-"""Nobody else uses them: where a client reads one, it can only have come from here."""
+"""No other process uses these: a client that reads one has it from this sandbox."""
 CONTROL_HOST = "127.0.0.1"
 READY_SECONDS = 20
 STOP_SECONDS = 10
@@ -24,9 +24,8 @@ READY_LINE = re.compile(r"^sandbox ready (pulsar://\S+) control (http://\S+)$", 
 
 
 class Sandbox:
-    """Two brokers in one process; `directory` takes its log, `options` are further ones of the
-    command.
-    """
+    """Two brokers in one process. `directory` takes its log; `options` are further command
+    options."""
 
     max_message_size = 5 * 1024 * 1024
 
@@ -38,55 +37,53 @@ class Sandbox:
 
     @property
     def traces(self) -> tuple[str, ...]:
-        """Texts that give a broker away, whoever shows them."""
+        """Return texts that reveal a broker."""
         return (*HOSTS, *(f":{url.rpartition(':')[2]}" for url in self.urls))
 
     @property
     def urls(self) -> list[str]:
-        """Of each broker alone."""
+        """Return the URL of each single broker."""
         addresses = self.service_url.removeprefix("pulsar://").split(",")
         return [f"pulsar://{address}" for address in addresses]
 
-    # -- what tests ask of it ------------------------------------------------------------------
+    # -- for tests -----------------------------------------------------------------------------
 
     def create_partitioned(self, topic: str, partitions: int) -> None:
         self._ask("topics", name=topic, partitions=str(partitions))
 
     def unload(self, topic: str, *, assigned: bool = False) -> None:
-        """Moves a topic, or all partitions of one, to the other broker; clients are told which one
-        that is where it is `assigned`.
-        """
+        """Move a topic, or all partitions of one, to the other broker. With `assigned`, clients are
+        told which one that is."""
         self._ask("move", topic=topic, assigned=str(assigned).lower())
 
     def fault(self, broker: int, kind: str, seconds: float = 0) -> None:
-        """Has one broker misbehave."""
+        """Let one broker misbehave."""
         self._ask("fault", broker=str(broker), kind=kind, seconds=str(seconds))
 
     def say(self, broker: int, frame: bytes, to: str = "") -> None:
-        """Has one broker send a frame to all its clients, or in answer to each command of a kind,
-        until that is asked for with an empty frame.
-        """
+        """Let one broker send a frame to all its clients, or in answer to each command of a kind,
+        until called with an empty frame."""
         self._ask("say", broker=str(broker), frame=frame.hex(), **({"to": to} if to else {}))
 
     def topics(self) -> dict[str, Any]:
-        """What there is, by full name; of a partitioned topic its partitions."""
+        """Return all topics by full name; of a partitioned topic its partitions."""
         with urllib.request.urlopen(f"{self.control_url}/topics", timeout=REQUEST_SECONDS) as it:
             found = json.load(it)
         assert isinstance(found, dict)
         return found
 
     def backlog(self, topic: str, subscription: str) -> int:
-        """How many entries a subscription has not acknowledged."""
+        """Return the number of entries that a subscription has not acknowledged."""
         found = self.topics()[topic]["backlog"][subscription]
         assert isinstance(found, int)
         return found
 
     def subscriptions(self, topic: str) -> set[str]:
-        """Their names."""
+        """Return the names of a topic's subscriptions."""
         return set(self.topics()[topic]["backlog"])
 
     def _ask(self, what: str, **how: str) -> None:
-        """Raises HTTPError where it is refused."""
+        """Send a control request. Raises HTTPError if it is refused."""
         call = urllib.request.Request(f"{self.control_url}/{what}?{urlencode(how)}", method="POST")
         with urllib.request.urlopen(call, timeout=REQUEST_SECONDS):
             pass
@@ -94,7 +91,7 @@ class Sandbox:
     # -- starting and stopping -----------------------------------------------------------------
 
     def start(self) -> None:
-        """Returns when it serves; fails with its log otherwise."""
+        """Return when the sandbox serves; fail with its log otherwise."""
         brokers = ",".join(f"{host}:0" for host in HOSTS)
         command = [sys.executable, "-m", "gateway", "sandbox", "--brokers", brokers]
         command += ["--control", f"{CONTROL_HOST}:0", *self._options]
@@ -115,7 +112,7 @@ class Sandbox:
         return line[1], line[2]
 
     def stop(self) -> None:
-        """Asks it to end, and asserts that it did so in good order."""
+        """Stop the sandbox, and assert that it exits in good order."""
         process, self._process = self._process, None
         if process is None:
             return

@@ -1,4 +1,4 @@
-"""The scanners of a session, with what they keep."""
+"""The scanners of a session with their state, for tests."""
 
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.session import PulsarSession

@@ -1,4 +1,4 @@
-"""A Redis or Valkey of a test's own: on a free port of loopback, in memory alone."""
+"""A Redis or Valkey for one test: on a free loopback port, without a disk."""
 
 import os
 import shutil
@@ -19,12 +19,13 @@ STOP_SECONDS = 5
 
 
 def installed() -> str | None:
-    """Where one is."""
+    """Return the path of an installed server."""
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
 def program() -> str:
-    """Where there is none the test is skipped; where `GATEWAY_REQUIRE` names one, it fails."""
+    """Return the path of a server. Without one, skip the test, or fail it if `GATEWAY_REQUIRE`
+    names one."""
     if found := installed():
         return found
     reason = "needs valkey-server or redis-server on the PATH"
@@ -34,7 +35,8 @@ def program() -> str:
 
 
 class StoreServer:
-    """`options` are those of the server's own command line; other ones take a start."""
+    """`options` are those of the server's own command line; a change takes effect at the next
+    start."""
 
     def __init__(self, directory: Path, *options: str) -> None:
         self.log = directory / "store.log"
@@ -47,7 +49,7 @@ class StoreServer:
         return f"redis://{HOST}:{self.port}"
 
     def start(self) -> None:
-        """Where it was before, if it was; returns when it answers."""
+        """Start, on the same port as before, and return when the server answers."""
         self.port = self.port or free_port()
         command = [program(), "--bind", HOST, "--port", str(self.port), "--save", ""]
         self._process = spawn([*command, "--appendonly", "no", *self.options], self.log)
@@ -64,7 +66,7 @@ class StoreServer:
             end(process, STOP_SECONDS)
 
     def freeze(self) -> None:
-        """It is there, and says nothing."""
+        """Stop the process without closing its connections."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
@@ -73,22 +75,22 @@ class StoreServer:
         self._process.send_signal(signal.SIGCONT)
 
     def ask(self, *words: str) -> str:
-        """The first line of its answer to a command."""
+        """Return the first line of the server's answer to a command."""
         return self._answer(*words).partition("\r\n")[0]
 
     def keys(self, pattern: str) -> list[str]:
-        """The names of all keys like this one."""
+        """Return the names of all keys that match the pattern."""
         lines = self._answer("KEYS", pattern).splitlines()
         return [line for line in lines if line[0] not in "*$+"]
 
     def _answer(self, *words: str) -> str:
-        """To a command, as the protocol has it."""
+        """Return the raw answer to a command."""
         with socket.create_connection((HOST, self.port), timeout=READY_SECONDS) as connection:
             connection.sendall(f"{' '.join(words)}\r\nQUIT\r\n".encode())
             return connection.makefile("rb").read().decode()
 
     def _answers(self) -> bool:
-        """That it wants a password is an answer, too."""
+        """Return True if the server answers, be it by a demand for a password."""
         try:
             return self.ask("PING").startswith(("+PONG", "-NOAUTH"))
         except OSError:

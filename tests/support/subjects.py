@@ -1,4 +1,4 @@
-"""Subjects for tests that care for little of them."""
+"""Subjects for tests that need few of their fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CONNECTION = 1
 
 
 def topic_of(name: str) -> TopicName:
-    """Return the parts of a topic's name, whatever name it is."""
+    """Return the parts of a topic name, valid or not."""
     return named(name) or TopicName("", "", name)
 
 
@@ -26,7 +26,7 @@ def subject_of(
     principal: str | None = None,
     library: str | None = None,
 ) -> Subject:
-    """Return a client with this topic, whatever its name is."""
+    """Return a client with this topic, valid or not."""
     caller = Caller(
         protocol=protocol,
         listener=listener,

@@ -1,4 +1,4 @@
-"""Which process runs what, as xdist has it."""
+"""How xdist distributes tests with brokers over processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The relay loses nothing that was said before an end was gone."""
+"""The relay loses nothing that an end sent before it closed."""
 
 import socket
 import threading
@@ -6,13 +6,13 @@ import threading
 from tests.support.relay import relay
 
 SAID = b"x" * 300 * 1024
-"""More than sockets keep while nobody reads."""
+"""More than sockets buffer while no peer reads."""
 WORD = b"y" * 1024
 PATIENCE = 10
 
 
-def test_an_end_that_is_gone_takes_nothing_from_what_it_said_before() -> None:
-    """A client that goes on talking to it still gets all of it."""
+def test_a_closed_end_loses_nothing_that_it_sent_before() -> None:
+    """A client that keeps sending still gets all of it."""
     client, at_client = socket.socketpair()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         at_server = socket.create_connection(listener.getsockname())
@@ -36,7 +36,7 @@ def test_an_end_that_is_gone_takes_nothing_from_what_it_said_before() -> None:
 
 
 def _say(client: socket.socket) -> None:
-    """Say a word, if somebody listens."""
+    """Send a word, unless the peer is gone."""
     try:
         client.send(WORD, socket.MSG_DONTWAIT)
     except OSError:

@@ -1,6 +1,6 @@
-"""A TLS stream as the data plane takes one (`plane.stream.RecordStream`), and pairs of them.
+"""A TLS stream as the data plane expects one (`plane.stream.RecordStream`), and pairs of them.
 
-It is made of the interpreter's `ssl` over memory, so that a test sees each of its states.
+It uses the interpreter's `ssl` in memory, so that a test sees each of its states.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from gateway.plane.stream import IN, OUT, is_open
 NAME = "gateway.example"
 
 RAW = 256 * 1024
-"""Bytes of ciphertext that one read takes."""
+"""Bytes of ciphertext per read."""
 
 
 class TlsStream:
-    """One end of a connection; see `RecordStream`. `server_name`: what the client asked for."""
+    """One end of a connection; see `RecordStream`. `server_name`: the client's SNI."""
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, is_server: bool) -> None:
         self._sock = sock
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         name = None if is_server else NAME
         self._tls = context.wrap_bio(self._incoming, self._outgoing, is_server, name)
-        self._taken = 0  # bytes of the data that is offered again which are encrypted already
+        self._taken = 0  # bytes of the data offered again that are encrypted already
         self._kept = b""  # ciphertext that the socket did not take
         self.receives_on = IN
         self.sends_on = OUT
@@ -43,7 +43,7 @@ class TlsStream:
     # -- the handshake -----------------------------------------------------------------------
 
     def shake(self) -> bool:
-        """Take a step of the handshake; return whether it is done."""
+        """Take a step of the handshake; return True once it is done."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -112,7 +112,7 @@ class TlsStream:
         return taken
 
     def shutdown(self, how: int) -> None:
-        with contextlib.suppress(ssl.SSLError):  # the peer need not have said that it is over
+        with contextlib.suppress(ssl.SSLError):  # the peer may close without a close_notify
             self._tls.unwrap()
         self._flush()
         self._sock.shutdown(how)
@@ -127,7 +127,7 @@ class TlsStream:
     # -- records -----------------------------------------------------------------------------
 
     def _fill(self) -> bool:
-        """Receive ciphertext; return whether there may be more. Raises `BlockingIOError`."""
+        """Receive ciphertext; return True if there may be more. Raises `BlockingIOError`."""
         data = self._sock.recv(RAW)
         if data:
             self._incoming.write(data)
@@ -136,7 +136,7 @@ class TlsStream:
         return True
 
     def _flush(self) -> bool:
-        """Send ciphertext; return whether none is left."""
+        """Send ciphertext; return True if none is left."""
         self._kept += self._outgoing.read()
         while self._kept:
             try:
@@ -148,7 +148,8 @@ class TlsStream:
 
 @cache
 def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Return those of a server, with a certificate of its own, and of a client that trusts it."""
+    """Return the contexts of a server, with a certificate of its own, and of a client that trusts
+    it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)])
     now = datetime.now(UTC)
@@ -168,7 +169,9 @@ def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
         pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.num_tickets = 0  # a peer that closes before it has read them resets the connection
+    server.num_tickets = (
+        0  # a peer that closes before it has read session tickets resets the connection
+    )
     with tempfile.NamedTemporaryFile() as file:
         Path(file.name).write_bytes(text)
         server.load_cert_chain(file.name)
@@ -178,7 +181,7 @@ def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 
 def tls_sockets() -> tuple[TlsStream, TlsStream]:
-    """Return two ends whose handshake is done: a server and a client."""
+    """Return two ends after their handshake: a server and a client."""
     near, far = socket.socketpair()
     for sock in (near, far):
         sock.setblocking(False)

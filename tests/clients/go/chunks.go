@@ -8,7 +8,7 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 )
 
-// chunks sends messages that are larger than the broker takes, and sees that each comes whole.
+// chunks sends messages that exceed the broker's limit, and checks that each arrives whole.
 func chunks(ctx context.Context, client pulsar.Client, asked options, got seen) error {
 	consumer, err := subscribe(client, pulsar.ConsumerOptions{Topic: asked.topic})
 	if err != nil {
@@ -42,7 +42,7 @@ func chunks(ctx context.Context, client pulsar.Client, asked options, got seen) 
 	return nil
 }
 
-// content differs at every place that a chunk could end at, and between messages.
+// content differs at every place where a chunk could end, and between messages.
 func content(number, size int) []byte {
 	made := make([]byte, size)
 	for at := range made {

@@ -17,7 +17,7 @@ var kinds = map[string]pulsar.SubscriptionType{
 	"key_shared": pulsar.KeyShared,
 }
 
-// remembered is how many messages are known by their ids, too: those that come again come soon, and a
+// remembered is the number of messages that are also known by their ids. Repeats come soon, and a
 // consumer may run for hours.
 const remembered = 10_000
 
@@ -27,11 +27,11 @@ type identity struct {
 	id     string
 }
 
-// place is where messages have an order: of one key in one partition.
+// place is the scope of message order: one key in one partition.
 type place struct{ topic, key string }
 
-// received is what came. A message that came again is redelivered, or was stored twice: then it has
-// another id. One that came for the first time behind a later one of its place is out of order.
+// received records the received messages. One that comes again is redelivered, or was stored twice
+// if its id differs. One that comes first after a later one of its place is out of order.
 type received struct {
 	Received    ranges   `json:"received"`
 	Redelivered int      `json:"redelivered"`
@@ -68,7 +68,7 @@ func consume(ctx context.Context, client pulsar.Client, asked options) (any, err
 	return report, nil
 }
 
-// receiveAll receives until everything has come and repeats had their time, or ctx ends.
+// receiveAll receives until everything has arrived and repeats had their time, or ctx ends.
 func receiveAll(ctx context.Context, consumer pulsar.Consumer, asked options, report *received) {
 	ctx, finish := context.WithCancel(ctx)
 	defer finish()
@@ -99,7 +99,7 @@ func receiveAll(ctx context.Context, consumer pulsar.Consumer, asked options, re
 	}
 }
 
-// receive waits for a message, for so long at the most where that is asked for.
+// receive waits for a message, up to the given time if there is one.
 func receive(ctx context.Context, consumer pulsar.Consumer, poll time.Duration) (pulsar.Message, error) {
 	if poll > 0 {
 		limited, cancel := context.WithTimeout(ctx, poll)

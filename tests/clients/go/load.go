@@ -17,8 +17,8 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 )
 
-// stream is one producer's messages: when each was sent and settled (0: not yet), in nanoseconds, and
-// 0 or the number of the error that it met.
+// stream is one producer's messages: when each was sent and settled (0: not yet), in nanoseconds,
+// and the number of its error or 0.
 type stream struct {
 	topic string
 	rate  float64
@@ -31,7 +31,7 @@ type stream struct {
 	left    int
 }
 
-// burden is all streams of a program; errors are what went wrong, each text once.
+// burden is all streams of a program; errors are the different error texts.
 type burden struct {
 	streams []*stream
 	begun   time.Time
@@ -45,7 +45,7 @@ func readLoad(words []string, into *options) error {
 	return nil
 }
 
-// load offers messages at steady rates until ctx ends. ../loads.py says what the words mean.
+// load offers messages at steady rates until ctx ends. ../loads.py explains the words.
 func load(ctx context.Context, client pulsar.Client, asked options) (any, error) {
 	all := &burden{begun: time.Now(), errors: []string{}}
 	var producers []pulsar.Producer
@@ -75,7 +75,7 @@ func load(ctx context.Context, client pulsar.Client, asked options) (any, error)
 		return nil, err
 	}
 	say(map[string]bool{"loaded": true})
-	os.Exit(0) // a client that has messages to send would not close soon
+	os.Exit(0) // a client with unsent messages would take long to close
 	return nil, nil
 }
 
@@ -90,7 +90,7 @@ func loaded(client pulsar.Client, topic string, asked options) (pulsar.Producer,
 	})
 }
 
-// offer sends at a steady rate; behind it, as fast as may be.
+// offer sends at a steady rate, and catches up as fast as possible.
 func (all *burden) offer(ctx context.Context, one *stream, producer pulsar.Producer, asked options) {
 	start := time.Now()
 	for number := 0; ctx.Err() == nil; number++ {
@@ -114,7 +114,7 @@ func (all *burden) offer(ctx context.Context, one *stream, producer pulsar.Produ
 	}
 }
 
-// now is read from the clock that never steps.
+// now reads the monotonic clock.
 func (all *burden) now() int64 {
 	return all.begun.UnixNano() + time.Since(all.begun).Nanoseconds()
 }
@@ -149,7 +149,7 @@ func (all *burden) isSettled() bool {
 	return true
 }
 
-// write keeps what has come until now: receipts may still come.
+// write writes the results so far: receipts may still arrive.
 func (all *burden) write(path string) error {
 	all.mutex.Lock()
 	defer all.mutex.Unlock()

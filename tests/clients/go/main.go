@@ -25,7 +25,7 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 )
 
-// options are all that a command line can say.
+// options are those of the command line.
 type options struct {
 	topic        string
 	subscription string
@@ -53,8 +53,8 @@ type options struct {
 
 type action func(ctx context.Context, client pulsar.Client, asked options) (any, error)
 
-// verb is what a client can do: how many words of the command line it wants behind its name, how it
-// reads them, and how it goes. A new one is a line in verbs.
+// verb is something that a client can do: the number of words after its name, how to read them, and
+// what to do. Each is a line in verbs.
 type verb struct {
 	words int
 	read  func(words []string, into *options) error
@@ -181,7 +181,7 @@ func connect(url string, asked options, transactions bool) (pulsar.Client, error
 	return pulsar.NewClient(wanted)
 }
 
-// say prints one line of JSON at once.
+// say prints one line of JSON immediately.
 func say(what any) {
 	line, err := json.Marshal(what)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar/crypto"
 )
 
-// packed sends messages in each way that the library can pack them, to a topic for each way.
+// packed sends messages in each way that the library can pack them, on a topic for each way.
 func packed(ctx context.Context, client pulsar.Client, asked options, got seen) error {
 	keys, err := newKeys()
 	if err != nil {
@@ -79,7 +79,7 @@ func exchanged(
 	return receiveNumbers(ctx, consumer, count)
 }
 
-// keyPair seals messages, and opens them.
+// keyPair encrypts and decrypts messages.
 type keyPair struct{ public, private []byte }
 
 func newKeys() (keyPair, error) {

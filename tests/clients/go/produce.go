@@ -10,13 +10,13 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 )
 
-// keys is how many keys the messages have in turn.
+// keys is the number of different keys, used in turn.
 const keys = 10
 
-// receiptPatience is for the receipts of what was sent before the end.
+// receiptPatience is how long to wait for outstanding receipts at the end.
 const receiptPatience = 30 * time.Second
 
-// sent is what became of the messages: their content is their number.
+// sent is what became of the sent messages, whose content is their number.
 type sent struct {
 	Acknowledged ranges   `json:"acknowledged"`
 	Errors       []string `json:"errors"`
@@ -45,15 +45,15 @@ func produce(ctx context.Context, client pulsar.Client, asked options) (any, err
 	if err := producer.FlushWithCtx(flushing); err != nil {
 		report.failed(err)
 	}
-	report.mutex.Lock() // a receipt may still come
+	report.mutex.Lock() // a receipt may still arrive
 	defer report.mutex.Unlock()
 	return sent{
 		Acknowledged: report.Acknowledged, Errors: report.Errors, LongestMs: report.LongestMs,
 	}, nil
 }
 
-// sendAll sends at a steady pace until all is sent or ctx ends. It waits for no receipts; or, where it
-// is to be serial, for each, and ends with the first that fails.
+// sendAll sends at a steady pace until everything is sent or ctx ends. It waits for no receipts; if
+// serial, it waits for each one, and ends at the first failure.
 func sendAll(ctx context.Context, producer pulsar.Producer, asked options, report *sent) {
 	start := time.Now()
 	for number := 0; asked.count == 0 || number < asked.count; number++ {
@@ -80,7 +80,7 @@ func sendAll(ctx context.Context, producer pulsar.Producer, asked options, repor
 	}
 }
 
-// sleepUntil answers whether ctx went on for so long.
+// sleepUntil returns false if ctx ended meanwhile.
 func sleepUntil(ctx context.Context, when time.Time) bool {
 	select {
 	case <-ctx.Done():

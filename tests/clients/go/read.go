@@ -8,7 +8,7 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 )
 
-// read reads all that there is from the oldest message on, and then what is behind the first half.
+// read reads everything from the oldest message on, and then everything after the first half.
 func read(ctx context.Context, client pulsar.Client, asked options, got seen) error {
 	ids, err := sendNumbers(ctx, client, asked.topic, 0, asked.count-1)
 	if err != nil {
@@ -48,8 +48,8 @@ func readFrom(
 	return numbers, nil
 }
 
-// seek receives everything, goes back by time, and goes back to a message. (A client that did so
-// before would go by the message in SeekByTime, too.)
+// seek receives everything, seeks to a time, and seeks to a message. (In a client that has sought a
+// message before, SeekByTime would go by that message, too.)
 func seek(ctx context.Context, client pulsar.Client, asked options, got seen) error {
 	begun := time.Now().Add(-time.Minute)
 	ids, err := sendNumbers(ctx, client, asked.topic, 0, asked.count-1)
@@ -73,7 +73,7 @@ func seek(ctx context.Context, client pulsar.Client, asked options, got seen) er
 	if err := consumer.Seek(ids[asked.count/2]); err != nil {
 		return err
 	}
-	// It begins with the next one.
+	// The next message is the first to come.
 	got["by_id"], err = receiveNumbers(ctx, consumer, asked.count-asked.count/2-1)
 	return err
 }

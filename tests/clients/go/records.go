@@ -7,7 +7,7 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 )
 
-// reading is a record with a field of each kind that tells schemas apart.
+// reading is a record with a field of each kind that distinguishes schemas.
 type reading struct {
 	Sensor string `json:"sensor" avro:"sensor"`
 	Value  int    `json:"value" avro:"value"`

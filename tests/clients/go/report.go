@@ -2,7 +2,7 @@ package main
 
 import "slices"
 
-// mostErrors is how many different texts a report holds.
+// mostErrors is the number of different texts in a report.
 const mostErrors = 20
 
 // noted adds a text that is not there yet.
@@ -16,8 +16,8 @@ func noted(errors []string, err error) []string {
 // ranges is a set of numbers: pairs of a first and a last one, in order, with gaps between them.
 type ranges [][2]int
 
-// add answers whether the number was not there yet. Numbers come nearly in order, so its place is
-// searched from the end.
+// add returns true if the number was not there yet. Numbers come nearly in order, so the search for
+// its place starts at the end.
 func (set *ranges) add(number int) bool {
 	at := len(*set)
 	for at > 0 && (*set)[at-1][0] > number {
@@ -32,7 +32,7 @@ func (set *ranges) add(number int) bool {
 	return true
 }
 
-// join makes one of the pair at this place and the next, where they touch.
+// join merges the pair at this place with the next one, if they touch.
 func (set *ranges) join(at int) {
 	pairs := *set
 	if at < 0 || at+1 >= len(pairs) || pairs[at][1]+1 != pairs[at+1][0] {
@@ -42,7 +42,7 @@ func (set *ranges) join(at int) {
 	*set = slices.Delete(pairs, at+1, at+2)
 }
 
-// size is how many numbers there are.
+// size returns the number of numbers.
 func (set ranges) size() int {
 	size := 0
 	for _, pair := range set {

@@ -11,8 +11,8 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 )
 
-// table sends a message for each of COUNT keys, and then another one: the newest of each key is what
-// a table view has, both of what was there before it and of what comes later.
+// table sends a message for each of COUNT keys, and then another one. A table view has the newest
+// of each key, both of messages before it and of later ones.
 func table(ctx context.Context, client pulsar.Client, asked options, got seen) error {
 	texts := pulsar.NewStringSchema(nil)
 	producer, err := client.CreateProducer(pulsar.ProducerOptions{
@@ -54,7 +54,7 @@ func sendKeyed(ctx context.Context, producer pulsar.Producer, count, first int) 
 	return nil
 }
 
-// newest waits until the table has so many values from first on, and answers them.
+// newest waits until the table has this many values from first on, and returns them.
 func newest(ctx context.Context, view pulsar.TableView, count, first int) ([]int, error) {
 	for {
 		var numbers []int

@@ -22,7 +22,7 @@ func matching(ctx context.Context, client pulsar.Client, asked options, got seen
 	return together(ctx, client, asked, got, pulsar.ConsumerOptions{TopicsPattern: asked.topic + "-[0-9]+"})
 }
 
-// together sends to each topic its number, and receives them all by one consumer.
+// together sends each topic its number, and receives all numbers by one consumer.
 func together(
 	ctx context.Context, client pulsar.Client, asked options, got seen, wanted pulsar.ConsumerOptions,
 ) error {

@@ -11,23 +11,24 @@ import (
 )
 
 const (
-	// perTransaction is how many messages one takes over, at most.
+	// perTransaction is the largest number of messages in a transaction.
 	perTransaction = 5
-	// abortEvery is which transactions are aborted.
+	// abortEvery: one in this many transactions is aborted.
 	abortEvery = 4
-	// aborted is added to the number of what is sent to be aborted, once for the first such transaction,
-	// twice for the second, and so on.
+	// aborted is added to the numbers in aborted transactions: once in the first one, twice in the
+	// second, and so on.
 	aborted = 1_000_000
-	// transactionLimit is after what time a coordinator aborts one that it hears no more of.
+	// transactionLimit is the time after which a coordinator aborts a silent transaction.
 	transactionLimit = 5 * time.Second
-	// patience is for answers: a broker does not answer an acknowledgement that comes before its consumer
-	// is open again.
+	// patience is how long to wait for answers: a broker does not answer an acknowledgement that
+	// arrives before its consumer is open again.
 	patience = 8 * time.Second
-	// poll is how long is waited for the messages of one transaction.
+	// poll is how long to wait for the messages of one transaction.
 	poll = 100 * time.Millisecond
 )
 
-// transacted is what became of transactions. A failed one is neither known to be committed nor aborted.
+// transacted is what became of transactions. A failed one is known neither to be committed nor to
+// be aborted.
 type transacted struct {
 	Moved     ranges   `json:"moved"`
 	Committed int      `json:"committed"`
@@ -37,7 +38,7 @@ type transacted struct {
 	LongestMs float64  `json:"longest_ms"`
 }
 
-// mover takes messages from one topic to another: both or neither, in a transaction.
+// mover takes messages from one topic and sends them to another in a transaction.
 type mover struct {
 	client   pulsar.Client
 	consumer pulsar.Consumer
@@ -45,8 +46,8 @@ type mover struct {
 	report   *transacted
 }
 
-// transact moves messages until COUNT are (0: until it is told to stop). Every fourth transaction is
-// aborted: what it took comes again.
+// transact moves messages until COUNT are moved (0: until told to stop). Every fourth transaction
+// is aborted, and its messages come again.
 func transact(ctx context.Context, client pulsar.Client, asked options) (any, error) {
 	consumer, err := subscribe(client, pulsar.ConsumerOptions{
 		Topic: asked.topic, Type: pulsar.Shared, NackRedeliveryDelay: poll,
@@ -77,7 +78,8 @@ func transact(ctx context.Context, client pulsar.Client, asked options) (any, er
 	return report, nil
 }
 
-// once is one transaction; it is aborted if extra is not 0, which is added to its numbers then.
+// once runs one transaction. If extra is not 0, it is added to the numbers and the transaction is
+// aborted.
 func (it mover) once(ctx context.Context, extra int) {
 	messages := it.take(ctx)
 	if len(messages) == 0 {
@@ -114,7 +116,7 @@ func (it mover) within(messages []pulsar.Message, extra int) error {
 		return err
 	}
 	if err := it.fill(transaction, messages, extra); err != nil {
-		_ = transaction.Abort(context.Background()) // or its time is up
+		_ = transaction.Abort(context.Background()) // or it times out
 		return err
 	}
 	if extra != 0 {
@@ -164,8 +166,8 @@ func (it mover) fill(transaction pulsar.Transaction, messages []pulsar.Message, 
 	return first
 }
 
-// askAgain has a message delivered again whose acknowledgement failed. One that is in a conflict is
-// another transaction's; those that are acknowledged come again when theirs is aborted.
+// askAgain requests redelivery of messages whose acknowledgement failed. A message in a conflict
+// belongs to another transaction; acknowledged ones come again when their transaction is aborted.
 func (it mover) askAgain(message pulsar.Message, err error) {
 	if !strings.Contains(err.Error(), "TransactionConflict") {
 		it.consumer.Nack(message)

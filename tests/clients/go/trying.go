@@ -7,7 +7,7 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar"
 )
 
-// seen is what somebody got, in that order: the numbers of messages by what was done to get them.
+// seen is what was received, in order: the numbers of messages by the way they were received.
 type seen map[string][]int
 
 // trying makes a verb of something that is done with a few messages of its own.
@@ -20,14 +20,14 @@ func trying(do func(ctx context.Context, client pulsar.Client, asked options, go
 	}
 }
 
-// subscribe begins with the oldest message.
+// subscribe starts at the oldest message.
 func subscribe(client pulsar.Client, wanted pulsar.ConsumerOptions) (pulsar.Consumer, error) {
 	wanted.SubscriptionName = "s"
 	wanted.SubscriptionInitialPosition = pulsar.SubscriptionPositionEarliest
 	return client.Subscribe(wanted)
 }
 
-// sendNumbers sends the messages first to last, one by one, and answers their ids.
+// sendNumbers sends the messages first to last, one by one, and returns their ids.
 func sendNumbers(
 	ctx context.Context, client pulsar.Client, topic string, first, last int,
 ) ([]pulsar.MessageID, error) {
@@ -47,7 +47,7 @@ func sendNumbers(
 	return ids, nil
 }
 
-// receiveNumbers receives and acknowledges so many messages.
+// receiveNumbers receives and acknowledges this many messages.
 func receiveNumbers(ctx context.Context, consumer pulsar.Consumer, count int) ([]int, error) {
 	numbers := []int{}
 	for len(numbers) < count {

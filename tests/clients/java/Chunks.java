@@ -7,7 +7,7 @@ import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.Schema;
 
-/** Sends messages that are larger than the broker takes, and sees that each comes whole. */
+/** Sends messages that exceed the broker's limit, and checks that each arrives whole. */
 final class Chunks {
     static void run(PulsarClient client, Client.Options asked, Trying.Seen got) throws Exception {
         List<Integer> whole = new ArrayList<>();
@@ -31,7 +31,7 @@ final class Chunks {
         got.put("whole", whole);
     }
 
-    /** It differs at every place that a chunk could end at, and between messages. */
+    /** The content differs at every place where a chunk could end, and between messages. */
     private static byte[] content(int number, int size) {
         byte[] made = new byte[size];
         for (int at = 0; at < size; at++) {

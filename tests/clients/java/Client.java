@@ -35,15 +35,15 @@ import org.apache.pulsar.client.api.TypedMessageBuilder;
  * </pre>
  */
 public final class Client {
-    /** How many keys the messages have in turn. */
+    /** The number of different keys, used in turn. */
     static final int KEYS = 10;
-    /** How often somebody who waits looks whether it is time to stop. */
+    /** How often a waiting program checks if it is time to stop. */
     static final int POLL_MS = 50;
 
     /** Set by SIGTERM. */
     static volatile boolean isTold;
 
-    /** What a client can do: how many words it wants behind its name, and how it goes. */
+    /** Something that a client can do: the number of words after its name, and what to do. */
     record Verb(int words, Action action) {}
 
     interface Action {
@@ -77,7 +77,8 @@ public final class Client {
             error.printStackTrace();
         }
         System.out.flush();
-        // Closing the client would wait a second for its threads. What tests look at is closed.
+        // Closing the client would wait a second for its threads. Producers and consumers are
+        // closed already.
         System.exit(status);
     }
 
@@ -92,7 +93,7 @@ public final class Client {
             builder.enableTransaction(true).operationTimeout(Transact.PATIENCE_S, TimeUnit.SECONDS);
         }
         if (words[1].equals("load")) {
-            builder.connectionMaxIdleSeconds(-1); // a connection that ends was lost
+            builder.connectionMaxIdleSeconds(-1); // a connection that ends counts as lost
         }
         if (asked.has("token")) {
             builder.authentication(AuthenticationFactory.token(asked.text("token", "")));
@@ -114,7 +115,7 @@ public final class Client {
                 .enableBatching(asked.has("batch"))
                 // Long enough that batches hold several messages.
                 .batchingMaxPublishDelay(10, TimeUnit.MILLISECONDS)
-                // As the other clients do: without a bound all of COUNT may be pending.
+                // Like the other clients: without a bound all of COUNT may be pending.
                 .maxPendingMessages(1000)
                 .blockIfQueueFull(true)
                 .create()) {
@@ -130,8 +131,8 @@ public final class Client {
     }
 
     /**
-     * Sends at a steady pace until all is sent or it is told to stop. It waits for no receipts; or, where it is to be
-     * serial, for each, and ends with the first that fails.
+     * Sends at a steady pace until everything is sent or it is told to stop. It waits for no receipts; if serial, it
+     * waits for each one, and ends at the first failure.
      */
     static void sendAll(Producer<byte[]> producer, Options asked, Sent report) throws InterruptedException {
         int count = asked.number(1);
@@ -165,9 +166,9 @@ public final class Client {
     }
 
     /**
-     * Whether it failed at once for a race of the library's own: ProducerImpl.getChecksumType asks whether there is
-     * a connection, and then takes it, which is none any more if the broker closes the producer in between (4.0.8 and
-     * 4.2.4). Nothing of the message was sent.
+     * Returns true if a race in the library made the send fail at once: ProducerImpl.getChecksumType checks for a
+     * connection and then takes it, although the broker may have closed the producer in between (4.0.8 and 4.2.4).
+     * Nothing of the message was sent.
      */
     private static boolean failedForTheLibrary(CompletableFuture<MessageId> sending) {
         if (!sending.isCompletedExceptionally()) {
@@ -177,7 +178,7 @@ public final class Client {
         return String.valueOf(error.getMessage()).contains("ConnectionHandler.cnx()\" is null");
     }
 
-    /** Whether there was no reason to stop for so long. */
+    /** Sleeps until that time; returns false if it was told to stop meanwhile. */
     static boolean sleepUntil(long when, Options asked) throws InterruptedException {
         long left;
         while ((left = when - System.nanoTime()) > 0 && !asked.isOver()) {
@@ -216,7 +217,7 @@ public final class Client {
         return report.json();
     }
 
-    /** Receives until everything has come and repeats had their time, or it is told to stop. */
+    /** Receives until everything has arrived and repeats had their time, or it is told to stop. */
     static void receiveAll(Consumer<byte[]> consumer, Options asked, Received report) throws Exception {
         int count = asked.number(2);
         long quiet = TimeUnit.MILLISECONDS.toNanos(asked.number("quiet-ms", 500));
@@ -235,7 +236,7 @@ public final class Client {
         }
     }
 
-    /** Asks for each message when it wants it, until everything has come: such a wait has no limit. */
+    /** Requests each message when needed, until everything has arrived: such a wait has no timeout. */
     static void receiveOneByOne(Consumer<byte[]> consumer, Options asked, Received report) throws Exception {
         while (report.received.size() < asked.number(2)) {
             Message<byte[]> message = consumer.receive();
@@ -247,7 +248,7 @@ public final class Client {
 
     // -- the command line ----------------------------------------------------------------------
 
-    /** The words behind the verb, and the options behind those. */
+    /** The words after the verb, and the options after those. */
     static final class Options {
         private final List<String> words;
         private final Map<String, String> options = new HashMap<>();
@@ -286,7 +287,7 @@ public final class Client {
             return has(name) ? Integer.parseInt(options.get(name)) : otherwise;
         }
 
-        /** Its time is up, or it was told to stop. */
+        /** Returns true if time is up, or it was told to stop. */
         boolean isOver() {
             return isTold || System.nanoTime() > end;
         }
@@ -294,7 +295,7 @@ public final class Client {
 
     // -- reports -------------------------------------------------------------------------------
 
-    /** What became of the messages: their content is their number. */
+    /** What became of the sent messages, whose content is their number. */
     static final class Sent {
         private final Ranges acknowledged = new Ranges();
         private final Errors errors = new Errors();
@@ -319,18 +320,18 @@ public final class Client {
         }
     }
 
-    /** Where messages have an order: those of one key in one partition. */
+    /** The scope of message order: one key in one partition. */
     record Place(String topic, String key) {}
 
     /** Where the broker has stored a message. */
     record Identity(int number, MessageId id) {}
 
     /**
-     * What came. A message that came again is redelivered, or was stored twice: then it has another
-     * id. One that came for the first time behind a later one of its place is out of order.
+     * The received messages. One that comes again is redelivered, or was stored twice if its id differs. One that comes
+     * first after a later one of its place is out of order.
      */
     static final class Received {
-        /** Messages known by their ids, too: those that come again come soon, and a consumer may run for hours. */
+        /** The number of messages also known by their ids. Repeats come soon, and a consumer may run for hours. */
         private static final int REMEMBERED = 10_000;
 
         private final Ranges received = new Ranges();
@@ -377,7 +378,7 @@ public final class Client {
         private final TreeMap<Integer, Integer> lastOf = new TreeMap<>();
         private int size;
 
-        /** Whether it was not there yet. */
+        /** Returns true if the number was not there yet. */
         boolean add(int number) {
             Map.Entry<Integer, Integer> before = lastOf.floorEntry(number);
             if (before != null && number <= before.getValue()) {
@@ -402,7 +403,7 @@ public final class Client {
         }
     }
 
-    /** Different texts, a few of them. */
+    /** A limited number of different texts. */
     static final class Errors {
         private static final int MOST = 20;
         private final Set<String> texts = new LinkedHashSet<>();

@@ -16,12 +16,12 @@ import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.PulsarClientException;
 
-/** Offers messages at steady rates until it is told to stop. ../loads.py says what the words mean. */
+/** Offers messages at steady rates until it is told to stop. ../loads.py explains the words. */
 final class Load {
     private static final long BEGUN = System.nanoTime();
     private static final long BEGUN_AT = nanos(Instant.now());
 
-    /** Once each, in the order in which they were met. */
+    /** Each text once, in the order of occurrence. */
     private final List<String> errors = new ArrayList<>();
 
     private final List<Stream> streams = new ArrayList<>();
@@ -64,7 +64,7 @@ final class Load {
                 .create();
     }
 
-    /** Read from the clock that never steps. */
+    /** Reads the monotonic clock. */
     private static long now() {
         return BEGUN_AT + System.nanoTime() - BEGUN;
     }
@@ -77,7 +77,7 @@ final class Load {
         if (error == null) {
             return 0;
         }
-        // Without what differs from one message to the next.
+        // Leave out what differs between messages.
         String text = error.getClass().getSimpleName();
         if (!errors.contains(text)) {
             errors.add(text);
@@ -85,7 +85,7 @@ final class Load {
         return errors.indexOf(text) + 1;
     }
 
-    /** What has come until now: receipts may still come. */
+    /** Writes the results so far: receipts may still arrive. */
     private synchronized void write(Path file) throws IOException {
         List<long[][]> kept = streams.stream().map(Stream::columns).collect(Collectors.toList());
         String head = "{\"topics\": " + quoted(streams.stream().map(it -> it.topic).collect(Collectors.toList()))
@@ -108,8 +108,8 @@ final class Load {
     }
 
     /**
-     * One producer's messages: when each was sent and settled (0: not yet), in nanoseconds, and 0 or
-     * the number of the error that it met.
+     * One producer's messages: when each was sent and settled (0: not yet), in nanoseconds, and the number of its error
+     * or 0.
      */
     private final class Stream {
         private final String topic;
@@ -135,11 +135,11 @@ final class Load {
                     Thread.currentThread().interrupt();
                 }
             });
-            thread.setDaemon(true); // one that is blocked must not keep the process
+            thread.setDaemon(true); // a blocked thread must not keep the process alive
             thread.start();
         }
 
-        /** At a steady rate; behind it, as fast as may be. */
+        /** Sends at a steady rate, and catches up as fast as possible. */
         private void offer(Producer<byte[]> producer, Client.Options asked) throws InterruptedException {
             int size = asked.number("size", 0);
             long start = System.nanoTime();

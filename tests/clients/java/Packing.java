@@ -18,7 +18,7 @@ import org.apache.pulsar.client.api.ProducerBuilder;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 
-/** Sends messages in each way that the library can pack them, to a topic for each way. */
+/** Sends messages in each way that the library can pack them, on a topic for each way. */
 final class Packing {
     interface Way {
         ProducerBuilder<byte[]> of(ProducerBuilder<byte[]> producer);
@@ -77,9 +77,9 @@ final class Packing {
         }
     }
 
-    /** A pair of keys that seals messages, and opens them. */
+    /** A key pair that encrypts and decrypts messages. */
     private static final class Keys implements CryptoKeyReader {
-        /** What PKCS #8 puts before an RSA key of 2048 bits in PKCS #1, the form that clients of 2.8 read, too. */
+        /** Bytes of PKCS #8 before a 2048-bit RSA key in PKCS #1, the form that clients of 2.8 can read, too. */
         private static final int PKCS8_HEADER = 26;
 
         private final byte[] publicKey;

@@ -7,9 +7,9 @@ import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.Reader;
 import org.apache.pulsar.client.api.Schema;
 
-/** Goes to places in a topic. */
+/** Reads from places in a topic. */
 final class Reading {
-    /** Reads all that there is from the oldest message on, and then what is behind the first half. */
+    /** Reads everything from the oldest message on, and then everything after the first half. */
     static void read(PulsarClient client, Client.Options asked, Trying.Seen got) throws Exception {
         int count = asked.number(1);
         List<MessageId> ids = Trying.sendNumbers(client, asked.word(0), 0, count - 1);
@@ -28,7 +28,7 @@ final class Reading {
         return numbers;
     }
 
-    /** Receives everything, goes back by time, and goes back to a message: it begins with the next one. */
+    /** Receives everything, seeks to a time, and seeks to a message, whose successor is the first to come. */
     static void seek(PulsarClient client, Client.Options asked, Trying.Seen got) throws Exception {
         long begun = System.currentTimeMillis() - TimeUnit.MINUTES.toMillis(1);
         int count = asked.number(1);

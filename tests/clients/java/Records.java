@@ -8,7 +8,7 @@ import org.apache.pulsar.client.api.Schema;
 
 /** Sends values by a schema that the broker keeps, and reads them back. */
 final class Records {
-    /** A record with a field of each kind that tells schemas apart. */
+    /** A record with a field of each kind that distinguishes schemas. */
     public static final class Reading {
         public String sensor;
         public int value;

@@ -6,8 +6,8 @@ import org.apache.pulsar.client.api.Schema;
 import org.apache.pulsar.client.api.TableView;
 
 /**
- * Sends a message for each of COUNT keys, and then another one: the newest of each key is what a table
- * view has, both of what was there before it and of what comes later.
+ * Sends a message for each of COUNT keys, and then another one. A table view has the newest of each key, both of
+ * messages before it and of later ones.
  */
 final class Table {
     private static final int PAUSE_MS = 10;
@@ -34,7 +34,7 @@ final class Table {
         }
     }
 
-    /** Waits until the table has so many values from first on, and answers them. */
+    /** Waits until the table has this many values from first on, and returns them. */
     private static List<Integer> newest(TableView<String> view, int count, int first, Client.Options asked)
             throws InterruptedException {
         while (true) {

@@ -7,7 +7,7 @@ import org.apache.pulsar.client.api.ConsumerBuilder;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 
-/** Several topics as one: TOPIC-0 and so on, COUNT of them, each with one message that is its number. */
+/** Several topics as one: COUNT of them, TOPIC-0 and so on, each with one message that contains its number. */
 final class Topics {
     static void listed(PulsarClient client, Client.Options asked, Trying.Seen got) throws Exception {
         together(client, asked, got, client.newConsumer().topics(names(asked)));

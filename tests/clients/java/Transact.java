@@ -12,22 +12,19 @@ import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.api.transaction.Transaction;
 
 /**
- * Takes messages from one topic to another: both or neither, in a transaction, until COUNT are moved
- * (0: until it is told to stop). Every fourth transaction is aborted: what it took comes again.
+ * Takes messages from one topic and sends them to another in a transaction, until COUNT are moved (0: until told to
+ * stop). Every fourth transaction is aborted, and its messages come again.
  */
 final class Transact {
-    /** How many messages a transaction takes over, at most. */
+    /** The largest number of messages in a transaction. */
     private static final int PER_TRANSACTION = 5;
-    /** Which transactions are aborted. */
+    /** One in this many transactions is aborted. */
     private static final int ABORT_EVERY = 4;
-    /**
-     * Added to the number of what is sent to be aborted, once for the first such transaction, twice
-     * for the second, and so on.
-     */
+    /** Added to the numbers in aborted transactions: once in the first one, twice in the second, and so on. */
     private static final int ABORTED = 1_000_000;
-    /** After what time a coordinator aborts a transaction that it hears no more of. */
+    /** The time after which a coordinator aborts a silent transaction. */
     private static final int LIMIT_S = 5;
-    /** A broker does not answer an acknowledgement that comes before its consumer is open again. */
+    /** A broker does not answer an acknowledgement that arrives before its consumer is open again. */
     static final int PATIENCE_S = 8;
 
     private final PulsarClient client;
@@ -72,7 +69,7 @@ final class Transact {
         this.producer = producer;
     }
 
-    /** One transaction; it is aborted if `extra` is not 0, which is added to its numbers then. */
+    /** Runs one transaction. If `extra` is not 0, it is added to the numbers and the transaction is aborted. */
     private void once(int extra) throws Exception {
         List<Message<byte[]>> messages = take();
         if (messages.isEmpty()) {
@@ -108,7 +105,7 @@ final class Transact {
         try {
             fill(transaction, messages, extra);
         } catch (Exception error) {
-            transaction.abort(); // or its time is up
+            transaction.abort(); // or it times out
             throw error;
         }
         if (extra != 0) {
@@ -135,8 +132,8 @@ final class Transact {
     }
 
     /**
-     * Has a message delivered again whose acknowledgement failed. One that is in a conflict is another
-     * transaction's; those that are acknowledged come again when theirs is aborted.
+     * Requests redelivery of messages whose acknowledgement failed. A message in a conflict belongs to another
+     * transaction; acknowledged ones come again when their transaction is aborted.
      */
     private void askAgain(Message<byte[]> message, Throwable error) {
         if (error != null && !error.toString().contains("TransactionConflict")) {

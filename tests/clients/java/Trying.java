@@ -14,7 +14,7 @@ import org.apache.pulsar.client.api.PulsarClientException;
 import org.apache.pulsar.client.api.Schema;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 
-/** What is done with a few messages of its own. */
+/** Things to do with a few messages of its own. */
 final class Trying {
     /** How long a message may take on a busy machine. */
     private static final int RECEIVE_S = 15;
@@ -23,7 +23,7 @@ final class Trying {
         void run(PulsarClient client, Client.Options asked, Seen got) throws Exception;
     }
 
-    /** What somebody got, in that order: the numbers of messages by what was done to get them. */
+    /** What was received, in order: the numbers of messages by the way they were received. */
     static final class Seen {
         private final Map<String, List<Integer>> numbers = new TreeMap<>();
 
@@ -47,7 +47,7 @@ final class Trying {
         };
     }
 
-    /** Begins with the oldest message. */
+    /** Starts at the oldest message. */
     static <T> Consumer<T> subscribe(PulsarClient client, String topic, Schema<T> schema) throws PulsarClientException {
         return client.newConsumer(schema)
                 .topic(topic)
@@ -56,7 +56,7 @@ final class Trying {
                 .subscribe();
     }
 
-    /** Sends the messages first to last, one by one; their ids. */
+    /** Sends the messages first to last, one by one, and returns their ids. */
     static List<MessageId> sendNumbers(PulsarClient client, String topic, int first, int last)
             throws PulsarClientException {
         List<MessageId> ids = new ArrayList<>();
@@ -68,7 +68,7 @@ final class Trying {
         return ids;
     }
 
-    /** Receives and acknowledges so many messages. */
+    /** Receives and acknowledges this many messages. */
     static List<Integer> receiveNumbers(Consumer<byte[]> consumer, int count) throws PulsarClientException {
         List<Integer> numbers = new ArrayList<>();
         while (numbers.size() < count) {
@@ -79,7 +79,7 @@ final class Trying {
         return numbers;
     }
 
-    /** The next message; one that does not come is an error. */
+    /** Returns the next message; fails without one. */
     static <T> Message<T> receive(Consumer<T> consumer) throws PulsarClientException {
         Message<T> message = consumer.receive(RECEIVE_S, TimeUnit.SECONDS);
         if (message == null) {

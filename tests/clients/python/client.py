@@ -27,9 +27,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 KEYS = 10
-"""How many keys the messages have in turn."""
+"""Number of different keys, used in turn."""
 POLL_MS = 50
-"""How often somebody who waits looks whether it is time to stop."""
+"""How often a waiting program checks if it is time to stop."""
 RECEIVE_MS = 15_000
 """How long a message may take on a busy machine."""
 MOST_ERRORS = 20
@@ -50,7 +50,7 @@ Say = Callable[[dict[str, Any]], None]
 
 
 class Sent:
-    """What became of the messages: their content is their number."""
+    """What became of the sent messages, whose content is their number."""
 
     def __init__(self) -> None:
         self.acknowledged: set[int] = set()
@@ -73,9 +73,8 @@ class Sent:
 
 
 class Received:
-    """What came. A message that came again is redelivered, or was stored twice: then it has another
-    id. One that came for the first time behind a later one of its key is out of order.
-    """
+    """The received messages. One that comes again is redelivered, or was stored twice if its id
+    differs. One that comes first after a later one of its key is out of order."""
 
     def __init__(self) -> None:
         self.places: dict[int, Place] = {}
@@ -108,7 +107,7 @@ def _place(id: Any) -> Place:
 
 
 def ranges(numbers: Iterable[int]) -> list[list[int]]:
-    """Pairs of a first and a last number, with gaps between them."""
+    """Return pairs of a first and a last number, with gaps between them."""
     pairs: list[list[int]] = []
     for number in sorted(numbers):
         if pairs and pairs[-1][1] == number - 1:
@@ -119,10 +118,10 @@ def ranges(numbers: Iterable[int]) -> list[list[int]]:
 
 
 class End:
-    """When it is told to stop, or its time is up.
+    """The time to stop: when told to, or when time is up.
 
-    What a signal sets is a plain flag: an Event has a lock, and the handler runs in the thread that
-    may hold it.
+    The signal handler sets a plain flag: an Event has a lock, and the handler runs in the thread
+    that may hold it.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -162,7 +161,7 @@ def produce(client: Any, asked: argparse.Namespace, end: End, say: Say) -> dict[
 
 
 def _send_all(producer: Any, asked: argparse.Namespace, end: End, report: Sent) -> None:
-    """At a steady pace, without waiting for receipts."""
+    """Send at a steady pace, without waiting for receipts."""
     start, number = time.monotonic(), 0
     while not (asked.count and number >= asked.count):
         if end.comes_before(start + number * asked.interval_ms / 1000):
@@ -190,7 +189,7 @@ def consume(client: Any, asked: argparse.Namespace, end: End, say: Say) -> dict[
     report, complete = Received(), 0.0
     while not end.is_here() and not (complete and time.monotonic() > complete):
         try:
-            # Without a queue it asks for each message, and such a wait has no limit.
+            # Without a queue the consumer requests each message, and such a wait has no timeout.
             message = consumer.receive(*([POLL_MS] if asked.queue else []))
         except pulsar.Timeout:
             continue
@@ -203,7 +202,7 @@ def consume(client: Any, asked: argparse.Namespace, end: End, say: Say) -> dict[
 
 
 def packed(client: Any, asked: argparse.Namespace, end: End, say: Say) -> dict[str, Any]:
-    """Messages in each way that the library can pack them, by a topic for each way."""
+    """Send messages in each way that the library can pack them, on a topic for each way."""
     say({"ready": True})
     with tempfile.TemporaryDirectory() as folder:
         keys = _keys(Path(folder))
@@ -216,7 +215,7 @@ def packed(client: Any, asked: argparse.Namespace, end: End, say: Say) -> dict[s
 
 
 def _ways(keys: Any) -> dict[str, dict[str, Any]]:
-    """The options of a producer."""
+    """Return the options of a producer."""
     batched, single = {"batching_enabled": True}, {"batching_enabled": False}
     by_key = {"batching_type": pulsar.BatchingType.KeyBased}
     ways: dict[str, dict[str, Any]] = {"batched": batched, "batched by key": batched | by_key}
@@ -229,7 +228,7 @@ def _ways(keys: Any) -> dict[str, dict[str, Any]]:
 
 
 def _exchanged(client: Any, topic: str, way: dict[str, Any], count: int, keys: Any) -> list[int]:
-    """Sends the numbers at once, so that they can be one batch, and receives them."""
+    """Send the numbers at once, so that they can be one batch, and receive them."""
     consumer = client.subscribe(topic, "s", crypto_key_reader=keys)
     producer = client.create_producer(topic, batching_max_publish_delay_ms=100, **way)
     for number in range(count):
@@ -244,7 +243,7 @@ def _exchanged(client: Any, topic: str, way: dict[str, Any], count: int, keys: A
 
 
 def _keys(folder: Path) -> Any:
-    """A pair that seals messages, and opens them."""
+    """Return a key pair for encrypting and decrypting messages."""
     made = rsa.generate_private_key(65537, 2048)
     public, private = folder / "public.pem", folder / "private.pem"
     kind = serialization.PublicFormat.SubjectPublicKeyInfo
@@ -269,7 +268,7 @@ def parser() -> argparse.ArgumentParser:
         verb.set_defaults(run=action)
         verb.add_argument("topic")
     consuming.add_argument("subscription")
-    packing.add_argument("--size", type=int, default=0)  # as the other clients have it
+    packing.add_argument("--size", type=int, default=0)  # as in the other clients
     for verb in (producing, consuming, packing):
         verb.add_argument("count", type=int)
         verb.add_argument("--limit-s", type=float, default=60)
@@ -284,7 +283,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 class Reports:
-    """The standard output, which the library's own logger uses too: what it says goes elsewhere."""
+    """Standard output for reports. The library's own logger, which uses it too, is redirected."""
 
     def __init__(self) -> None:
         self._out = os.fdopen(os.dup(1), "w")
@@ -294,7 +293,8 @@ class Reports:
         print(json.dumps(what), file=self._out, flush=True)
 
     def last(self, what: dict[str, Any]) -> NoReturn:
-        """Ends the process at once: a client that has messages to send would not close soon."""
+        """Print, and end the process at once: a client with unsent messages would take long to
+        close."""
         self(what)
         os._exit(0)
 

@@ -23,14 +23,14 @@ import pulsar  # type: ignore[import-untyped, unused-ignore]
 from .client import End, Reports
 
 PENDING = 1000
-"""The library's own."""
+"""The library's own limit."""
 TICK = 0.001
-"""Seconds between two looks at what is due."""
+"""Seconds between two checks of what is due."""
 WAKE = 0.05
 
 
 class Stream:
-    """One producer's messages. `settled`: 0 for none yet; `codes`: 0, or the error's number."""
+    """One producer's messages. `settled`: 0 for not yet; `codes`: 0, or the error's number."""
 
     def __init__(self, topic: str, rate: float, tag: str, errors: list[str]) -> None:
         self.topic, self.rate, self.tag = topic, rate, tag
@@ -58,7 +58,7 @@ class Stream:
         return self._errors.index(text) + 1
 
     def run(self, producer: Any, asked: argparse.Namespace, end: End) -> None:
-        """At a steady rate, or as fast as may be; behind it, as fast as may be."""
+        """Send at a steady rate, or as fast as possible; catch up as fast as possible."""
         start = time.monotonic()
         while not end.is_here():
             due = (time.monotonic() - start) * self.rate
@@ -80,7 +80,7 @@ def load(client: Any, asked: argparse.Namespace, end: End, say: Reports) -> None
     pairs = zip(streams, producers, strict=True)
     threads = [threading.Thread(target=it.run, args=(by, asked, end)) for it, by in pairs]
     for thread in threads:
-        thread.daemon = True  # one that is blocked must not keep the process
+        thread.daemon = True  # a blocked thread must not keep the process alive
         thread.start()
     while not end.comes_before(time.monotonic() + WAKE):
         pass
@@ -109,7 +109,7 @@ def _producer(client: Any, topic: str, asked: argparse.Namespace) -> Any:
 
 
 def write(file: Path, streams: list[Stream], errors: list[str]) -> None:
-    """What has come until now: receipts may still come."""
+    """Write the results so far: receipts may still arrive."""
     counts = [len(stream.sent) for stream in streams]
     topics = [stream.topic for stream in streams]
     head = {"topics": topics, "counts": counts, "errors": list(errors)}

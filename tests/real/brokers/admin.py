@@ -1,4 +1,4 @@
-"""What tests ask of a broker's REST interface: the few calls that they need, no more."""
+"""The few calls of a broker's REST interface that tests need."""
 
 import json
 import urllib.error
@@ -20,13 +20,13 @@ class AdminError(Exception):
 
 @dataclass(frozen=True)
 class Admin:
-    """REST calls to one broker; `token` is a superuser's where the broker checks."""
+    """REST calls to one broker; `token` is a superuser's if the broker requires tokens."""
 
     url: str
     token: str | None = None
 
     def request(self, method: str, path: str, body: object = None) -> Any:
-        """The decoded JSON answer, or its text where it is not JSON. Raises AdminError."""
+        """Return the decoded JSON answer, or its text if it is not JSON. Raises AdminError."""
         data = None if body is None else json.dumps(body).encode()
         call = urllib.request.Request(
             f"{self.url}/{path}", data, {"Content-Type": "application/json"}, method=method
@@ -42,9 +42,8 @@ class Admin:
             ) from error
 
     def is_healthy(self) -> bool:
-        """Whether the broker serves: its own health check passes and the default
-        namespace exists.
-        """
+        """Return True if the broker serves: its health check passes and the default namespace
+        exists."""
         try:
             self.request("GET", "admin/v2/brokers/health")
             return "public/default" in self.request("GET", "admin/v2/namespaces/public")
@@ -61,20 +60,15 @@ class Admin:
         self.request("PUT", f"admin/v2/namespaces/{namespace}")
 
     def forbid_topic_creation(self, namespace: str) -> None:
-        """Clients may no longer bring topics of this namespace into being by using them."""
+        """Forbid clients to create topics of this namespace by using them."""
         self.request(
             "POST",
             f"admin/v2/namespaces/{namespace}/autoTopicCreation",
             {"allowAutoTopicCreation": False},
         )
 
-    def set_retention(self, namespace: str, minutes: int, megabytes: int) -> None:
-        """How long acknowledged messages stay; -1 is for ever."""
-        body = {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}
-        self.request("POST", f"admin/v2/namespaces/{namespace}/retention", body)
-
     def grant(self, namespace: str, role: str, *actions: str) -> None:
-        """Let `role` do `actions` in `namespace`: both produce and consume if none is named."""
+        """Permit `role` the `actions` in `namespace`: both produce and consume if none is named."""
         self.request(
             "POST",
             f"admin/v2/namespaces/{namespace}/permissions/{role}",
@@ -85,7 +79,7 @@ class Admin:
         self.request("PUT", f"admin/v2/{topic_path(topic)}/partitions", partitions)
 
     def partitions(self, topic: str) -> int:
-        """How many a topic has; 0 for one that is not partitioned."""
+        """Return the number of partitions; 0 for a topic that is not partitioned."""
         found = self.request("GET", f"admin/v2/{topic_path(topic)}/partitions")["partitions"]
         assert isinstance(found, int)
         return found
@@ -94,11 +88,11 @@ class Admin:
         self.request("POST", f"admin/v2/{topic_path(topic)}/partitions", partitions)
 
     def unload(self, topic: str) -> None:
-        """Close the topic at its broker; clients are told and come back."""
+        """Close the topic at its broker; clients are told and reopen it."""
         self.request("PUT", f"admin/v2/{topic_path(topic)}/unload")
 
     def terminate(self, topic: str) -> None:
-        """The topic takes no more messages; its producers are closed."""
+        """Close the topic for new messages; its producers are closed."""
         self.request("POST", f"admin/v2/{topic_path(topic)}/terminate")
 
     def stats(self, topic: str) -> dict[str, Any]:
@@ -108,9 +102,8 @@ class Admin:
 
 
 def topic_path(topic: str) -> str:
-    """`persistent://tenant/ns/name` (the scheme may be left out) as a path of the REST
-    interface.
-    """
+    """Return `persistent://tenant/ns/name`, with or without the scheme, as a path of the REST
+    interface."""
     domain, _, rest = topic.rpartition("://")
     tenant, namespace, name = rest.split("/", 2)
     return f"{domain or 'persistent'}/{tenant}/{namespace}/{quote(name, safe='')}"

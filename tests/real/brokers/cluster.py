@@ -1,12 +1,12 @@
 """A Pulsar cluster as a test fixture: ZooKeeper, one bookie, two brokers, each in its own JVM.
 
-The brokers answer on two loopback addresses that nobody else uses, on the same two ports, so
-wherever one of those is read by a client, it can only have come from here. What the load manager
-decides is how clients are led to a topic's owner:
+The brokers listen on two loopback addresses that no other process uses, on the same two ports: a
+client that reads one of these has it from this cluster. The load manager decides how clients reach
+a topic's owner:
 
-`MODULAR`: lookups of what nobody has yet are redirected, to the leader and then to whom it chose.
-What is unloaded is closed without a word about where it goes.
-`EXTENSIBLE`: any broker names the owner, and tells clients of an unloaded topic the new one.
+`MODULAR`: lookups of unassigned topics are redirected, to the leader and then to the chosen broker.
+An unloaded topic is closed without naming its next broker. `EXTENSIBLE`: any broker names the
+owner, and tells clients of an unloaded topic the new one.
 """
 
 import os
@@ -26,13 +26,13 @@ from .processes import end, spawn, tail
 from .standalone import JVM_OPTIONS, Settings, StartError
 
 HOSTS = ("127.0.0.78", "127.0.0.79")
-INNER_HOST = "127.0.0.1"  # of ZooKeeper and the bookie, whom no client ever hears of
+INNER_HOST = "127.0.0.1"  # of ZooKeeper and the bookie, unknown to clients
 CLUSTER = "c1"
-# All of it takes 11 to 13 s on two idle cores; this is for each process on a busy machine.
+# All of them start in 11 to 13 s on two idle cores; this bounds each process on a busy machine.
 READY_SECONDS = 90
-# A broker that is told to end first hands its topics over.
+# A broker hands its topics over before it stops.
 STOP_SECONDS = 15
-# Bundles of a new namespace: enough that both brokers have some.
+# Bundles of a new namespace: enough for both brokers to have some.
 BUNDLES = 16
 TEMPORARY_REDIRECT = 307
 
@@ -53,7 +53,7 @@ BOOKIE: Settings = {
     "dbStorage_writeCacheMaxSizeMb": 16,
     "dbStorage_readAheadCacheMaxSizeMb": 16,
     "httpServerEnabled": "false",
-    # Without these two the bookie listens on every address of the machine.
+    # Without these two settings the bookie listens on every address of the machine.
     "listeningInterface": "lo",
     "allowLoopback": "true",
 }
@@ -78,14 +78,14 @@ BROKER: Settings = {
     "numIOThreads": 2,
     "numHttpServerThreads": 8,
     "numOrderedExecutorThreads": 2,
-    # How long the others wait for a broker that was killed.
+    # How long other processes wait for a killed broker.
     "metadataStoreSessionTimeoutMillis": 6000,
     "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis": 5000,
 }
 
 
 class LoadManager(StrEnum):
-    """Who decides which broker has a topic."""
+    """The component that decides which broker has a topic."""
 
     MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
     EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
@@ -93,8 +93,7 @@ class LoadManager(StrEnum):
 
 class Jvm:
     """One Java process, which logs to `name`.log in `directory`. `arguments`: JVM options, the
-    class, and what that is told.
-    """
+    class, and its arguments."""
 
     def __init__(self, jars: Path, directory: Path, name: str, arguments: Sequence[str]) -> None:
         self.log = directory / f"{name}.log"
@@ -107,12 +106,12 @@ class Jvm:
         return self._process is not None and self._process.poll() is None
 
     def spawn(self) -> None:
-        """Begins; `await_ready` waits."""
+        """Start the process; `await_ready` waits for it."""
         assert not self.is_running
         self._process = spawn(self._command, self.log)
 
     def await_ready(self, is_ready: Callable[[], bool]) -> None:
-        """Raises StartError when the process ended, or is not ready in time."""
+        """Raises StartError if the process ended, or is not ready in time."""
         assert self._process is not None
         deadline = time.monotonic() + READY_SECONDS
         while not is_ready():
@@ -123,7 +122,7 @@ class Jvm:
             time.sleep(0.1)
 
     def await_success(self) -> None:
-        """Of a process that does one thing and ends."""
+        """Wait for a process that does one thing and ends."""
         assert self._process is not None
         try:
             code = self._process.wait(READY_SECONDS)
@@ -133,13 +132,13 @@ class Jvm:
             self._fail(f"ended with {code}")
 
     def stop(self, patience: float = STOP_SECONDS) -> None:
-        """Ends the process that this object started; harmless when it is down."""
+        """Stop the process that this object started; do nothing if it is down."""
         process, self._process = self._process, None
         if process is not None:
             end(process, patience)
 
     def tell(self, what: signal.Signals) -> None:
-        """Sends a signal."""
+        """Send a signal."""
         assert self._process is not None
         self._process.send_signal(what)
 
@@ -148,7 +147,7 @@ class Jvm:
 
 
 class Broker:
-    """One broker of a cluster. It may be stopped, and started again."""
+    """One broker of a cluster, which may be stopped and started again."""
 
     def __init__(self, jvm: Jvm, host: str, port: int, web_port: int) -> None:
         self.jvm = jvm
@@ -156,11 +155,11 @@ class Broker:
         self.admin = Admin(f"http://{host}:{web_port}")
         self.id = f"{host}:{web_port}"
         self.service_url = f"pulsar://{host}:{port}"
-        # Of the other broker as well: whoever reaches one must not see the other either.
+        # These also reveal the other broker: a client of one must not see the other either.
         self.traces = (*HOSTS, f":{port}", f":{web_port}")
 
     def start(self) -> None:
-        """Returns when it serves, raises StartError otherwise; harmless when it is up."""
+        """Return when the broker serves; raise StartError otherwise. Do nothing if it runs."""
         if not self.jvm.is_running:
             self.jvm.spawn()
             self.jvm.await_ready(self.admin.is_healthy)
@@ -169,26 +168,26 @@ class Broker:
         self.jvm.stop()
 
     def kill(self) -> None:
-        """It hands nothing over, and says nothing to anybody."""
+        """Kill the broker, which neither hands anything over nor closes connections."""
         self.jvm.tell(signal.SIGKILL)
         self.jvm.stop()
 
     def freeze(self) -> None:
-        """It is silent until it is thawed: connections stay, and new ones are not answered."""
+        """Suspend the broker until `thaw`: connections stay open, and new ones get no answer."""
         self.jvm.tell(signal.SIGSTOP)
 
     def thaw(self) -> None:
         self.jvm.tell(signal.SIGCONT)
 
     def connections(self) -> int:
-        """How many were made to it since it started."""
+        """Return the number of connections accepted since the start."""
         lines = self.admin.request("GET", "metrics/").splitlines()
         name = "pulsar_connection_created_total_count"
         return sum(int(float(line.split()[-1])) for line in lines if line.startswith(name))
 
 
 class Cluster:
-    """All of it. `directory` holds everything that it writes."""
+    """The whole cluster. `directory` holds everything that it writes."""
 
     def __init__(self, jars: Path, directory: Path, load_manager: LoadManager) -> None:
         self._jars = jars
@@ -201,7 +200,7 @@ class Cluster:
         self._bookie = self._jvm("bookie", self._bookie_arguments())
         self._setup = self._jvm("setup", self._setup_arguments())
 
-    # -- what tests use ----------------------------------------------------------------------
+    # -- for tests ---------------------------------------------------------------------------
 
     @property
     def service_url(self) -> str:
@@ -209,7 +208,7 @@ class Cluster:
 
     @property
     def traces(self) -> tuple[str, ...]:
-        """Texts that give a broker away, whoever shows them."""
+        """Return texts that reveal a broker."""
         return self.brokers[0].traces
 
     @property
@@ -217,20 +216,22 @@ class Cluster:
         return self.brokers[0].admin
 
     def fresh_namespace(self, bundles: int = BUNDLES) -> str:
-        """One whose topics no broker has yet. Topics of one bundle are always together."""
+        """Return a new namespace with unassigned topics. Topics of one bundle are always
+        together."""
         namespace = f"public/{uuid.uuid4().hex[:12]}"
         body = {"bundles": {"numBundles": bundles}}
         self.admin.request("PUT", f"admin/v2/namespaces/{namespace}", body)
         return namespace
 
     def owner(self, topic: str, says: Broker | None = None) -> Broker:
-        """Who serves a topic; some broker is given it if nobody does yet. `says`: whom to ask."""
+        """Return the broker that serves a topic; an unassigned topic is assigned first. `says`: the
+        broker to ask."""
         admin = says.admin if says else self.admin
         answer = admin.request("GET", f"lookup/v2/topic/{topic_path(topic)}")
         return next(broker for broker in self.brokers if broker.service_url == answer["brokerUrl"])
 
     def leader(self) -> Broker:
-        """Who chooses owners."""
+        """Return the broker that chooses owners."""
         answer = self.admin.request("GET", "admin/v2/brokers/leaderBroker")
         return next(broker for broker in self.brokers if broker.id == answer["brokerId"])
 
@@ -238,27 +239,30 @@ class Cluster:
         return next(each for each in self.brokers if each is not broker)
 
     def move(self, topic: str, to: Broker) -> None:
-        """Gives another broker the bundle that a topic lies in."""
+        """Give another broker the bundle of a topic."""
         bundle = self.admin.request("GET", f"lookup/v2/topic/{topic_path(topic)}/bundle")
         what, query = f"{_namespace(topic)}/{bundle}", f"?destinationBroker={to.id}"
         if self._load_manager is LoadManager.EXTENSIBLE:
             self._unload(what, query)
         elif not _unloaded(self.leader(), what, query):
-            # The leader has noted who is to have it; unloading is for the owner.
+            # The leader has noted the new owner; the current owner does the unloading.
             self._unload(what)
 
     def unload(self, namespace: str) -> None:
-        """Closes all topics of a namespace where they are; clients look for them again."""
+        """Close all topics of a namespace where they are; clients look them up again."""
         self._unload(namespace)
 
     def _unload(self, what: str, query: str = "") -> None:
-        """Asks one broker after the other: those that are not concerned answer by a redirect."""
-        assert any(_unloaded(broker, what, query) for broker in self.brokers), f"nobody has {what}"
+        """Ask one broker after the other: brokers without the topics answer by a redirect."""
+        assert any(_unloaded(broker, what, query) for broker in self.brokers), (
+            f"no broker has {what}"
+        )
 
     # -- starting and stopping ---------------------------------------------------------------
 
     def start(self) -> None:
-        """Returns when both brokers serve; raises StartError, and then nothing is left running."""
+        """Return when both brokers serve. Raises StartError, after which no process is left
+        running."""
         try:
             self._start()
         except BaseException:
@@ -280,13 +284,14 @@ class Cluster:
             broker.jvm.await_ready(broker.admin.is_healthy)
 
     def stop(self) -> None:
-        """At once: what it wrote is thrown away, so nobody has to hand anything over."""
+        """Kill everything: its data is thrown away, so nothing needs to be handed over."""
         inner = (self._setup, self._bookie, self._zookeeper)
         for jvm in (*(broker.jvm for broker in self.brokers), *inner):
             jvm.stop(patience=0)
 
     def _zookeeper_says(self, word: str) -> str:
-        """The answer to one of ZooKeeper's four-letter words; empty while it does not listen."""
+        """Return the answer to one of ZooKeeper's four-letter words; empty while it does not
+        listen."""
         try:
             with socket.create_connection((INNER_HOST, self._zookeeper_port), 2) as asked:
                 asked.sendall(word.encode())
@@ -355,7 +360,7 @@ class Cluster:
 
 
 def _unloaded(broker: Broker, what: str, query: str) -> bool:
-    """Whether it has closed these topics; False where it names another that should be asked."""
+    """Return True if the broker has closed these topics; False if it names another broker."""
     try:
         broker.admin.request("PUT", f"admin/v2/namespaces/{what}/unload{query}")
     except AdminError as error:
@@ -366,7 +371,7 @@ def _unloaded(broker: Broker, what: str, query: str) -> bool:
 
 
 def _shared_ports(count: int) -> list[int]:
-    """Ports that are free on both brokers' addresses."""
+    """Return ports that are free on both brokers' addresses."""
     while True:
         found = free_ports(HOSTS[0], count)
         if all(is_free(host, port) for host in HOSTS for port in found):

@@ -1,8 +1,8 @@
 """Jars that tests need, fetched once by Maven into a cache outside the checkout.
 
-A directory in the cache is complete or absent: it is filled under another name and renamed when it
-is whole, under a lock, so test runs that start together fetch once and an interrupted fetch leaves
-no half.
+A directory in the cache is complete or absent: it is filled under another name, under a lock, and
+renamed once it is complete. Concurrent test runs therefore fetch once, and an interrupted fetch
+leaves no partial directory.
 """
 
 import fcntl
@@ -17,16 +17,16 @@ from pathlib import Path
 
 PULSAR_VERSION = "4.2.4"
 POMS = {"4.0.8": "pom-4.0.xml", PULSAR_VERSION: "pom.xml", "5.0.0-M1": "pom-5.0.xml"}
-"""The versions of brokers that tests know, each with what it is made of."""
+"""The broker versions that tests know, each with its pom."""
 MARKER = ".complete"
-FETCH_SECONDS = 900  # a slow mirror; the usual time is under a minute
+FETCH_SECONDS = 900  # a slow mirror; it usually takes less than a minute
 TAIL_LINES = 25
 
 Say = Callable[[str], None]
 
 
 class MissingToolError(Exception):
-    """This machine lacks a tool that these tests need, or has too old a one."""
+    """This machine lacks a tool that these tests need, or has too old a version."""
 
     def __init__(self, tool: str, why: str = "is not installed") -> None:
         super().__init__(f"{tool} {why}")
@@ -34,7 +34,7 @@ class MissingToolError(Exception):
 
 
 class FetchError(Exception):
-    """A tool ran and did not deliver."""
+    """A tool ran without the expected result."""
 
 
 def cache_root() -> Path:
@@ -47,8 +47,8 @@ def java() -> str:
 
 
 def pulsar_jars(say: Say, version: str = PULSAR_VERSION) -> Path:
-    """The directory with all jars of a standalone of one of `POMS`; fetches them on the first call
-    of a machine.
+    """Return the directory with all jars of a standalone of one of `POMS`, fetched at the first
+    call on a machine.
 
     Raises MissingToolError without java or (when there is something to fetch) mvn, FetchError with
     the end of Maven's output.
@@ -59,7 +59,8 @@ def pulsar_jars(say: Say, version: str = PULSAR_VERSION) -> Path:
 
 
 def jars_of(pom: Path, name: str, version: str, size: str, say: Say) -> Path:
-    """The directory with what a pom lists for this version of Pulsar. Raises as `pulsar_jars`."""
+    """Return the directory with the artifacts of a pom for this Pulsar version. Raises as
+    `pulsar_jars`."""
 
     def fetch(into: Path) -> None:
         mvn = tool("mvn")
@@ -68,17 +69,18 @@ def jars_of(pom: Path, name: str, version: str, size: str, say: Say) -> Path:
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={into}"]
         run_tool("Maven", [*command, f"-Dpulsar.version={version}", "--no-transfer-progress"])
 
-    # The pom is part of the name: a changed list of artifacts is another directory.
+    # The pom is part of the name, so a changed list of artifacts gets another directory.
     return filled_once(f"{name}-{digest(pom.read_bytes())}", fetch)
 
 
 def digest(recipe: bytes) -> str:
-    """What tells a directory that was made by this recipe from those that others made."""
+    """Return what distinguishes a directory made by this recipe from others."""
     return hashlib.sha256(recipe).hexdigest()[:8]
 
 
 def filled_once(name: str, fill: Callable[[Path], None]) -> Path:
-    """The directory of this name in the cache; `fill` is given an empty one if there is none."""
+    """Return the cache directory of this name; if it is absent, `fill` gets an empty one to
+    fill."""
     target = cache_root() / name
     if (target / MARKER).exists():
         return target
@@ -94,7 +96,7 @@ def _fill(target: Path, fill: Callable[[Path], None]) -> None:
     try:
         fill(work)
         (work / MARKER).touch()
-        shutil.rmtree(target, ignore_errors=True)  # without its marker it is a leftover
+        shutil.rmtree(target, ignore_errors=True)  # without its marker, the directory is a leftover
         work.rename(target)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -107,7 +109,7 @@ def run_tool(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> None:
-    """Raises FetchError with the end of its output where it fails, or takes too long."""
+    """Raises FetchError with the end of the output if the tool fails or takes too long."""
     try:
         done = subprocess.run(
             command,
@@ -130,7 +132,7 @@ def run_tool(
 
 
 def tool(name: str) -> str:
-    """Where a command is. Raises MissingToolError."""
+    """Return the path of a command. Raises MissingToolError."""
     found = shutil.which(name)
     if found is None:
         raise MissingToolError(name)

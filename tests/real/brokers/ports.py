@@ -3,8 +3,8 @@
 import random
 import socket
 
-# Linux hands out 32768 and above to outgoing connections: a port chosen below that range
-# is not taken by some client between our probe and the moment its owner listens on it.
+# Linux hands out ports from 32768 on to outgoing connections. No client takes a port below that
+# range between the probe and the moment at which the port's owner listens.
 LOWEST, HIGHEST = 20000, 32000
 
 
@@ -18,7 +18,7 @@ def is_free(host: str, port: int) -> bool:
 
 
 def free_ports(host: str, count: int) -> list[int]:
-    """`count` different ports nobody listens on at `host`."""
+    """Return `count` different free ports at `host`."""
     found: set[int] = set()
     while len(found) < count:
         port = random.randrange(LOWEST, HIGHEST)

@@ -10,9 +10,8 @@ from pathlib import Path
 
 @functools.cache
 def _prefix() -> tuple[str, ...]:
-    """Lets the kernel end the child when the test run is killed and cannot do so itself, where
-    that can be asked for.
-    """
+    """Return the prefix that makes the kernel end the child when the test run is killed, if
+    available."""
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         return ()
@@ -27,9 +26,8 @@ def spawn(
     env: Mapping[str, str] | None = None,
     output: int | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts `command` in the directory of `log`, which takes all that it prints; but its standard
-    output goes to `output` (as Popen has it) where that is given.
-    """
+    """Start `command` in the directory of `log`, which takes its output. Its standard output goes
+    to `output` (as in Popen) if given."""
     with log.open("ab") as file:
         return subprocess.Popen(
             [*_prefix(), *command],
@@ -38,7 +36,7 @@ def spawn(
             stderr=file,
             cwd=log.parent,
             env=env,
-            # An interrupt at the terminal is for the test run, which then ends its children.
+            # A terminal interrupt is for the test run, which then ends its children.
             start_new_session=True,
         )
 
@@ -46,9 +44,8 @@ def spawn(
 def end(
     process: subprocess.Popen[bytes], patience: float, how: signal.Signals = signal.SIGTERM
 ) -> int | None:
-    """Ends a child, by SIGKILL after `patience` seconds; its exit code, None if it had to be
-    killed.
-    """
+    """End a child, by SIGKILL after `patience` seconds. Return its exit code, None if it was
+    killed."""
     process.send_signal(how)
     try:
         return process.wait(patience)

@@ -1,8 +1,7 @@
 """A Pulsar standalone (broker, bookie and metadata in one JVM) as a test fixture.
 
-It answers on a loopback address of its own, not 127.0.0.1, and on ports of its own:
-wherever that address or one of those ports is read by a client, it can only have come from this
-broker.
+It listens on ports and a loopback address of its own, not 127.0.0.1: a client that reads one of
+these has it from this broker.
 """
 
 import os
@@ -25,14 +24,14 @@ READY_SECONDS = 90
 # An orderly stop takes 1 to 3 s. The data is thrown away, so a kill after that costs nothing.
 STOP_SECONDS = 10
 DEFAULT_MESSAGE_SIZE = 5 * 1024 * 1024
-# What a bookie's frame holds beside the message: headers and metadata.
+# Room in a bookie's frame for headers and metadata beside the message.
 FRAME_OVERHEAD = 10 * 1024
 
 METADATA = "org.apache.pulsar.metadata.bookkeeper"
 AUTHENTICATION = "org.apache.pulsar.broker.authentication"
 CLIENT_AUTHENTICATION = "org.apache.pulsar.client.impl.auth"
 JVM_OPTIONS = [
-    # Sized and compiled for a short life: the first compiler only, one thread collecting.
+    # For a short life: small, only the first compiler, one collector thread.
     *(
         "-Xms64m",
         "-Xmx512m",
@@ -47,7 +46,7 @@ JVM_OPTIONS = [
     "-Dlog4j2.is.webapp=false",
     "-Dlog4j.shutdownHookEnabled=false",
     f"-Dlog4j.configurationFile={LOG_CONFIGURATION}",
-    # What Pulsar's own start script opens to Netty, RocksDB and the bookie.
+    # The packages that Pulsar's own start script opens to Netty, RocksDB and the bookie.
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dorg.apache.pulsar.shade.io.netty.tryReflectionSetAccessible=true",
     *(
@@ -82,20 +81,19 @@ COMMON: Settings = {
     "numOrderedExecutorThreads": 2,
     "numHttpServerThreads": 8,  # with 4 the web server cannot start
     "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
-    "dbStorage_writeCacheMaxSizeMb": 64,  # two halves, and the largest message must fit into one
+    "dbStorage_writeCacheMaxSizeMb": 64,  # each half must hold the largest message
     "dbStorage_readAheadCacheMaxSizeMb": 16,
     "journalSyncData": "false",
     "httpServerEnabled": "false",
-    # Without these two the bookie listens on every address of the machine.
+    # Without these two settings the bookie listens on every address of the machine.
     "listeningInterface": "lo",
     "allowLoopback": "true",
 }
 
 
 def token_settings(secret_file: Path, admin_token_file: Path) -> Settings:
-    """Token authentication and authorization: role `admin` may do everything, role `proxy` may
-    speak for others.
-    """
+    """Return settings for token authentication and authorization: role `admin` may do everything,
+    role `proxy` may act for others."""
     return {
         "authenticationEnabled": "true",
         "authenticationProviders": f"{AUTHENTICATION}.AuthenticationProviderToken",
@@ -110,12 +108,13 @@ def token_settings(secret_file: Path, admin_token_file: Path) -> Settings:
 
 
 class StartError(Exception):
-    """The JVM ended, or did not become ready in time."""
+    """The JVM ended, or was not ready in time."""
 
 
 @dataclass
 class Standalone:
-    """One broker. `directory` holds everything it writes; `authority` turns authentication on."""
+    """One broker. `directory` holds everything that it writes; `authority` turns
+    authentication on."""
 
     jars: Path
     directory: Path
@@ -125,7 +124,7 @@ class Standalone:
     host: str = HOST
 
     def __post_init__(self) -> None:
-        self.port, self.web_port = free_ports(self.host, 2)  # the bookie picks one of its own
+        self.port, self.web_port = free_ports(self.host, 2)  # the bookie picks its own
         self.service_url = f"pulsar://{self.host}:{self.port}"
         self.admin = Admin(f"http://{self.host}:{self.web_port}", self.token("admin"))
         self.log = self.directory / "broker.log"
@@ -137,13 +136,12 @@ class Standalone:
 
     @property
     def traces(self) -> tuple[str, ...]:
-        """Texts that give this broker away, whoever shows them."""
+        """Return texts that reveal this broker."""
         return (self.host, f":{self.port}", f":{self.web_port}")
 
     def start(self) -> None:
-        """Returns when the broker serves; raises StartError, and then nothing of it is left
-        running.
-        """
+        """Return when the broker serves. Raises StartError, after which no process is left
+        running."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self._write_configuration()
         self._process = spawn(self._command(), self.log)
@@ -154,7 +152,7 @@ class Standalone:
             raise
 
     def stop(self) -> None:
-        """Ends the process that this object started; harmless when it is down."""
+        """Stop the process that this object started; do nothing if it is down."""
         process, self._process = self._process, None
         if process is not None:
             end(process, STOP_SECONDS)

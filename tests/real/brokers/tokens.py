@@ -1,4 +1,4 @@
-"""Keys and tokens: one authority that both the brokers and the gateway trust."""
+"""Keys and tokens of an authority that both the brokers and the gateway trust."""
 
 import base64
 import hmac
@@ -12,7 +12,7 @@ from pathlib import Path
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 
-# A token that expired this long ago is expired for every clock skew somebody may allow.
+# A token that expired this long ago is expired under any allowed clock skew.
 LONG_AGO_S = 3600
 
 
@@ -30,9 +30,8 @@ class Authority:
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
 
     def token(self, role: str, lifetime: float | None = None) -> str:
-        """A token for `role`, valid for `lifetime` seconds (rounded up to whole ones), or for
-        ever.
-        """
+        """Return a token for `role`, valid for `lifetime` seconds (rounded up to whole ones) or for
+        ever."""
         return jwt.encode({"alg": "HS256"}, _claims(role, lifetime), OctKey.import_key(self.secret))
 
     def expired(self, role: str) -> str:
@@ -40,7 +39,7 @@ class Authority:
 
 
 def forged(role: str, secret: bytes) -> str:
-    """An HS256 token signed by hand, with a secret that the library would refuse to use."""
+    """Return an HS256 token signed by hand, with a secret that the library would refuse to use."""
     parts = [
         _base64(json.dumps(part).encode())
         for part in ({"alg": "HS256", "typ": "JWT"}, {"sub": role})
@@ -54,7 +53,7 @@ def _base64(data: bytes) -> str:
 
 
 class KeyPair:
-    """Signs RS256 tokens: for a gateway that is given the public half only."""
+    """Signs RS256 tokens: for a gateway that has only the public key."""
 
     def __init__(self) -> None:
         self._key = RSAKey.generate_key(2048)
