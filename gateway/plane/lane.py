@@ -32,7 +32,7 @@ class Reader(Protocol):
         """Handle an error of the lane's stream: its peer is gone."""
 
 
-class _Nobody:
+class _ClosedReader:
     """Reads closed lanes: the current list of events may still hold one of theirs."""
 
     def readable(self, now: float) -> None:
@@ -45,7 +45,7 @@ class _Nobody:
         pass
 
 
-_NOBODY = _Nobody()
+_CLOSED_READER = _ClosedReader()
 
 
 class Lane:
@@ -170,7 +170,7 @@ class Lane:
         self._watch(0)
         self._memory.used -= self.kept
         self.pending = None
-        self.reader = _NOBODY  # the reader refers to this lane: leave no cycle
+        self.reader = _CLOSED_READER  # the reader refers to this lane: leave no cycle
         self.stream.close()
 
 

@@ -95,7 +95,7 @@ class Pair:
         self.attends = False  # call `attend` after sending to the client
         self._expires = math.inf
         self._empty_since = math.inf  # during shutdown: since when the session has no step left
-        self._watch = Cancellable(self._look)
+        self._watch = Cancellable(self._check_peers)
         to_broker, to_client = session.scanners
         self.pumps = (
             Pump(self, Direction.TO_BROKER, (client, broker), to_broker, reactor),
@@ -301,16 +301,16 @@ class Pair:
         self._expires = expires
         for pump in self.pumps:
             pump.heard = now
-        self._look(now)
+        self._check_peers(now)
 
-    def _look(self, now: float) -> None:
+    def _check_peers(self, now: float) -> None:
         settings = self._reactor.settings
         idle = self.touched + settings.idle
         if now >= self._expires:
             self.end(EndReason.CREDENTIAL_EXPIRED, detail="the credential has expired")
         elif now >= idle:
             self.end(EndReason.IDLE)
-        elif (gone := self._who_is_gone(now)) is not None:
+        elif (gone := self._find_gone(now)) is not None:
             self.end(gone)
         else:
             # A live peer is not gone before the first of these; a blocked one may be earlier.
@@ -319,7 +319,7 @@ class Pair:
             ends += [pump.heard + settings.silent for pump in self.pumps if pump.listens]
             self._reactor.deadlines.add(min(end for end in ends if end > now), self._watch)
 
-    def _who_is_gone(self, now: float) -> EndReason | None:
+    def _find_gone(self, now: float) -> EndReason | None:
         """Return the reason if a peer is stalled, or if only one of the two is silent."""
         settings = self._reactor.settings
         for pump in self.pumps:
@@ -359,10 +359,10 @@ class Pair:
         if self._waiting is not None:
             self._waiting.clear()
             self._waiting = None
-        farewell = self._take_leave(reason, farewell, detail)
+        farewell = self._close_session(reason, farewell, detail)
         self._reactor.part(self, reason, farewell if whole else b"", detail)
 
-    def _take_leave(self, reason: EndReason, farewell: bytes, detail: str) -> bytes:
+    def _close_session(self, reason: EndReason, farewell: bytes, detail: str) -> bytes:
         """Close the session and return its farewell. A bug there does not keep the lanes open."""
         try:
             try:

@@ -122,12 +122,12 @@ class Pump:
         "_clock",
         "_collection",
         "_memory",
+        "_mutes_peer",
         "_patience",
         "_pauses",
         "_plane",
         "_read_size",
         "_scan",
-        "_silences",
         "_turn",
         "_unheard",
         "blocked_since",
@@ -164,7 +164,7 @@ class Pump:
         self._at_border: deque[Callable[[], None] | bytes] | None = None
         self._pauses = 0  # number of reasons not to read
         self._unheard = 0  # bytes of the gateway's own that were not sent at once
-        self._silences = False  # the sink's peer is not read because of `_unheard`
+        self._mutes_peer = False  # the sink's peer is not read because of `_unheard`
         self.heard = 0.0  # when the source's peer last sent bytes
         self.blocked_since = math.inf  # since when the sink takes no more bytes
         self.source.reader = self
@@ -292,9 +292,9 @@ class Pump:
         if not self._pauses and not self.sink.pending:
             self.pair.short_of_memory(now)
             self.pause()
-            self.pair.later(now + BREATH, self._look_again)
+            self.pair.later(now + BREATH, self._retry_reading)
 
-    def _look_again(self, now: float) -> None:
+    def _retry_reading(self, now: float) -> None:
         if not self._memory.full:
             self._memory.full_since = None
         self.unpause(now)
@@ -344,12 +344,12 @@ class Pump:
         behind = at + length
         holder = self.pair.decide(self.direction, bytes(memory.view[at:behind]), now)
         if holder is not None:
-            behind = self._hold_on(holder, behind, end, now)
+            behind = self._hold_following(holder, behind, end, now)
         if behind < end and not self.pair.over and self.pair.decided_enough():
             self._go_on_soon()
         return behind
 
-    def _hold_on(self, account: Account, at: int, end: int, now: float) -> int:
+    def _hold_following(self, account: Account, at: int, end: int, now: float) -> int:
         """Hold the frames of the same producer that often follow a held frame. Return their end."""
         memory = self._memory
         behind = self.pair.following(account, memory.buffer, at, end)
@@ -377,7 +377,7 @@ class Pump:
                 action()
         self._at_border = None
         if not self.sink.pending:
-            self._heard()
+            self._unmute_peer()
 
     def _begin_to_collect(self, length: int, first: memoryview, now: float) -> None:
         """Keep the first bytes of a stop frame; read on when the whole frame has room."""
@@ -457,14 +457,14 @@ class Pump:
             if self.pair.over or not self.sink.pending:
                 return
         self._unheard += len(frames)
-        if self._unheard > self._memory.unheard_bound and not self._silences:
-            self._silences = True
+        if self._unheard > self._memory.unheard_bound and not self._mutes_peer:
+            self._mutes_peer = True
             self._other.pause()
 
-    def _heard(self) -> None:
+    def _unmute_peer(self) -> None:
         """Read the sink's peer again: none of the gateway's own frames wait for it."""
-        if self._silences:
-            self._silences = False
+        if self._mutes_peer:
+            self._mutes_peer = False
             self.pair.soon(self._other.unpause)
         self._unheard = 0
 
@@ -535,7 +535,7 @@ class Pump:
         """Read on: the sink has no pending bytes any more."""
         self.blocked_since = math.inf
         if self._at_border is None:
-            self._heard()
+            self._unmute_peer()
         self._read_on()
 
     def _read_on(self) -> None:

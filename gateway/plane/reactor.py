@@ -159,7 +159,7 @@ class Reactor(PairOwner):
         """Close the lanes of a pair that ends, after they delivered their pending bytes."""
         self.pairs.discard(pair)
         if not self._parted:
-            self.deadlines.add(self.clock() + PARTED, self._take_apart)
+            self.deadlines.add(self.clock() + PARTED, self._break_cycles)
         self._parted.append(pair)
         gone = {EndReason.CLIENT_CLOSED: pair.client, EndReason.CLIENT_LOST: pair.client}
         gone |= {EndReason.BROKER_CLOSED: pair.broker, EndReason.BROKER_LOST: pair.broker}
@@ -197,7 +197,7 @@ class Reactor(PairOwner):
             del self._lanes[lane.fd]
             lane.close()
 
-    def _take_apart(self, _now: float) -> None:
+    def _break_cycles(self, _now: float) -> None:
         """Break the cycles of ended pairs, whose pumps are not running any more. So the pairs are
         freed at once: a garbage collection would walk through all open pairs to find them."""
         for pair in self._parted:
@@ -223,7 +223,7 @@ class Reactor(PairOwner):
                     if event == IN:
                         lane.reader.readable(now)
                     else:
-                        self._rare(lane, event, now)
+                        self._handle_other(lane, event, now)
                 except Exception as error:
                     self._failed(lane, error)
                 if clock() > until:
@@ -232,7 +232,7 @@ class Reactor(PairOwner):
             events = poll(0, EVENTS_AT_ONCE)
         self._rest = []
 
-    def _rare(self, lane: Lane, event: int, now: float) -> None:
+    def _handle_other(self, lane: Lane, event: int, now: float) -> None:
         """Handle an event other than `IN` alone: the lane is writable or was hung up."""
         event = lane.meaning(event)
         if event & OUT or lane.pending:
@@ -280,9 +280,9 @@ class Reactor(PairOwner):
         """Start the `RELIEF` timer, if none runs: a pump does not read because memory is full."""
         if self.memory.full_since is None:
             self.memory.full_since = now
-            self.deadlines.add(now + RELIEF, partial(self._relieve, now))
+            self.deadlines.add(now + RELIEF, partial(self._end_largest, now))
 
-    def _relieve(self, since: float, now: float) -> None:
+    def _end_largest(self, since: float, now: float) -> None:
         """End the pairs that keep the most bytes, if memory was full all the time, until a quarter
         is free: with less, the next bytes of the remaining pairs would stop everybody again."""
         if self.memory.full_since != since:

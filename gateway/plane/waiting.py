@@ -77,7 +77,7 @@ class WaitingFrames:
         "_ages",
         "_aging",
         "_answering",
-        "_bordering",
+        "_at_border",
         "_earlier",
         "_expecting",
         "_frames",
@@ -85,7 +85,7 @@ class WaitingFrames:
         "_pair",
         "_plane",
         "_refused",
-        "_unlooked",
+        "_unchecked",
     )
 
     def __init__(self, pair: WaitingHost, plane: PlaneState, given_up: float) -> None:
@@ -99,9 +99,9 @@ class WaitingFrames:
         self._expecting: set[Account] = set()
         # Accounts with queued refusals, and the allowance kept back from each meanwhile.
         self._refused: OrderedDict[Account, tuple[int, int] | None] = OrderedDict()
-        self._unlooked = 0  # of `_refused`, not checked since bytes last went to the client
+        self._unchecked = 0  # of `_refused`, not checked since bytes last went to the client
         self._answering = False  # a timer for checking the next accounts runs
-        self._bordering: set[Account] = set()  # accounts that go on at the next border
+        self._at_border: set[Account] = set()  # accounts that go on at the next border
         # The timer of each account's oldest frame.
         self._aging: dict[Account, Cancellable] = {}
 
@@ -116,7 +116,7 @@ class WaitingFrames:
         before = account.queued
         self._frames.put(account, frames, now)
         self._age(account, account.queued - before, now)
-        self._watch(account)
+        self._start_aging(account)
 
     def refuse(self, account: Account, told: bytes, now: float) -> None:
         """Queue a refusal for the client behind the frames."""
@@ -132,29 +132,29 @@ class WaitingFrames:
     def answer(self, now: float) -> None:
         """Check the refusals: the bytes that went to the client may hold the last receipt before
         one."""
-        self._unlooked = len(self._refused)
+        self._unchecked = len(self._refused)
         if not self._answering:
             self._answer_some(now)
 
     def _answer_some(self, now: float) -> None:
         """Check some accounts, by turn, and the others `ANSWERS_STEP` later."""
         border = self._pair.pumps[Direction.TO_BROKER].at_border
-        looks = min(self._unlooked, len(self._refused), ANSWERS_AT_ONCE)
-        self._unlooked -= looks
+        looks = min(self._unchecked, len(self._refused), ANSWERS_AT_ONCE)
+        self._unchecked -= looks
         for account in tuple(islice(self._refused, looks)):
             if account not in self._refused:
                 continue  # the previous account ended the pair, or answered this one
             self._refused.move_to_end(account)
             is_next = account.outstanding <= 0 and self._frames.refusal(account) is not None
-            if is_next and account not in self._bordering:
-                self._bordering.add(account)
+            if is_next and account not in self._at_border:
+                self._at_border.add(account)
                 border(partial(self._go_on_at_border, account, now))
-        self._answering = self._unlooked > 0 and bool(self._refused)
+        self._answering = self._unchecked > 0 and bool(self._refused)
         if self._answering:
             self._pair.later(now + ANSWERS_STEP, self._answer_some)
 
     def _go_on_at_border(self, account: Account, now: float) -> None:
-        self._bordering.discard(account)
+        self._at_border.discard(account)
         self._go_on(account, now)
 
     def expect(self, account: Account) -> None:
@@ -169,9 +169,9 @@ class WaitingFrames:
         self._ages.pop(account, None)
         self._expecting.discard(account)
         self._plane.granted.pop(account, None)
-        self._look_no_more(account)
+        self._stop_aging(account)
 
-    def _look_no_more(self, account: Account) -> None:
+    def _stop_aging(self, account: Account) -> None:
         """Cancel the account's timer, which would keep a closed producer in memory until then."""
         look = self._aging.pop(account, None)
         if look is not None:
@@ -182,7 +182,7 @@ class WaitingFrames:
         for account in (*self._frames.clear(), *self._expecting):
             self._plane.granted.pop(account, None)
         for account in tuple(self._aging):
-            self._look_no_more(account)
+            self._stop_aging(account)
 
     def grant(self, account: Account, messages: int, size: int, now: float) -> None:
         """See `Grantee`. Frames are sent at the next frame border towards the broker; the grant is
@@ -210,7 +210,9 @@ class WaitingFrames:
         self._go_on(account, now)
 
     def _go_on(self, account: Account, now: float) -> None:
-        while not self._pair.over and (self._refuses(account) or self._passes(account, now)):
+        while not self._pair.over and (
+            self._send_refusal(account) or self._send_first(account, now)
+        ):
             pass
         if self._pair.over:
             return
@@ -223,7 +225,7 @@ class WaitingFrames:
                 self._expecting.discard(account)
                 self._pair.attend(now)
 
-    def _passes(self, account: Account, now: float) -> bool:
+    def _send_first(self, account: Account, now: float) -> bool:
         """Send or decide the account's first frames. Return whether there may be more to do."""
         frames = self._frames.first(account)
         if frames is None:
@@ -243,7 +245,7 @@ class WaitingFrames:
 
     # -- refusals ----------------------------------------------------------------------------
 
-    def _refuses(self, account: Account) -> bool:
+    def _send_refusal(self, account: Account) -> bool:
         """Send the first refusal, if earlier frames have their receipts. Return whether it did."""
         told = self._frames.refusal(account)
         if told is None or account.outstanding > 0:
@@ -276,7 +278,7 @@ class WaitingFrames:
             ages = self._ages[account] = Ages(earlier if now < until else None)
         ages.put(size, now)
 
-    def _due(self, account: Account) -> tuple[float, bool] | None:
+    def _too_old_at(self, account: Account) -> tuple[float, bool] | None:
         """Return when the oldest frame is too old, and whether clients have given it up by then."""
         since = self._frames.since(account)
         if since is None:
@@ -286,17 +288,17 @@ class WaitingFrames:
         given_up = first + self._given_up if first is not None and comes_again else math.inf
         return min((since + self._plane.settings.held_for, False), (given_up, True))
 
-    def _watch(self, account: Account) -> None:
+    def _start_aging(self, account: Account) -> None:
         """Start a timer for when the oldest frame is too old, unless the account has one."""
-        due = self._due(account)
+        due = self._too_old_at(account)
         if due is not None and account not in self._aging:
-            self._aging[account] = self._pair.later(due[0], partial(self._look, account))
+            self._aging[account] = self._pair.later(due[0], partial(self._check_age, account))
 
-    def _look(self, account: Account, now: float) -> None:
+    def _check_age(self, account: Account, now: float) -> None:
         self._aging.pop(account, None)
-        due = self._due(account)
+        due = self._too_old_at(account)
         if due is None or now < due[0]:
-            self._watch(account)
+            self._start_aging(account)
             return
         if not due[1]:
             self._remember(account, now)
