@@ -35,7 +35,7 @@ def test_frames_pass(plane: Plane, pair: Opened, direction: Direction) -> None:
     assert plane.memory.used == 0
 
 
-def test_the_two_ways_are_apart(plane: Plane, pair: Opened) -> None:
+def test_the_two_directions_are_independent(plane: Plane, pair: Opened) -> None:
     pair.client.say(passing(b"ping"))
     pair.broker.say(passing(b"pong"))
     plane.turn()
@@ -61,7 +61,7 @@ def test_a_cut_header_is_carried(
 
 
 @both
-def test_what_is_owed_passes_as_it_comes(plane: Plane, pair: Opened, direction: Direction) -> None:
+def test_owed_bytes_pass_as_they_come(plane: Plane, pair: Opened, direction: Direction) -> None:
     speaker, hearer = pair.far(direction)
     long = passing(b"x" * 1000)
     for part in (long[:10], long[10:500], long[500:] + passing(b"next")):
@@ -72,7 +72,9 @@ def test_what_is_owed_passes_as_it_comes(plane: Plane, pair: Opened, direction: 
 
 
 @both
-def test_any_cut_gives_the_same(plane: Plane, pair: Opened, direction: Direction) -> None:
+def test_any_chunking_gives_the_same_result(
+    plane: Plane, pair: Opened, direction: Direction
+) -> None:
     speaker, hearer = pair.far(direction)
     said = passing(b"one") + stop(b"two") + passing() + stop() + stop(b"three") + passing(b"x" * 50)
     for at in range(len(said)):
@@ -96,9 +98,7 @@ def test_more_than_a_buffer_passes(plane: Plane, pair: Opened) -> None:
 
 
 @both
-def test_a_stop_frame_is_decided_between_its_neighbours(
-    plane: Plane, pair: Opened, direction: Direction
-) -> None:
+def test_a_stop_frame_is_decided_in_order(plane: Plane, pair: Opened, direction: Direction) -> None:
     speaker, hearer = pair.far(direction)
     said = passing(b"before") + stop(b"me") + passing(b"behind")
     speaker.say(said)
@@ -161,7 +161,7 @@ def test_a_stop_frame_beyond_the_bound_ends_the_pair(plane: Plane, said_first: i
     assert pair.broker.hear() == passing(b"before")
 
 
-def test_a_stop_frame_of_the_bound_is_decided(plane: Plane) -> None:
+def test_a_stop_frame_as_large_as_the_bound_is_decided(plane: Plane) -> None:
     pair = plane.open(FakeSession(bound=1000))
     said = stop(b"x" * 995)
     pair.client.say(said[:500])
@@ -171,9 +171,7 @@ def test_a_stop_frame_of_the_bound_is_decided(plane: Plane) -> None:
     assert pair.broker.hear() == said
 
 
-def test_a_chunk_of_stop_frames_does_not_keep_the_others_waiting(
-    plane: Plane, pair: Opened
-) -> None:
+def test_a_chunk_of_stop_frames_does_not_delay_other_pairs(plane: Plane, pair: Opened) -> None:
     """Decisions cost much more than passing frames, so a turn makes so many and no more."""
     said = b"".join(stop(b"%d" % n) for n in range(3 * DECISIONS_AT_ONCE))
     pair.client.say(said)
@@ -184,7 +182,7 @@ def test_a_chunk_of_stop_frames_does_not_keep_the_others_waiting(
     assert plane.memory.used == 0
 
 
-def test_many_that_ask_much_do_not_keep_others_waiting(plane: Plane) -> None:
+def test_many_demanding_pairs_do_not_delay_others(plane: Plane) -> None:
     """All together have as many decisions in a turn as one of them."""
     asking = [plane.open() for _ in range(20)]
     for pair in asking:
@@ -199,7 +197,7 @@ def test_many_that_ask_much_do_not_keep_others_waiting(plane: Plane) -> None:
     assert all(len(pair.session.decided) == DECISIONS_AT_ONCE for pair in asking)
 
 
-def test_costly_decisions_end_with_the_turn(plane: Plane) -> None:
+def test_costly_decisions_stop_when_the_turn_ends(plane: Plane) -> None:
     asking, innocent = plane.open(), plane.open()
 
     def answer(_direction: Direction, _frame: bytes) -> Effects:
@@ -274,7 +272,7 @@ def say_all(plane: Plane, pair: Opened, direction: Direction, said: bytes) -> No
 
 
 @both
-def test_a_chunk_of_slow_frames_does_not_keep_others_waiting(
+def test_a_chunk_of_slow_frames_does_not_delay_other_pairs(
     large: Plane, direction: Direction
 ) -> None:
     """What is scanned before others have their turn is one piece, and then what a turn allows."""
@@ -341,7 +339,7 @@ def test_a_client_that_mixes_slow_frames_into_others_gains_little(large: Plane) 
     assert min(reception.sizes) >= LEAST_SLOW_READ
 
 
-def test_what_a_piece_let_pass_is_sent_though_the_next_one_is_at_fault(large: Plane) -> None:
+def test_cleared_pieces_are_sent_before_a_violation_in_the_next_piece(large: Plane) -> None:
     """A farewell may be said only at a border, and the scanner counts the piece as sent."""
     session = FakeSession()
     session.words[EndReason.BROKER_VIOLATION] = passing(b"bye")
@@ -355,7 +353,7 @@ def test_what_a_piece_let_pass_is_sent_though_the_next_one_is_at_fault(large: Pl
     assert frames(heard)[:-1] == [one] * (LARGE_BUFFER // 4 // len(one))
 
 
-def test_a_header_longer_than_a_piece_is_waited_for(large: Plane) -> None:
+def test_a_header_longer_than_a_piece_is_carried(large: Plane) -> None:
     """The next piece begins where the last one ended, not at the header that is cut."""
 
     class Cutting(FakeScanner):
@@ -374,7 +372,7 @@ def test_a_header_longer_than_a_piece_is_waited_for(large: Plane) -> None:
     large.until(lambda: pair.broker.hear() == said)
 
 
-def test_frames_that_are_large_and_pass_are_scanned_at_once(large: Plane) -> None:
+def test_large_passing_frames_are_scanned_at_once(large: Plane) -> None:
     pair, scanner = slow(large, Direction.TO_BROKER, USUAL)
     said = passing(b"x" * 400_000)
     pair.pair.pumps[Direction.TO_BROKER].offer(said, large.clock())
@@ -441,7 +439,7 @@ def test_reads_are_halved_for_a_slow_reader_and_recover(plane: Plane, pair: Open
     assert max(reception.sizes[5:]) == BUFFER
 
 
-def test_a_slow_reader_does_not_stop_the_other_way(plane: Plane) -> None:
+def test_a_slow_reader_does_not_stop_the_other_direction(plane: Plane) -> None:
     pair = plane.open(send_buffer=8 * KIB)
     fill(plane, pair, Direction.TO_BROKER)
     pair.broker.say(passing(b"still"))
@@ -459,7 +457,7 @@ def test_short_writes_lose_nothing(plane: Plane, pair: Opened, most: int) -> Non
     assert plane.memory.used == 0
 
 
-def test_a_socket_that_takes_nothing_is_tried_when_it_can(plane: Plane, pair: Opened) -> None:
+def test_a_full_socket_is_tried_again_when_writable(plane: Plane, pair: Opened) -> None:
     transmission = Transmission(pair.pair.broker)
     transmission.most = 0
     said = passing(b"one") + stop(b"two") + passing(b"three")
@@ -471,7 +469,7 @@ def test_a_socket_that_takes_nothing_is_tried_when_it_can(plane: Plane, pair: Op
     assert pair.broker.hear() == said
 
 
-def test_an_empty_wake_up_is_nothing(plane: Plane, pair: Opened) -> None:
+def test_a_wake_up_without_bytes_has_no_effect(plane: Plane, pair: Opened) -> None:
     pair.pair.pumps[0].readable(plane.clock())
     pair.client.say(stop(b"x" * 50)[:10])
     plane.turn()
@@ -549,7 +547,7 @@ def test_nothing_is_decided_or_kept_behind_a_lost_peer(
 
 
 @both
-def test_the_end_of_a_stream_ends_the_pair_behind_what_was_said(
+def test_the_end_of_a_stream_ends_the_pair_after_its_bytes(
     plane: Plane, pair: Opened, direction: Direction
 ) -> None:
     speaker, hearer = pair.far(direction)

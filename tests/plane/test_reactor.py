@@ -23,7 +23,7 @@ from .protocol import BUG, VIOLATION, FakeSession, frame, passing, stop
 # -- taking pairs over -----------------------------------------------------------------------
 
 
-def test_what_was_received_before_is_moved_first(plane: Plane) -> None:
+def test_bytes_received_during_the_opening_are_moved_first(plane: Plane) -> None:
     received = (passing(b"to") + stop(b"broker"), passing(b"to client")[:4])
     pair = plane.open(received=received)
     assert pair.broker.hear() == received[0]
@@ -45,7 +45,7 @@ def test_more_than_a_buffer_may_have_been_received(plane: Plane) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 3 * BUFFER])
-def test_what_was_received_may_pause(plane: Plane, size: int) -> None:
+def test_bytes_received_during_the_opening_may_pause_the_pump(plane: Plane, size: int) -> None:
     session = FakeSession()
     session.answer = lambda direction, frame: (Drop(), Pause(direction, plane.clock() + 5))
     behind = b"".join(passing(b"%d" % n) for n in range(size // 10))
@@ -60,7 +60,9 @@ def test_what_was_received_may_pause(plane: Plane, size: int) -> None:
 
 @pytest.mark.parametrize("direction", list(Direction))
 @pytest.mark.parametrize("kind", [VIOLATION, BUG])
-def test_what_was_received_may_be_at_fault(plane: Plane, direction: Direction, kind: int) -> None:
+def test_bytes_received_during_the_opening_may_end_the_pair(
+    plane: Plane, direction: Direction, kind: int
+) -> None:
     received = (frame(kind), b"") if direction is Direction.TO_BROKER else (b"", frame(kind))
     pair = plane.open(received=received)
     violation = (EndReason.CLIENT_VIOLATION, EndReason.BROKER_VIOLATION)[direction]
@@ -70,7 +72,7 @@ def test_what_was_received_may_be_at_fault(plane: Plane, direction: Direction, k
     assert pair.client.told_the_end
 
 
-def test_a_peer_that_is_gone_already(plane: Plane) -> None:
+def test_a_peer_may_be_gone_before_its_pair_is_added(plane: Plane) -> None:
     (client, far_client), (broker, far_broker) = pair_of_sockets(), pair_of_sockets()
     ends = Far(far_client), Far(far_broker)
     client.setblocking(False)
@@ -104,7 +106,7 @@ def test_a_pair_that_cannot_be_registered_ends_alone(plane: Plane) -> None:
     assert pair.client.told_the_end
 
 
-def test_a_descriptor_number_may_come_back(plane: Plane) -> None:
+def test_a_descriptor_number_may_be_reused(plane: Plane) -> None:
     first = plane.open()
     numbers = {first.pair.client.fd, first.pair.broker.fd}
     first.pair.end(EndReason.IDLE)
@@ -195,7 +197,7 @@ def test_turns_are_counted(plane: Plane) -> None:
     assert plane.reactor.turns == 2
 
 
-def test_deadlines_are_kept_for_as_long_as_a_turn(plane: Plane) -> None:
+def test_due_deadlines_run_for_as_long_as_a_turn(plane: Plane) -> None:
     """Then the lanes have their turn: what is done later may be as much as what is done at once."""
     kept: list[int] = []
     for number in range(20):
@@ -235,7 +237,7 @@ def stalled(plane: Plane) -> list[Opened]:
     return pairs
 
 
-def test_reading_stops_at_the_bound_and_goes_on(tight: Plane) -> None:
+def test_reading_stops_at_the_memory_bound_and_resumes(tight: Plane) -> None:
     innocent = tight.open()
     pairs = stalled(tight)
     for _ in range(3):
@@ -257,7 +259,7 @@ def test_the_bound_is_exceeded_by_one_chunk_at_most(tight: Plane) -> None:
     assert tight.memory.used <= tight.memory.bound + BUFFER
 
 
-def test_many_who_do_not_read_stop_nobody_else() -> None:
+def test_many_peers_that_do_not_read_block_no_other_pair() -> None:
     """They share the second half of the memory by small reads."""
     plane = Plane(PlaneSettings(buffer=BUFFER, memory=8 * BUFFER))
     innocent = plane.open()
@@ -287,7 +289,7 @@ def test_those_who_keep_most_go_if_memory_stays_full(tight: Plane) -> None:
     assert not small.pair.over
 
 
-def test_memory_that_was_not_full_all_the_time_costs_nobody_a_pair(tight: Plane) -> None:
+def test_no_pair_ends_if_memory_was_not_full_all_the_time(tight: Plane) -> None:
     innocent = tight.open()
     pairs = stalled(tight)
     innocent.client.say(passing(b"y"))
@@ -329,7 +331,7 @@ def test_a_pair_that_moves_bytes_is_not_idle(
     assert plane.hooks.reasons == [EndReason.IDLE]
 
 
-def test_the_look_at_an_idle_pair_has_an_end() -> None:
+def test_the_idle_check_does_not_loop_at_its_deadline() -> None:
     """Sums and differences of times round differently; at the very moment that must not matter."""
     plane = Plane(PlaneSettings(idle=0.1))
     plane.clock.step = 0
@@ -366,7 +368,7 @@ def test_a_credential_may_have_expired_already(plane: Plane, expires: float) -> 
     assert plane.hooks.reasons == [EndReason.CREDENTIAL_EXPIRED]
 
 
-def test_a_pair_that_is_over_is_not_kept_for_its_deadlines(plane: Plane) -> None:
+def test_deadlines_do_not_keep_an_ended_pair_in_memory(plane: Plane) -> None:
     """Deadlines are not cancelled, and a credential may be good for a year."""
     pair = plane.open(expires=plane.clock() + 1e8)
     client, broker, session = pair.client, pair.broker, weakref.ref(pair.session)
@@ -386,7 +388,7 @@ def test_a_pair_that_is_over_is_not_kept_for_its_deadlines(plane: Plane) -> None
 
 
 @pytest.mark.parametrize("by_client", [True, False])
-def test_a_pair_that_is_over_is_gone_without_a_collection(plane: Plane, by_client: bool) -> None:
+def test_an_ended_pair_is_freed_without_garbage_collection(plane: Plane, by_client: bool) -> None:
     """One walks through all pairs that are open."""
     gc.disable()
     try:
@@ -461,7 +463,7 @@ async def test_the_task_moves_bytes() -> None:
     assert running.hooks.reasons == [EndReason.CLIENT_CLOSED]
 
 
-async def test_the_rest_of_a_cut_turn_needs_no_news() -> None:
+async def test_the_rest_of_a_cut_turn_needs_no_new_event() -> None:
     running = Running(PlaneSettings(buffer=BUFFER, turn=0.0))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(running.reactor.run)
@@ -476,7 +478,7 @@ async def test_the_rest_of_a_cut_turn_needs_no_news() -> None:
             await stream.aclose()
 
 
-async def test_the_task_keeps_deadlines(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_task_calls_due_deadlines(autojump_clock: trio.testing.MockClock) -> None:
     running = Running()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(running.reactor.run)
@@ -522,7 +524,7 @@ async def test_closing_ends_all_pairs() -> None:
         await broker.aclose()
 
 
-async def test_closing_tells_whoever_waits_for_the_epoll() -> None:
+async def test_closing_wakes_the_task_that_waits_for_the_epoll() -> None:
     """Its descriptor's number is soon another's, and trio must not wait for that one."""
     running = Running()
     descriptor = running.reactor._epoll.fileno()

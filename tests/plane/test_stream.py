@@ -69,7 +69,7 @@ def test_a_read_takes_several_records(plane: Plane) -> None:
     assert max(reception.counts) > RECORD
 
 
-def test_bytes_that_no_event_tells_of_are_read(plane: Plane) -> None:
+def test_buffered_bytes_are_read_without_an_event(plane: Plane) -> None:
     """Memory is short, so each read is smaller than a record; the socket is empty all the while."""
     pair = opened(plane)
     plane.memory.used += plane.memory.ample + 1
@@ -81,7 +81,7 @@ def test_bytes_that_no_event_tells_of_are_read(plane: Plane) -> None:
     assert max(reception.sizes) < RECORD
 
 
-def test_bytes_that_came_before_a_pause_are_read_behind_it(plane: Plane) -> None:
+def test_bytes_buffered_before_a_pause_are_read_after_it(plane: Plane) -> None:
     pair = opened(plane)
     to_broker = pair.pair.pumps[Direction.TO_BROKER]
     plane.memory.used += plane.memory.ample + 1  # reads are smaller than what is said
@@ -97,7 +97,7 @@ def test_bytes_that_came_before_a_pause_are_read_behind_it(plane: Plane) -> None
     assert heard < RECORD
 
 
-def test_what_was_received_with_the_handshake_is_moved(plane: Plane) -> None:
+def test_bytes_received_with_the_handshake_are_moved(plane: Plane) -> None:
     (client, far_client), (broker, far_broker) = tls_sockets(), tls_sockets()
     far_client.send(passing(b"early"))
     assert client.recv(3) == passing(b"early")[:3]
@@ -110,7 +110,7 @@ def test_what_was_received_with_the_handshake_is_moved(plane: Plane) -> None:
     plane.until(lambda: ends.broker.hear() == passing(b"early"))
 
 
-def test_a_slow_reader_behind_tls_stops_the_speaker_and_loses_nothing(plane: Plane) -> None:
+def test_a_slow_reader_behind_tls_stops_the_reading_and_loses_nothing(plane: Plane) -> None:
     pair = opened(plane)
     frame = passing(b"x" * 30_000)
     said = rest = frame * 40
@@ -134,7 +134,7 @@ def test_a_slow_reader_behind_tls_stops_the_speaker_and_loses_nothing(plane: Pla
     assert pair.broker.heard == said
 
 
-def test_the_end_is_told_by_tls(plane: Plane) -> None:
+def test_the_end_of_a_stream_is_sent_by_tls(plane: Plane) -> None:
     pair = opened(plane)
     pair.client.say(passing(b"last"))
     pair.client.sock.shutdown(socket.SHUT_WR)
@@ -250,7 +250,7 @@ def ends() -> Iterator[Ends]:
     ends.epoll.close()
 
 
-def test_a_read_that_must_send_first_waits_for_room(ends: Ends) -> None:
+def test_a_read_that_must_send_first_waits_for_writability(ends: Ends) -> None:
     ends.lane.read(True)
     ends.far.send(b"hello")
     assert ends.events == IN
@@ -263,7 +263,7 @@ def test_a_read_that_must_send_first_waits_for_room(ends: Ends) -> None:
     assert ends.lane.receive_into(bytearray(10), 10) == 5
 
 
-def test_a_send_that_must_receive_first_waits_for_bytes(ends: Ends) -> None:
+def test_a_send_that_must_receive_first_waits_for_readability(ends: Ends) -> None:
     ends.stream.sends_on = IN
     ends.lane.read(True)
     ends.lane.send(b"hello")
@@ -278,7 +278,7 @@ def test_a_send_that_must_receive_first_waits_for_bytes(ends: Ends) -> None:
     assert ends.events == IN
 
 
-def test_a_lane_that_is_not_read_waits_to_send_alone(ends: Ends) -> None:
+def test_a_lane_that_is_not_read_is_registered_for_sending_alone(ends: Ends) -> None:
     ends.stream.sends_on = IN
     ends.lane.send(b"hello")
     ends.far.send(b"keys")
@@ -287,5 +287,5 @@ def test_a_lane_that_is_not_read_waits_to_send_alone(ends: Ends) -> None:
     assert ends.means == OUT
 
 
-def test_reads_of_records_are_not_smaller_than_others() -> None:
+def test_reads_of_records_are_as_large_as_others() -> None:
     assert SMALLEST_READ >= RECORD
