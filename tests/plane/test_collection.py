@@ -1,4 +1,4 @@
-"""Stop frames that are not all here: their room, their time, and what they cost others."""
+"""Incomplete stop frames: their room, their time, and their cost to other pairs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .protocol import counted, passing, stop
 SHARE = 4 * BUFFER
 PING = passing(b"ping")
 LARGE = stop(b"x" * (BUFFER - 5))
-"""Four have room."""
+"""A frame of which four fit into the share."""
 
 
 @pytest.fixture
@@ -33,19 +33,19 @@ def plane() -> Iterator[Plane]:
 
 
 def begin(plane: Plane, pair: Opened, frame: bytes = LARGE, part: int = 6 * KIB) -> None:
-    """Say the first bytes of a frame."""
+    """Send the first bytes of a frame."""
     pair.client.say(frame[:part])
     plane.turn()
 
 
 def go_on(plane: Plane, pair: Opened, frame: bytes = LARGE, part: int = 6 * KIB) -> None:
-    """Say the others."""
+    """Send the rest of a frame."""
     pair.client.say(frame[part:])
     plane.turn()
 
 
 def coming_from(address: str) -> Callable[[], Sockets]:
-    """Sockets whose far end has this address."""
+    """Return a maker of sockets whose far end has this address."""
 
     def sockets() -> Sockets:
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -218,7 +218,7 @@ def test_one_address_leaves_room_for_others(plane: Plane) -> None:
 
 
 def test_collected_frames_block_no_other_pair(plane: Plane) -> None:
-    """The whole share is used, and others pass as ever, by reads of the usual size."""
+    """The share is used up, and other pairs still have reads of the usual size."""
     innocent = plane.open()
     for number in range(2, 20):
         pair = plane.open(sockets=coming_from(f"127.0.0.{number}"))
@@ -238,7 +238,7 @@ def test_collected_frames_block_no_other_pair(plane: Plane) -> None:
 
 
 def test_small_reads_bound_the_bytes_that_wait_for_room(plane: Plane) -> None:
-    """Of each frame one receive is kept before its length is known."""
+    """One receive of each frame is kept before the frame's length is known."""
     pairs = [plane.open() for _ in range(100)]
     for pair in pairs:
         pair.client.say(LARGE[: BUFFER - 1])
@@ -278,7 +278,7 @@ def test_bytes_received_during_the_opening_wait_for_room_too(plane: Plane) -> No
 
 
 def test_a_frame_completed_by_carried_bytes_is_decided(plane: Plane) -> None:
-    """A chunk that was carried may hold the rest of it."""
+    """A carried chunk may hold the rest of the frame."""
     holders = [plane.open() for _ in range(2)]
     for pair in holders:
         begin(plane, pair)
@@ -294,7 +294,7 @@ def test_a_frame_completed_by_carried_bytes_is_decided(plane: Plane) -> None:
 
 
 def test_unread_answers_leave_room_for_others() -> None:
-    """Above half of the memory a peer may have little waiting before it is not read."""
+    """While memory is more than half full, few bytes waiting for a peer stop its being read."""
     plane = Plane(PlaneSettings(buffer=BUFFER, memory=16 * BUFFER))
     answer = passing(b"no" * 1000)
 

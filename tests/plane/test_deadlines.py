@@ -1,4 +1,4 @@
-"""One heap for all that is done later."""
+"""The heap of timers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gateway.plane.deadlines import FEW, Cancellable, Deadlines
 
 
 class Alarm:
-    """Counts how often it was set earlier."""
+    """Counts how often the first deadline became earlier."""
 
     def __init__(self) -> None:
         self.times = 0

@@ -1,4 +1,4 @@
-"""Peers that are there no more, and say nothing of it: silent ones, and those that take nothing."""
+"""Peers that are gone without closing: silent ones, and those that take nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SILENT = {
     Direction.TO_BROKER: EndReason.CLIENT_SILENT,
     Direction.TO_CLIENT: EndReason.BROKER_SILENT,
 }
-"""Who is silent, by the direction in which nothing comes."""
+"""The end reason, by the direction in which nothing comes."""
 
 STALLED = {
     Direction.TO_BROKER: EndReason.BROKER_STALLED,
@@ -86,7 +86,7 @@ def test_a_peer_that_is_not_read_is_not_silent(
 
 
 def narrow(plane: Plane) -> Opened:
-    """A pair whose sockets take little of `MUCH` if nobody hears it."""
+    """Return a pair whose sockets take little of `MUCH` while the far end does not read."""
     return plane.open(send_buffer=4 * KIB)
 
 

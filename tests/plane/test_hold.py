@@ -12,7 +12,7 @@ from gateway.wire.account import Account, Action
 from tests.support.subjects import subject_of
 
 BOUND = 2 * LEAST
-"""Of one queue alone."""
+"""The bound of one queue alone."""
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def account() -> Account:
 
 
 def taken(held: HeldFrames, account: Account) -> Iterator[bytes]:
-    """Have all pass that may."""
+    """Take all frames that may pass."""
     while (frames := held.first(account)) is not None:
         held.passed(account, len(frames))
         yield bytes(frames)
@@ -68,7 +68,7 @@ def test_the_rest_of_an_entry_stays_first(held: HeldFrames, account: Account) ->
 
 
 def test_the_rest_of_an_entry_is_not_copied(held: HeldFrames, account: Account) -> None:
-    """A run of thousands of frames may pass one by one."""
+    """A run of thousands of frames may pass frame by frame."""
     held.put(account, b"frame" * 1000, 0.0)
     account.grant()
     first = held.first(account)
@@ -164,7 +164,7 @@ def test_each_account_may_queue_a_little_above_the_bound(
 
 
 def test_thousands_of_accounts_stay_within_the_upper_bound(memory: Memory) -> None:
-    """A client may open so many producers; what waits of them must not stop everybody."""
+    """A client may open thousands of producers; their waiting frames must not stop everybody."""
     held = HeldFrames(memory)
     accounts = [producing() for _ in range(1000)]
     for account in accounts:

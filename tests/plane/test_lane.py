@@ -1,4 +1,4 @@
-"""One peer's socket: what is pending, and what is waited for."""
+"""One peer's socket: pending bytes and epoll registration."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Ends:
 
     @property
     def events(self) -> int:
-        """What the epoll reports of the lane."""
+        """Return the events that epoll reports for the lane."""
         return dict(self.epoll.poll(0)).get(self.lane.fd, 0)
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ def test_reading_and_writing_are_registered_independently(ends: Ends) -> None:
 
 
 def test_a_lane_is_unregistered_before_it_is_closed(ends: Ends) -> None:
-    """A duplicate, as a child process may have one, would keep the registration alive."""
+    """A duplicate descriptor, such as a child process's, would keep the registration alive."""
     ends.lane.read(True)
     duplicate = socket.socket(fileno=socket.dup(ends.lane.fd))
     ends.lane.close()

@@ -1,4 +1,4 @@
-"""The last moments of a lane: what is pending is delivered, and no reset overtakes it."""
+"""Lingering lanes: pending bytes are delivered, and no reset overtakes them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ FAREWELL = passing(b"farewell")
 
 
 def end(pair: Opened, reason: EndReason = EndReason.UNKNOWN_COMMAND) -> None:
-    """End a pair with our words."""
+    """End a pair with a farewell."""
     pair.pair.end(reason, FAREWELL)
 
 
 def test_no_reset_overtakes_the_farewell(plane: Plane) -> None:
-    """The client still sends when its pair ends: closing a socket with unread bytes resets."""
+    """The client still sends when its pair ends; closing a socket with unread bytes resets."""
     pair = plane.open(sockets=tcp_sockets)
     pair.client.say(passing(b"unread" * 1000))
     end(pair)
@@ -71,7 +71,7 @@ def test_the_lane_of_the_peer_that_closed_is_closed_at_once(plane: Plane, pair: 
 
 @pytest.mark.parametrize("closes", [False, True])
 def test_a_slow_peer_gets_all_pending_bytes(plane: Plane, closes: bool) -> None:
-    """Also one that has said all that it will, but still reads."""
+    """A peer that has shut down sending but still reads gets them too."""
     pair = plane.open(sockets=tcp_sockets, send_buffer=8 * KIB)
     transmission = Transmission(pair.pair.client)
     transmission.most = 0

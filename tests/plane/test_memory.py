@@ -1,4 +1,4 @@
-"""The bytes that the plane keeps."""
+"""The counts and bounds of kept bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What effects do to frames, and to the reading of what comes next."""
+"""How a pair carries out effects on frames and on reading."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_border_is_found_for_any_chunking_of_the_rest(
 
 
 def test_a_carried_header_does_not_delay_an_injection(plane: Plane, pair: Opened) -> None:
-    """It was not sent yet, so the sink is at a border."""
+    """No byte of the header was sent yet, so the sink is at a border."""
     answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
     pair.broker.say(passing(b"2")[:3])
     plane.turn()
@@ -279,7 +279,7 @@ def test_bytes_pass_while_a_job_runs(plane: Plane, pair: Opened, direction: Dire
 
 
 def test_a_collection_begun_with_carried_bytes_continues(plane: Plane, pair: Opened) -> None:
-    """A stop frame that begins in what was carried, and goes on in what is received then."""
+    """The stop frame begins in carried bytes and ends in bytes received later."""
     answers(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
     long = stop(b"l" * 100)
     pair.client.say(stop(b"x") + long[:50])

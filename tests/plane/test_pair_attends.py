@@ -1,4 +1,4 @@
-"""A session that is asked for more when something went to the client, or allowance came."""
+"""The session is asked for further effects when bytes went to the client or allowance came."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .protocol import crash, passing, stop
 
 
 class Hungry:
-    """Sends a frame of its own at each of the first `times` it is asked."""
+    """Injects a frame at each of the first `times` calls."""
 
     def __init__(self, pair: Opened, times: int) -> None:
         self.asked = 0

@@ -1,4 +1,4 @@
-"""Every way a pair ends, by its peers, its session and its bugs."""
+"""All ends of a pair: by its peers, its session and bugs."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_held_frames_are_freed_with_their_pair(plane: Plane, pair: Opened) -> No
 def test_an_action_that_ends_the_pair_drops_what_waits_behind_it(
     plane: Plane, pair: Opened
 ) -> None:
-    """The lane lingers by then: nobody else may send on it, or turn its reading off."""
+    """The lane lingers by then: no other code may send on it or turn its reading off."""
     pause = Pause(TO_CLIENT, plane.clock() + 5)
     answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS), pause)))
     transmission = Transmission(pair.pair.client)
@@ -235,7 +235,7 @@ def test_a_bug_while_a_granted_frame_is_decided_ends_the_pair(plane: Plane, pair
 
 
 class Broken(FakeSession):
-    """A session that cannot even end."""
+    """A session that raises while it ends."""
 
     def __init__(self, where: str) -> None:
         super().__init__()
@@ -269,7 +269,7 @@ def test_a_bug_while_a_session_closes_affects_no_other_pair(plane: Plane, where:
 
 
 class Slow(FakeSession):
-    """A session that takes several steps to give everything back."""
+    """A session that takes several steps to close."""
 
     steps = 0
 
@@ -290,7 +290,7 @@ def test_a_large_session_is_closed_step_by_step(plane: Plane) -> None:
 
 
 class Stuck(Slow):
-    """One whose bug shows in a later step."""
+    """A session that raises in a later step of closing."""
 
     def close(self) -> bool:
         """See `contract.Session`."""

@@ -87,7 +87,7 @@ def test_a_grant_waits_for_a_border(plane: Plane, pair: Opened) -> None:
 
 
 def test_a_grant_under_replaced_rules_is_void(plane: Plane, pair: Opened) -> None:
-    """It waited for a border, and meanwhile others came into force."""
+    """The grant waits for a border, and other rules come into force meanwhile."""
     (account,) = held(pair, 1)
     long = passing(b"l" * 50)
     pair.client.say(counted(1, b"0") + long[:20])
@@ -123,7 +123,7 @@ def test_a_grant_goes_before_a_collected_frame(plane: Plane, pair: Opened) -> No
 
 
 def test_a_grant_does_not_wait_for_a_pause(plane: Plane, pair: Opened) -> None:
-    """Not reading keeps nothing from going that was read before, and order stays."""
+    """Frames read before the pause are still sent, in order."""
     (account,) = held(pair, 1)
     inner = pair.session.answer
     pair.session.answer = lambda direction, frame: (

@@ -1,4 +1,4 @@
-"""A session that is asked again at a time."""
+"""`Later`: the session is asked again at a set time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TO_BROKER = Direction.TO_BROKER
 
 
 def delays(plane: Plane, pair: Opened, seconds: float = 2.0) -> None:
-    """Stop frames wait; `x` for number 1, any other for 2, which comes a second later."""
+    """Delay stop frames: `x` as number 1, any other as number 2, which is due a second later."""
 
     def answer(direction: Direction, frame: bytes) -> Effects:
         number = 1 if frame == stop(b"x") else 2

@@ -1,4 +1,4 @@
-"""A pair whose gateway stops: the session's steps are carried out, and then it ends."""
+"""Shutdown: a pair carries out the session's steps of leaving, then ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One direction: receive, scan, send, and what gets in between."""
+"""One direction of a pair: receive, scan, send, and the exceptions."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_a_stop_frame_as_large_as_the_bound_is_decided(plane: Plane) -> None:
 
 
 def test_a_chunk_of_stop_frames_does_not_delay_other_pairs(plane: Plane, pair: Opened) -> None:
-    """Decisions cost much more than passing frames, so a turn makes so many and no more."""
+    """Decisions cost much more than passing frames, so a turn makes a bounded number of them."""
     said = b"".join(stop(b"%d" % n) for n in range(3 * DECISIONS_AT_ONCE))
     pair.client.say(said)
     plane.reactor.turn()
@@ -183,7 +183,7 @@ def test_a_chunk_of_stop_frames_does_not_delay_other_pairs(plane: Plane, pair: O
 
 
 def test_many_demanding_pairs_do_not_delay_others(plane: Plane) -> None:
-    """All together have as many decisions in a turn as one of them."""
+    """All pairs together get as many decisions in a turn as one pair alone."""
     asking = [plane.open() for _ in range(20)]
     for pair in asking:
         pair.client.say(b"".join(stop(b"%d" % n) for n in range(DECISIONS_AT_ONCE)))
@@ -224,11 +224,11 @@ COSTLY = 140e-9
 """Seconds for each byte of the slowest frames."""
 
 USUAL = 0.5e-9
-"""The same of frames of 1 KB and more."""
+"""Seconds for each byte of frames of 1 KB and more."""
 
 
 class SlowScanner(FakeScanner):
-    """Has time pass for what it scans, and remembers how many bytes each call scanned."""
+    """Lets time pass for scanned bytes, and records the number of bytes of each call."""
 
     def __init__(self, clock: Clock, cost: float) -> None:
         super().__init__({})
@@ -245,14 +245,14 @@ class SlowScanner(FakeScanner):
 
 @pytest.fixture
 def large() -> Iterator[Plane]:
-    """A plane with the buffer that it has by default."""
+    """A plane with the default buffer."""
     plane = Plane(PlaneSettings(buffer=LARGE_BUFFER, memory=1 << 26))
     yield plane
     plane.close()
 
 
 def slow(plane: Plane, direction: Direction, cost: float = COSTLY) -> tuple[Opened, SlowScanner]:
-    """A pair of which one direction's frames cost so much for each byte."""
+    """Return a pair in which scanning one direction costs `cost` seconds for each byte."""
     scanner = SlowScanner(plane.clock, cost)
     session = FakeSession()
     scanners = [scanner, FakeScanner({})]
@@ -261,7 +261,7 @@ def slow(plane: Plane, direction: Direction, cost: float = COSTLY) -> tuple[Open
 
 
 def say_all(plane: Plane, pair: Opened, direction: Direction, said: bytes) -> None:
-    """Say more than a socket takes at once."""
+    """Send more than a socket takes at once."""
     speaker, hearer = pair.far(direction)
     rest = memoryview(said)
     while rest:
@@ -275,7 +275,7 @@ def say_all(plane: Plane, pair: Opened, direction: Direction, said: bytes) -> No
 def test_a_chunk_of_slow_frames_does_not_delay_other_pairs(
     large: Plane, direction: Direction
 ) -> None:
-    """What is scanned before others have their turn is one piece, and then what a turn allows."""
+    """One piece is scanned before others have their turn, and then as much as a turn allows."""
     flooding, scanner = slow(large, direction)
     innocent = large.open()
     said = passing(b"tiny") * (LARGE_BUFFER // 9)
@@ -319,7 +319,7 @@ def test_reads_of_slow_frames_become_small_and_recover(large: Plane) -> None:
 
 
 def test_a_client_that_mixes_slow_frames_into_others_gains_little(large: Plane) -> None:
-    """Each read may be as large as the ones before were quick, so a slow one is the exception."""
+    """Reads grow only after quick ones, so slow large reads are the exception."""
     flooding, scanner = slow(large, Direction.TO_BROKER)
     reception = Reception(flooding.pair.client)
     longest = []
@@ -340,7 +340,7 @@ def test_a_client_that_mixes_slow_frames_into_others_gains_little(large: Plane) 
 
 
 def test_cleared_pieces_are_sent_before_a_violation_in_the_next_piece(large: Plane) -> None:
-    """A farewell may be said only at a border, and the scanner counts the piece as sent."""
+    """A farewell may be sent only at a border, and the scanner counts the piece as sent."""
     session = FakeSession()
     session.words[EndReason.BROKER_VIOLATION] = passing(b"bye")
     pair = large.open(session)
@@ -357,7 +357,7 @@ def test_a_header_longer_than_a_piece_is_carried(large: Plane) -> None:
     """The next piece begins where the last one ended, not at the header that is cut."""
 
     class Cutting(FakeScanner):
-        """Waits for all of its first 100,000 bytes."""
+        """A scanner whose first header has 100,000 bytes."""
 
         def scan(self, chunk: bytearray, start: int, end: int) -> int:
             return start if end < 100_000 else super().scan(chunk, start, end)
@@ -384,7 +384,7 @@ def test_large_passing_frames_are_scanned_at_once(large: Plane) -> None:
 
 
 def fill(plane: Plane, pair: Opened, direction: Direction) -> bytes:
-    """Say passing frames until the plane reads no more; answers all that was said."""
+    """Send passing frames until the plane stops reading. Return all bytes sent."""
     speaker, _ = pair.far(direction)
     source = pair.pair.pumps[direction].source
     said = rest = b""
@@ -535,7 +535,7 @@ def test_an_error_of_flushing_ends_the_pair(
 def test_nothing_is_decided_or_kept_behind_a_lost_peer(
     plane: Plane, pair: Opened, fails_at: int
 ) -> None:
-    """One chunk is sent in several parts; each of them may find the sink gone."""
+    """One chunk is sent in several parts; each send may find the sink gone."""
     transmission = Transmission(pair.pair.broker)
     transmission.fails_at = fails_at
     pair.client.say(passing(b"1") + stop(b"2") + passing(b"3") + stop(b"4") + passing(b"5")[:3])
@@ -616,8 +616,8 @@ def test_a_hang_up_of_a_lane_that_is_not_read_does_not_spin(
 
 
 def test_a_hang_up_with_both_ways_blocked_ends_the_pair(plane: Plane) -> None:
-    """The client's lane waits to be written, so its hang-up is heard; what the broker is still
-    to have, it gets."""
+    """The client's lane waits to be writable, so its hang-up is reported; the broker still gets its
+    pending bytes."""
     pair = plane.open(sockets=tcp_sockets, send_buffer=8 * KIB)
     fill(plane, pair, Direction.TO_CLIENT)
     said = fill(plane, pair, Direction.TO_BROKER)
@@ -636,7 +636,7 @@ def test_a_hang_up_with_both_ways_blocked_ends_the_pair(plane: Plane) -> None:
 
 
 def test_a_peer_that_does_not_read_its_answers_is_not_read(plane: Plane) -> None:
-    """Otherwise one client could fill the plane's memory with refusals."""
+    """One client could otherwise fill the plane's memory with refusals."""
     pair = plane.open(send_buffer=8 * KIB)
     answer = passing(b"no" * 500)
     pair.session.answer = lambda direction, frame: (
@@ -658,7 +658,7 @@ def test_a_peer_that_does_not_read_its_answers_is_not_read(plane: Plane) -> None
 
 
 def test_a_peer_that_reads_its_answers_is_read(plane: Plane, pair: Opened) -> None:
-    """However many they are: those that were heard do not count."""
+    """Delivered answers do not count, however many they are."""
     answer = passing(b"no" * 2000)
     pair.session.answer = lambda direction, frame: (
         *DROP,

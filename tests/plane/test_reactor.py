@@ -1,4 +1,4 @@
-"""Turns, bounds, and the life of the reactor's task."""
+"""The reactor: turns, bounds and its task."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ def test_a_peer_may_be_gone_before_its_pair_is_added(plane: Plane) -> None:
 
 
 def test_a_pair_that_cannot_be_registered_ends_alone(plane: Plane) -> None:
-    """The kernel bounds how much may be watched."""
+    """The kernel bounds the number of registrations."""
 
     class Full:
-        """An epoll that takes no more."""
+        """An epoll that takes no more registrations."""
 
         def __init__(self, epoll: select.epoll) -> None:
             self.epoll = epoll
@@ -136,7 +136,7 @@ def test_a_turn_is_bounded_in_time(plane: Plane) -> None:
 
 
 def test_a_turn_that_is_cut_is_finished_before_anything_else(plane: Plane) -> None:
-    """The first ones always have something to do; the last ones must not starve."""
+    """The first lanes always have events; the last ones must not starve."""
     pairs = [plane.open() for _ in range(12)]
     plane.clock.step = plane.settings.turn / 6
     for pair in pairs:
@@ -175,7 +175,7 @@ def test_a_cut_turn_survives_the_end_of_pairs_in_its_rest(plane: Plane) -> None:
 def test_an_event_of_a_former_owner_does_no_harm(
     plane: Plane, pair: Opened, event: int, blocked: bool
 ) -> None:
-    """The rest of a cut turn may be about a number that is somebody else's by now."""
+    """The rest of a cut turn may name a descriptor that is another lane's by now."""
     transmission = Transmission(pair.pair.client)
     transmission.most = 0 if blocked else None
     pair.broker.say(passing(b"x"))
@@ -198,7 +198,7 @@ def test_turns_are_counted(plane: Plane) -> None:
 
 
 def test_due_deadlines_run_for_as_long_as_a_turn(plane: Plane) -> None:
-    """Then the lanes have their turn: what is done later may be as much as what is done at once."""
+    """Then the lanes have their turn: deferred work may be as much as immediate work."""
     kept: list[int] = []
     for number in range(20):
         plane.reactor.deadlines.add(plane.clock.now, lambda _now, n=number: kept.append(n))  # type: ignore[misc]
@@ -230,7 +230,7 @@ def stall(plane: Plane, size: int = 60_000) -> Opened:
 
 
 def stalled(plane: Plane) -> list[Opened]:
-    """As many stalled pairs as fill the plane's memory."""
+    """Return as many stalled pairs as fill the plane's memory."""
     pairs = []
     while not plane.memory.full:
         pairs.append(stall(plane))
@@ -260,7 +260,7 @@ def test_the_bound_is_exceeded_by_one_chunk_at_most(tight: Plane) -> None:
 
 
 def test_many_peers_that_do_not_read_block_no_other_pair() -> None:
-    """They share the second half of the memory by small reads."""
+    """Small reads let them share the second half of the memory."""
     plane = Plane(PlaneSettings(buffer=BUFFER, memory=8 * BUFFER))
     innocent = plane.open()
     pairs = [stall(plane) for _ in range(40)]
@@ -275,7 +275,7 @@ def test_many_peers_that_do_not_read_block_no_other_pair() -> None:
 
 
 def test_those_who_keep_most_go_if_memory_stays_full(tight: Plane) -> None:
-    """Otherwise peers that never read would stop all others."""
+    """Peers that never read would otherwise stop all others."""
     innocent = tight.open()
     small = stall(tight, 20_000)
     large = stalled(tight)
@@ -332,7 +332,7 @@ def test_a_pair_that_moves_bytes_is_not_idle(
 
 
 def test_the_idle_check_does_not_loop_at_its_deadline() -> None:
-    """Sums and differences of times round differently; at the very moment that must not matter."""
+    """Sums and differences of times round differently, which must not matter at the deadline."""
     plane = Plane(PlaneSettings(idle=0.1))
     plane.clock.step = 0
     for _ in range(200):
@@ -369,7 +369,7 @@ def test_a_credential_may_have_expired_already(plane: Plane, expires: float) -> 
 
 
 def test_deadlines_do_not_keep_an_ended_pair_in_memory(plane: Plane) -> None:
-    """Deadlines are not cancelled, and a credential may be good for a year."""
+    """A credential may be valid for a year, so its deadline must not keep the pair."""
     pair = plane.open(expires=plane.clock() + 1e8)
     client, broker, session = pair.client, pair.broker, weakref.ref(pair.session)
     pair.client.say(passing(b"x"))
@@ -389,7 +389,7 @@ def test_deadlines_do_not_keep_an_ended_pair_in_memory(plane: Plane) -> None:
 
 @pytest.mark.parametrize("by_client", [True, False])
 def test_an_ended_pair_is_freed_without_garbage_collection(plane: Plane, by_client: bool) -> None:
-    """One walks through all pairs that are open."""
+    """A collection walks through all open pairs."""
     gc.disable()
     try:
         pair = plane.open()
@@ -425,7 +425,7 @@ class Running:
         self.session = FakeSession()
 
     def open(self) -> tuple[trio.SocketStream, trio.SocketStream]:
-        """The far ends of a new pair: client, broker."""
+        """Open a pair. Return its far ends: client, broker."""
         (client, far_client), (broker, far_broker) = pair_of_sockets(), pair_of_sockets()
         client.setblocking(False)
         broker.setblocking(False)
@@ -438,7 +438,7 @@ class Running:
 
 
 async def receive(stream: trio.SocketStream, size: int) -> bytes:
-    """So many bytes."""
+    """Receive exactly this many bytes."""
     received = b""
     while len(received) < size:
         received += await stream.receive_some(size - len(received))
@@ -525,7 +525,7 @@ async def test_closing_ends_all_pairs() -> None:
 
 
 async def test_closing_wakes_the_task_that_waits_for_the_epoll() -> None:
-    """Its descriptor's number is soon another's, and trio must not wait for that one."""
+    """The epoll's descriptor is soon another file's, and trio must not wait for that one."""
     running = Running()
     descriptor = running.reactor._epoll.fileno()
 

@@ -58,7 +58,7 @@ def sends(plane: Plane, pair: Opened, *numbers: int) -> None:
 
 
 def acknowledges(plane: Plane, pair: Opened, account: Account, count: int) -> None:
-    """The broker's receipts come, which the scanner counts."""
+    """Send the broker's receipts, which the scanner counts."""
     account.receipts += count
     pair.broker.say(passing(b"receipt"))
     plane.turn()
@@ -157,7 +157,7 @@ def test_a_pair_that_ends_sends_no_refusal(plane: Plane, pair: Opened, refusing:
 
 
 def many(plane: Plane, pair: Opened, number: int) -> list[Account]:
-    """Producers each of which has a refusal that waits for one receipt."""
+    """Return producers that each have a refusal waiting for one receipt."""
     accounts = [pair.session.account(id) for id in range(number)]
     for account in accounts:
         account.patience = Patience(1.0, 1.0)
@@ -212,7 +212,7 @@ def test_the_cost_of_a_chunk_to_the_client_is_bounded_for_many_refusals(
 
 
 def test_a_refusal_waits_for_a_late_border_only_once(plane: Plane, pair: Opened) -> None:
-    """However often something goes to the client meanwhile."""
+    """However often bytes go to the client meanwhile."""
     accounts = many(plane, pair, 3)
     pair.client.say(passing(b"x" * 100)[:50])
     plane.turn()

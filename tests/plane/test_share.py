@@ -1,4 +1,4 @@
-"""Room for frames that are not all here, divided among addresses."""
+"""Memory for incomplete frames, divided among addresses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SIZE = 1000
 
 
 class Granted(list[str]):
-    """Which claims were granted later, in their order."""
+    """The claims that were granted later, in order."""
 
     def claim(self, share: Share, address: str, size: int, name: str = "") -> Claim:
         return share.claim(address, size, lambda: self.append(name or address))
@@ -45,7 +45,7 @@ def test_an_empty_share_grants_a_claim_of_any_size() -> None:
 
 
 def test_addresses_are_served_by_turn() -> None:
-    """However many claims the first one has waiting."""
+    """However many claims of the first address wait."""
     share, granted = Share(SIZE), Granted()
     taken = granted.claim(share, "x", 900)
     waiting = {f"hostile {n}": granted.claim(share, "hostile", 600, f"hostile {n}") for n in "012"}

@@ -1,4 +1,4 @@
-"""Pairs whose streams are made of records: real TLS, and one that waits for the other readiness."""
+"""Pairs with record streams: real TLS, and a stream that waits for the other readiness."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECORD = 16 * 1024
 
 
 def opened(plane: Plane) -> Opened:
-    """A pair with TLS on both sides."""
+    """Return a pair with TLS on both sides."""
     return plane.open(sockets=tls_sockets)  # type: ignore[arg-type]
 
 
@@ -61,7 +61,7 @@ def test_a_stop_frame_is_decided_behind_tls(plane: Plane, direction: Direction) 
 
 
 def test_a_read_takes_several_records(plane: Plane) -> None:
-    """Reads of 512 KiB are what makes large frames cheap, so a record must not bound them."""
+    """Reads of 512 KiB make large frames cheap, so a record must not bound them."""
     pair = opened(plane)
     reception = Counted(pair.pair.client)
     pair.client.say(passing(b"x" * (4 * RECORD - 5)))
@@ -70,7 +70,7 @@ def test_a_read_takes_several_records(plane: Plane) -> None:
 
 
 def test_buffered_bytes_are_read_without_an_event(plane: Plane) -> None:
-    """Memory is short, so each read is smaller than a record; the socket is empty all the while."""
+    """Memory is short, so each read is smaller than a record, and the socket stays empty."""
     pair = opened(plane)
     plane.memory.used += plane.memory.ample + 1
     said = passing(b"x" * 2 * RECORD)
@@ -156,7 +156,7 @@ def test_a_stream_knows_its_peer() -> None:
 
 
 class Counted:
-    """Stands before a lane's `receive_into`, and remembers what came."""
+    """Wraps a lane's `receive_into`, and records the sizes received."""
 
     def __init__(self, lane: Lane) -> None:
         self._receive_into = lane.receive_into
@@ -200,7 +200,7 @@ class Crossed:
 
 
 class Noted:
-    """A reader that notes its calls."""
+    """A reader that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -232,12 +232,12 @@ class Ends:
 
     @property
     def events(self) -> int:
-        """Return what the kernel reports of the lane."""
+        """Return the events that the kernel reports for the lane."""
         return dict(self.epoll.poll(0)).get(self.lane.fd, 0)
 
     @property
     def means(self) -> int:
-        """Return what that means for the lane."""
+        """Return the lane's translation of these events."""
         return self.lane.meaning(self.events)
 
 
@@ -287,5 +287,5 @@ def test_a_lane_that_is_not_read_is_registered_for_sending_alone(ends: Ends) -> 
     assert ends.means == OUT
 
 
-def test_reads_of_records_are_as_large_as_others() -> None:
+def test_the_smallest_read_holds_a_record() -> None:
     assert SMALLEST_READ >= RECORD

@@ -1,4 +1,4 @@
-"""Frames that wait for allowance: for too long, or too many, and what becomes of them."""
+"""Frames that wait for allowance too long, or that are too many."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOO_OLD = 20.0
 
 
 class Resets:
-    """Has a producer that is reset throw away what waits, and its client told after `steps`."""
+    """Discards the frames of a producer in reset, and tells its client after `steps` steps."""
 
     def __init__(self, pair: Opened, steps: int = 0) -> None:
         self.began = 0
