@@ -27,8 +27,7 @@ class Lingering:
         self._forget = forget
 
     def begin(self, farewell: bytes) -> None:
-        """Deliver pending bytes and the farewell, shut down sending, and close the lane, at the
-        latest after `PlaneSettings.linger` seconds."""
+        """Deliver all bytes, shut down sending, and close within `PlaneSettings.linger` seconds."""
         lane, plane = self._lane, self._plane
         lane.reader = self
         plane.deadlines.add(plane.clock() + plane.settings.linger, self._expired)

@@ -232,11 +232,8 @@ class Pump:
             pair.attend(now)
 
     def _scan_pieces(self, at: int, end: int) -> int:
-        """Scan `buffer[at:end]`, for `LONGEST_SCAN` turns at most. Return the end of what it
-        cleared.
-
-        The pump scans the rest after other pumps had their turn.
-        """
+        """Scan `buffer[at:end]`, for `LONGEST_SCAN` turns at most; the rest is scanned after other
+        pumps had their turn. Return the end of the cleared bytes."""
         scan, scanner, buffer, clock = self._scan, self.scanner, self._memory.buffer, self._clock
         size = max(SMALLEST_READ, min(self._read_size // PIECES, LARGEST_PIECE))
         began = before = clock()

@@ -26,12 +26,10 @@ class PlaneSettings:
     `stalled`: how long a peer may take for pending bytes, one chunk at the most. Most clients, and
     brokers, give the other side 60 s to send anything.
     `frame`: how long a stop frame may take to become whole. Brokers give a client 30 to 60 s for a
-    frame, because they close a connection that answers no ping: without the gateway a slower frame
-    would fail too.
+    frame, because they close a connection that answers no ping: slower frames fail directly too.
     `memory`: bound on the bytes that wait for peers and allowance, see `Memory`.
-    `collected`, `opening`: the shares of memory for incomplete frames, of open connections and of
-    those that are being opened. They are not part of `memory`; None: a quarter and an eighth as
-    much.
+    `collected`, `opening`: the shares of memory for incomplete frames of open connections and of
+    connections being opened. Not part of `memory`; None: a quarter and an eighth as much.
     `held`: the part of `memory` that may wait for allowance; None: a quarter. Far less than all, so
     that a client above its limit stops nobody else; enough for its thousand messages of 32 KB.
     `held_for`: how long a frame may wait for allowance. Clients wait 30 s for a receipt.
@@ -60,8 +58,7 @@ class Grantee(Protocol):
 
 
 class PlaneState:
-    """The part of a reactor that pairs, pumps and lanes use. The deadlines call
-    `rearm` when a new deadline is the first.
+    """The part of a reactor that pairs, pumps and lanes use. `rearm`: see `Deadlines`.
 
     `decisions`: stop frames decided in a row, in this turn or by this deadline. `until`: when this
     turn ends. `resets`: number of resets of producers whose frames waited too long.

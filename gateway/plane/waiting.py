@@ -130,8 +130,7 @@ class WaitingFrames:
         return bool(self._refused)
 
     def answer(self, now: float) -> None:
-        """Check the refusals: the bytes that went to the client may hold the last receipt before
-        one."""
+        """Check all refusals: the client may have got the last receipt before one of them."""
         self._unchecked = len(self._refused)
         if not self._answering:
             self._answer_some(now)
@@ -186,8 +185,7 @@ class WaitingFrames:
 
     def grant(self, account: Account, messages: int, size: int, now: float) -> None:
         """See `Grantee`. Frames are sent at the next frame border towards the broker; the grant is
-        void if other rules are in force by then.
-        """
+        void if other rules are in force by then."""
         generation = account.generation
 
         def at_border() -> None:
