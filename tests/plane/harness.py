@@ -262,7 +262,7 @@ class Plane:
             self.reactor.deadlines.expire(self.clock.now)
             if self.woken(0 if self._is_due() else 0.01):
                 self.reactor.turn()
-        raise AssertionError("it never came to that")
+        raise AssertionError("the expected state was not reached")
 
     def _is_due(self) -> bool:
         """Return whether a deadline is due."""
@@ -293,8 +293,8 @@ class Plane:
         assert len(set(ended)) == len(ended) == len(self._opened), "a pair ends once"
         assert not self.reactor.pairs
         assert not self.reactor._lanes, "a lane was not closed"
-        assert self.memory.kept == 0, "bytes of pairs that are over are still counted"
-        assert self.memory.unclaimed == 0, "bytes of pairs that are over wait for claims"
+        assert self.memory.kept == 0, "bytes of ended pairs are still counted"
+        assert self.memory.unclaimed == 0, "bytes of ended pairs wait for claims"
         assert (self.memory.collecting.taken, self.memory.collecting.waiting) == (0, 0)
         assert not self.woken(0), "a descriptor is still registered"
         self.reactor._epoll.close()

@@ -136,7 +136,7 @@ def test_frames_behind_a_full_queue_are_discarded_until_it_is_spent(
     assert held.size == memory.held == BOUND
     account.grant()
     held.passed(account, BOUND - 1)
-    held.put(account, small, 2.0)  # there is room again, but something before it is missing
+    held.put(account, small, 2.0)  # there is room again, but an earlier frame is missing
     assert held.size == 1
     assert not held.is_spent(account)
     account.grant()

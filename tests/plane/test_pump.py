@@ -395,7 +395,7 @@ def fill(plane: Plane, pair: Opened, direction: Direction) -> bytes:
             sent = speaker.sock.send(rest)
         said, rest = said + rest[:sent], rest[sent:]
         plane.turn()
-        if not sent and not plane.woken(0.02):  # what is under way in TCP has arrived
+        if not sent and not plane.woken(0.02):  # all bytes under way in TCP have arrived
             break
     assert not source.reading, "the plane reads without end"
     return said

@@ -33,7 +33,7 @@ from .protocol import HEAD, STOP, FakeSession, Numbered, counted, frames, passin
 
 TO_BROKER, TO_CLIENT = Direction
 
-# What becomes of a stop frame, by the first byte of its body; the rest of it is a number.
+# The session's decision on a stop frame, by the first byte of its body; the rest is a number.
 FORWARDED, REPLACED, DROPPED, INJECTS, ANSWERED, ASKS, PAUSES, PAUSES_BACK = b"frdiabpP"
 
 Frame = tuple[str, int, int]  # kind, account or decision, size

@@ -145,7 +145,7 @@ def test_a_turn_that_is_cut_is_finished_before_anything_else(plane: Plane) -> No
     while not all(pair.broker.hear() for pair in pairs):
         plane.reactor.turn()
         turns += 1
-        assert turns <= len(pairs), "somebody starves"
+        assert turns <= len(pairs), "a pair starves"
         for pair in pairs:
             if pair.broker.hear():
                 pair.client.say(passing(b"x"))

@@ -84,7 +84,7 @@ def test_buffered_bytes_are_read_without_an_event(plane: Plane) -> None:
 def test_bytes_buffered_before_a_pause_are_read_after_it(plane: Plane) -> None:
     pair = opened(plane)
     to_broker = pair.pair.pumps[Direction.TO_BROKER]
-    plane.memory.used += plane.memory.ample + 1  # reads are smaller than what is said
+    plane.memory.used += plane.memory.ample + 1  # reads are smaller than the frame
     pair.client.say(passing(b"x" * RECORD))
     plane.reactor.turn()
     assert pair.pair.client.stream.buffered  # type: ignore[attr-defined]
@@ -114,7 +114,7 @@ def test_a_slow_reader_behind_tls_stops_the_reading_and_loses_nothing(plane: Pla
     pair = opened(plane)
     frame = passing(b"x" * 30_000)
     said = rest = frame * 40
-    for _ in range(200):  # nobody hears: the kernel fills, and then nobody is read
+    for _ in range(200):  # the far end does not read: kernel buffers fill, then reading stops
         try:
             rest = rest[pair.client.sock.send(rest) :]
         except BlockingIOError:
@@ -270,7 +270,7 @@ def test_a_send_that_must_receive_first_waits_for_readability(ends: Ends) -> Non
     assert ends.lane.kept == 5
     assert ends.events == 0
     ends.far.send(b"keys")
-    assert ends.events != IN, "that would be taken for something to read alone"
+    assert ends.events != IN, "the reactor would take that for bytes to read"
     assert ends.means == IN | OUT
     ends.stream.sends_on = OUT
     assert ends.lane.flush()
