@@ -1,15 +1,15 @@
-"""A stop frame that is not all here: what has come of it, its claim and its time.
+"""An incomplete stop frame: its received bytes, its claim on memory and its deadline.
 
 Theory of operation
 ===================
-A stop frame is kept until it is whole. How long that takes is its sender's choice, so what it may
-cost others is bounded by two things.
+A stop frame is kept until it is whole. How long that takes is its sender's choice, so two bounds
+limit what the frame may cost others.
 
-- **Room.** Beyond some kilobytes it needs a claim on a share of memory, for its whole length (see
-  `share`). Without one its source is not read: the sender waits, and nobody else does.
-- **Time.** From its first byte it has `PlaneSettings.frame` seconds to become whole. Only the time
-  counts in which its source is read: who waits for a claim, for memory, or for the other peer to
-  take what is pending, is not at fault for it.
+- **Room.** A frame above some kilobytes needs a claim on a share of memory, for its whole length
+  (see `share`). Without a granted claim its source is not read: only the sender waits.
+- **Time.** A frame must be whole `PlaneSettings.frame` seconds after its first byte. Only the time
+  counts in which its source is read: a sender is not at fault for waiting for a claim, for memory,
+  or for the other peer to take pending bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Collection:
-    """`length`: of the whole frame. `left`: seconds in which it may be read on."""
+    """`length`: bytes of the whole frame. `left`: seconds for which it may still be read."""
 
     __slots__ = ("_claim", "_data", "_deadlines", "_memory", "_since", "_timer", "left", "length")
 
@@ -46,14 +46,14 @@ class Collection:
 
     @property
     def missing(self) -> int:
-        """Bytes that have not come."""
+        """Return the number of bytes that have not come."""
         return self.length - len(self._data)
 
     def __str__(self) -> str:
         return f"{len(self._data)} bytes of a stop frame of {self.length} came in time"
 
     def add(self, data: memoryview) -> int:
-        """Keep what belongs to the frame; answers how much that was."""
+        """Keep the bytes that belong to the frame. Return how many these are."""
         taken = data[: self.missing]
         self._data += taken
         self._memory.collected += len(taken)
@@ -69,8 +69,8 @@ class Collection:
     # -- room --------------------------------------------------------------------------------
 
     def claim(self, address: str, on_grant: Callable[[], None]) -> bool:
-        """Claim room for the frame; answers whether it may be read on now. If not,
-        nothing may be added until `on_grant` is called."""
+        """Claim room for the frame. Return whether it may be read on now; if not, add nothing until
+        `on_grant` is called."""
         if self.length <= UNCLAIMED:
             return True
 
@@ -86,21 +86,21 @@ class Collection:
     # -- time --------------------------------------------------------------------------------
 
     def go_on(self, now: float, overdue: Callable[[float], None]) -> None:
-        """It is read on, if it is not already: `overdue(now)` is called when its time is over."""
+        """Start the timer, if it is stopped; it calls `overdue(now)` when no time is left."""
         if self._timer is None:
             self._since = now
             self._timer = Cancellable(overdue)
             self._deadlines.add(now + self.left, self._timer)
 
     def stop(self, now: float) -> None:
-        """It is not read for now."""
+        """Stop the timer while the frame is not read."""
         if self._timer is not None:
             self.left -= now - self._since
             self._deadlines.cancel(self._timer)
             self._timer = None
 
     def close(self) -> None:
-        """It is decided, or nobody waits for it any more."""
+        """Free the bytes, the timer and the claim: the frame is decided, or the pair has ended."""
         if self._timer is not None:
             self._deadlines.cancel(self._timer)
             self._timer = None

@@ -1,4 +1,4 @@
-"""One heap for everything that the plane does later."""
+"""One heap for all timers of the plane."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from itertools import count
 Callback = Callable[[float], None]
 
 FEW = 1000
-"""Cancelled callbacks that nobody minds: some hundred bytes each."""
+"""Cancelled callbacks that may always stay in the heap: some hundred bytes each."""
 
 
 class Cancellable:
-    """A callback that can be let go of, and all that it holds with it."""
+    """A callback that can be cancelled, which frees all that it refers to."""
 
     __slots__ = ("_callback",)
 
@@ -26,7 +26,7 @@ class Cancellable:
             self._callback(now)
 
     def cancel(self) -> None:
-        """Nothing is called any more."""
+        """Drop the callback."""
         self._callback = None
 
     @property
@@ -35,8 +35,8 @@ class Cancellable:
 
 
 class Deadlines:
-    """Callbacks by time. A callback looks whether it still matters; one that waits for long is a
-    `Cancellable`. Those that were cancelled are taken out when they are more than the others.
+    """Callbacks by time. A callback checks whether it still matters; one that waits for long is a
+    `Cancellable`. Cancelled callbacks are removed when they outnumber the others.
 
     `on_earlier` is called when a new deadline comes before all others.
     """
@@ -44,24 +44,24 @@ class Deadlines:
     def __init__(self, on_earlier: Callable[[], None]) -> None:
         self._heap: list[tuple[float, int, Callback]] = []
         self._order = count()
-        self._cancelled = 0  # since they were taken out last; some may have been called
+        self._cancelled = 0  # since the last removal; some may have been due since
         self._on_earlier = on_earlier
 
     @property
     def head(self) -> float | None:
-        """When the next callback is due."""
+        """Return when the next callback is due, or None."""
         return self._heap[0][0] if self._heap else None
 
     def add(self, when: float, callback: Callback) -> None:
-        """Have `callback(now)` called at `when` or soon after."""
+        """Call `callback(now)` at `when` or soon after."""
         head = self.head
         heappush(self._heap, (when, next(self._order), callback))
         if head is None or when < head:
             self._on_earlier()
 
     def cancel(self, callback: Cancellable) -> None:
-        """Let go of a callback. A thousand pairs a second that end at once would otherwise leave
-        their entries here until each would have been idle."""
+        """Cancel a callback. Without removal, a thousand short pairs a second would each leave an
+        entry here until their idle deadline."""
         callback.cancel()
         self._cancelled += 1
         if self._cancelled > max(FEW, len(self._heap) // 2):
@@ -70,7 +70,7 @@ class Deadlines:
             self._cancelled = 0
 
     def expire(self, now: float, most: int = sys.maxsize) -> None:
-        """Call what is due, but not more than `most`."""
+        """Call due callbacks, `most` of them at most."""
         while most > 0 and self._heap and self._heap[0][0] <= now:
             heappop(self._heap)[2](now)
             most -= 1

@@ -1,12 +1,12 @@
-"""Frames that wait for their account's allowance: the bounds of waiting, and how old they are.
+"""Frames that wait for their account's allowance: queues with bounds, and the frames' ages.
 
-A queue that is full is *cut*: what comes behind is thrown away, up to the moment when all before
-it has passed and the producer is reset. The client then sends again what has no receipt, so
-nothing is lost, and it does so no more often than a full queue takes to pass: a reset at the bound
-itself would bring all of it back at once, again and again.
+A queue that is full is *cut*: later frames are discarded until all queued ones have passed and the
+producer is reset. The client then sends the frames without a receipt again, so nothing is lost, and
+resets are no more frequent than full queues pass: a reset at the bound itself would bring all
+frames back at once, again and again.
 
-A client that was made to send again sends the same frames in the same order. So the ages of what
-was thrown away are those of as many bytes that come next.
+A client whose producer was reset sends the same frames in the same order. So the next bytes get the
+ages of as many discarded ones.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from gateway.plane.memory import Memory
 
 LEAST = 64 * 1024
-"""Bytes that each account may have waiting though others have all of `held_bound`."""
+"""Bytes that each account may have waiting even if others use all of `held_bound`."""
 
 
 class _Entry(NamedTuple):
-    """When it came, and whole frames, one or more; or what the client is told in place of one.
+    """One or more whole frames and when they came, or a refusal for the client in place of a frame.
 
-    Frames that pass are cut off in front, which a bytearray does without moving the rest: copies of
-    what is left would cost as much for each frame as all of them have bytes.
+    Frames that pass are deleted at the front, which a bytearray does without moving the rest:
+    copying the rest for each frame would cost time quadratic in the size of the entry.
     """
 
     came: float
@@ -36,7 +36,7 @@ class _Entry(NamedTuple):
 
 
 class _Queue:
-    """`size`: bytes of all entries."""
+    """The entries of one account. `size`: bytes of all entries."""
 
     __slots__ = ("cut", "frames", "refusals", "size")
 
@@ -52,9 +52,9 @@ class HeldFrames:
 
     While an account has a queue it has no allowance: nothing overtakes it.
 
-    A queue may have as much as is free, of what all pairs together may hold: one alone half of
-    that, two a third each (the dynamic thresholds of packet switches). So nobody has to know how
-    many there will be, and there is always room for another one.
+    A queue may have as many bytes as are free of the bound for all pairs: one queue alone gets half
+    of the bound, two get a third each (the dynamic thresholds of packet switches). So the number of
+    queues need not be known, and there is always room for another one.
     """
 
     __slots__ = ("_memory", "_queues")
@@ -68,26 +68,26 @@ class HeldFrames:
 
     @property
     def size(self) -> int:
-        """Bytes of all frames."""
+        """Return the number of bytes of all frames."""
         return sum(queue.size for queue in self._queues.values())
 
     def since(self, account: Account) -> float | None:
-        """When the oldest frame came; None: nothing waits."""
+        """Return when the oldest frame came, or None if nothing waits."""
         queue = self._queues.get(account)
         return queue.frames[0].came if queue and queue.frames else None
 
     def is_spent(self, account: Account) -> bool:
-        """All passed that was in a queue, and what came behind it was thrown away."""
+        """Return whether the account's queue was cut, and all its frames have passed."""
         queue = self._queues.get(account)
         return queue is not None and queue.cut and not queue.frames
 
     def put(self, account: Account, frames: bytes, now: float) -> None:
-        """Have whole frames wait; or throw them away, where too much waits already."""
+        """Queue whole frames, or discard them if too much waits already."""
         account.hold()
         self._put(account, _Entry(now, bytearray(frames)))
 
     def refuse(self, account: Account, told: bytes, now: float) -> None:
-        """Have a refusal wait for its turn among the frames."""
+        """Queue a refusal behind the frames."""
         self._put(account, _Entry(now, bytearray(told), is_refusal=True))
 
     def _put(self, account: Account, entry: _Entry) -> None:
@@ -101,8 +101,8 @@ class HeldFrames:
             self._grow(account, queue, len(entry.data))
 
     def _is_full(self, queue: _Queue, more: int) -> bool:
-        """One frame of any size may wait, and a little of each account; of thousands of accounts
-        that would be too much."""
+        """Return whether `more` bytes do not fit. One frame of any size may wait, and `LEAST` bytes
+        of each account, except where thousands of accounts reach `held_most` together."""
         memory = self._memory
         if memory.held and memory.held + more > memory.held_most:
             return True
@@ -111,26 +111,26 @@ class HeldFrames:
         )
 
     def first(self, account: Account) -> bytearray | None:
-        """The frames that came first, if the account may pass one now. Not to be changed, nor used
-        behind `passed`."""
+        """Return the oldest frames, if the account has allowance. Do not change them, nor use them
+        after `passed`."""
         queue = self._queues.get(account)
         if queue is None or not queue.frames or account.held:
             return None
         return None if queue.frames[0].is_refusal else queue.frames[0].data
 
     def refusal(self, account: Account) -> bytes | None:
-        """The refusal whose turn it is, though receipts may have to come before it."""
+        """Return the refusal at the head of the queue; receipts may have to come before it."""
         queue = self._queues.get(account)
         is_next = queue is not None and queue.frames and queue.frames[0].is_refusal
         return bytes(queue.frames[0].data) if queue is not None and is_next else None
 
     def has_refusals(self, account: Account) -> bool:
-        """Some wait, behind frames perhaps."""
+        """Return whether any refusal is in the queue, at its head or behind frames."""
         queue = self._queues.get(account)
         return queue is not None and queue.refusals > 0
 
     def passed(self, account: Account, size: int) -> None:
-        """So many bytes of the first frames wait no more."""
+        """Remove `size` bytes of the first entry."""
         queue = self._queues[account]
         entry = queue.frames[0]
         self._grow(account, queue, -size)
@@ -143,13 +143,13 @@ class HeldFrames:
             del self._queues[account]
 
     def discard(self, account: Account) -> None:
-        """Throw away what waits."""
+        """Discard the account's queue."""
         queue = self._queues.pop(account, None)
         if queue is not None:
             self._grow(account, queue, -queue.size)
 
     def clear(self) -> tuple[Account, ...]:
-        """Throw away all that waits; answers whose it was."""
+        """Discard all queues. Return their accounts."""
         accounts = tuple(self._queues)
         for account in accounts:
             self.discard(account)
@@ -162,16 +162,16 @@ class HeldFrames:
 
 
 GRAIN = 0.1
-"""Seconds that make no difference: frames that came within them have one age."""
+"""Seconds: frames that came within this time of each other share one age."""
 
 Marks = deque[tuple[int, float]]
-"""So many bytes, and when they came first."""
+"""Numbers of bytes, and when they first came."""
 
 
 class Ages:
-    """When what waits in one queue came first, though it was thrown away since and came again.
+    """When the bytes in one queue first came, even if they were discarded and sent again since.
 
-    `earlier`: the marks of what was thrown away before.
+    `earlier`: the marks of the discarded bytes.
     """
 
     __slots__ = ("_earlier", "_marks")
@@ -182,11 +182,11 @@ class Ages:
 
     @property
     def first(self) -> float | None:
-        """When the oldest came first; None: nothing waits."""
+        """Return when the oldest bytes first came, or None if nothing waits."""
         return self._marks[0][1] if self._marks else None
 
     def put(self, size: int, now: float) -> None:
-        """So many bytes more wait."""
+        """Add `size` bytes."""
         while size and self._earlier:
             known, came = self._earlier.popleft()
             taken = min(size, known)
@@ -204,7 +204,7 @@ class Ages:
         self._marks.append((size, came))
 
     def passed(self, size: int) -> None:
-        """So many bytes, the oldest, wait no more."""
+        """Remove the oldest `size` bytes."""
         while size and self._marks:
             known, came = self._marks.popleft()
             if size < known:
@@ -212,5 +212,5 @@ class Ages:
             size -= min(size, known)
 
     def rest(self) -> Marks:
-        """All that waits, and what may still come again."""
+        """Return the marks of all waiting bytes, and of those that may still be sent again."""
         return self._marks + self._earlier

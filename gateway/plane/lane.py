@@ -1,7 +1,7 @@
-"""One peer's stream in the reactor: what could not be sent yet, and what we wait for.
+"""One peer's stream in the reactor: its pending outbound bytes, and its registration with epoll.
 
-`pending` is outbound and in wire bytes. While there is any, the pump that feeds this lane does
-not read, so it never grows beyond one chunk and the frames of our own.
+`pending` is outbound and in wire bytes. While it is not empty, the pump that feeds this lane does
+not read, so `pending` never exceeds one chunk and the gateway's own frames.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 
 class Reader(Protocol):
-    """Whose lane it is: called by the reactor for what happens to it."""
+    """The owner of a lane; the reactor calls it for the lane's events."""
 
     def readable(self, now: float) -> None:
-        """Bytes have come, or the end of them."""
+        """Handle received bytes, or the end of the stream."""
 
     def flushed(self) -> None:
-        """The lane has nothing pending any more."""
+        """Note that the lane has no pending bytes any more."""
 
     def lost(self, error: OSError) -> None:
-        """The lane's peer is gone."""
+        """Handle an error of the lane's stream: its peer is gone."""
 
 
-class _Nobody:
-    """Reads closed lanes: an event from before may still be on its way."""
+class _ClosedReader:
+    """Reads closed lanes: the current list of events may still hold one of theirs."""
 
     def readable(self, now: float) -> None:
         pass
@@ -45,13 +45,13 @@ class _Nobody:
         pass
 
 
-_NOBODY = _Nobody()
+_CLOSED_READER = _ClosedReader()
 
 
 class Lane:
-    """One peer's stream in the reactor. `reader.readable(now)` is called when bytes have come.
+    """One peer's stream in the reactor, which calls `reader.readable(now)` when bytes have come.
 
-    `receive_into`, `transmit`: the stream's own methods, bound once, since each wake-up calls both.
+    `receive_into`, `transmit`: the stream's methods, bound once because each wake-up calls both.
     """
 
     __slots__ = (
@@ -81,25 +81,25 @@ class Lane:
 
     @property
     def address(self) -> str:
-        """The peer's host; empty where it is gone, or has none. A system call."""
+        """Return the peer's host; empty if the peer is gone or has none. A system call."""
         try:
             name = self.stream.getpeername()
         except OSError:
             return ""
         return str(name[0]) if isinstance(name, tuple) else ""
 
-    # -- what we wait for --------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------
 
     @property
     def reading(self) -> bool:
         return bool(self._mask & IN)
 
     def read(self, on: bool) -> None:  # noqa: FBT001
-        """Whether `reader` is called for what comes."""
+        """Turn calls of `reader` for received bytes on or off."""
         self._watch(self._mask | IN if on else self._mask & ~IN)
 
     def meaning(self, events: int) -> int:
-        """Return what events of the kernel mean for this lane: `IN`, `OUT`, and whatever else."""
+        """Translate the kernel's events into `IN`, `OUT` and others, as they concern this lane."""
         return events
 
     def _watch(self, mask: int) -> None:
@@ -108,8 +108,8 @@ class Lane:
         if not self._mask:
             self._epoll.register(self.fd, mask)
         elif not mask:
-            # Not modified to 0: hang-ups are reported under an empty mask too, without end, and
-            # what the peer sent before is still to be read.
+            # An empty mask would not do: epoll reports hang-ups under it without end, and the
+            # peer's earlier bytes are still to be read.
             self._epoll.unregister(self.fd)
         else:
             self._epoll.modify(self.fd, mask)
@@ -118,7 +118,7 @@ class Lane:
     # -- outbound ----------------------------------------------------------------------------
 
     def send(self, data: bytes | memoryview) -> None:
-        """Send what the socket takes, keep the rest. Raises `OSError` where the peer is lost."""
+        """Send what the socket takes, keep the rest. Raises `OSError` if the peer is lost."""
         if self.pending:
             self.keep(data)
             return
@@ -130,7 +130,7 @@ class Lane:
             self.keep(memoryview(data)[sent:])
 
     def keep(self, data: bytes | memoryview) -> None:
-        """Send later. A copy of exactly these bytes: the shared buffer is never lent."""
+        """Send a copy of these bytes later. A copy, because the shared buffer is never lent."""
         if self.pending is None:
             self.pending = deque()
         self.pending.append(memoryview(bytes(data)))
@@ -138,7 +138,7 @@ class Lane:
         self._watch(self._mask | OUT)
 
     def flush(self) -> bool:
-        """Send what is pending; answers whether nothing is left. Raises `OSError`."""
+        """Send pending bytes. Return whether none are left. Raises `OSError`."""
         while self.pending:
             data = self.pending[0]
             try:
@@ -156,31 +156,31 @@ class Lane:
 
     @property
     def kept(self) -> int:
-        """Bytes that are pending."""
+        """Return the number of pending bytes."""
         return sum(map(len, self.pending or ()))
 
     # -- the end -----------------------------------------------------------------------------
 
     def shut(self) -> None:
-        """Say that no more will be sent. What the peer still sends can be read."""
+        """Shut down sending. Bytes that the peer still sends can be read."""
         shut(self.stream)
 
     def close(self) -> None:
-        """Unregister, then close: a closed descriptor's number is soon another's."""
+        """Unregister, then close: a closed descriptor's number is soon another socket's."""
         self._watch(0)
         self._memory.used -= self.kept
         self.pending = None
-        self.reader = _NOBODY  # who read it holds this lane: no cycle is left to be collected
+        self.reader = _CLOSED_READER  # the reader refers to this lane: leave no cycle
         self.stream.close()
 
 
 CROSSED = select.EPOLLRDNORM
-"""Asked for beside `IN` where that is awaited to send. The kernel reports both of them together, so
-the events are not `IN` alone, which the reactor takes for something to read."""
+"""Registered beside `IN` if sending waits for `IN`. The kernel reports both together, so the event
+is not `IN` alone, which the reactor takes for bytes to read."""
 
 
 class RecordLane(Lane):
-    """A lane of records; see `plane.stream`. `again`: has the lane read again, without waiting."""
+    """A lane of records; see `plane.stream`. `again(lane)` has the lane read without an event."""
 
     __slots__ = ("_again", "_records", "_registered")
 
@@ -195,7 +195,7 @@ class RecordLane(Lane):
         super().__init__(stream, peer, epoll, memory)
         self._records = stream
         self._again = again
-        self._registered = 0  # with epoll; `_mask` is what the lane wants to do
+        self._registered = 0  # with epoll; `_mask` has the events that the lane wants
         self.receive_into = self._receive_into
         self.transmit = self._transmit
 
@@ -217,7 +217,7 @@ class RecordLane(Lane):
             raise
 
     def read(self, on: bool) -> None:  # noqa: FBT001
-        """See `Lane`. What is buffered is no event: it is read without one."""
+        """See `Lane`. Buffered bytes cause no event, so they are read without one."""
         super().read(on)
         if on and self._records.buffered:
             self._again(self)
@@ -234,7 +234,7 @@ class RecordLane(Lane):
         self._register()
 
     def _register(self) -> None:
-        """Have the kernel report what receiving and sending wait for now."""
+        """Register for the events that receiving and sending wait for now."""
         events = self._records.receives_on if self._mask & IN else 0
         if self._mask & OUT:
             events |= self._records.sends_on

@@ -1,8 +1,8 @@
-"""The last moments of a lane whose pair is over.
+"""Closes a lane whose pair has ended, without a reset.
 
-Closing a socket that holds unread bytes makes the kernel send a reset, and the reset may
-overtake our last frames at the peer. So a lane delivers what is pending, says that no more will
-come, and reads until the peer says the same, or for a short time; what it reads is thrown away.
+Closing a socket that holds unread bytes makes the kernel send a reset, which may overtake the
+gateway's last frames at the peer. So a lane sends its pending bytes, shuts down sending, and reads
+until the peer does the same, or for a short time; it discards the bytes that it reads.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Lingering:
-    """Owns a lane until it is closed, which `forget` does; see `lane.Reader`."""
+    """Owns a lane until `forget` closes it; see `lane.Reader`."""
 
     __slots__ = ("_forget", "_lane", "_plane")
 
@@ -27,7 +27,7 @@ class Lingering:
         self._forget = forget
 
     def begin(self, farewell: bytes) -> None:
-        """Deliver, then shut; closed at the latest when the time to linger is over."""
+        """Deliver all bytes, shut down sending, and close within `PlaneSettings.linger` seconds."""
         lane, plane = self._lane, self._plane
         lane.reader = self
         plane.deadlines.add(plane.clock() + plane.settings.linger, self._expired)
@@ -41,7 +41,7 @@ class Lingering:
             self.lost(error)
 
     def readable(self, now: float) -> None:
-        """What a peer says now is of no interest, but that it will say no more is."""
+        """Discard received bytes. At the end of the stream, close the lane if all is delivered."""
         memory, lane = self._plane.memory, self._lane
         try:
             if lane.receive_into(memory.buffer, memory.size):
@@ -52,19 +52,19 @@ class Lingering:
             self.lost(error)
             return
         if lane.pending:
-            lane.read(False)  # it may still hear
+            lane.read(False)  # the peer may still receive
         else:
             self._forget(lane)
 
     def flushed(self) -> None:
-        """All is delivered."""
+        """Shut down sending, or close the lane: all bytes are delivered."""
         if self._lane.reading:
             self._lane.shut()
         else:
             self._forget(self._lane)
 
     def lost(self, error: OSError) -> None:
-        """Nobody is there to be told."""
+        """Close the lane: the peer is gone."""
         self._forget(self._lane)
 
     def _expired(self, now: float) -> None:

@@ -1,44 +1,44 @@
-"""The bytes that the plane keeps, all pairs together, and their bound."""
+"""The bytes that the plane keeps for all pairs, and their bounds."""
 
 from __future__ import annotations
 
 from gateway.plane.share import Share
 
 CARRY_ROOM = 128 * 1024
-"""Room for the bytes of a cut header before those received. A scanner lets none grow beyond
-64 KiB and a little; Pulsar's have some tens of bytes."""
+"""Room for the bytes of a cut header before the received ones. Scanners bound a header to little
+more than 64 KiB; Pulsar's have some tens of bytes."""
 
 SMALLEST_READ = 16 * 1024
-"""Below this a blocked pump does not halve its reads: system calls would cost more than memory."""
+"""Smallest read of a blocked pump, in bytes: below it, system calls would cost more than memory."""
 
 SPARING_READ = 4 * 1024
-"""One read while the plane's memory is more than half full. With the default bound the other half
-is enough for 20,000 pumps whose peers do not read, and those whose peers do go on."""
+"""Bytes of one read while the plane's memory is more than half full. With the default bound, the
+other half is enough for 20,000 pumps whose peers do not read, while the other pumps go on."""
 
 UNHEARD_BOUND = 64 * 1024
-"""Bytes of our own frames that may wait for a peer before it is not read any more. Some hundred
-answers: more than a client asks for before it listens, and far below what a buffer holds."""
+"""Bytes of the gateway's own frames that may wait for a peer before the peer is not read any more.
+Some hundred answers: more than a client requests before it reads, and far below a buffer's size."""
 
 
 class Memory:
-    """The shared receive buffer, and what is kept beside it.
+    """The shared receive buffer, and the counts of all kept bytes.
 
     `used`: bytes pending towards peers, held and carried, of all pairs. Above `bound` no pump reads
-    on until it falls: what is kept was already received, so it can only shrink.
-    Above `ample` each read is a small one: peers that do not read fill the first half, and would
-    stop everybody else too if the other half did not go far.
-    `held`: those that wait for allowance, `held_bound` what they may be, with a little for each
-    account beyond it up to `held_most`: a tenant above its limit stops nobody else.
-    `full_since`: when a pump first found it so, and none found it otherwise since.
+    until `used` falls: the kept bytes were already received, so they can only become fewer.
+    Above `ample` all reads are small: peers that do not read fill the first half, and would stop
+    everybody else too if they filled the other half as fast.
+    `held`: bytes that wait for allowance, at most `held_bound`, and above that a little for each
+    account up to `held_most`: a tenant above its limit stops nobody else.
+    `full_since`: when a pump first found the memory full, if none found room since.
 
-    Not in `used`, so that they stop nobody: `collected`, the bytes of stop frames that are not all
-    here, which have the share `collecting`; and `opening`, a share for the frames of connections
-    that are not open yet.
-    `unclaimed`: of the bytes that are collected, those of frames that wait for their claim: what
-    one receive took of each before its length was known. Beyond a quarter of the share reads are
-    small ones too, so that it stays at that and a little for each connection.
+    Not part of `used`, so that they stop nobody: `collected`, the bytes of incomplete stop frames,
+    which have the share `collecting`; and `opening`, a share for the frames of connections that are
+    not open yet.
+    `unclaimed`: the part of `collected` whose frames wait for their claim: the bytes that one
+    receive took of each frame before its length was known. Above a quarter of the share all reads
+    are small too, so that `unclaimed` stays at that and a little for each connection.
 
-    The buffer is received into and scanned within one call; it is never lent.
+    Receiving into the buffer and scanning it happen within one call; the buffer is never lent.
     """
 
     __slots__ = (
@@ -82,18 +82,18 @@ class Memory:
         self.full_since: float | None = None
 
     def hold(self, size: int) -> None:
-        """So many bytes more wait for allowance, or less."""
+        """Add `size` bytes that wait for allowance; negative: remove them."""
         self.held += size
         self.used += size
 
     def wait_for_claim(self, size: int) -> None:
-        """So many bytes more are of frames that wait for their claim, or less."""
+        """Add `size` bytes of frames that wait for their claim; negative: remove them."""
         self.unclaimed += size
         self.ample = self._half if self.unclaimed <= self._unclaimed_bound else -1
 
     @property
     def unheard_bound(self) -> int:
-        """See `UNHEARD_BOUND`; less where many such peers would fill the memory."""
+        """Return `UNHEARD_BOUND`, or less while memory is more than half full."""
         return UNHEARD_BOUND if self.used <= self.ample else SPARING_READ
 
     @property
@@ -102,5 +102,5 @@ class Memory:
 
     @property
     def kept(self) -> int:
-        """All bytes of open pairs, of all kinds."""
+        """Return the number of bytes kept for open pairs, of all kinds."""
         return self.used + self.collected

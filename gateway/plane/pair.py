@@ -1,4 +1,4 @@
-"""One client connection and its broker connection: carries out what their session decides."""
+"""One client connection with its broker connection: carries out its session's effects."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ if TYPE_CHECKING:
 _CLOSED = {Peer.CLIENT: EndReason.CLIENT_CLOSED, Peer.BROKER: EndReason.BROKER_CLOSED}
 _LOST = {Peer.CLIENT: EndReason.CLIENT_LOST, Peer.BROKER: EndReason.BROKER_LOST}
 DECISIONS_AT_ONCE = 64
-"""Stop frames that are decided in a row, of whatever pairs, before frames that just pass have their
-turn, if the turn's time is not over before. One costs 10 to 20 µs, so this is about a turn; a
-chunk may hold 25,000, and those that a client makes costly take some milliseconds each."""
+"""Stop frames decided in a row, of all pairs together, before passing frames have their turn; fewer
+if the turn ends earlier. A decision costs 10 to 20 µs, so this is about a turn; a chunk may hold
+25,000 stop frames, and a client can make some that take milliseconds each."""
 
 QUIET = 0.05
-"""Seconds without a byte after which a pair that is left by everybody ends: what its client asked
-for last, such as partitions or a schema, is answered."""
+"""Seconds without a byte after which a pair that everybody has left ends: its client's last
+requests, such as partitions or a schema, are answered by then."""
 
 EMPTY = 0.5
-"""Seconds after which it ends anyway: a client whose lookup another gateway answers would come back
-on this connection."""
+"""Seconds after which such a pair ends in any case: a client whose lookup another gateway answers
+would come back on this connection."""
 
 _SILENT = {Peer.CLIENT: EndReason.CLIENT_SILENT, Peer.BROKER: EndReason.BROKER_SILENT}
 _STALLED = {Peer.CLIENT: EndReason.CLIENT_STALLED, Peer.BROKER: EndReason.BROKER_STALLED}
@@ -66,7 +66,7 @@ _VIOLATION = (EndReason.CLIENT_VIOLATION, EndReason.BROKER_VIOLATION)  # by dire
 
 
 class Pair:
-    """Two lanes, two pumps, one session. `owner` is whatever its maker knows it by."""
+    """Two lanes, two pumps, one session. `owner` identifies the pair to its maker."""
 
     __slots__ = (
         "_empty_since",
@@ -92,10 +92,10 @@ class Pair:
         self.session = session
         self.owner = owner
         self.over = False
-        self.attends = False  # the session is asked for more after what went to the client
+        self.attends = False  # call `attend` after sending to the client
         self._expires = math.inf
-        self._empty_since = math.inf  # when nothing was left here any more, while the gateway stops
-        self._watch = Cancellable(self._look)
+        self._empty_since = math.inf  # during shutdown: since when the session has no step left
+        self._watch = Cancellable(self._check_peers)
         to_broker, to_client = session.scanners
         self.pumps = (
             Pump(self, Direction.TO_BROKER, (client, broker), to_broker, reactor),
@@ -106,8 +106,8 @@ class Pair:
     # -- decisions ---------------------------------------------------------------------------
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:
-        """Have the session decide a stop frame, and carry that out. Answers for whose allowance it
-        waits, if it does."""
+        """Have the session decide a stop frame, and carry out the effects. Return the account whose
+        allowance the frame waits for, or None."""
         try:
             effects = self.session.decide(direction, frame, now)
         except PeerError as error:
@@ -120,14 +120,14 @@ class Pair:
         return last.account
 
     def decided_enough(self) -> bool:
-        """Whether others should have their turn before more stop frames are decided."""
+        """Return whether other pairs should have their turn before more frames are decided."""
         reactor = self._reactor
         reactor.decisions += 1
         return reactor.decisions >= DECISIONS_AT_ONCE or reactor.clock() > reactor.until
 
     def resume(self, then: AfterJob, result: bytes | Denial, now: float) -> None:
-        """Go on with a job's result, unless the pair is over meanwhile. A broker is at fault where
-        that raises `PeerError`."""
+        """Go on with a job's result, unless the pair has ended meanwhile. `PeerError` raised by
+        `then` is the broker's fault."""
         if self.over:
             return
         try:
@@ -138,7 +138,7 @@ class Pair:
         self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
     def _go_on(self, then: Callable[[float], Effects], now: float) -> None:
-        """Go on now that it is as late as the session asked for."""
+        """Go on at the time that the session asked for."""
         try:
             effects = then(now)
         except PeerError as error:
@@ -189,7 +189,7 @@ class Pair:
     # -- holding, pausing --------------------------------------------------------------------
 
     def hold(self, account: Account, frames: bytes, now: float) -> None:
-        """Whole frames wait for this account's allowance."""
+        """Queue whole frames until this account has allowance."""
         self._wait().put(account, frames, now)
 
     @property
@@ -212,7 +212,7 @@ class Pair:
             self._waiting.discard(account)
 
     def attend(self, now: float) -> None:
-        """Something went to the client, or allowance came: ask what else may go."""
+        """Ask the session for further effects, after bytes went to the client or allowance came."""
         waiting = self._waiting
         if waiting is not None and waiting.is_refusing:
             waiting.answer(now)
@@ -223,7 +223,7 @@ class Pair:
             self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
     def reset(self, account: Account, now: float) -> bool:
-        """One step of having the client open a producer again; whether there are more."""
+        """Take one step of resetting a producer. Return whether there are more steps."""
         effects = self._holding.reset(account)
         if effects is None:
             return False
@@ -238,8 +238,8 @@ class Pair:
         pump.at_border(pause)
 
     def later(self, when: float, callback: Callable[[float], None]) -> Cancellable:
-        """Call back at a time, unless the pair is over by then, or the answer is cancelled. For
-        seconds: until that time the pair is kept."""
+        """Call back at the time `when`, unless the pair has ended or the result is cancelled by
+        then. Only for delays of seconds: the pair stays in memory until then."""
 
         def still(now: float) -> None:
             if self.over:
@@ -254,13 +254,13 @@ class Pair:
         return cancellable
 
     def soon(self, callback: Callable[[float], None]) -> None:
-        """Call back when what is done now is done, and others had their turn."""
+        """Call back after the current event, when other pairs had their turn."""
         self.later(self.clock(), callback)
 
     # -- leaving -----------------------------------------------------------------------------
 
     def leave(self, now: float) -> None:
-        """The gateway stops: one more step of moving the client elsewhere, or the end."""
+        """Take one more step of moving the client elsewhere at shutdown, or end the pair."""
         effects = self.session.leave(now)
         if effects is not None:
             self._empty_since = math.inf
@@ -271,56 +271,56 @@ class Pair:
             self.end(EndReason.DRAINED)
 
     def revoke(self, account: Account, denial: Denial, now: float) -> None:
-        """End what an account was admitted to."""
+        """Withdraw the admission of an account."""
         effects = self.session.revoke(account, denial, now)
         self._carry_out(effects, self.pumps[Direction.TO_CLIENT], b"", now)
 
     # -- watching ----------------------------------------------------------------------------
 
     def clock(self) -> float:
-        """The plane's time, where no event brought it."""
+        """Return the plane's time, for callers without an event's time."""
         return self._reactor.clock()
 
     @property
     def kept(self) -> int:
-        """Bytes that the plane's memory holds for this pair, without those that are collected."""
+        """Return the number of bytes kept for this pair, without collected ones."""
         parts = (*self.pumps, self.client, self.broker)
         return sum(part.kept for part in parts) + (self._waiting.size if self._waiting else 0)
 
     def short_of_memory(self, now: float) -> None:
-        """A pump of this pair does not read because of it."""
+        """Note that a pump of this pair does not read because memory is full."""
         self._reactor.short_of_memory(now)
 
     @property
     def touched(self) -> float:
-        """When either peer was heard last."""
+        """Return when either peer last sent bytes."""
         return max(pump.heard for pump in self.pumps)
 
     def watch(self, now: float, expires: float) -> None:
-        """End the pair when a peer is not there any more, or at `expires`."""
+        """End the pair when a peer is gone, and at the time `expires` at the latest."""
         self._expires = expires
         for pump in self.pumps:
             pump.heard = now
-        self._look(now)
+        self._check_peers(now)
 
-    def _look(self, now: float) -> None:
+    def _check_peers(self, now: float) -> None:
         settings = self._reactor.settings
         idle = self.touched + settings.idle
         if now >= self._expires:
             self.end(EndReason.CREDENTIAL_EXPIRED, detail="the credential has expired")
         elif now >= idle:
             self.end(EndReason.IDLE)
-        elif (gone := self._who_is_gone(now)) is not None:
+        elif (gone := self._find_gone(now)) is not None:
             self.end(gone)
         else:
-            # Whoever is there now is not gone before this; who is blocked may be sooner.
+            # A live peer is not gone before the first of these; a blocked one may be earlier.
             ends = [now + min(settings.silent, settings.stalled), idle, self._expires]
             ends += [pump.blocked_since + settings.stalled for pump in self.pumps]
             ends += [pump.heard + settings.silent for pump in self.pumps if pump.listens]
             self._reactor.deadlines.add(min(end for end in ends if end > now), self._watch)
 
-    def _who_is_gone(self, now: float) -> EndReason | None:
-        """A peer that takes nothing, or one that is silent while the other one speaks."""
+    def _find_gone(self, now: float) -> EndReason | None:
+        """Return the reason if a peer is stalled, or if only one of the two is silent."""
         settings = self._reactor.settings
         for pump in self.pumps:
             if now >= pump.blocked_since + settings.stalled:
@@ -331,24 +331,24 @@ class Pair:
     # -- ends --------------------------------------------------------------------------------
 
     def closed_by(self, lane: Lane) -> None:
-        """A peer has said all that it will."""
+        """End the pair: a peer closed its stream."""
         self.end(_CLOSED[lane.peer])
 
     def lost(self, lane: Lane, error: OSError) -> None:
-        """A peer is gone without a word."""
+        """End the pair: a peer's connection failed."""
         self.end(_LOST[lane.peer], detail=error.strerror or str(error))
 
     def violated(self, direction: Direction, error: PeerError) -> None:
-        """A peer sent what its protocol does not allow."""
+        """End the pair: a peer violated its protocol."""
         reason = error.reason if isinstance(error, ViolationError) else _VIOLATION[direction]
         self.end(reason, detail=str(error))
 
     def crash(self, error: Exception) -> None:
-        """A bug of ours ends this pair."""
+        """End the pair because of a bug in the gateway."""
         self._reactor.crash(self, error)
 
     def end(self, reason: EndReason, farewell: bytes = b"", detail: str = "") -> None:
-        """End this pair, and it alone. What was already received is still delivered."""
+        """End this pair alone. Bytes already received are still delivered."""
         if self.over:
             return
         self.over = True
@@ -359,11 +359,11 @@ class Pair:
         if self._waiting is not None:
             self._waiting.clear()
             self._waiting = None
-        farewell = self._take_leave(reason, farewell, detail)
+        farewell = self._close_session(reason, farewell, detail)
         self._reactor.part(self, reason, farewell if whole else b"", detail)
 
-    def _take_leave(self, reason: EndReason, farewell: bytes, detail: str) -> bytes:
-        """Of the session. Its bugs are no reason to keep the lanes."""
+    def _close_session(self, reason: EndReason, farewell: bytes, detail: str) -> bytes:
+        """Close the session and return its farewell. A bug there does not keep the lanes open."""
         try:
             try:
                 return farewell or self.session.farewell(reason, detail)
@@ -375,16 +375,16 @@ class Pair:
 
 
 class Hooks(Protocol):
-    """Whom the plane tells; called within a turn, so what takes time is only begun there."""
+    """Callbacks from the plane, within a turn: they must not take long."""
 
     def start(self, pair: Pair, job: Job, then: AfterJob) -> None:
-        """Have a job done and hand its result to `Reactor.resume`."""
+        """Begin a job whose result is passed to `Reactor.resume`."""
 
     def ended(self, pair: Pair, reason: EndReason, detail: str) -> None:
-        """A pair is over."""
+        """Note that a pair has ended."""
 
     def crashed(self, pair: Pair, error: Exception) -> None:
-        """Our own bug ended a pair."""
+        """Note that a bug in the gateway ended a pair."""
 
 
 class PairOwner(PlaneState, ABC):
@@ -402,16 +402,16 @@ class PairOwner(PlaneState, ABC):
 
     @abstractmethod
     def part(self, pair: Pair, reason: EndReason, farewell: bytes, detail: str) -> None:
-        """A pair ends: its lanes deliver what they must, then close."""
+        """Close the lanes of a pair that ends, after they delivered their pending bytes."""
 
     @abstractmethod
     def dismiss(self, pair: Pair) -> None:
-        """Close the session of a pair that is over, in as many steps as that takes."""
+        """Close the session of a pair that has ended, in as many steps as that takes."""
 
     @abstractmethod
     def crash(self, pair: Pair, error: Exception) -> None:
-        """Our own bug ends a pair, and it alone."""
+        """End one pair because of a bug in the gateway."""
 
     @abstractmethod
     def short_of_memory(self, now: float) -> None:
-        """A pump does not read because memory is full."""
+        """Note that a pump does not read because memory is full."""

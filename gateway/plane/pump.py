@@ -2,22 +2,25 @@
 
 Theory of operation
 ===================
-A pump is called when its source lane has bytes. In the usual case that is one receive into the
-shared buffer, one scan, one send of all that the scanner cleared. What else can happen:
+The reactor calls a pump when its source lane has bytes. The usual case is one receive into the
+shared buffer, one scan, and one send of all bytes that the scanner cleared. The other cases:
 
-- **carry**: the chunk ended within a header. Those bytes are kept, and put before the next ones.
-- **stop frame**: the session decides it, and its effects are carried out; the scan goes on behind
-  it. One that is not all here is *collected*, within the session's bound (see `collection`).
-- **injections**: frames of our own may enter only at a frame border. While the last frame is *owed*
-  in part they wait. A peer that lets too many of them wait is not read: it would fill the memory
-  with the answers to its requests.
-- **blocked or paused**: not read until somebody resumes it. What the chunk held beyond is carried.
-- **the sink takes less than it is given**: the rest is copied, reading stops until it is gone,
-  and the next reads are halved, so that a slow reader does not keep a whole buffer's worth.
-- **frames that are slow to scan**: the smallest frames cost a hundred times as much per byte as
-  usual ones. A chunk is scanned in pieces. If one of them takes longer than a turn, the next reads
-  are halved, and so are their pieces. If all of them take far longer than a turn, the rest is
-  carried and goes on when others had their turn.
+- **Carry**: the chunk ends within a header. The pump keeps the header's bytes and puts them before
+  the next bytes received.
+- **Stop frame**: the session decides the frame, the pair carries out the effects, and the scan goes
+  on behind the frame. An incomplete stop frame is *collected*, within the session's bound (see
+  `collection`).
+- **Injections**: the gateway's own frames may be inserted only at a frame border. They wait while
+  part of the last frame is *owed*. A peer that lets too many of them wait is not read: it would
+  fill the memory with the answers to its requests.
+- **Blocked or paused**: the source is not read until the pump is resumed. The rest of the chunk is
+  carried.
+- **Short write**: the pump copies what the sink did not take, stops reading until that is sent, and
+  halves its next reads, so that a slow reader does not keep a whole buffer's worth.
+- **Frames that are slow to scan**: the smallest frames cost a hundred times as much per byte as
+  usual ones. A chunk is scanned in pieces. If one piece takes longer than a turn, the next reads
+  and their pieces are halved. If all pieces take far longer than a turn, the rest is carried and
+  scanned after other pumps had their turn.
 """
 
 from __future__ import annotations
@@ -40,30 +43,30 @@ if TYPE_CHECKING:
     from gateway.wire.contract import Scanner, Session
 
 BREATH = 0.05
-"""Seconds that a pump does not read while the plane's memory is full: a few round trips, in which
-the peers that caused it may take what is pending."""
+"""Seconds for which a pump stops reading when the plane's memory is full: a few round trips, in
+which the slow peers may take their pending bytes."""
 
 PIECES = 4
-"""Pieces in which a read is scanned, with a look at the clock between them. The slowest frames take
-18 ms for a piece of the largest read, once: then reads are halved, down to 1 ms each. Each piece
-costs 1 µs, so sixteen of them would make usual frames 3 % slower."""
+"""Pieces in which a read is scanned; the pump checks the clock after each. A piece of the largest
+read takes 18 ms with the slowest frames, once: then reads are halved, down to 1 ms each. Each piece
+costs 1 µs, so sixteen pieces would make usual frames 3 % slower."""
 
 LONGEST_SCAN = 3
-"""Turns that scanning one read may take. The rest waits, and is copied twice for it; so this is
-more than the two turns that small usual frames take on a slow machine."""
+"""Turns that scanning one read may take. Deferring the rest copies it twice, so the bound is above
+the two turns that small usual frames take on a slow machine."""
 
 LEAST_SLOW_READ = SMALLEST_READ // 2
-"""Reads of frames that are slow to scan are not halved below this: the slowest take 1 ms for it."""
+"""Smallest read, in bytes, for frames that are slow to scan: the slowest take 1 ms for it."""
 
 LARGEST_PIECE = 128 * 1024
-"""Bytes of a piece at most, whatever a read may have."""
+"""Upper bound of a piece in bytes, however large the read is."""
 
 PATIENCE = 8
-"""Full reads that must be quick to scan, after one that was not, before reads become larger."""
+"""Full reads that must be quick to scan after a slow one, before reads grow again."""
 
 
 class PumpHost(Protocol):
-    """The pair of a pump, as far as the pump needs it."""
+    """The part of a pair that its pumps use."""
 
     session: Session
     over: bool
@@ -71,47 +74,47 @@ class PumpHost(Protocol):
     pumps: tuple[Pump, Pump]
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:
-        """Have a stop frame decided. Answers for whose allowance it waits, if it does."""
+        """Have a stop frame decided. Return the account whose allowance it waits for, or None."""
 
     def decided_enough(self) -> bool:
-        """Whether others should have their turn before more stop frames are decided."""
+        """Return whether other pairs should have their turn before more frames are decided."""
 
     def hold(self, account: Account, frames: bytes, now: float) -> None:
-        """Have whole frames wait for this account's allowance."""
+        """Queue whole frames until this account has allowance."""
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """Up to where frames follow that wait as this account's stop frame does."""
+        """Return the end of the run of frames that wait for this account too."""
 
     def attend(self, now: float) -> None:
-        """Ask what else may go."""
+        """Ask the session for further effects."""
 
     def later(self, when: float, callback: Callable[[float], None]) -> object:
-        """Call back at a time, unless the pair is over by then."""
+        """Call back at the time `when`, unless the pair has ended by then."""
 
     def soon(self, callback: Callable[[float], None]) -> None:
-        """Call back when others had their turn."""
+        """Call back after other pairs had their turn."""
 
     def short_of_memory(self, now: float) -> None:
-        """The pump does not read because memory is full."""
+        """Note that the pump does not read because memory is full."""
 
     def closed_by(self, lane: Lane) -> None:
-        """A peer has said all that it will."""
+        """End the pair: a peer closed its stream."""
 
     def lost(self, lane: Lane, error: OSError) -> None:
-        """A peer is gone without a word."""
+        """End the pair: a peer's connection failed."""
 
     def violated(self, direction: Direction, error: PeerError) -> None:
-        """A peer sent what its protocol does not allow."""
+        """End the pair: a peer violated its protocol."""
 
     def end(self, reason: EndReason, farewell: bytes = b"", detail: str = "") -> None:
         """End the pair."""
 
     def crash(self, error: Exception) -> None:
-        """A bug of ours ends the pair."""
+        """End the pair because of a bug in the gateway."""
 
 
 class Pump:
-    """Moves one direction of a pair. Plain calls, no waiting."""
+    """Moves the bytes of one direction of a pair. Plain calls, no waiting."""
 
     __slots__ = (
         "_at_border",
@@ -119,12 +122,12 @@ class Pump:
         "_clock",
         "_collection",
         "_memory",
+        "_mutes_peer",
         "_patience",
         "_pauses",
         "_plane",
         "_read_size",
         "_scan",
-        "_silences",
         "_turn",
         "_unheard",
         "blocked_since",
@@ -154,22 +157,22 @@ class Pump:
         self._turn = plane.settings.turn
         self._memory = memory = plane.memory
         self._read_size = memory.size
-        self._patience = 0  # how many full reads are awaited before larger ones
+        self._patience = 0  # full reads to go before reads grow again
         self._carry = b""
-        self._collection: Collection | None = None  # the stop frame that is not all here
-        # To be done, or sent, there.
+        self._collection: Collection | None = None  # of an incomplete stop frame
+        # Actions to run and frames to send at the next border.
         self._at_border: deque[Callable[[], None] | bytes] | None = None
-        self._pauses = 0  # how many reasons there are not to read
-        self._unheard = 0  # bytes of our own that were not sent at once
-        self._silences = False  # whether the sink's peer is not read because of them
-        self.heard = 0.0  # when the source said something last
-        self.blocked_since = math.inf  # since when the sink owes us room
+        self._pauses = 0  # number of reasons not to read
+        self._unheard = 0  # bytes of the gateway's own that were not sent at once
+        self._mutes_peer = False  # the sink's peer is not read because of `_unheard`
+        self.heard = 0.0  # when the source's peer last sent bytes
+        self.blocked_since = math.inf  # since when the sink takes no more bytes
         self.source.reader = self
 
-    # -- the usual way -----------------------------------------------------------------------
+    # -- common case -------------------------------------------------------------------------
 
     def readable(self, now: float) -> None:  # noqa: C901
-        """Move what has come. Flat: this runs once for each wake-up."""
+        """Move received bytes. Flat, because it runs once for each wake-up."""
         pair, memory, carry = self.pair, self._memory, self._carry
         if self._pauses or self.sink.pending or memory.used > memory.bound:
             self._not_now(now)
@@ -229,17 +232,15 @@ class Pump:
             pair.attend(now)
 
     def _scan_pieces(self, at: int, end: int) -> int:
-        """Scan `buffer[at:end]`, for some turns at most. Return up to where it may go on.
-
-        If there is more to scan then, the pump goes on with it when others had their turn.
-        """
+        """Scan `buffer[at:end]`, for `LONGEST_SCAN` turns at most; the rest is scanned after other
+        pumps had their turn. Return the end of the cleared bytes."""
         scan, scanner, buffer, clock = self._scan, self.scanner, self._memory.buffer, self._clock
         size = max(SMALLEST_READ, min(self._read_size // PIECES, LARGEST_PIECE))
         began = before = clock()
         cleared = border = at
         try:
             while True:
-                # What is owed costs nothing: a piece begins behind it.
+                # Owed bytes cost nothing to scan: a piece begins behind them.
                 if cleared + scanner.owed > border:
                     border = cleared + scanner.owed
                 border += size
@@ -256,41 +257,41 @@ class Pump:
                     break
                 before = now
         except Exception:
-            self._emit(self._memory.view[at:cleared])  # the scanner counts these as sent
+            self._emit(self._memory.view[at:cleared])  # the scanner counts them as sent
             raise
         return cleared
 
     def _read_less(self) -> None:
-        """A piece took longer than a turn to scan: have smaller ones for a while."""
+        """Halve the reads: a piece took longer than a turn to scan."""
         self._read_size = max(LEAST_SLOW_READ, self._read_size // 2)
         self._patience = PATIENCE
 
     def _read_more(self) -> None:
-        """A read brought as much as it might, and the sink took it."""
+        """Double the reads, some full reads after a slow one: the last was full, and all sent."""
         if self._patience:
             self._patience -= 1
         else:
             self._read_size = min(2 * self._read_size, self._memory.size)
 
     def _go_on_soon(self) -> None:
-        """Leave what is carried, and the source, alone until others had their turn."""
+        """Pause until other pumps had their turn."""
         self.pause()
         self.pair.soon(self.unpause)
 
     def _keep(self, cut: bytes | memoryview) -> None:
-        """What is to be put before the next received bytes."""
+        """Carry these bytes, to be put before the next received ones."""
         self._memory.used += len(cut) - len(self._carry)
         self._carry = bytes(cut)
 
     def _not_now(self, now: float) -> None:
-        """An event from before reading was turned off, or a hang-up of a lane that is not read."""
+        """Stop reading: the event precedes the pause, or memory is full, or the peer hung up."""
         self.source.read(False)
         if not self._pauses and not self.sink.pending:
             self.pair.short_of_memory(now)
             self.pause()
-            self.pair.later(now + BREATH, self._look_again)
+            self.pair.later(now + BREATH, self._retry_reading)
 
-    def _look_again(self, now: float) -> None:
+    def _retry_reading(self, now: float) -> None:
         if not self._memory.full:
             self._memory.full_since = None
         self.unpause(now)
@@ -300,10 +301,10 @@ class Pump:
         self._read_size = min(self._read_size, max(SMALLEST_READ, self._read_size // 2))
         self.blocked_since = min(self.blocked_since, self._clock())
 
-    # -- the unusual ways --------------------------------------------------------------------
+    # -- other cases -------------------------------------------------------------------------
 
     def _move(self, at: int, end: int, now: float) -> None:
-        """Scan and send `buffer[at:end]`, and do at the first border what waits for it."""
+        """Scan and send `buffer[at:end]`; at the first border, do what waits for a border."""
         memory = self._memory
         if self._at_border is not None:
             at = self._to_border(at, end)
@@ -324,12 +325,12 @@ class Pump:
             at = self._stop_frame(cleared, end, now)
 
     def _stopped(self, at: int, end: int, now: float) -> None:
-        """The scan of the usual way halted at a stop frame."""
+        """Go on after the scan in `readable` halted at a stop frame."""
         self._keep(b"")
         self._move(self._stop_frame(at, end, now), end, now)
 
     def _stop_frame(self, at: int, end: int, now: float) -> int:
-        """Have a stop frame decided, or collected. Answers the offset behind it."""
+        """Have a stop frame decided, or begin to collect it. Return the offset behind the frame."""
         memory, length = self._memory, self.scanner.stop
         if length > self.pair.session.collected_bound:
             self.pair.end(EndReason.FRAME_TOO_LARGE, detail=f"a stop frame of {length} bytes")
@@ -340,13 +341,13 @@ class Pump:
         behind = at + length
         holder = self.pair.decide(self.direction, bytes(memory.view[at:behind]), now)
         if holder is not None:
-            behind = self._hold_on(holder, behind, end, now)
+            behind = self._hold_following(holder, behind, end, now)
         if behind < end and not self.pair.over and self.pair.decided_enough():
             self._go_on_soon()
         return behind
 
-    def _hold_on(self, account: Account, at: int, end: int, now: float) -> int:
-        """Behind a frame that waits there are often more of its producer."""
+    def _hold_following(self, account: Account, at: int, end: int, now: float) -> int:
+        """Hold the frames of the same producer that often follow a held frame. Return their end."""
         memory = self._memory
         behind = self.pair.following(account, memory.buffer, at, end)
         if behind > at:
@@ -354,7 +355,7 @@ class Pump:
         return behind
 
     def _to_border(self, at: int, end: int) -> int:
-        """Send what is owed; if all of it is here, do what waits for the border behind it."""
+        """Send owed bytes; if none are missing, do what waits for a border. Return their end."""
         border = min(at + self.scanner.owed, end)
         self._scan(self._memory.buffer, at, border)
         self._emit(self._memory.view[at:border])
@@ -363,7 +364,7 @@ class Pump:
         return border
 
     def _do_at_border(self) -> None:
-        """Whatever is done may end the pair, and there is nothing to be done then."""
+        """Do what waits for a border. Any action may end the pair, which empties the queue."""
         while self._at_border:
             action = self._at_border.popleft()
             if isinstance(action, bytes):
@@ -373,10 +374,10 @@ class Pump:
                 action()
         self._at_border = None
         if not self.sink.pending:
-            self._heard()
+            self._unmute_peer()
 
     def _begin_to_collect(self, length: int, first: memoryview, now: float) -> None:
-        """Keep the first bytes of a stop frame; read on when there is room for all of it."""
+        """Keep the first bytes of a stop frame; read on when the whole frame has room."""
         plane = self._plane
         collection = Collection(length, plane.memory, plane.deadlines, plane.settings.frame)
         self._collection = collection
@@ -391,7 +392,7 @@ class Pump:
         self.pair.end(EndReason.FRAME_TIMEOUT, detail=detail)
 
     def _collect(self, collection: Collection, now: float) -> None:
-        """Receive more of a stop frame, never beyond it."""
+        """Receive more of a stop frame, never beyond its end."""
         memory = self._memory
         try:
             count = self.source.receive_into(memory.buffer, min(collection.missing, memory.size))
@@ -406,8 +407,8 @@ class Pump:
         self._collect_from(collection, memory.view[:count], now)
 
     def _collect_from(self, collection: Collection, data: memoryview, now: float) -> int:
-        """Add to the stop frame that is collected; decide it when it is whole. Answers how much
-        was taken."""
+        """Add to the collected stop frame; decide it when it is whole. Return the number of bytes
+        taken."""
         taken = collection.add(data)
         if not collection.missing:
             self._collection = None
@@ -429,22 +430,22 @@ class Pump:
         if self.sink.pending:
             self._blocked_by_sink()
 
-    # -- frames of our own -------------------------------------------------------------------
+    # -- the gateway's own frames ------------------------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        """Send in place of the stop frame that is being decided: at a border by its nature."""
+        """Send in place of the stop frame that is being decided, which is at a border."""
         self._emit(frame)
 
     def release(self, frames: bytearray) -> int:
-        """Scan and send whole frames that were held, at a border. Answers how many bytes passed;
-        what comes behind them is a stop frame. Not by way of the shared buffer, which may be in
-        use, and not behind what is carried, which came later."""
+        """Scan and send whole frames that were held, at a border. Return how many bytes passed; a
+        stop frame follows them. The frames do not use the shared buffer, which may be in use, and
+        go before carried bytes, which came later."""
         cleared = self._scan(frames, 0, len(frames))
         self._emit(bytes(frames[:cleared]))
         return cleared
 
     def inject(self, frames: bytes) -> None:
-        """Send at the next frame border."""
+        """Send the gateway's own frames at the next frame border."""
         if self.scanner.owed:
             self._wait_for_border(frames)
             self._memory.used += len(frames)
@@ -453,24 +454,24 @@ class Pump:
             if self.pair.over or not self.sink.pending:
                 return
         self._unheard += len(frames)
-        if self._unheard > self._memory.unheard_bound and not self._silences:
-            self._silences = True
+        if self._unheard > self._memory.unheard_bound and not self._mutes_peer:
+            self._mutes_peer = True
             self._other.pause()
 
-    def _heard(self) -> None:
-        """None of our own frames waits any more."""
-        if self._silences:
-            self._silences = False
+    def _unmute_peer(self) -> None:
+        """Read the sink's peer again: none of the gateway's own frames wait for it."""
+        if self._mutes_peer:
+            self._mutes_peer = False
             self.pair.soon(self._other.unpause)
         self._unheard = 0
 
     @property
     def _other(self) -> Pump:
-        """The pump that reads from the peer to which this one sends."""
+        """Return the pump of the other direction, which reads this pump's sink."""
         return self.pair.pumps[1 - self.direction]
 
     def at_border(self, action: Callable[[], None]) -> None:
-        """Do this at the next frame border: now, if nothing is owed."""
+        """Call `action` at the next frame border: now, if no bytes are owed."""
         if self.scanner.owed:
             self._wait_for_border(action)
         else:
@@ -481,10 +482,10 @@ class Pump:
             self._at_border = deque()
         self._at_border.append(action)
 
-    # -- reading or not ----------------------------------------------------------------------
+    # -- pausing -----------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """One more reason not to read."""
+        """Add a reason not to read."""
         self._pauses += 1
         self._stop_reading()
 
@@ -494,7 +495,7 @@ class Pump:
             self._collection.stop(self._clock())
 
     def unpause(self, now: float) -> None:
-        """One reason less. With none left, what was carried is moved, and reading goes on."""
+        """Remove a reason not to read. With none left, move carried bytes and read on."""
         self._pauses -= 1
         if self._pauses or self.pair.over:
             return
@@ -505,7 +506,7 @@ class Pump:
         self._read_on()
 
     def offer(self, data: bytes, now: float) -> None:
-        """Move bytes that were kept, of any length, as if they had been received just now."""
+        """Move kept bytes, of any length, as if they were received now."""
         try:
             self._offer(data, now)
         except PeerError as error:
@@ -528,15 +529,15 @@ class Pump:
             rest = rest[take:]
 
     def drained(self) -> None:
-        """The sink has nothing pending any more."""
+        """Read on: the sink has no pending bytes any more."""
         self.blocked_since = math.inf
         if self._at_border is None:
-            self._heard()
+            self._unmute_peer()
         self._read_on()
 
     def _read_on(self) -> None:
         if self.listens and not self.pair.over:
-            self.heard = self._clock()  # it may have spoken meanwhile
+            self.heard = self._clock()  # the peer may have sent bytes meanwhile
             self.source.read(True)
             if self._collection is not None:
                 self._collection.go_on(self.heard, self._overdue)
@@ -545,10 +546,10 @@ class Pump:
 
     @property
     def listens(self) -> bool:
-        """Whether there is no reason not to read."""
+        """Return whether the source may be read."""
         return not self._pauses and not self.sink.pending
 
-    # -- the source lane's other news --------------------------------------------------------
+    # -- other events of the source lane -----------------------------------------------------
 
     def flushed(self) -> None:
         """See `Reader`: the source lane is the sink of the other pump."""
@@ -558,11 +559,11 @@ class Pump:
         """See `Reader`."""
         self.pair.lost(self.source, error)
 
-    # -- what is kept ------------------------------------------------------------------------
+    # -- kept bytes --------------------------------------------------------------------------
 
     @property
     def kept(self) -> int:
-        """Bytes: carried, and of our own that wait for a border."""
+        """Return the number of carried bytes and of own bytes that wait for a border."""
         return len(self._carry) + self._waiting
 
     @property
@@ -570,7 +571,7 @@ class Pump:
         return sum(len(frames) for frames in self._at_border or () if isinstance(frames, bytes))
 
     def close(self) -> None:
-        """The pair is over: nothing is kept."""
+        """Free all kept bytes: the pair has ended."""
         if self._collection is not None:
             self._collection.close()
             self._collection = None

@@ -1,20 +1,20 @@
-"""Waits for all lanes at once, inside trio, and calls their pumps.
+"""Waits for events of all lanes at once, inside trio, and calls their pumps.
 
 Theory of operation
 ===================
-The lanes are registered in an epoll of our own, and one trio task awaits that epoll's descriptor
-(an epoll is readable while it has events). Between two awaits, a *turn* handles events by plain
-calls: no task, no cancel scope and no checkpoint per connection or per frame. Measured: two
-tasks per connection cost nearly twice the CPU for small frames, and three times the memory.
+The lanes are registered in the reactor's own epoll, and one trio task awaits that epoll's
+descriptor (an epoll is readable while it has events). Between two awaits, a *turn* handles events
+by plain calls: no task, no cancel scope and no checkpoint per connection or per frame. Measured:
+two tasks per connection cost nearly twice the CPU for small frames, and three times the memory.
 
-A turn is bounded in time, so that accepting, handshakes and the admin listener live beside
-it. A turn that is cut keeps the rest of its events and begins the next one with them: epoll
-answers in the same order each time, and the last ones would starve.
+A turn is bounded in time, so that accepting, handshakes and the admin listener get their share. A
+turn that is cut keeps the rest of its events for the next turn: epoll reports events in the same
+order each time, so the last ones would starve.
 
-One try/except stands around each event: whatever goes wrong ends one pair.
+One try/except stands around each event: a failure ends one pair.
 
-No socket is opened within a turn, so a descriptor closed in it cannot come back in the same list
-of events with another meaning.
+No socket is opened within a turn, so a descriptor number closed in a turn cannot be another
+socket's in the same list of events.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ EVENTS_AT_ONCE = 256
 
 
 RELIEF = 2.0
-"""Seconds that memory may be full all the time: those who should take what is kept do not, and
-nobody is read. Longer than a lane lingers, and a short break for all others."""
+"""Seconds for which memory may stay full: nobody is read then, because some peers do not take their
+pending bytes. Longer than a lane lingers, and a short break for the other pairs."""
 
 
 PARTED = 0.05
-"""Seconds after which pairs that are over are taken apart: many at once, as a timer has its price,
-and before a collection takes them for old."""
+"""Seconds after which ended pairs are taken apart: many at once, because a timer has its price, and
+before the garbage collector moves them to an older generation."""
 
 
 class Reactor(PairOwner):
@@ -63,12 +63,12 @@ class Reactor(PairOwner):
     ) -> None:
         super().__init__(hooks, settings, clock, self._rearm)
         self.pairs: set[Pair] = set()
-        self._parted: list[Pair] = []  # over, and to be taken apart
-        self._dismissed: deque[Pair] = deque()  # over, with a session that is not closed yet
+        self._parted: list[Pair] = []  # ended, to be taken apart
+        self._dismissed: deque[Pair] = deque()  # ended, session not closed yet
         self.turns = 0
         self._epoll = select.epoll()
         self._lanes: dict[int, Lane] = {}
-        self._buffered: set[Lane] = set()  # to be read without waiting
+        self._buffered: set[Lane] = set()  # to be read without an event
         self._rest: list[tuple[int, int]] = []
         self._timer: trio.CancelScope | None = None
 
@@ -83,10 +83,10 @@ class Reactor(PairOwner):
         received: tuple[bytes, bytes] = (b"", b""),
         expires: float = math.inf,
     ) -> Pair:
-        """Take over two connected, non-blocking streams. Raises nothing: the pair may be over.
+        """Take over two connected, non-blocking streams. Raises nothing: the pair may have ended.
 
-        `received`: what was read from each side beyond the opening, by direction.
-        `expires`: when nothing proves any more who the client is, by our clock.
+        `received`: the bytes read from each side beyond the opening, by direction.
+        `expires`: when the client's credential expires, by the plane's clock.
         """
         now = self.clock()
         lanes = [self._lane(client, Peer.CLIENT), self._lane(broker, Peer.BROKER)]
@@ -114,14 +114,14 @@ class Reactor(PairOwner):
         then: AfterJob,
         result: bytes | Denial,
     ) -> None:
-        """Hand a job's result to the pair that asked for it; dropped if that is over."""
+        """Pass a job's result to its pair, unless the pair has ended."""
         try:
             pair.resume(then, result, self.clock())
         except Exception as error:
             self.crash(pair, error)
 
     def revoke(self, denials: Mapping[Account, Denial]) -> None:
-        """End what these accounts were admitted to, wherever they are open. Raises nothing."""
+        """Withdraw the admission of these accounts, in all pairs. Raises nothing."""
         by_connection: dict[int | None, list[Account]] = {}
         for account in denials:
             by_connection.setdefault(account.subject.connection, []).append(account)
@@ -139,7 +139,7 @@ class Reactor(PairOwner):
             self.crash(pair, error)
 
     def grant(self, account: Account, messages: int, size: int) -> None:
-        """Raise an account's allowance, and let pass what waited for it. Raises nothing."""
+        """Raise an account's allowance, and send the frames that waited for it. Raises nothing."""
         waiting = self.granted.get(account)
         if waiting is None:
             account.grant(messages, size)
@@ -147,7 +147,7 @@ class Reactor(PairOwner):
             waiting.grant(account, messages, size, self.clock())
 
     def leave(self, pair: Pair) -> None:
-        """The gateway stops: take one more step of moving this pair's client elsewhere."""
+        """Take one more step of moving this pair's client elsewhere, at shutdown."""
         if pair.over:
             return
         try:
@@ -156,10 +156,10 @@ class Reactor(PairOwner):
             self.crash(pair, error)
 
     def part(self, pair: Pair, reason: EndReason, farewell: bytes, detail: str) -> None:
-        """Called by a pair that ends: its lanes deliver what they must, then close."""
+        """Close the lanes of a pair that ends, after they delivered their pending bytes."""
         self.pairs.discard(pair)
         if not self._parted:
-            self.deadlines.add(self.clock() + PARTED, self._take_apart)
+            self.deadlines.add(self.clock() + PARTED, self._break_cycles)
         self._parted.append(pair)
         gone = {EndReason.CLIENT_CLOSED: pair.client, EndReason.CLIENT_LOST: pair.client}
         gone |= {EndReason.BROKER_CLOSED: pair.broker, EndReason.BROKER_LOST: pair.broker}
@@ -171,7 +171,7 @@ class Reactor(PairOwner):
         self.hooks.ended(pair, reason, detail)
 
     def dismiss(self, pair: Pair) -> None:
-        """Close the session of a pair that is over. What takes long goes on in later turns."""
+        """Close the session of an ended pair, in later turns if that takes several steps."""
         if not pair.session.close():
             return
         if not self._dismissed:
@@ -179,7 +179,7 @@ class Reactor(PairOwner):
         self._dismissed.append(pair)
 
     def _dismiss(self, _now: float) -> None:
-        """Take one more step of closing the session that began first."""
+        """Take one more step of closing the session whose pair ended first."""
         pair = self._dismissed[0]
         try:
             is_over = not pair.session.close()
@@ -192,14 +192,14 @@ class Reactor(PairOwner):
             self.deadlines.add(self.clock(), self._dismiss)
 
     def forget(self, lane: Lane) -> None:
-        """Close a lane, unless it was closed before (its number may be another lane's by now)."""
+        """Close a lane, unless it is closed (its descriptor may be another lane's by now)."""
         if self._lanes.get(lane.fd) is lane:
             del self._lanes[lane.fd]
             lane.close()
 
-    def _take_apart(self, _now: float) -> None:
-        """Pairs that are over, and whose pumps are not at work any more. Without cycles they are
-        gone at once: a garbage collection would have to walk through all others to find them."""
+    def _break_cycles(self, _now: float) -> None:
+        """Break the cycles of ended pairs, whose pumps are not running any more. So the pairs are
+        freed at once: a garbage collection would walk through all open pairs to find them."""
         for pair in self._parted:
             del pair.pumps
         self._parted.clear()
@@ -207,7 +207,7 @@ class Reactor(PairOwner):
     # -- turns -------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """Handle what the lanes have, for a bounded time. Flat: once for each wake-up."""
+        """Handle events, for a bounded time. Flat, because it runs once for each wake-up."""
         self.turns += 1
         self.decisions = 0
         clock, poll, lanes = self.clock, self._epoll.poll, self._lanes
@@ -223,7 +223,7 @@ class Reactor(PairOwner):
                     if event == IN:
                         lane.reader.readable(now)
                     else:
-                        self._rare(lane, event, now)
+                        self._handle_other(lane, event, now)
                 except Exception as error:
                     self._failed(lane, error)
                 if clock() > until:
@@ -232,11 +232,11 @@ class Reactor(PairOwner):
             events = poll(0, EVENTS_AT_ONCE)
         self._rest = []
 
-    def _rare(self, lane: Lane, event: int, now: float) -> None:
-        """A lane can be written, or is hung up."""
+    def _handle_other(self, lane: Lane, event: int, now: float) -> None:
+        """Handle an event other than `IN` alone: the lane is writable or was hung up."""
         event = lane.meaning(event)
         if event & OUT or lane.pending:
-            # A hang-up is found by sending.
+            # Sending detects a hang-up.
             try:
                 if lane.flush():
                     lane.reader.flushed()
@@ -246,8 +246,7 @@ class Reactor(PairOwner):
             lane.reader.readable(now)
 
     def _read_again(self, lane: Lane) -> None:
-        """Have a lane read when others had their turn: its stream holds bytes that no event tells
-        of."""
+        """Read a lane after others had their turn: its stream holds bytes that cause no event."""
         if not self._buffered:
             self.deadlines.add(self.clock(), self._read_buffered)
         self._buffered.add(lane)
@@ -271,21 +270,21 @@ class Reactor(PairOwner):
             pump.pair.crash(error)
 
     def crash(self, pair: Pair, error: Exception) -> None:
-        """Our own bug ends a pair, and it alone."""
+        """End one pair because of a bug in the gateway."""
         self.hooks.crashed(pair, error)
         pair.end(EndReason.INTERNAL_ERROR)
 
     # -- memory ------------------------------------------------------------------------------
 
     def short_of_memory(self, now: float) -> None:
-        """A pump does not read because memory is full."""
+        """Start the `RELIEF` timer, if none runs: a pump does not read because memory is full."""
         if self.memory.full_since is None:
             self.memory.full_since = now
-            self.deadlines.add(now + RELIEF, partial(self._relieve, now))
+            self.deadlines.add(now + RELIEF, partial(self._end_largest, now))
 
-    def _relieve(self, since: float, now: float) -> None:
-        """End the pairs that keep the most, if memory was full all the time. So many that a quarter
-        is free: if only the excess went, the next bytes of those who stay would stop all again."""
+    def _end_largest(self, since: float, now: float) -> None:
+        """End the pairs that keep the most bytes, if memory was full all the time, until a quarter
+        is free: with less, the next bytes of the remaining pairs would stop everybody again."""
         if self.memory.full_since != since:
             return
         self.memory.full_since = None
@@ -297,10 +296,10 @@ class Reactor(PairOwner):
             pair.end(EndReason.OUT_OF_MEMORY, detail=f"{kept} bytes waited for its peers")
             excess -= kept
 
-    # -- in trio -----------------------------------------------------------------------------
+    # -- trio --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Serve the lanes until cancelled; then close all of them."""
+        """Serve the lanes until cancelled, then close all of them."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._expire)
@@ -320,8 +319,8 @@ class Reactor(PairOwner):
             self.keep_deadlines()
 
     def keep_deadlines(self) -> None:
-        """Keep what is due, for as long as a turn. Each may be a chunk that was carried: those of
-        peers that ask for much at once would keep all others waiting."""
+        """Call due deadlines, for as long as a turn. Each may move a carried chunk: the chunks of
+        demanding peers would otherwise keep all other pairs waiting."""
         now = self.clock()
         self.until = until = now + self.settings.turn
         while (head := self.deadlines.head) is not None and head <= now <= until:

@@ -1,23 +1,23 @@
-"""A share of memory for frames that are not all here, divided among those who send them.
+"""A share of memory for incomplete frames, divided among the addresses that send them.
 
 Theory of operation
 ===================
-A frame that must be whole before it is of use is kept while it comes, and how fast it comes is its
-sender's choice. So these bytes are kept apart from all others: whatever happens to a share, nobody
-waits for it but those who want to send a large frame of this kind.
+A frame that is of use only when it is whole is kept while it comes, and its sender chooses how fast
+it comes. So these bytes are counted apart from all others: when a share is full, only senders of
+large frames of this kind wait.
 
 - A small frame (`UNCLAIMED`) needs nothing of the share.
-- A *claim* is for the whole length of a frame, and made before more of it is read. Whoever has one
-  can finish: no two senders wait for each other's room.
-- A claim that finds no room waits, and its source is not read meanwhile. Nobody is ended for it.
+- A *claim* is for the whole length of a frame, and made before more of the frame is read. A sender
+  with a granted claim can finish: no two senders wait for each other's room.
+- A claim that finds no room waits, and its source is not read meanwhile. No pair is ended for it.
 - An address gets at most as much as it leaves free: the first one half of the share, the next one
-  half of the rest, and so on. So many connections of one sender get no more than one of them, and
-  there is room left for a sender who comes later.
-- Waiting addresses are served by turn, and the claims of one in their order. A claim that fits
-  does not wait for a larger one that does not. Where nothing is taken the next one is granted,
+  half of the rest, and so on. So many connections of one address get no more than one connection,
+  and an address that comes later finds room.
+- Waiting addresses are served by turn, and the claims of one address in their order. A claim that
+  fits does not wait for a larger one that does not. If nothing is taken, the next claim is granted
   whatever its size.
 
-Each release does a bounded number of steps, however many wait.
+Each release takes a bounded number of steps, however many claims wait.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from collections.abc import Callable
 from gateway.wire.holder import holder
 
 UNCLAIMED = 4 * 1024
-"""Bytes of a frame that are kept without a claim. Nearly all commands are smaller, and for 10,000
-connections this is 40 MB."""
+"""Largest frame, in bytes, that needs no claim. Nearly all commands are smaller, and 10,000
+connections need 40 MB."""
 
 TRIES = 16
-"""Claims that are looked at when room becomes free."""
+"""Claims checked when room becomes free."""
 
 
 class Claim:
-    """Room for one frame. `granted`: it may be read. `on_grant` is called when that becomes so."""
+    """Room for one frame. `granted`: the frame may be read. `on_grant`: called at a later grant."""
 
     __slots__ = ("address", "granted", "on_grant", "size")
 
@@ -48,7 +48,7 @@ class Claim:
 
 
 class Share:
-    """`size`: the bytes that all claims together may have; `taken`: those that they have."""
+    """`size`: the bytes that all claims together may take; `taken`: those that they take now."""
 
     __slots__ = ("_of_address", "_waiting", "size", "taken")
 
@@ -56,17 +56,17 @@ class Share:
         self.size = size
         self.taken = 0
         self._of_address: dict[str, int] = {}
-        # By address, whose turn it is first. Ordered, as claims are withdrawn from the middle.
+        # By address, the next in turn first. Ordered, as claims are withdrawn from the middle.
         self._waiting: OrderedDict[str, OrderedDict[Claim, None]] = OrderedDict()
 
     @property
     def waiting(self) -> int:
-        """How many claims wait."""
+        """Return the number of claims that wait."""
         return sum(map(len, self._waiting.values()))
 
     def claim(self, address: str, size: int, on_grant: Callable[[], None]) -> Claim:
-        """Claim room for a frame of a peer's: granted at once, or later, when `on_grant` is called
-        from within somebody else's release. `address`: the peer's host (see `holder`)."""
+        """Claim room for a peer's frame. The claim is granted at once, or later within the release
+        of another one, which calls `on_grant`. `address`: the peer's host (see `holder`)."""
         address = holder(address)
         claim = Claim(address, size, on_grant)
         if self._fits(claim):
@@ -76,7 +76,7 @@ class Share:
         return claim
 
     def release(self, claim: Claim) -> None:
-        """Give the room back, or wait for it no more."""
+        """Free the room of a granted claim, or withdraw a waiting one."""
         if not claim.granted:
             self._withdraw(claim)
             return
@@ -89,7 +89,7 @@ class Share:
         self._serve()
 
     def _serve(self) -> None:
-        """Grant what fits now."""
+        """Grant the claims that fit now."""
         misses = 0  # in a row
         for _ in range(TRIES):
             if misses >= len(self._waiting):

@@ -1,4 +1,4 @@
-"""What all pairs of a process share: settings, memory, deadlines, the clock, and the turn."""
+"""The state that all pairs of a process share: settings, memory, deadlines, clock and turn."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ class PlaneSettings:
     """Bytes and seconds.
 
     `buffer`: the most that one receive takes. HAProxy's 16 KiB cost 2.5 times the CPU of 512 KiB.
-    `turn`: the longest time between two chances for the rest of the process.
-    `idle`: no byte in either direction for so long ends a pair; clients and brokers ping each
-    other every 30 s, so silence of four such intervals means that nobody is there.
-    `silent`: the same of one peer, while the other one speaks. Of the clients Go is the most
-    patient one: it gives a silent broker 90 s.
-    `stalled`: how long a peer may take for what could not be sent at once, one chunk at the most.
-    Most clients, and brokers, give the other side 60 s to say a word.
+    `turn`: the longest time for which the plane keeps the rest of the process waiting.
+    `idle`: a pair without a byte in either direction for this long ends; clients and brokers ping
+    each other every 30 s, so silence of four such intervals means that both are gone.
+    `silent`: how long one peer may be silent while the other one sends. Go is the most patient of
+    the clients: it gives a silent broker 90 s.
+    `stalled`: how long a peer may take for pending bytes, one chunk at the most. Most clients, and
+    brokers, give the other side 60 s to send anything.
     `frame`: how long a stop frame may take to become whole. Brokers give a client 30 to 60 s for a
-    frame, as they close a connection that answers no ping: a slower one does not pass directly.
+    frame, because they close a connection that answers no ping: slower frames fail directly too.
     `memory`: bound on the bytes that wait for peers and allowance, see `Memory`.
-    `collected`, `opening`: the shares of memory of frames that are not all here, of open
-    connections and of those that are being opened. They are not part of `memory`; None: a quarter
-    and an eighth as much.
-    `held`: of these, what may wait for allowance; None: a quarter. Far less than all, so that who
-    is above a limit stops nobody else; enough for a client's thousand messages of 32 KB.
-    `held_for`: how long they may. Clients wait 30 s for a receipt.
+    `collected`, `opening`: the shares of memory for incomplete frames of open connections and of
+    connections being opened. Not part of `memory`; None: a quarter and an eighth as much.
+    `held`: the part of `memory` that may wait for allowance; None: a quarter. Far less than all, so
+    that a client above its limit stops nobody else; enough for its thousand messages of 32 KB.
+    `held_for`: how long a frame may wait for allowance. Clients wait 30 s for a receipt.
     `linger`: how long a peer may take for its last bytes when a pair ends.
     """
 
@@ -52,18 +51,18 @@ class PlaneSettings:
 
 
 class Grantee(Protocol):
-    """The frames of one pair that wait."""
+    """The waiting frames of one pair."""
 
     def grant(self, account: Account, messages: int, size: int, now: float) -> None:
-        """Raise an account's allowance; what it has in the queue goes first. Raises nothing."""
+        """Raise an account's allowance and send its queued frames first. Raises nothing."""
 
 
 class PlaneState:
-    """The part of a reactor that pairs, pumps and lanes use. `rearm`: the next deadline is another.
+    """The part of a reactor that pairs, pumps and lanes use. `rearm`: see `Deadlines`.
 
-    `decisions`: stop frames that were decided in a row, in this turn or by this deadline.
-    `until`: when this turn is over. `resets`: of producers whose frames waited for too long.
-    `granted`: whom the next grant to an account is for, where frames of it wait.
+    `decisions`: stop frames decided in a row, in this turn or by this deadline. `until`: when this
+    turn ends. `resets`: number of resets of producers whose frames waited too long.
+    `granted`: the receiver of each account's next grant, if the account waits.
     """
 
     def __init__(

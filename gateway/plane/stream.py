@@ -1,13 +1,13 @@
-"""What lies below a lane or a leg: a plain socket, or a stream of records such as TLS.
+"""The stream below a lane or a leg: a plain socket, or a stream of records such as TLS.
 
-A `Stream` has a socket's methods, so a plain socket is one, and costs nothing. A `RecordStream`
-differs from it in three ways, which lanes and legs take care of:
+A `Stream` has a socket's methods, so a plain socket is a stream at no cost. A `RecordStream`
+differs from a socket in three ways, which lanes and legs take care of:
 
-- It may hold bytes that were received and not yet read (`buffered`). The kernel does not report
-  them, so they are read again without waiting.
-- To receive it may have to send first, and the reverse, as TLS does for a change of keys: it says
-  which readiness it waits for (`receives_on`, `sends_on`).
-- It knows more of its peer: a certificate, and the server name that a client asked for.
+- It may hold received bytes that are not read yet (`buffered`). The kernel does not report them, so
+  they are read without waiting for an event.
+- It may have to send before it can receive, and the reverse, as TLS does for a change of keys:
+  `receives_on` and `sends_on` tell the readiness to wait for.
+- It knows more about its peer: the certificate, and the server name that a client asked for.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Stream(Protocol):
 
     `recv_into` and `recv` return 0 bytes at the end of the stream, and raise `BlockingIOError`
     while there are none. `recv_into` fills as much of the buffer as it can without waiting.
-    `send` returns how many bytes it took, or raises `BlockingIOError`; what it did not take is
-    offered again, the same bytes first.
+    `send` returns how many bytes it took, or raises `BlockingIOError`; the caller offers the other
+    bytes again, the same bytes first.
     """
 
     def fileno(self) -> int: ...
@@ -46,12 +46,12 @@ class Stream(Protocol):
 
 
 class RecordStream(Stream, Protocol):
-    """A stream that is made of records, as TLS is.
+    """A stream of records, such as TLS.
 
     `buffered`: `recv_into` would return bytes although the socket has none. `receives_on`,
-    `sends_on`: `IN` or `OUT`, what receiving and sending wait for after `BlockingIOError`.
-    `certificate`: the peer's, in DER; None where it showed none. `server_name`: the one that the
-    client asked for (RFC 6066 section 3).
+    `sends_on`: `IN` or `OUT`, the readiness that receiving and sending wait for after
+    `BlockingIOError`. `certificate`: the peer's, in DER; None if it showed none. `server_name`: the
+    name that the client asked for (RFC 6066 section 3).
     """
 
     @property
@@ -75,7 +75,7 @@ class RecordStream(Stream, Protocol):
 
 
 def has_records(stream: Stream) -> TypeGuard[RecordStream]:
-    """Return whether a stream is more than a plain socket."""
+    """Return whether a stream is a `RecordStream`, not a plain socket."""
     return not isinstance(stream, socket.socket)
 
 
@@ -93,6 +93,6 @@ def is_open(stream: Stream) -> bool:
 
 
 def shut(stream: Stream) -> None:
-    """Say that no more will be sent. What the peer still sends can be read."""
+    """Shut down sending. Bytes that the peer still sends can be read."""
     with contextlib.suppress(OSError):
         stream.shutdown(socket.SHUT_WR)

@@ -1,13 +1,13 @@
-"""One pair's frames that wait for allowance: grants let them pass, in their order.
+"""One pair's frames that wait for allowance: a grant sends them, in their order.
 
-A producer whose frames waited for too long is *reset*: its client opens it again and sends again
-what has no receipt. Clients would otherwise give up frames that are still kept here
-(`Holding.given_up`), and these ghosts would use the allowance of what they send later.
+A producer whose frames waited too long is *reset*: its client opens it again and sends again the
+frames without a receipt. Clients would otherwise give up frames that are still queued here
+(`Holding.given_up`), and these ghosts would use the allowance of later frames.
 
-Some clients count that time anew when they send again, and lose nothing. Others count from the
-first time: they then give up the oldest frame, and mostly all that came since. So a frame that
-comes again keeps its age, and the producer is reset once more shortly after that time, which leaves
-the ghosts behind.
+Some clients restart their send timeout when they send again, and lose nothing. Others count from
+the first attempt: they then give up the oldest frame, and mostly all later ones. So a frame that is
+sent again keeps its age, and the producer is reset once more shortly after the timeout, which
+removes the ghosts.
 """
 
 from __future__ import annotations
@@ -31,53 +31,53 @@ if TYPE_CHECKING:
     from gateway.plane.state import PlaneState
 
 COMING = 5.0
-"""Seconds in which a client sends again what was thrown away: it does so at once, or never."""
+"""Seconds within which a client sends discarded frames again: it does so at once, or never."""
 
 RESET_STEP = 0.02
-"""Seconds between two looks whether a producer that is reset has all its receipts."""
+"""Seconds between two checks whether a producer in reset has all its receipts."""
 
 
 ANSWERS_AT_ONCE = 64
-"""Accounts that are looked at when something went to the client: any of them may have its last
-receipt now. Thousands, each time, would cost a client's receipts a second each."""
+"""Accounts checked at once after bytes went to the client: any of them may have its last receipt
+now. Checking thousands each time would cost a client's receipts a second each."""
 
 ANSWERS_STEP = 0.01
-"""Seconds until the next ones are looked at."""
+"""Seconds until the next accounts are checked."""
 
 
 class WaitingHost(Protocol):
-    """The pair whose frames wait, as far as that matters here."""
+    """The part of a pair that its waiting frames use."""
 
     over: bool
     pumps: tuple[Pump, Pump]
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:
-        """Have a stop frame decided."""
+        """Have a stop frame decided. Return the account whose allowance it waits for, or None."""
 
     def attend(self, now: float) -> None:
-        """Allowance came: ask what else may go."""
+        """Ask the session for further effects, after allowance came."""
 
     def reset(self, account: Account, now: float) -> bool:
-        """One step of having the client open a producer again; whether there are more."""
+        """Take one step of resetting a producer. Return whether there are more steps."""
 
     def later(self, when: float, callback: Callable[[float], None]) -> Cancellable:
-        """Call back at a time, unless the pair is over by then."""
+        """Call back at the time `when`, unless the pair has ended by then."""
 
     def violated(self, direction: Direction, error: PeerError) -> None:
-        """A peer sent what its protocol does not allow."""
+        """End the pair: a peer violated its protocol."""
 
     def crash(self, error: Exception) -> None:
-        """A bug of ours ends the pair."""
+        """End the pair because of a bug in the gateway."""
 
 
 class WaitingFrames:
-    """Made for a pair when its first frame waits. `given_up`: see `Holding`."""
+    """The queues of one pair, made when its first frame waits. `given_up`: see `Holding`."""
 
     __slots__ = (
         "_ages",
         "_aging",
         "_answering",
-        "_bordering",
+        "_at_border",
         "_earlier",
         "_expecting",
         "_frames",
@@ -85,7 +85,7 @@ class WaitingFrames:
         "_pair",
         "_plane",
         "_refused",
-        "_unlooked",
+        "_unchecked",
     )
 
     def __init__(self, pair: WaitingHost, plane: PlaneState, given_up: float) -> None:
@@ -94,101 +94,98 @@ class WaitingFrames:
         self._plane = plane
         self._frames = HeldFrames(plane.memory)
         self._ages: dict[Account, Ages] = {}
-        # By topic: until when, and of what. The first ones are over first.
+        # By topic: the marks of discarded frames, and when they expire; the first expires first.
         self._earlier: OrderedDict[str, tuple[float, Marks]] = OrderedDict()
         self._expecting: set[Account] = set()
-        # In whose queues refusals are, and what is kept of their allowance meanwhile.
+        # Accounts with queued refusals, and the allowance kept back from each meanwhile.
         self._refused: OrderedDict[Account, tuple[int, int] | None] = OrderedDict()
-        self._unlooked = (
-            0  # how many of these were not looked at since something went to the client
-        )
-        self._answering = False  # whether the next ones are looked at in a while
-        self._bordering: set[Account] = set()  # those that go on at the next border
-        # The looks at each account's oldest frame, when it is too old.
+        self._unchecked = 0  # of `_refused`, not checked since bytes last went to the client
+        self._answering = False  # a timer for checking the next accounts runs
+        self._at_border: set[Account] = set()  # accounts that go on at the next border
+        # The timer of each account's oldest frame.
         self._aging: dict[Account, Cancellable] = {}
 
     @property
     def size(self) -> int:
-        """Bytes that wait."""
+        """Return the number of bytes that wait."""
         return self._frames.size
 
     def put(self, account: Account, frames: bytes, now: float) -> None:
-        """Have whole frames wait."""
+        """Queue whole frames."""
         self._plane.granted[account] = self
         before = account.queued
         self._frames.put(account, frames, now)
         self._age(account, account.queued - before, now)
-        self._watch(account)
+        self._start_aging(account)
 
     def refuse(self, account: Account, told: bytes, now: float) -> None:
-        """Tell the client so, when its turn has come."""
+        """Queue a refusal for the client behind the frames."""
         self._plane.granted[account] = self
         self._frames.refuse(account, told, now)
         self._refused.setdefault(account, None)
 
     @property
     def is_refusing(self) -> bool:
-        """Refusals wait for the receipts of what was sent before."""
+        """Return whether refusals wait for the receipts of earlier frames."""
         return bool(self._refused)
 
     def answer(self, now: float) -> None:
-        """Something went to the client: it may have been the last receipt before a refusal."""
-        self._unlooked = len(self._refused)
+        """Check all refusals: the client may have got the last receipt before one of them."""
+        self._unchecked = len(self._refused)
         if not self._answering:
             self._answer_some(now)
 
     def _answer_some(self, now: float) -> None:
-        """Look at some accounts, by turn; at the others in a while."""
+        """Check some accounts, by turn, and the others `ANSWERS_STEP` later."""
         border = self._pair.pumps[Direction.TO_BROKER].at_border
-        looks = min(self._unlooked, len(self._refused), ANSWERS_AT_ONCE)
-        self._unlooked -= looks
+        looks = min(self._unchecked, len(self._refused), ANSWERS_AT_ONCE)
+        self._unchecked -= looks
         for account in tuple(islice(self._refused, looks)):
             if account not in self._refused:
-                continue  # the pair ended, or was told so by the one before
+                continue  # the previous account ended the pair, or answered this one
             self._refused.move_to_end(account)
             is_next = account.outstanding <= 0 and self._frames.refusal(account) is not None
-            if is_next and account not in self._bordering:
-                self._bordering.add(account)
+            if is_next and account not in self._at_border:
+                self._at_border.add(account)
                 border(partial(self._go_on_at_border, account, now))
-        self._answering = self._unlooked > 0 and bool(self._refused)
+        self._answering = self._unchecked > 0 and bool(self._refused)
         if self._answering:
             self._pair.later(now + ANSWERS_STEP, self._answer_some)
 
     def _go_on_at_border(self, account: Account, now: float) -> None:
-        self._bordering.discard(account)
+        self._at_border.discard(account)
         self._go_on(account, now)
 
     def expect(self, account: Account) -> None:
-        """Its next grant is told to the session."""
+        """Call `attend` at this account's next grant."""
         self._plane.granted[account] = self
         self._expecting.add(account)
 
     def discard(self, account: Account) -> None:
-        """Throw away what waits, and expect nothing."""
+        """Discard this account's frames, and expect no grant."""
         self._frames.discard(account)
         self._refused.pop(account, None)
         self._ages.pop(account, None)
         self._expecting.discard(account)
         self._plane.granted.pop(account, None)
-        self._look_no_more(account)
+        self._stop_aging(account)
 
-    def _look_no_more(self, account: Account) -> None:
-        """Producers that come and go would each be kept until their frames would be too old."""
+    def _stop_aging(self, account: Account) -> None:
+        """Cancel the account's timer, which would keep a closed producer in memory until then."""
         look = self._aging.pop(account, None)
         if look is not None:
             self._plane.deadlines.cancel(look)
 
     def clear(self) -> None:
-        """The pair is over."""
+        """Discard everything: the pair has ended."""
         for account in (*self._frames.clear(), *self._expecting):
             self._plane.granted.pop(account, None)
         for account in tuple(self._aging):
-            self._look_no_more(account)
+            self._stop_aging(account)
 
     def grant(self, account: Account, messages: int, size: int, now: float) -> None:
-        """See `Grantee`. Frames enter at the next frame border towards the broker; other rules may
-        be in force by then, which grant something else.
-        """
+        """See `Grantee`. Frames are sent at the next frame border towards the broker; the grant is
+        void if other rules are in force by then."""
         generation = account.generation
 
         def at_border() -> None:
@@ -211,7 +208,9 @@ class WaitingFrames:
         self._go_on(account, now)
 
     def _go_on(self, account: Account, now: float) -> None:
-        while not self._pair.over and (self._refuses(account) or self._passes(account, now)):
+        while not self._pair.over and (
+            self._send_refusal(account) or self._send_first(account, now)
+        ):
             pass
         if self._pair.over:
             return
@@ -224,8 +223,8 @@ class WaitingFrames:
                 self._expecting.discard(account)
                 self._pair.attend(now)
 
-    def _passes(self, account: Account, now: float) -> bool:
-        """Frames of it pass, or are decided; whether there may be more to do."""
+    def _send_first(self, account: Account, now: float) -> bool:
+        """Send or decide the account's first frames. Return whether there may be more to do."""
         frames = self._frames.first(account)
         if frames is None:
             return False
@@ -233,7 +232,7 @@ class WaitingFrames:
         passed = pump.release(frames)
         if self._pair.over:
             return False
-        # Whatever else it halts at is decided: it came behind what has passed.
+        # The session decides any other stop frame: it came behind the frames that passed.
         stop = 0 if account.held else pump.scanner.stop
         decided = bytes(frames[passed : passed + stop])
         self._frames.passed(account, passed + stop)
@@ -244,8 +243,8 @@ class WaitingFrames:
 
     # -- refusals ----------------------------------------------------------------------------
 
-    def _refuses(self, account: Account) -> bool:
-        """Its client is told, if all before has its receipts."""
+    def _send_refusal(self, account: Account) -> bool:
+        """Send the first refusal, if earlier frames have their receipts. Return whether it did."""
         told = self._frames.refusal(account)
         if told is None or account.outstanding > 0:
             return False
@@ -257,8 +256,8 @@ class WaitingFrames:
         return True
 
     def _keep_back(self, account: Account) -> None:
-        """While a refusal waits for receipts nothing may overtake it: what is left of the allowance
-        is kept until then."""
+        """Keep back the rest of the allowance while a refusal waits for receipts, so that nothing
+        overtakes the refusal."""
         if account not in self._refused:
             return
         if not self._frames.has_refusals(account):
@@ -268,7 +267,7 @@ class WaitingFrames:
             self._refused[account] = left, account.bytes_ceiling - account.bytes
             account.hold()
 
-    # -- too old -----------------------------------------------------------------------------
+    # -- frames that are too old -------------------------------------------------------------
 
     def _age(self, account: Account, size: int, now: float) -> None:
         ages = self._ages.get(account)
@@ -277,8 +276,8 @@ class WaitingFrames:
             ages = self._ages[account] = Ages(earlier if now < until else None)
         ages.put(size, now)
 
-    def _due(self, account: Account) -> tuple[float, bool] | None:
-        """When what waits is too old, and whether clients will have given it up by then."""
+    def _too_old_at(self, account: Account) -> tuple[float, bool] | None:
+        """Return when the oldest frame is too old, and whether clients have given it up by then."""
         since = self._frames.since(account)
         if since is None:
             return None
@@ -287,24 +286,24 @@ class WaitingFrames:
         given_up = first + self._given_up if first is not None and comes_again else math.inf
         return min((since + self._plane.settings.held_for, False), (given_up, True))
 
-    def _watch(self, account: Account) -> None:
-        """Have a look when the oldest frame will be too old; once for each account at a time."""
-        due = self._due(account)
+    def _start_aging(self, account: Account) -> None:
+        """Start a timer for when the oldest frame is too old, unless the account has one."""
+        due = self._too_old_at(account)
         if due is not None and account not in self._aging:
-            self._aging[account] = self._pair.later(due[0], partial(self._look, account))
+            self._aging[account] = self._pair.later(due[0], partial(self._check_age, account))
 
-    def _look(self, account: Account, now: float) -> None:
+    def _check_age(self, account: Account, now: float) -> None:
         self._aging.pop(account, None)
-        due = self._due(account)
+        due = self._too_old_at(account)
         if due is None or now < due[0]:
-            self._watch(account)
+            self._start_aging(account)
             return
         if not due[1]:
             self._remember(account, now)
         self._begin_reset(account, now)
 
     def _remember(self, account: Account, now: float) -> None:
-        """What is thrown away comes again, in a while or never."""
+        """Keep the ages of discarded frames for `COMING` seconds: the client may send again."""
         while self._earlier and next(iter(self._earlier.values()))[0] <= now:
             self._earlier.popitem(last=False)
         self._earlier.pop(account.topic, None)
@@ -317,6 +316,6 @@ class WaitingFrames:
         self._reset(account, now)
 
     def _reset(self, account: Account, now: float) -> None:
-        """One step of it after the other, until the session knows no more."""
+        """Take one step of a reset, and the next ones later, until the session has no more."""
         if self._pair.reset(account, now):
             self._pair.later(now + RESET_STEP, partial(self._reset, account))

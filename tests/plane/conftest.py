@@ -1,4 +1,4 @@
-"""The plane under test; its end is part of every test."""
+"""The plane under test, whose end is part of every test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .harness import Opened, Plane
 
 @pytest.fixture
 def plane() -> Iterator[Plane]:
-    """A plane without pairs. After the test all of them are ended, and nothing may be left."""
+    """A plane without pairs. After the test, all pairs are ended and nothing may be left."""
     plane = Plane()
     yield plane
     plane.close()

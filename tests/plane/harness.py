@@ -38,17 +38,17 @@ from .protocol import FakeSession, Numbered, counted, passing, stop
 
 KIB = 1024
 BUFFER = 64 * KIB
-"""Of the reactor under test: small enough to be exceeded often."""
+"""Buffer of the reactor under test, in bytes: small enough to be exceeded often."""
 
 MOST_TURNS = 5_000
-"""More than any test needs: a plane that spins is found by this."""
+"""More turns than any test needs: a plane that takes more is spinning."""
 
 Reached = Callable[[], object]
 Sockets = tuple[socket.socket, socket.socket]
 
 
 class Clock:
-    """Time that passes when a test says so, and by `step` with each look: a turn has an end."""
+    """Time that passes when a test says so, and by `step` with each call, so that turns end."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -69,7 +69,7 @@ class End(NamedTuple):
 
 @dataclass
 class Recorder:
-    """The hooks of the plane: remembers what it was told."""
+    """The hooks of the plane: records the calls."""
 
     started: list[tuple[Pair, Job, AfterJob]] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
@@ -89,13 +89,13 @@ class Recorder:
 
     @property
     def reasons(self) -> list[EndReason]:
-        """Of all ends, in their order."""
+        """Return the reasons of all ends, in order."""
         return [end.reason for end in self.ends]
 
 
 class Transmission:
-    """Stands before a socket's `send`: each call takes at most `most` bytes, or fails, or one does
-    (`fails_at`, the first is 1)."""
+    """Wraps a socket's `send`: calls take at most `most` bytes, or fail with `error`, or one call
+    fails (`fails_at`; the first is 1)."""
 
     def __init__(self, lane: Lane) -> None:
         self._send = lane.transmit
@@ -117,7 +117,7 @@ class Transmission:
 
 
 class Reception:
-    """Stands before a socket's `recv_into`: remembers the sizes asked for, or fails."""
+    """Wraps a socket's `recv_into`: records the sizes asked for, or fails."""
 
     def __init__(self, lane: Lane) -> None:
         self._receive_into = lane.receive_into
@@ -133,7 +133,7 @@ class Reception:
 
 
 class Far:
-    """The other end of a lane: a peer that says and hears what a test wants."""
+    """The far end of a lane: a peer that sends and receives what a test wants."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -141,11 +141,11 @@ class Far:
         sock.setblocking(False)
 
     def say(self, data: bytes) -> None:
-        """All of it at once; fails where the socket does not take it."""
+        """Send all bytes at once; fails if the socket does not take them."""
         assert self.sock.send(data) == len(data)
 
     def hear(self, most: int = 1 << 30) -> bytes:
-        """All that is there right now, and that was heard before."""
+        """Receive what is there now. Return all bytes received so far."""
         with suppress(BlockingIOError):
             while most > 0 and (data := self.sock.recv(min(most, 1 << 20))):
                 self.heard += data
@@ -154,7 +154,7 @@ class Far:
 
     @property
     def told_the_end(self) -> bool:
-        """The plane has said that no more will come."""
+        """Return whether the plane has shut down sending."""
         self.hear()
         try:
             return self.sock.recv(1) == b""
@@ -162,22 +162,22 @@ class Far:
             return False
 
     def reset(self) -> None:
-        """Close at once, with a reset where the socket is TCP."""
+        """Close at once, with a reset if the socket is TCP."""
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.sock.close()
 
     def close(self) -> None:
-        """Close in good order."""
+        """Close without a reset."""
         self.sock.close()
 
 
 def unix_sockets() -> Sockets:
-    """Two ends whose news arrive at once."""
+    """Return two ends whose bytes arrive at once."""
     return socket.socketpair()
 
 
 def tcp_sockets() -> Sockets:
-    """Two ends with resets and windows. The far one's are small, to be full soon."""
+    """Return two TCP ends, near and far; the far one has small buffers that are full soon."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         far = socket.socket()
         for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
@@ -191,7 +191,7 @@ def tcp_sockets() -> Sockets:
 
 @dataclass
 class Opened:
-    """One pair, and what a test does with it."""
+    """One pair with its session and its far ends."""
 
     pair: Pair
     session: FakeSession
@@ -199,7 +199,7 @@ class Opened:
     broker: Far
 
     def far(self, direction: Direction) -> tuple[Far, Far]:
-        """Who speaks and who hears in this direction."""
+        """Return the sending and the receiving far end of this direction."""
         ends = self.client, self.broker
         return ends if direction is Direction.TO_BROKER else ends[::-1]
 
@@ -225,7 +225,7 @@ class Plane:
         send_buffer: int | None = None,
         expires: float = math.inf,
     ) -> Opened:
-        """A pair that the plane has taken over."""
+        """Open a pair in the plane."""
         session = session or FakeSession()
         (client, far_client), (broker, far_broker) = sockets(), sockets()
         for sock in (client, broker):
@@ -236,12 +236,12 @@ class Plane:
         return self.adopt(Opened(pair, session, Far(far_client), Far(far_broker)))
 
     def adopt(self, opened: Opened) -> Opened:
-        """See to the end of a pair that a test opened by itself."""
+        """Also close a pair that a test opened itself."""
         self._opened.append(opened)
         return opened
 
     def turn(self) -> None:
-        """All that there is to do now; fails where it has no end."""
+        """Take turns until nothing is left to do; fails if that does not end."""
         for _ in range(MOST_TURNS):
             self.reactor.deadlines.expire(self.clock.now)
             if self.woken(0):
@@ -251,37 +251,37 @@ class Plane:
         raise AssertionError("the reactor spins")
 
     def woken(self, patience: float) -> bool:
-        """Whether the plane's task would wake up."""
+        """Return whether the plane's task would wake up within `patience` seconds."""
         return bool(select.select([self.reactor._epoll.fileno()], [], [], patience)[0])
 
     def until(self, reached: Reached) -> None:
-        """Turns until something is so: news of TCP may take a moment."""
+        """Take turns until `reached()` is true: TCP events may take a moment."""
         for _ in range(MOST_TURNS):
             if reached():
                 return
             self.reactor.deadlines.expire(self.clock.now)
             if self.woken(0 if self._is_due() else 0.01):
                 self.reactor.turn()
-        raise AssertionError("it never came to that")
+        raise AssertionError("the expected state was not reached")
 
     def _is_due(self) -> bool:
-        """Whether the plane has left something for its next turn."""
+        """Return whether a deadline is due."""
         return (self.reactor.deadlines.head or math.inf) <= self.clock.now
 
     def after(self, seconds: float) -> None:
-        """Let time pass, and do what is due by then."""
+        """Let time pass, and handle what is due by then."""
         self.clock.now += seconds
         self.turn()
 
     def forget(self, opened: Opened) -> None:
-        """Keep nothing of a pair that is over."""
+        """Drop the records of an ended pair."""
         self._opened.remove(opened)
         self.hooks.ends.clear()
 
     # -- the end of each test ----------------------------------------------------------------
 
     def close(self) -> None:
-        """End all pairs, and see that nothing of them is left."""
+        """End all pairs, and check that nothing of them is left."""
         for opened in self._opened:
             opened.pair.end(EndReason.DRAINED)
         self.reactor.deadlines.expire(self.clock.now + 1000.0)
@@ -293,15 +293,15 @@ class Plane:
         assert len(set(ended)) == len(ended) == len(self._opened), "a pair ends once"
         assert not self.reactor.pairs
         assert not self.reactor._lanes, "a lane was not closed"
-        assert self.memory.kept == 0, "bytes of pairs that are over are still counted"
-        assert self.memory.unclaimed == 0, "bytes of pairs that are over wait for claims"
+        assert self.memory.kept == 0, "bytes of ended pairs are still counted"
+        assert self.memory.unclaimed == 0, "bytes of ended pairs wait for claims"
         assert (self.memory.collecting.taken, self.memory.collecting.waiting) == (0, 0)
         assert not self.woken(0), "a descriptor is still registered"
         self.reactor._epoll.close()
 
 
 def resume(opened: Opened, plane: Plane, number: int, result: bytes | Denial = b"") -> None:
-    """A job is done."""
+    """Pass the result of a finished job."""
     plane.reactor.resume(opened.pair, Numbered(opened.session, number), result)
     plane.turn()
 
@@ -313,7 +313,7 @@ OURS = passing(b"ours")
 
 
 class FakeJob:
-    """Nobody converses here."""
+    """A job that must not be carried out."""
 
     patience = 10.0
     failed = Denial(Refusal.NOT_READY, "it failed")
@@ -325,13 +325,13 @@ class FakeJob:
 
 
 def answers(pair: Opened, *effects: tuple[bytes, Effects]) -> None:
-    """Have stop frames decided by their bodies; all others go on."""
+    """Decide stop frames by their bodies; forward all others."""
     table = {stop(body): chosen for body, chosen in effects}
     pair.session.answer = lambda direction, frame: table.get(frame, FORWARD)
 
 
 def held(pair: Opened, *ids: int) -> list[Account]:
-    """Accounts without allowance, whose frames are held."""
+    """Return accounts without allowance, whose frames the session holds."""
     accounts = [pair.session.account(id) for id in ids]
     for account in accounts:
         account.hold()

@@ -1,4 +1,4 @@
-"""A protocol that is made for these tests: small enough to see through, and with every effect.
+"""A protocol made for these tests: small, and with every effect.
 
 A frame is its whole length (4 bytes, big-endian), its kind (1 byte) and its body.
 """
@@ -17,31 +17,31 @@ from tests.support.subjects import subject_of
 
 HEAD = Struct(">IB")
 PASS, STOP, COUNTED, VIOLATION, BUG = b"psav!"
-"""Passes; is decided; passes if account `body[0]` may; is not allowed; breaks the scanner."""
+"""Kinds: passes; is decided; passes if account `body[0]` may; is a violation; is a scanner bug."""
 
 
 def frame(kind: int, body: bytes = b"") -> bytes:
-    """One frame."""
+    """Return one frame."""
     return HEAD.pack(HEAD.size + len(body), kind) + body
 
 
 def passing(body: bytes = b"") -> bytes:
-    """One that nobody looks at."""
+    """Return a frame that passes undecided."""
     return frame(PASS, body)
 
 
 def stop(body: bytes = b"") -> bytes:
-    """One that the session decides."""
+    """Return a frame that the session decides."""
     return frame(STOP, body)
 
 
 def counted(account: int, body: bytes = b"") -> bytes:
-    """One that an account pays for."""
+    """Return a frame that counts for an account."""
     return frame(COUNTED, bytes([account]) + body)
 
 
 def frames(stream: bytes) -> list[bytes]:
-    """The frames of a stream. Fails where one is cut."""
+    """Return the frames of a stream. Fails if one is cut."""
     found = []
     while stream:
         length, _ = HEAD.unpack_from(stream)
@@ -60,7 +60,7 @@ class FakeScanner:
         self._accounts = accounts
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Scanner`. What is owed stays as it was where this raises."""
+        """See `contract.Scanner`. `owed` does not change if this raises."""
         self.stop = 0
         pos = start + self.owed
         while pos < end:
@@ -116,7 +116,7 @@ GIVEN_UP = 30.05
 
 @dataclass(frozen=True)
 class Numbered:
-    """What comes after a job, or at a time: its number is told to `FakeSession.resumption`."""
+    """A callback of `Start` or `Later`: passes its number to `FakeSession.resumption`."""
 
     session: FakeSession
     number: int
@@ -126,7 +126,7 @@ class Numbered:
 
 
 class FakeSession:
-    """Decides as a test says: `answer` and `resumption` are the test's own functions."""
+    """Decides by a test's own functions `answer` and `resumption`."""
 
     def __init__(self, bound: int = 1 << 20) -> None:
         self.accounts: dict[int, Account] = {}
@@ -148,7 +148,7 @@ class FakeSession:
         self.closed = 0
 
     def account(self, id: int) -> Account:
-        """Open an account whose frames may pass without end."""
+        """Open an account without a limit."""
         self.accounts[id] = Account(Action.PRODUCE, subject_of(f"topic {id}"))
         return self.accounts[id]
 
@@ -158,7 +158,7 @@ class FakeSession:
         return self.answer(direction, frame)
 
     def resume(self, number: int, result: bytes | Denial, now: float) -> Effects:
-        """Go on as a test says."""
+        """Call the test's `resumption`."""
         self.resumed.append((number, result))
         return self.resumption(number, result)
 
@@ -207,5 +207,5 @@ class FakeSession:
 
 
 def crash(*_: object) -> Effects:
-    """A bug of a session."""
+    """Raise, as a bug in a session would."""
     raise RuntimeError("a bug")

@@ -1,4 +1,4 @@
-"""Stop frames that are not all here: their room, their time, and what they cost others."""
+"""Incomplete stop frames: their room, their time, and their cost to other pairs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .protocol import counted, passing, stop
 SHARE = 4 * BUFFER
 PING = passing(b"ping")
 LARGE = stop(b"x" * (BUFFER - 5))
-"""Four have room."""
+"""A frame of which four fit into the share."""
 
 
 @pytest.fixture
@@ -33,19 +33,19 @@ def plane() -> Iterator[Plane]:
 
 
 def begin(plane: Plane, pair: Opened, frame: bytes = LARGE, part: int = 6 * KIB) -> None:
-    """Say the first bytes of a frame."""
+    """Send the first bytes of a frame."""
     pair.client.say(frame[:part])
     plane.turn()
 
 
 def go_on(plane: Plane, pair: Opened, frame: bytes = LARGE, part: int = 6 * KIB) -> None:
-    """Say the others."""
+    """Send the rest of a frame."""
     pair.client.say(frame[part:])
     plane.turn()
 
 
 def coming_from(address: str) -> Callable[[], Sockets]:
-    """Sockets whose far end has this address."""
+    """Return a maker of sockets whose far end has this address."""
 
     def sockets() -> Sockets:
         with socket.create_server(("127.0.0.1", 0)) as server:
@@ -74,7 +74,7 @@ def test_a_frame_that_is_not_whole_in_time_ends_its_pair(
     assert plane.hooks.ends[0].detail == f"{who}: 40 bytes of a stop frame of 105 came in time"
 
 
-def test_a_frame_that_drips_is_not_given_more_time(plane: Plane, pair: Opened) -> None:
+def test_a_slowly_dripping_frame_gets_no_extra_time(plane: Plane, pair: Opened) -> None:
     said = stop(b"x" * 100)
     for at in range(30):
         pair.client.say(said[at : at + 1])
@@ -104,7 +104,7 @@ def test_a_second_frame_has_its_own_time(plane: Plane, pair: Opened) -> None:
     assert len(pair.session.decided) == 5
 
 
-def test_the_time_in_which_nobody_reads_does_not_count(plane: Plane, pair: Opened) -> None:
+def test_time_while_the_source_is_not_read_does_not_count(plane: Plane, pair: Opened) -> None:
     pump = pair.pair.pumps[Direction.TO_BROKER]
     begin(plane, pair)
     plane.after(20)
@@ -117,9 +117,7 @@ def test_the_time_in_which_nobody_reads_does_not_count(plane: Plane, pair: Opene
     assert plane.hooks.reasons == [EndReason.FRAME_TIMEOUT]
 
 
-def test_the_time_in_which_the_other_peer_takes_nothing_does_not_count(
-    plane: Plane, pair: Opened
-) -> None:
+def test_time_while_the_sink_is_blocked_does_not_count(plane: Plane, pair: Opened) -> None:
     transmission = Transmission(pair.pair.broker)
     transmission.most = 0
     pair.client.say(PING + LARGE[:40])
@@ -136,7 +134,7 @@ def test_the_time_in_which_the_other_peer_takes_nothing_does_not_count(
 # -- room ------------------------------------------------------------------------------------
 
 
-def test_one_that_finds_no_room_waits_without_being_read(plane: Plane) -> None:
+def test_a_frame_without_room_waits_unread(plane: Plane) -> None:
     pairs = [plane.open() for _ in range(3)]
     for pair in pairs:
         begin(plane, pair)
@@ -154,7 +152,7 @@ def test_one_that_finds_no_room_waits_without_being_read(plane: Plane) -> None:
     assert plane.hooks.ends == []
 
 
-def test_the_time_of_waiting_does_not_count(plane: Plane) -> None:
+def test_time_spent_waiting_for_room_does_not_count(plane: Plane) -> None:
     hostile = [plane.open() for _ in range(2)]
     for pair in hostile:
         begin(plane, pair)
@@ -168,7 +166,7 @@ def test_the_time_of_waiting_does_not_count(plane: Plane) -> None:
     assert honest.session.decided == [(Direction.TO_BROKER, LARGE)]
 
 
-def test_a_pair_that_ends_while_it_waits_leaves_nothing(plane: Plane) -> None:
+def test_a_pair_that_ends_while_its_claim_waits_frees_everything(plane: Plane) -> None:
     pairs = [plane.open() for _ in range(3)]
     for pair in pairs:
         begin(plane, pair)
@@ -177,7 +175,7 @@ def test_a_pair_that_ends_while_it_waits_leaves_nothing(plane: Plane) -> None:
     assert (plane.memory.unclaimed, plane.memory.collecting.waiting) == (0, 0)
 
 
-def test_a_pair_that_ends_with_its_claim_granted_just_now_leaves_nothing(plane: Plane) -> None:
+def test_a_pair_that_ends_right_after_its_grant_frees_everything(plane: Plane) -> None:
     pairs = [plane.open() for _ in range(3)]
     for pair in pairs:
         begin(plane, pair)
@@ -187,7 +185,7 @@ def test_a_pair_that_ends_with_its_claim_granted_just_now_leaves_nothing(plane: 
     assert plane.memory.unclaimed == 0
 
 
-def test_small_frames_need_no_room(plane: Plane) -> None:
+def test_small_frames_need_no_claim(plane: Plane) -> None:
     for _ in range(3):
         begin(plane, plane.open())
     small = stop(b"y" * (UNCLAIMED - 5))
@@ -197,7 +195,7 @@ def test_small_frames_need_no_room(plane: Plane) -> None:
     assert honest.session.decided == [(Direction.TO_BROKER, small)]
 
 
-def test_large_frames_that_arrive_whole_need_no_room(plane: Plane) -> None:
+def test_large_frames_that_arrive_whole_need_no_claim(plane: Plane) -> None:
     for _ in range(3):
         begin(plane, plane.open())
     honest = plane.open()
@@ -206,7 +204,7 @@ def test_large_frames_that_arrive_whole_need_no_room(plane: Plane) -> None:
     assert honest.session.decided == [(Direction.TO_BROKER, LARGE)]
 
 
-def test_one_address_leaves_room_to_others(plane: Plane) -> None:
+def test_one_address_leaves_room_for_others(plane: Plane) -> None:
     hostile = [plane.open(sockets=coming_from("127.0.0.1")) for _ in range(20)]
     for pair in hostile:
         pair.client.say(LARGE[:UNCLAIMED])
@@ -219,8 +217,8 @@ def test_one_address_leaves_room_to_others(plane: Plane) -> None:
     assert plane.memory.collecting.waiting == 18
 
 
-def test_collected_frames_stop_nobody(plane: Plane) -> None:
-    """The whole share is used, and others pass as ever, by reads of the usual size."""
+def test_collected_frames_block_no_other_pair(plane: Plane) -> None:
+    """The share is used up, and other pairs still have reads of the usual size."""
     innocent = plane.open()
     for number in range(2, 20):
         pair = plane.open(sockets=coming_from(f"127.0.0.{number}"))
@@ -239,8 +237,8 @@ def test_collected_frames_stop_nobody(plane: Plane) -> None:
     assert plane.hooks.ends == []
 
 
-def test_what_waits_for_room_is_bounded_by_small_reads(plane: Plane) -> None:
-    """Of each frame one receive is kept before its length is known."""
+def test_small_reads_bound_the_bytes_that_wait_for_room(plane: Plane) -> None:
+    """One receive of each frame is kept before the frame's length is known."""
     pairs = [plane.open() for _ in range(100)]
     for pair in pairs:
         pair.client.say(LARGE[: BUFFER - 1])
@@ -265,7 +263,7 @@ def test_a_frame_larger_than_the_share_is_collected_alone(plane: Plane) -> None:
     assert [len(decided) for _, decided in pair.session.decided] == [len(frame)]
 
 
-def test_what_was_received_before_waits_for_room_too(plane: Plane) -> None:
+def test_bytes_received_during_the_opening_wait_for_room_too(plane: Plane) -> None:
     holders = [plane.open() for _ in range(2)]
     for pair in holders:
         begin(plane, pair)
@@ -279,8 +277,8 @@ def test_what_was_received_before_waits_for_room_too(plane: Plane) -> None:
     assert late.broker.hear() == LARGE + behind
 
 
-def test_a_frame_that_came_while_it_waited_is_decided(plane: Plane) -> None:
-    """A chunk that was carried may hold the rest of it."""
+def test_a_frame_completed_by_carried_bytes_is_decided(plane: Plane) -> None:
+    """A carried chunk may hold the rest of the frame."""
     holders = [plane.open() for _ in range(2)]
     for pair in holders:
         begin(plane, pair)
@@ -295,8 +293,8 @@ def test_a_frame_that_came_while_it_waited_is_decided(plane: Plane) -> None:
 # -- peers that do not read ------------------------------------------------------------------
 
 
-def test_answers_that_are_not_read_leave_room_for_others() -> None:
-    """Above half of the memory a peer may have little waiting before it is not read."""
+def test_unread_answers_leave_room_for_others() -> None:
+    """While memory is more than half full, few bytes waiting for a peer stop its being read."""
     plane = Plane(PlaneSettings(buffer=BUFFER, memory=16 * BUFFER))
     answer = passing(b"no" * 1000)
 

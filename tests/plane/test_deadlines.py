@@ -1,4 +1,4 @@
-"""One heap for all that is done later."""
+"""The heap of timers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gateway.plane.deadlines import FEW, Cancellable, Deadlines
 
 
 class Alarm:
-    """Counts how often it was set earlier."""
+    """Counts how often the first deadline became earlier."""
 
     def __init__(self) -> None:
         self.times = 0
@@ -32,7 +32,7 @@ def test_without_callbacks_there_is_no_head(deadlines: Deadlines) -> None:
     deadlines.expire(1e9)
 
 
-def test_what_is_due_is_called_in_the_order_of_time(deadlines: Deadlines) -> None:
+def test_due_callbacks_are_called_in_order_of_time(deadlines: Deadlines) -> None:
     called: list[str] = []
     for when, name in ((3.0, "c"), (1.0, "a"), (4.0, "d"), (2.0, "b")):
         deadlines.add(when, lambda now, name=name: called.append(name))  # type: ignore[misc]
@@ -42,7 +42,7 @@ def test_what_is_due_is_called_in_the_order_of_time(deadlines: Deadlines) -> Non
     assert len(deadlines) == 1
 
 
-def test_callbacks_of_one_time_are_called_in_the_order_they_came(deadlines: Deadlines) -> None:
+def test_callbacks_of_the_same_time_are_called_in_order_of_adding(deadlines: Deadlines) -> None:
     called: list[int] = []
     for number in range(5):
         deadlines.add(1.0, lambda now, number=number: called.append(number))  # type: ignore[misc]
@@ -50,7 +50,7 @@ def test_callbacks_of_one_time_are_called_in_the_order_they_came(deadlines: Dead
     assert called == [0, 1, 2, 3, 4]
 
 
-def test_a_callback_is_told_the_time(deadlines: Deadlines) -> None:
+def test_a_callback_gets_the_current_time(deadlines: Deadlines) -> None:
     times: list[float] = []
     deadlines.add(1.0, times.append)
     deadlines.expire(7.5)
@@ -80,7 +80,7 @@ def test_only_an_earlier_head_sets_the_alarm(deadlines: Deadlines, alarm: Alarm)
     assert alarm.times == 2
 
 
-def test_what_is_cancelled_does_not_pile_up(deadlines: Deadlines) -> None:
+def test_cancelled_callbacks_do_not_pile_up(deadlines: Deadlines) -> None:
     called: list[float] = []
     deadlines.add(3600.0, called.append)
     for _ in range(10 * FEW):
@@ -94,7 +94,7 @@ def test_what_is_cancelled_does_not_pile_up(deadlines: Deadlines) -> None:
     assert called == [3600.0]
 
 
-def test_what_is_not_cancelled_stays_in_order(deadlines: Deadlines) -> None:
+def test_remaining_callbacks_stay_in_order(deadlines: Deadlines) -> None:
     called: list[float] = []
     callbacks = [Cancellable(called.append) for _ in range(5 * FEW)]
     for number, callback in enumerate(callbacks):

@@ -1,4 +1,4 @@
-"""Peers that are there no more, and say nothing of it: silent ones, and those that take nothing."""
+"""Peers that are gone without closing: silent ones, and those that take nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SILENT = {
     Direction.TO_BROKER: EndReason.CLIENT_SILENT,
     Direction.TO_CLIENT: EndReason.BROKER_SILENT,
 }
-"""Who is silent, by the direction in which nothing comes."""
+"""The end reason, by the direction in which nothing comes."""
 
 STALLED = {
     Direction.TO_BROKER: EndReason.BROKER_STALLED,
@@ -35,7 +35,7 @@ def both_speak(plane: Plane, pair: Opened) -> None:
 
 
 @both
-def test_a_peer_that_is_silent_while_the_other_speaks_is_gone(
+def test_a_silent_peer_ends_the_pair_while_the_other_sends(
     plane: Plane, pair: Opened, direction: Direction
 ) -> None:
     speaker, _ = pair.far(direction.opposite)
@@ -49,14 +49,14 @@ def test_a_peer_that_is_silent_while_the_other_speaks_is_gone(
     assert plane.hooks.reasons == [SILENT[direction]]
 
 
-def test_a_word_now_and_then_is_enough(plane: Plane, pair: Opened) -> None:
+def test_a_peer_that_sends_now_and_then_stays(plane: Plane, pair: Opened) -> None:
     for _ in range(5):
         plane.after(plane.settings.silent * 0.9)
         both_speak(plane, pair)
     assert plane.hooks.ends == []
 
 
-def test_of_two_that_are_silent_neither_is_to_blame(plane: Plane, pair: Opened) -> None:
+def test_two_silent_peers_end_the_pair_only_as_idle(plane: Plane, pair: Opened) -> None:
     plane.after(plane.settings.silent)
     assert plane.hooks.ends == []
     plane.after(plane.settings.idle - plane.settings.silent)
@@ -64,7 +64,9 @@ def test_of_two_that_are_silent_neither_is_to_blame(plane: Plane, pair: Opened) 
 
 
 @both
-def test_who_is_not_read_is_not_silent(plane: Plane, pair: Opened, direction: Direction) -> None:
+def test_a_peer_that_is_not_read_is_not_silent(
+    plane: Plane, pair: Opened, direction: Direction
+) -> None:
     speaker, _ = pair.far(direction)
     other, _ = pair.far(direction.opposite)
     pump = pair.pair.pumps[direction]
@@ -84,7 +86,7 @@ def test_who_is_not_read_is_not_silent(plane: Plane, pair: Opened, direction: Di
 
 
 def narrow(plane: Plane) -> Opened:
-    """A pair whose sockets take little of `MUCH` if nobody hears it."""
+    """Return a pair whose sockets take little of `MUCH` while the far end does not read."""
     return plane.open(send_buffer=4 * KIB)
 
 
@@ -120,7 +122,7 @@ def test_a_peer_that_takes_all_in_time_stays(plane: Plane, direction: Direction)
 
 
 @both
-def test_it_is_seen_soon_after_the_deadline_however_long_all_was_well(direction: Direction) -> None:
+def test_a_stall_is_noticed_soon_after_its_deadline(direction: Direction) -> None:
     plane = Plane(PlaneSettings(buffer=BUFFER, idle=100, silent=100, stalled=10))
     pair = narrow(plane)
     for _ in range(7):  # no multiple of the time between two looks

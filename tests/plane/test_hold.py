@@ -12,7 +12,7 @@ from gateway.wire.account import Account, Action
 from tests.support.subjects import subject_of
 
 BOUND = 2 * LEAST
-"""Of one queue alone."""
+"""The bound of one queue alone."""
 
 
 @pytest.fixture
@@ -35,13 +35,13 @@ def account() -> Account:
 
 
 def taken(held: HeldFrames, account: Account) -> Iterator[bytes]:
-    """Have all pass that may."""
+    """Take all frames that may pass."""
     while (frames := held.first(account)) is not None:
         held.passed(account, len(frames))
         yield bytes(frames)
 
 
-def test_a_held_frame_takes_the_allowance_away(held: HeldFrames, account: Account) -> None:
+def test_holding_a_frame_removes_the_allowance(held: HeldFrames, account: Account) -> None:
     held.put(account, b"one", 0.0)
     assert account in held
     assert account.held
@@ -49,7 +49,7 @@ def test_a_held_frame_takes_the_allowance_away(held: HeldFrames, account: Accoun
     assert held.first(account) is None
 
 
-def test_frames_pass_in_their_order(held: HeldFrames, account: Account) -> None:
+def test_frames_pass_in_order(held: HeldFrames, account: Account) -> None:
     for frame in (b"one", b"two", b"three"):
         held.put(account, frame, 0.0)
     account.grant()
@@ -58,7 +58,7 @@ def test_frames_pass_in_their_order(held: HeldFrames, account: Account) -> None:
     assert account.queued == 0
 
 
-def test_what_has_not_passed_of_frames_stays_first(held: HeldFrames, account: Account) -> None:
+def test_the_rest_of_an_entry_stays_first(held: HeldFrames, account: Account) -> None:
     held.put(account, b"onetwo", 1.0)
     held.put(account, b"three", 2.0)
     account.grant()
@@ -67,8 +67,8 @@ def test_what_has_not_passed_of_frames_stays_first(held: HeldFrames, account: Ac
     assert list(taken(held, account)) == [b"two", b"three"]
 
 
-def test_what_has_not_passed_of_frames_is_not_copied(held: HeldFrames, account: Account) -> None:
-    """A run of thousands of frames may pass one by one."""
+def test_the_rest_of_an_entry_is_not_copied(held: HeldFrames, account: Account) -> None:
+    """A run of thousands of frames may pass frame by frame."""
     held.put(account, b"frame" * 1000, 0.0)
     account.grant()
     first = held.first(account)
@@ -92,7 +92,7 @@ def test_held_frames_are_counted_until_they_go(
     assert memory.used == memory.held == held.size == account.queued == 0
 
 
-def test_discarding_leaves_other_accounts(
+def test_discarding_one_account_leaves_the_others(
     held: HeldFrames, account: Account, memory: Memory
 ) -> None:
     other = producing()
@@ -127,7 +127,7 @@ def test_the_oldest_frame_has_an_age(held: HeldFrames, account: Account) -> None
 # -- bounds ------------------------------------------------------------------------------------
 
 
-def test_behind_a_full_queue_all_is_thrown_away_until_it_is_spent(
+def test_frames_behind_a_full_queue_are_discarded_until_it_is_spent(
     held: HeldFrames, account: Account, memory: Memory
 ) -> None:
     kept, small = b"a" * BOUND, b"b"
@@ -136,7 +136,7 @@ def test_behind_a_full_queue_all_is_thrown_away_until_it_is_spent(
     assert held.size == memory.held == BOUND
     account.grant()
     held.passed(account, BOUND - 1)
-    held.put(account, small, 2.0)  # there is room again, but something before it is missing
+    held.put(account, small, 2.0)  # there is room again, but an earlier frame is missing
     assert held.size == 1
     assert not held.is_spent(account)
     account.grant()
@@ -152,7 +152,7 @@ def test_a_first_frame_of_any_size_waits(held: HeldFrames, account: Account) -> 
     assert held.size == BOUND + 1
 
 
-def test_when_all_have_too_much_waiting_each_has_little(
+def test_each_account_may_queue_a_little_above_the_bound(
     held: HeldFrames, account: Account, memory: Memory
 ) -> None:
     memory.hold(memory.held_bound)
@@ -163,8 +163,8 @@ def test_when_all_have_too_much_waiting_each_has_little(
     assert held.is_spent(account)
 
 
-def test_thousands_of_accounts_do_not_have_a_little_each(memory: Memory) -> None:
-    """A client may open so many producers; what waits of them must not stop everybody."""
+def test_thousands_of_accounts_stay_within_the_upper_bound(memory: Memory) -> None:
+    """A client may open thousands of producers; their waiting frames must not stop everybody."""
     held = HeldFrames(memory)
     accounts = [producing() for _ in range(1000)]
     for account in accounts:
@@ -175,7 +175,7 @@ def test_thousands_of_accounts_do_not_have_a_little_each(memory: Memory) -> None
     assert memory.used == 0
 
 
-def test_two_queues_have_a_third_each(held: HeldFrames, memory: Memory) -> None:
+def test_two_queues_get_a_third_each(held: HeldFrames, memory: Memory) -> None:
     accounts = [producing(), producing()]
     for _ in range(2 * BOUND // 1024):
         for account in accounts:
@@ -187,7 +187,7 @@ def test_two_queues_have_a_third_each(held: HeldFrames, memory: Memory) -> None:
 # -- when what waits came first ---------------------------------------------------------------
 
 
-def test_nothing_has_no_age() -> None:
+def test_an_empty_queue_has_no_age() -> None:
     ages = Ages()
     assert ages.first is None
     ages.put(10, 1.0)
@@ -195,7 +195,7 @@ def test_nothing_has_no_age() -> None:
     assert ages.first is None
 
 
-def test_the_oldest_is_what_has_not_passed() -> None:
+def test_the_age_is_that_of_the_oldest_remaining_bytes() -> None:
     ages = Ages()
     ages.put(10, 1.0)
     ages.put(10, 2.0)
@@ -207,7 +207,7 @@ def test_the_oldest_is_what_has_not_passed() -> None:
     assert ages.first is None
 
 
-def test_what_comes_again_has_the_age_that_it_had() -> None:
+def test_bytes_sent_again_keep_their_age() -> None:
     before = Ages()
     before.put(10, 1.0)
     before.put(20, 5.0)
@@ -222,7 +222,7 @@ def test_what_comes_again_has_the_age_that_it_had() -> None:
     assert again.first == 21.0, "four bytes more than had been thrown away"
 
 
-def test_what_has_not_come_again_yet_keeps_its_age() -> None:
+def test_bytes_not_yet_sent_again_keep_their_age() -> None:
     before = Ages()
     before.put(10, 1.0)
     before.put(10, 5.0)
@@ -235,7 +235,7 @@ def test_what_has_not_come_again_yet_keeps_its_age() -> None:
     assert once_more.first == 5.0
 
 
-def test_what_comes_at_about_the_same_time_is_one() -> None:
+def test_bytes_that_come_close_together_share_an_age() -> None:
     ages = Ages()
     for number in range(1000):
         ages.put(1, 1.0 + number / 1000)

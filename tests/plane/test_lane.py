@@ -1,4 +1,4 @@
-"""One peer's socket: what is pending, and what is waited for."""
+"""One peer's socket: pending bytes and epoll registration."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Ends:
 
     @property
     def events(self) -> int:
-        """What the epoll reports of the lane."""
+        """Return the events that epoll reports for the lane."""
         return dict(self.epoll.poll(0)).get(self.lane.fd, 0)
 
     def close(self) -> None:
@@ -48,7 +48,7 @@ def ends() -> Iterator[Ends]:
     assert ends.memory.used == 0
 
 
-def test_what_the_socket_takes_is_not_kept(ends: Ends) -> None:
+def test_bytes_that_the_socket_takes_are_not_kept(ends: Ends) -> None:
     ends.lane.send(b"hello")
     assert ends.far.hear() == b"hello"
     assert ends.lane.pending is None
@@ -56,7 +56,7 @@ def test_what_the_socket_takes_is_not_kept(ends: Ends) -> None:
 
 
 @pytest.mark.parametrize("taken", [0, 1, 4])
-def test_what_the_socket_does_not_take_is_pending(ends: Ends, taken: int) -> None:
+def test_bytes_that_the_socket_does_not_take_are_pending(ends: Ends, taken: int) -> None:
     ends.transmission.most = taken
     ends.lane.send(b"hello")
     assert ends.far.hear() == b"hello"[:taken]
@@ -64,7 +64,7 @@ def test_what_the_socket_does_not_take_is_pending(ends: Ends, taken: int) -> Non
     assert ends.events == select.EPOLLOUT
 
 
-def test_nothing_overtakes_what_is_pending(ends: Ends) -> None:
+def test_nothing_overtakes_pending_bytes(ends: Ends) -> None:
     ends.transmission.most = 0
     ends.lane.send(b"one ")
     ends.transmission.most = None
@@ -74,7 +74,7 @@ def test_nothing_overtakes_what_is_pending(ends: Ends) -> None:
     assert ends.far.hear() == b"one two"
 
 
-def test_a_flush_that_is_cut_goes_on_later(ends: Ends) -> None:
+def test_a_partial_flush_continues_later(ends: Ends) -> None:
     ends.transmission.most = 0
     ends.lane.send(b"one ")
     ends.lane.send(b"two")
@@ -89,7 +89,7 @@ def test_a_flush_that_is_cut_goes_on_later(ends: Ends) -> None:
     assert ends.memory.used == 0
 
 
-def test_what_is_pending_is_a_copy(ends: Ends) -> None:
+def test_pending_bytes_are_a_copy(ends: Ends) -> None:
     shared = bytearray(b"hello")
     ends.transmission.most = 0
     ends.lane.send(memoryview(shared))
@@ -99,7 +99,7 @@ def test_what_is_pending_is_a_copy(ends: Ends) -> None:
     assert ends.far.hear() == b"hello"
 
 
-def test_a_flushed_lane_waits_no_more(ends: Ends) -> None:
+def test_a_flushed_lane_no_longer_waits_to_write(ends: Ends) -> None:
     ends.transmission.most = 0
     ends.lane.send(b"hello")
     ends.transmission.most = None
@@ -107,7 +107,7 @@ def test_a_flushed_lane_waits_no_more(ends: Ends) -> None:
     assert ends.events == 0
 
 
-def test_errors_are_the_callers(ends: Ends) -> None:
+def test_socket_errors_are_raised_to_the_caller(ends: Ends) -> None:
     ends.transmission.error = ConnectionResetError(errno.ECONNRESET, "gone")
     with pytest.raises(ConnectionResetError):
         ends.lane.send(b"hello")
@@ -123,7 +123,7 @@ def test_a_lane_that_waits_for_nothing_is_not_registered(ends: Ends) -> None:
     assert ends.events == 0, "a hang-up would be reported without end"
 
 
-def test_reading_and_sending_are_waited_for_apart(ends: Ends) -> None:
+def test_reading_and_writing_are_registered_independently(ends: Ends) -> None:
     ends.lane.read(True)
     ends.lane.keep(b"x")
     ends.far.say(b"y")
@@ -137,7 +137,7 @@ def test_reading_and_sending_are_waited_for_apart(ends: Ends) -> None:
 
 
 def test_a_lane_is_unregistered_before_it_is_closed(ends: Ends) -> None:
-    """A duplicate, as a child process may have one, would keep the registration alive."""
+    """A duplicate descriptor, such as a child process's, would keep the registration alive."""
     ends.lane.read(True)
     duplicate = socket.socket(fileno=socket.dup(ends.lane.fd))
     ends.lane.close()
@@ -146,7 +146,7 @@ def test_a_lane_is_unregistered_before_it_is_closed(ends: Ends) -> None:
     duplicate.close()
 
 
-def test_closing_gives_pending_bytes_back(ends: Ends) -> None:
+def test_closing_frees_pending_bytes(ends: Ends) -> None:
     ends.lane.keep(b"hello")
     ends.lane.close()
     assert ends.memory.used == 0

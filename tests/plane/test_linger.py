@@ -1,4 +1,4 @@
-"""The last moments of a lane: what is pending is delivered, and no reset overtakes it."""
+"""Lingering lanes: pending bytes are delivered, and no reset overtakes them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ FAREWELL = passing(b"farewell")
 
 
 def end(pair: Opened, reason: EndReason = EndReason.UNKNOWN_COMMAND) -> None:
-    """End a pair with our words."""
+    """End a pair with a farewell."""
     pair.pair.end(reason, FAREWELL)
 
 
 def test_no_reset_overtakes_the_farewell(plane: Plane) -> None:
-    """The client still sends when its pair ends: closing a socket with unread bytes resets."""
+    """The client still sends when its pair ends; closing a socket with unread bytes resets."""
     pair = plane.open(sockets=tcp_sockets)
     pair.client.say(passing(b"unread" * 1000))
     end(pair)
@@ -47,7 +47,7 @@ def test_a_lane_is_closed_when_its_peer_takes_too_long(plane: Plane, pair: Opene
     assert plane.reactor._lanes == {}
 
 
-def test_a_peer_that_talks_without_end_is_closed_in_time(plane: Plane, pair: Opened) -> None:
+def test_a_peer_that_keeps_sending_is_closed_in_time(plane: Plane, pair: Opened) -> None:
     end(pair)
     for _ in range(10):
         pair.client.say(b"x" * 10_000)
@@ -63,15 +63,15 @@ def test_a_reset_of_the_peer_closes_the_lane(plane: Plane) -> None:
     plane.until(lambda: not plane.reactor._lanes)
 
 
-def test_the_peer_that_left_is_closed_at_once(plane: Plane, pair: Opened) -> None:
+def test_the_lane_of_the_peer_that_closed_is_closed_at_once(plane: Plane, pair: Opened) -> None:
     pair.broker.close()
     plane.turn()
     assert list(plane.reactor._lanes.values()) == [pair.pair.client]
 
 
 @pytest.mark.parametrize("closes", [False, True])
-def test_a_slow_peer_gets_all_that_is_pending(plane: Plane, closes: bool) -> None:
-    """Also one that has said all that it will, but still reads."""
+def test_a_slow_peer_gets_all_pending_bytes(plane: Plane, closes: bool) -> None:
+    """A peer that has shut down sending but still reads gets them too."""
     pair = plane.open(sockets=tcp_sockets, send_buffer=8 * KIB)
     transmission = Transmission(pair.pair.client)
     transmission.most = 0
@@ -90,7 +90,7 @@ def test_a_slow_peer_gets_all_that_is_pending(plane: Plane, closes: bool) -> Non
         assert pair.pair.client not in plane.reactor._lanes.values()
 
 
-def test_what_nobody_takes_is_given_up(plane: Plane, pair: Opened) -> None:
+def test_pending_bytes_that_the_peer_does_not_take_are_dropped(plane: Plane, pair: Opened) -> None:
     Transmission(pair.pair.client).most = 0
     end(pair)
     assert plane.memory.used == len(FAREWELL)
@@ -108,7 +108,7 @@ def test_an_error_while_delivering_closes_the_lane(plane: Plane, pair: Opened) -
     assert plane.memory.used == 0
 
 
-def test_a_farewell_that_cannot_be_said_is_no_error(plane: Plane, pair: Opened) -> None:
+def test_a_farewell_that_cannot_be_sent_is_no_error(plane: Plane, pair: Opened) -> None:
     Transmission(pair.pair.client).fails_at = 1
     end(pair)
     assert pair.pair.client not in plane.reactor._lanes.values()

@@ -1,4 +1,4 @@
-"""What effects do to frames, and to the reading of what comes next."""
+"""How a pair carries out effects on frames and on reading."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_drop(plane: Plane, pair: Opened, direction: Direction) -> None:
 
 
 @both
-def test_frames_of_our_own_go_the_other_way(
+def test_injected_frames_go_in_the_other_direction(
     plane: Plane, pair: Opened, direction: Direction
 ) -> None:
     speaker, hearer = pair.far(direction)
@@ -83,7 +83,7 @@ def test_frames_of_our_own_go_the_other_way(
 
 @both
 @pytest.mark.parametrize("behind", [False, True])
-def test_frames_of_our_own_go_the_same_way(
+def test_injected_frames_go_in_the_same_direction(
     plane: Plane, pair: Opened, direction: Direction, behind: bool
 ) -> None:
     speaker, hearer = pair.far(direction)
@@ -97,7 +97,7 @@ def test_frames_of_our_own_go_the_same_way(
 
 @both
 @pytest.mark.parametrize("cut", [6, 50, 99])
-def test_frames_of_our_own_wait_for_a_border(
+def test_injected_frames_wait_for_a_border(
     plane: Plane, pair: Opened, direction: Direction, cut: int
 ) -> None:
     speaker, hearer = pair.far(direction)
@@ -119,7 +119,9 @@ def test_frames_of_our_own_wait_for_a_border(
 
 
 @pytest.mark.parametrize("step", [1, 3])
-def test_a_border_is_found_however_the_rest_comes(plane: Plane, pair: Opened, step: int) -> None:
+def test_a_border_is_found_for_any_chunking_of_the_rest(
+    plane: Plane, pair: Opened, step: int
+) -> None:
     answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
     long, following = passing(b"l" * 40), passing(b"2")
     pair.broker.say(long[:10])
@@ -133,8 +135,8 @@ def test_a_border_is_found_however_the_rest_comes(plane: Plane, pair: Opened, st
     assert pair.client.hear() == long + OURS + following
 
 
-def test_a_carried_header_is_no_obstacle(plane: Plane, pair: Opened) -> None:
-    """It was not sent yet, so the sink is at a border."""
+def test_a_carried_header_does_not_delay_an_injection(plane: Plane, pair: Opened) -> None:
+    """No byte of the header was sent yet, so the sink is at a border."""
     answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
     pair.broker.say(passing(b"2")[:3])
     plane.turn()
@@ -146,7 +148,7 @@ def test_a_carried_header_is_no_obstacle(plane: Plane, pair: Opened) -> None:
     assert pair.client.hear() == OURS + passing(b"2")
 
 
-def test_a_collected_frame_is_no_obstacle(plane: Plane, pair: Opened) -> None:
+def test_a_collected_frame_does_not_delay_an_injection(plane: Plane, pair: Opened) -> None:
     answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
     pair.broker.say(stop(b"2" * 50)[:30])
     plane.turn()
@@ -158,7 +160,7 @@ def test_a_collected_frame_is_no_obstacle(plane: Plane, pair: Opened) -> None:
     assert pair.client.hear() == OURS + stop(b"2" * 50)
 
 
-def test_frames_of_our_own_go_behind_what_is_pending(plane: Plane, pair: Opened) -> None:
+def test_injected_frames_go_behind_pending_bytes(plane: Plane, pair: Opened) -> None:
     answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
     transmission = Transmission(pair.pair.client)
     transmission.most = 3
@@ -169,7 +171,7 @@ def test_frames_of_our_own_go_behind_what_is_pending(plane: Plane, pair: Opened)
     assert pair.client.hear() == passing(b"1" * 20) + OURS
 
 
-def test_what_waits_for_a_border_is_counted(plane: Plane, pair: Opened) -> None:
+def test_bytes_that_wait_for_a_border_are_counted(plane: Plane, pair: Opened) -> None:
     answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
     pair.broker.say(passing(b"l" * 40)[:10])
     plane.turn()
@@ -233,7 +235,7 @@ def test_a_pause_ends_with_the_last_of_its_reasons(plane: Plane, pair: Opened) -
     assert pair.client.hear() == passing(b"late")
 
 
-def test_a_pause_that_is_over_before_its_border(plane: Plane, pair: Opened) -> None:
+def test_a_pause_may_be_over_before_its_border(plane: Plane, pair: Opened) -> None:
     answers(pair, (b"x", (Drop(), Pause(TO_CLIENT, plane.clock() + 5))))
     long = passing(b"l" * 50)
     pair.broker.say(long[:20])
@@ -246,7 +248,7 @@ def test_a_pause_that_is_over_before_its_border(plane: Plane, pair: Opened) -> N
     assert pair.client.hear() == long + passing(b"behind")
 
 
-def test_a_pair_may_end_in_a_pause(plane: Plane, pair: Opened) -> None:
+def test_a_pair_may_end_during_a_pause(plane: Plane, pair: Opened) -> None:
     answers(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
     pair.client.say(stop(b"x") + passing(b"carried"))
     plane.turn()
@@ -260,9 +262,7 @@ def test_a_pair_may_end_in_a_pause(plane: Plane, pair: Opened) -> None:
 
 
 @both
-def test_a_job_has_its_result_while_bytes_pass(
-    plane: Plane, pair: Opened, direction: Direction
-) -> None:
+def test_bytes_pass_while_a_job_runs(plane: Plane, pair: Opened, direction: Direction) -> None:
     speaker, hearer = pair.far(direction)
     job: Job = FakeJob()
     answers(pair, (b"x", (Drop(), pair.session.start(job, 7))))
@@ -278,8 +278,8 @@ def test_a_job_has_its_result_while_bytes_pass(
     assert plane.memory.used == 0
 
 
-def test_a_carried_collection_goes_on(plane: Plane, pair: Opened) -> None:
-    """A stop frame that begins in what was carried, and goes on in what is received then."""
+def test_a_collection_begun_with_carried_bytes_continues(plane: Plane, pair: Opened) -> None:
+    """The stop frame begins in carried bytes and ends in bytes received later."""
     answers(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
     long = stop(b"l" * 100)
     pair.client.say(stop(b"x") + long[:50])
@@ -301,7 +301,7 @@ def test_a_paused_direction_keeps_one_chunk_at_most(plane: Plane, pair: Opened) 
     assert frames(pair.broker.heard) == [said] * 150
 
 
-def test_what_comes_behind_a_job_passes(plane: Plane, pair: Opened) -> None:
+def test_frames_behind_the_start_of_a_job_pass(plane: Plane, pair: Opened) -> None:
     answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
     pair.session.resumption = lambda token, result: (Inject(TO_CLIENT, OURS),)
     pair.client.say(stop(b"x") + passing(b"behind"))
@@ -320,7 +320,7 @@ def test_a_denial_is_a_result(plane: Plane, pair: Opened) -> None:
     assert pair.session.resumed == [(7, denial)]
 
 
-def test_a_result_that_is_not_of_the_protocol_is_the_brokers_fault(
+def test_a_result_that_violates_the_protocol_is_the_brokers_fault(
     plane: Plane, pair: Opened
 ) -> None:
     answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
@@ -338,7 +338,7 @@ def test_a_result_that_is_not_of_the_protocol_is_the_brokers_fault(
     assert plane.hooks.crashes == []
 
 
-def test_a_result_for_a_pair_that_is_over_is_dropped(plane: Plane, pair: Opened) -> None:
+def test_a_result_for_an_ended_pair_is_dropped(plane: Plane, pair: Opened) -> None:
     answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
     pair.client.say(stop(b"x") + passing(b"behind"))
     plane.turn()

@@ -1,4 +1,4 @@
-"""A session that is asked for more when something went to the client, or allowance came."""
+"""The session is asked for further effects when bytes went to the client or allowance came."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .protocol import crash, passing, stop
 
 
 class Hungry:
-    """Sends a frame of its own at each of the first `times` it is asked."""
+    """Injects a frame at each of the first `times` calls."""
 
     def __init__(self, pair: Opened, times: int) -> None:
         self.asked = 0
@@ -37,7 +37,7 @@ def attended(plane: Plane, pair: Opened, *more: object) -> None:
     plane.turn()
 
 
-def test_it_is_asked_after_each_chunk_to_the_client_until_it_is_done(
+def test_the_session_is_asked_after_each_chunk_to_the_client_until_done(
     plane: Plane, pair: Opened
 ) -> None:
     hungry = Hungry(pair, times=3)
@@ -52,7 +52,7 @@ def test_it_is_asked_after_each_chunk_to_the_client_until_it_is_done(
     assert pair.broker.hear() == OURS * 3
 
 
-def test_it_is_asked_when_what_was_kept_is_moved(plane: Plane, pair: Opened) -> None:
+def test_the_session_is_asked_when_kept_bytes_are_moved(plane: Plane, pair: Opened) -> None:
     hungry = Hungry(pair, times=5)
     attended(plane, pair)
     before = hungry.asked
@@ -62,7 +62,7 @@ def test_it_is_asked_when_what_was_kept_is_moved(plane: Plane, pair: Opened) -> 
     assert hungry.asked == before + 1
 
 
-def test_it_is_asked_when_what_it_awaits_is_granted(plane: Plane, pair: Opened) -> None:
+def test_the_session_is_asked_when_the_awaited_grant_comes(plane: Plane, pair: Opened) -> None:
     account = pair.session.account(1)
     account.hold()
     attended(plane, pair, Await(account))
@@ -75,7 +75,7 @@ def test_it_is_asked_when_what_it_awaits_is_granted(plane: Plane, pair: Opened) 
     assert not plane.reactor.granted
 
 
-def test_whoever_is_gone_awaits_nothing(plane: Plane, pair: Opened) -> None:
+def test_a_discarded_account_awaits_no_grant(plane: Plane, pair: Opened) -> None:
     account = pair.session.account(1)
     attended(plane, pair, Await(account))
     answers(pair, (b"close", (Drop(), Discard(account))))
@@ -87,7 +87,7 @@ def test_whoever_is_gone_awaits_nothing(plane: Plane, pair: Opened) -> None:
     assert not plane.reactor.granted
 
 
-def test_a_pair_that_ends_awaits_nothing(plane: Plane, pair: Opened) -> None:
+def test_a_pair_that_ends_awaits_no_grant(plane: Plane, pair: Opened) -> None:
     account = pair.session.account(1)
     attended(plane, pair, Await(account))
     pair.client.close()
@@ -96,7 +96,7 @@ def test_a_pair_that_ends_awaits_nothing(plane: Plane, pair: Opened) -> None:
     plane.reactor.grant(account, 5, 1000)
 
 
-def test_a_bug_there_ends_its_pair_alone(plane: Plane, pair: Opened) -> None:
+def test_a_bug_in_delivered_ends_its_pair_alone(plane: Plane, pair: Opened) -> None:
     other = plane.open()
     Hungry(pair, times=5)
     attended(plane, pair)

@@ -1,4 +1,4 @@
-"""Every way a pair ends, by its peers, its session and its bugs."""
+"""All ends of a pair: by its peers, its session and bugs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TO_BROKER, TO_CLIENT = Direction
 # -- end -------------------------------------------------------------------------------------
 
 
-def test_an_end_delivers_what_came_before_it(plane: Plane, pair: Opened) -> None:
+def test_an_end_delivers_earlier_frames(plane: Plane, pair: Opened) -> None:
     answers(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND, OURS, "because"),)))
     pair.client.say(passing(b"before") + stop(b"x") + passing(b"behind"))
     plane.turn()
@@ -38,7 +38,7 @@ def test_an_end_delivers_what_came_before_it(plane: Plane, pair: Opened) -> None
     assert pair.broker.told_the_end
 
 
-def test_nothing_is_done_after_an_end(plane: Plane, pair: Opened) -> None:
+def test_effects_after_an_end_are_ignored(plane: Plane, pair: Opened) -> None:
     job: Job = FakeJob()
     after = (Forward(), Inject(TO_CLIENT, OURS), pair.session.start(job, 1))
     answers(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND), *after)))
@@ -50,7 +50,7 @@ def test_nothing_is_done_after_an_end(plane: Plane, pair: Opened) -> None:
     assert len(pair.session.decided) == 1
 
 
-def test_the_session_has_words_for_ends_of_the_plane(plane: Plane, pair: Opened) -> None:
+def test_the_session_gives_the_farewell_for_ends_by_the_plane(plane: Plane, pair: Opened) -> None:
     pair.session.words[EndReason.IDLE] = OURS
     pair.pair.end(EndReason.IDLE)
     assert pair.client.hear() == OURS
@@ -66,7 +66,7 @@ def test_no_farewell_within_a_frame(plane: Plane, pair: Opened) -> None:
     assert pair.client.told_the_end
 
 
-def test_a_farewell_goes_behind_what_is_pending(plane: Plane) -> None:
+def test_a_farewell_goes_behind_pending_bytes(plane: Plane) -> None:
     pair = plane.open(send_buffer=8 * KIB)
     answers(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND, OURS),)))
     said = passing(b"m" * 1995) * 30
@@ -86,7 +86,7 @@ def test_a_pair_ends_once(plane: Plane, pair: Opened) -> None:
     assert pair.session.closed == 1
 
 
-def test_held_frames_end_with_their_pair(plane: Plane, pair: Opened) -> None:
+def test_held_frames_are_freed_with_their_pair(plane: Plane, pair: Opened) -> None:
     held(pair, 1)
     pair.client.say(counted(1, b"0"))
     plane.turn()
@@ -95,10 +95,10 @@ def test_held_frames_end_with_their_pair(plane: Plane, pair: Opened) -> None:
     assert plane.memory.used == 0
 
 
-def test_what_waits_for_a_border_ends_with_an_action_that_ends_the_pair(
+def test_an_action_that_ends_the_pair_drops_what_waits_behind_it(
     plane: Plane, pair: Opened
 ) -> None:
-    """The lane lingers by then: nobody else may send on it, or turn its reading off."""
+    """The lane lingers by then: no other code may send on it or turn its reading off."""
     pause = Pause(TO_CLIENT, plane.clock() + 5)
     answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS), pause)))
     transmission = Transmission(pair.pair.client)
@@ -121,7 +121,7 @@ def test_what_waits_for_a_border_ends_with_an_action_that_ends_the_pair(
 
 @both
 @pytest.mark.parametrize("before", [b"", passing(b"before")])
-def test_bytes_that_are_not_of_the_protocol(
+def test_bytes_that_violate_the_protocol_end_the_pair(
     plane: Plane, pair: Opened, direction: Direction, before: bytes
 ) -> None:
     speaker, _ = pair.far(direction)
@@ -138,7 +138,7 @@ def test_bytes_that_are_not_of_the_protocol(
 
 
 @both
-def test_a_violation_within_a_frame_that_is_owed_has_no_farewell(
+def test_a_violation_while_bytes_are_owed_has_no_farewell(
     plane: Plane, pair: Opened, direction: Direction
 ) -> None:
     pair.session.words[EndReason.BROKER_VIOLATION] = OURS
@@ -165,7 +165,9 @@ def test_a_session_may_find_a_violation(plane: Plane, pair: Opened, direction: D
 
 
 @both
-def test_a_violation_in_what_was_carried(plane: Plane, pair: Opened, direction: Direction) -> None:
+def test_a_violation_in_carried_bytes_ends_the_pair(
+    plane: Plane, pair: Opened, direction: Direction
+) -> None:
     speaker, _ = pair.far(direction)
     answers(pair, (b"x", (Drop(), Pause(direction, plane.clock() + 5))))
     speaker.say(stop(b"x") + frame(VIOLATION))
@@ -203,7 +205,7 @@ def test_a_bug_ends_its_pair_alone(
     assert pair.broker.told_the_end
 
 
-def test_a_bug_in_what_was_carried(plane: Plane, pair: Opened) -> None:
+def test_a_bug_in_carried_bytes_ends_the_pair(plane: Plane, pair: Opened) -> None:
     answers(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
     pair.client.say(stop(b"x") + frame(BUG))
     plane.turn()
@@ -212,7 +214,7 @@ def test_a_bug_in_what_was_carried(plane: Plane, pair: Opened) -> None:
     assert len(plane.hooks.crashes) == 1
 
 
-def test_a_bug_in_a_resumption(plane: Plane, pair: Opened) -> None:
+def test_a_bug_in_a_resumption_ends_the_pair(plane: Plane, pair: Opened) -> None:
     answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 1))))
     pair.session.resumption = crash
     pair.client.say(stop(b"x") + passing(b"behind"))
@@ -221,7 +223,7 @@ def test_a_bug_in_a_resumption(plane: Plane, pair: Opened) -> None:
     assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
 
 
-def test_a_bug_when_a_granted_frame_is_decided(plane: Plane, pair: Opened) -> None:
+def test_a_bug_while_a_granted_frame_is_decided_ends_the_pair(plane: Plane, pair: Opened) -> None:
     (account,) = held(pair, 1)
     pair.client.say(counted(1, b"0"))
     plane.turn()
@@ -233,7 +235,7 @@ def test_a_bug_when_a_granted_frame_is_decided(plane: Plane, pair: Opened) -> No
 
 
 class Broken(FakeSession):
-    """A session that cannot even end."""
+    """A session that raises while it ends."""
 
     def __init__(self, where: str) -> None:
         super().__init__()
@@ -255,7 +257,7 @@ class Broken(FakeSession):
 
 
 @pytest.mark.parametrize("where", ["farewell", "close", "both"])
-def test_a_bug_at_the_end_of_a_pair_stays_there(plane: Plane, where: str) -> None:
+def test_a_bug_while_a_session_closes_affects_no_other_pair(plane: Plane, where: str) -> None:
     broken, other = plane.open(Broken(where)), plane.open()
     broken.client.say(stop())
     other.client.say(passing(b"other"))
@@ -267,7 +269,7 @@ def test_a_bug_at_the_end_of_a_pair_stays_there(plane: Plane, where: str) -> Non
 
 
 class Slow(FakeSession):
-    """A session that takes several steps to give everything back."""
+    """A session that takes several steps to close."""
 
     steps = 0
 
@@ -278,7 +280,7 @@ class Slow(FakeSession):
         return self.steps < 5
 
 
-def test_a_session_with_much_to_give_back_is_closed_step_by_step(plane: Plane) -> None:
+def test_a_large_session_is_closed_step_by_step(plane: Plane) -> None:
     slow, more = Slow(), Slow()
     for pair in (plane.open(slow), plane.open(more)):
         pair.pair.end(EndReason.IDLE)
@@ -288,7 +290,7 @@ def test_a_session_with_much_to_give_back_is_closed_step_by_step(plane: Plane) -
 
 
 class Stuck(Slow):
-    """One whose bug shows in a later step."""
+    """A session that raises in a later step of closing."""
 
     def close(self) -> bool:
         """See `contract.Session`."""
@@ -297,7 +299,7 @@ class Stuck(Slow):
         return True
 
 
-def test_a_bug_in_a_later_step_keeps_no_other_from_being_closed(plane: Plane) -> None:
+def test_a_bug_in_a_later_closing_step_blocks_no_other_session(plane: Plane) -> None:
     stuck, more = Stuck(), Slow()
     for pair in (plane.open(stuck), plane.open(more)):
         pair.pair.end(EndReason.IDLE)

@@ -37,7 +37,7 @@ def test_frames_that_follow_wait_without_being_decided(plane: Plane, pair: Opene
     assert frames(pair.broker.hear())[1:] == [*many, counted(1, b"last")]
 
 
-def test_a_grant_lets_as_many_go_as_it_says(plane: Plane, pair: Opened) -> None:
+def test_a_grant_sends_as_many_frames_as_it_allows(plane: Plane, pair: Opened) -> None:
     (account,) = held(pair, 1)
     pair.client.say(b"".join(counted(1, b"%d" % n) for n in range(5)))
     plane.turn()
@@ -54,7 +54,7 @@ def test_a_grant_lets_as_many_go_as_it_says(plane: Plane, pair: Opened) -> None:
     assert plane.memory.used == 0
 
 
-def test_a_grant_without_held_frames_is_an_allowance(plane: Plane, pair: Opened) -> None:
+def test_a_grant_without_held_frames_raises_the_allowance(plane: Plane, pair: Opened) -> None:
     (account,) = held(pair, 1)
     plane.reactor.grant(account, 1, 1000)
     pair.client.say(counted(1, b"0") + counted(1, b"1"))
@@ -86,8 +86,8 @@ def test_a_grant_waits_for_a_border(plane: Plane, pair: Opened) -> None:
     assert frames(pair.broker.hear()) == expected
 
 
-def test_a_grant_of_rules_that_are_no_more_is_void(plane: Plane, pair: Opened) -> None:
-    """It waited for a border, and meanwhile others came into force."""
+def test_a_grant_under_replaced_rules_is_void(plane: Plane, pair: Opened) -> None:
+    """The grant waits for a border, and other rules come into force meanwhile."""
     (account,) = held(pair, 1)
     long = passing(b"l" * 50)
     pair.client.say(counted(1, b"0") + long[:20])
@@ -123,7 +123,7 @@ def test_a_grant_goes_before_a_collected_frame(plane: Plane, pair: Opened) -> No
 
 
 def test_a_grant_does_not_wait_for_a_pause(plane: Plane, pair: Opened) -> None:
-    """Not reading keeps nothing from going that was read before, and order stays."""
+    """Frames read before the pause are still sent, in order."""
     (account,) = held(pair, 1)
     inner = pair.session.answer
     pair.session.answer = lambda direction, frame: (
@@ -140,7 +140,7 @@ def test_a_grant_does_not_wait_for_a_pause(plane: Plane, pair: Opened) -> None:
     assert pair.broker.hear() == stop(b"p") + counted(1, b"0") + counted(1, b"1") + passing(b"2")
 
 
-def test_a_granted_frame_that_the_scanner_halts_at_is_decided(plane: Plane, pair: Opened) -> None:
+def test_a_granted_frame_that_stops_the_scanner_is_decided(plane: Plane, pair: Opened) -> None:
     (account,) = held(pair, 1)
     pair.client.say(counted(1, b"0"))
     plane.turn()
@@ -150,7 +150,7 @@ def test_a_granted_frame_that_the_scanner_halts_at_is_decided(plane: Plane, pair
     assert pair.broker.hear() == OURS
 
 
-def test_a_grant_after_the_end_is_nothing(plane: Plane, pair: Opened) -> None:
+def test_a_grant_after_the_end_has_no_effect(plane: Plane, pair: Opened) -> None:
     (account,) = held(pair, 1)
     pair.client.say(counted(1, b"0"))
     plane.turn()
@@ -161,7 +161,7 @@ def test_a_grant_after_the_end_is_nothing(plane: Plane, pair: Opened) -> None:
     assert plane.memory.used == 0
 
 
-def test_discarded_frames_go_nowhere(plane: Plane, pair: Opened) -> None:
+def test_discarded_frames_are_not_sent(plane: Plane, pair: Opened) -> None:
     first, second = held(pair, 1, 2)
     pair.client.say(counted(1, b"0") + counted(2, b"1") + counted(1, b"2"))
     plane.turn()
@@ -177,7 +177,7 @@ def test_discarded_frames_go_nowhere(plane: Plane, pair: Opened) -> None:
     assert pair.broker.hear() == stop(b"close") + counted(2, b"1")
 
 
-def test_discarding_where_nothing_was_ever_held(plane: Plane, pair: Opened) -> None:
+def test_discarding_without_held_frames_has_no_effect(plane: Plane, pair: Opened) -> None:
     answers(pair, (b"x", (Forward(), Discard(pair.session.account(1)))))
     pair.client.say(stop(b"x"))
     plane.turn()

@@ -1,4 +1,4 @@
-"""A session that is asked again at a time."""
+"""`Later`: the session is asked again at a set time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TO_BROKER = Direction.TO_BROKER
 
 
 def delays(plane: Plane, pair: Opened, seconds: float = 2.0) -> None:
-    """Stop frames wait; `x` for number 1, any other for 2, which comes a second later."""
+    """Delay stop frames: `x` as number 1, any other as number 2, which is due a second later."""
 
     def answer(direction: Direction, frame: bytes) -> Effects:
         number = 1 if frame == stop(b"x") else 2
@@ -30,7 +30,7 @@ def delays(plane: Plane, pair: Opened, seconds: float = 2.0) -> None:
     pair.session.resumption = lambda number, result: (Inject(TO_BROKER, stop(b"%d" % number)),)
 
 
-def test_the_session_is_asked_again_at_its_time_and_the_others_pass(
+def test_the_session_is_asked_at_its_time_while_other_frames_pass(
     plane: Plane, pair: Opened
 ) -> None:
     delays(plane, pair)
@@ -46,7 +46,7 @@ def test_the_session_is_asked_again_at_its_time_and_the_others_pass(
     assert len(pair.session.resumed) == 1
 
 
-def test_each_has_its_own_time(plane: Plane, pair: Opened) -> None:
+def test_each_delayed_frame_has_its_own_time(plane: Plane, pair: Opened) -> None:
     delays(plane, pair)
     pair.client.say(stop(b"y") + stop(b"x"))
     plane.turn()
@@ -55,7 +55,7 @@ def test_each_has_its_own_time(plane: Plane, pair: Opened) -> None:
     assert pair.broker.hear() == stop(b"1") + stop(b"2")
 
 
-def test_what_is_due_within_a_frame_goes_behind_it(plane: Plane, pair: Opened) -> None:
+def test_a_frame_due_within_another_is_sent_behind_it(plane: Plane, pair: Opened) -> None:
     delays(plane, pair)
     long = passing(b"l" * 50)
     pair.client.say(stop(b"x") + long[:20])
@@ -67,7 +67,7 @@ def test_what_is_due_within_a_frame_goes_behind_it(plane: Plane, pair: Opened) -
     assert pair.broker.hear() == long + stop(b"1") + passing(b"2")
 
 
-def test_the_answer_may_be_another_time(plane: Plane, pair: Opened) -> None:
+def test_the_session_may_delay_again(plane: Plane, pair: Opened) -> None:
     delays(plane, pair)
 
     def again(number: int, result: bytes | Denial) -> Effects:
@@ -84,7 +84,7 @@ def test_the_answer_may_be_another_time(plane: Plane, pair: Opened) -> None:
     assert pair.broker.hear() == OURS
 
 
-def test_nobody_is_asked_when_the_pair_is_over(plane: Plane, pair: Opened) -> None:
+def test_the_session_of_an_ended_pair_is_not_asked(plane: Plane, pair: Opened) -> None:
     delays(plane, pair)
     pair.client.say(stop(b"x"))
     plane.turn()
@@ -95,7 +95,7 @@ def test_nobody_is_asked_when_the_pair_is_over(plane: Plane, pair: Opened) -> No
     assert plane.hooks.reasons == [EndReason.CLIENT_CLOSED]
 
 
-def test_the_pair_may_end_then(plane: Plane, pair: Opened) -> None:
+def test_a_delayed_effect_may_end_the_pair(plane: Plane, pair: Opened) -> None:
     delays(plane, pair)
     pair.session.resumption = lambda number, result: (End(EndReason.CLIENT_VIOLATION, OURS),)
     pair.client.say(stop(b"x") + stop(b"y"))
@@ -106,7 +106,7 @@ def test_the_pair_may_end_then(plane: Plane, pair: Opened) -> None:
     assert len(pair.session.resumed) == 1
 
 
-def test_what_the_protocol_does_not_allow_may_be_found_then(plane: Plane, pair: Opened) -> None:
+def test_a_delayed_violation_ends_the_pair(plane: Plane, pair: Opened) -> None:
     delays(plane, pair)
 
     def violation(number: int, result: bytes | Denial) -> Effects:

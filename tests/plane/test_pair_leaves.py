@@ -1,4 +1,4 @@
-"""A pair whose gateway stops: the session's steps are carried out, and then it ends."""
+"""Shutdown: a pair carries out the session's steps of leaving, then ends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_an_empty_pair_that_is_not_quiet_ends_a_little_later(plane: Plane, pair:
     assert plane.hooks.reasons == [EndReason.DRAINED]
 
 
-def test_one_that_is_used_again_is_not_empty(plane: Plane, pair: Opened) -> None:
+def test_a_pair_that_is_used_again_is_not_empty(plane: Plane, pair: Opened) -> None:
     plane.reactor.leave(pair.pair)
     plane.after(EMPTY)
     pair.session.departure = lambda now: ()
@@ -59,7 +59,7 @@ def test_a_bug_ends_the_pair(plane: Plane, pair: Opened) -> None:
     assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
 
 
-def test_a_pair_that_is_over_takes_no_steps(plane: Plane, pair: Opened) -> None:
+def test_an_ended_pair_takes_no_steps(plane: Plane, pair: Opened) -> None:
     pair.pair.end(EndReason.IDLE)
     pair.session.departure = crash
     plane.reactor.leave(pair.pair)

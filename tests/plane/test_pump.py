@@ -1,4 +1,4 @@
-"""One direction: receive, scan, send, and what gets in between."""
+"""One direction of a pair: receive, scan, send, and the exceptions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_frames_pass(plane: Plane, pair: Opened, direction: Direction) -> None:
     assert plane.memory.used == 0
 
 
-def test_the_two_ways_are_apart(plane: Plane, pair: Opened) -> None:
+def test_the_two_directions_are_independent(plane: Plane, pair: Opened) -> None:
     pair.client.say(passing(b"ping"))
     pair.broker.say(passing(b"pong"))
     plane.turn()
@@ -61,7 +61,7 @@ def test_a_cut_header_is_carried(
 
 
 @both
-def test_what_is_owed_passes_as_it_comes(plane: Plane, pair: Opened, direction: Direction) -> None:
+def test_owed_bytes_pass_as_they_come(plane: Plane, pair: Opened, direction: Direction) -> None:
     speaker, hearer = pair.far(direction)
     long = passing(b"x" * 1000)
     for part in (long[:10], long[10:500], long[500:] + passing(b"next")):
@@ -72,7 +72,9 @@ def test_what_is_owed_passes_as_it_comes(plane: Plane, pair: Opened, direction: 
 
 
 @both
-def test_any_cut_gives_the_same(plane: Plane, pair: Opened, direction: Direction) -> None:
+def test_any_chunking_gives_the_same_result(
+    plane: Plane, pair: Opened, direction: Direction
+) -> None:
     speaker, hearer = pair.far(direction)
     said = passing(b"one") + stop(b"two") + passing() + stop() + stop(b"three") + passing(b"x" * 50)
     for at in range(len(said)):
@@ -96,9 +98,7 @@ def test_more_than_a_buffer_passes(plane: Plane, pair: Opened) -> None:
 
 
 @both
-def test_a_stop_frame_is_decided_between_its_neighbours(
-    plane: Plane, pair: Opened, direction: Direction
-) -> None:
+def test_a_stop_frame_is_decided_in_order(plane: Plane, pair: Opened, direction: Direction) -> None:
     speaker, hearer = pair.far(direction)
     said = passing(b"before") + stop(b"me") + passing(b"behind")
     speaker.say(said)
@@ -161,7 +161,7 @@ def test_a_stop_frame_beyond_the_bound_ends_the_pair(plane: Plane, said_first: i
     assert pair.broker.hear() == passing(b"before")
 
 
-def test_a_stop_frame_of_the_bound_is_decided(plane: Plane) -> None:
+def test_a_stop_frame_as_large_as_the_bound_is_decided(plane: Plane) -> None:
     pair = plane.open(FakeSession(bound=1000))
     said = stop(b"x" * 995)
     pair.client.say(said[:500])
@@ -171,10 +171,8 @@ def test_a_stop_frame_of_the_bound_is_decided(plane: Plane) -> None:
     assert pair.broker.hear() == said
 
 
-def test_a_chunk_of_stop_frames_does_not_keep_the_others_waiting(
-    plane: Plane, pair: Opened
-) -> None:
-    """Decisions cost much more than passing frames, so a turn makes so many and no more."""
+def test_a_chunk_of_stop_frames_does_not_delay_other_pairs(plane: Plane, pair: Opened) -> None:
+    """Decisions cost much more than passing frames, so a turn makes a bounded number of them."""
     said = b"".join(stop(b"%d" % n) for n in range(3 * DECISIONS_AT_ONCE))
     pair.client.say(said)
     plane.reactor.turn()
@@ -184,8 +182,8 @@ def test_a_chunk_of_stop_frames_does_not_keep_the_others_waiting(
     assert plane.memory.used == 0
 
 
-def test_many_that_ask_much_do_not_keep_others_waiting(plane: Plane) -> None:
-    """All together have as many decisions in a turn as one of them."""
+def test_many_demanding_pairs_do_not_delay_others(plane: Plane) -> None:
+    """All pairs together get as many decisions in a turn as one pair alone."""
     asking = [plane.open() for _ in range(20)]
     for pair in asking:
         pair.client.say(b"".join(stop(b"%d" % n) for n in range(DECISIONS_AT_ONCE)))
@@ -199,7 +197,7 @@ def test_many_that_ask_much_do_not_keep_others_waiting(plane: Plane) -> None:
     assert all(len(pair.session.decided) == DECISIONS_AT_ONCE for pair in asking)
 
 
-def test_costly_decisions_end_with_the_turn(plane: Plane) -> None:
+def test_costly_decisions_stop_when_the_turn_ends(plane: Plane) -> None:
     asking, innocent = plane.open(), plane.open()
 
     def answer(_direction: Direction, _frame: bytes) -> Effects:
@@ -226,11 +224,11 @@ COSTLY = 140e-9
 """Seconds for each byte of the slowest frames."""
 
 USUAL = 0.5e-9
-"""The same of frames of 1 KB and more."""
+"""Seconds for each byte of frames of 1 KB and more."""
 
 
 class SlowScanner(FakeScanner):
-    """Has time pass for what it scans, and remembers how many bytes each call scanned."""
+    """Lets time pass for scanned bytes, and records the number of bytes of each call."""
 
     def __init__(self, clock: Clock, cost: float) -> None:
         super().__init__({})
@@ -247,14 +245,14 @@ class SlowScanner(FakeScanner):
 
 @pytest.fixture
 def large() -> Iterator[Plane]:
-    """A plane with the buffer that it has by default."""
+    """A plane with the default buffer."""
     plane = Plane(PlaneSettings(buffer=LARGE_BUFFER, memory=1 << 26))
     yield plane
     plane.close()
 
 
 def slow(plane: Plane, direction: Direction, cost: float = COSTLY) -> tuple[Opened, SlowScanner]:
-    """A pair of which one direction's frames cost so much for each byte."""
+    """Return a pair in which scanning one direction costs `cost` seconds for each byte."""
     scanner = SlowScanner(plane.clock, cost)
     session = FakeSession()
     scanners = [scanner, FakeScanner({})]
@@ -263,7 +261,7 @@ def slow(plane: Plane, direction: Direction, cost: float = COSTLY) -> tuple[Open
 
 
 def say_all(plane: Plane, pair: Opened, direction: Direction, said: bytes) -> None:
-    """Say more than a socket takes at once."""
+    """Send more than a socket takes at once."""
     speaker, hearer = pair.far(direction)
     rest = memoryview(said)
     while rest:
@@ -274,10 +272,10 @@ def say_all(plane: Plane, pair: Opened, direction: Direction, said: bytes) -> No
 
 
 @both
-def test_a_chunk_of_slow_frames_does_not_keep_others_waiting(
+def test_a_chunk_of_slow_frames_does_not_delay_other_pairs(
     large: Plane, direction: Direction
 ) -> None:
-    """What is scanned before others have their turn is one piece, and then what a turn allows."""
+    """One piece is scanned before others have their turn, and then as much as a turn allows."""
     flooding, scanner = slow(large, direction)
     innocent = large.open()
     said = passing(b"tiny") * (LARGE_BUFFER // 9)
@@ -321,7 +319,7 @@ def test_reads_of_slow_frames_become_small_and_recover(large: Plane) -> None:
 
 
 def test_a_client_that_mixes_slow_frames_into_others_gains_little(large: Plane) -> None:
-    """Each read may be as large as the ones before were quick, so a slow one is the exception."""
+    """Reads grow only after quick ones, so slow large reads are the exception."""
     flooding, scanner = slow(large, Direction.TO_BROKER)
     reception = Reception(flooding.pair.client)
     longest = []
@@ -341,8 +339,8 @@ def test_a_client_that_mixes_slow_frames_into_others_gains_little(large: Plane) 
     assert min(reception.sizes) >= LEAST_SLOW_READ
 
 
-def test_what_a_piece_let_pass_is_sent_though_the_next_one_is_at_fault(large: Plane) -> None:
-    """A farewell may be said only at a border, and the scanner counts the piece as sent."""
+def test_cleared_pieces_are_sent_before_a_violation_in_the_next_piece(large: Plane) -> None:
+    """A farewell may be sent only at a border, and the scanner counts the piece as sent."""
     session = FakeSession()
     session.words[EndReason.BROKER_VIOLATION] = passing(b"bye")
     pair = large.open(session)
@@ -355,11 +353,11 @@ def test_what_a_piece_let_pass_is_sent_though_the_next_one_is_at_fault(large: Pl
     assert frames(heard)[:-1] == [one] * (LARGE_BUFFER // 4 // len(one))
 
 
-def test_a_header_longer_than_a_piece_is_waited_for(large: Plane) -> None:
+def test_a_header_longer_than_a_piece_is_carried(large: Plane) -> None:
     """The next piece begins where the last one ended, not at the header that is cut."""
 
     class Cutting(FakeScanner):
-        """Waits for all of its first 100,000 bytes."""
+        """A scanner whose first header has 100,000 bytes."""
 
         def scan(self, chunk: bytearray, start: int, end: int) -> int:
             return start if end < 100_000 else super().scan(chunk, start, end)
@@ -374,7 +372,7 @@ def test_a_header_longer_than_a_piece_is_waited_for(large: Plane) -> None:
     large.until(lambda: pair.broker.hear() == said)
 
 
-def test_frames_that_are_large_and_pass_are_scanned_at_once(large: Plane) -> None:
+def test_large_passing_frames_are_scanned_at_once(large: Plane) -> None:
     pair, scanner = slow(large, Direction.TO_BROKER, USUAL)
     said = passing(b"x" * 400_000)
     pair.pair.pumps[Direction.TO_BROKER].offer(said, large.clock())
@@ -386,7 +384,7 @@ def test_frames_that_are_large_and_pass_are_scanned_at_once(large: Plane) -> Non
 
 
 def fill(plane: Plane, pair: Opened, direction: Direction) -> bytes:
-    """Say passing frames until the plane reads no more; answers all that was said."""
+    """Send passing frames until the plane stops reading. Return all bytes sent."""
     speaker, _ = pair.far(direction)
     source = pair.pair.pumps[direction].source
     said = rest = b""
@@ -397,7 +395,7 @@ def fill(plane: Plane, pair: Opened, direction: Direction) -> bytes:
             sent = speaker.sock.send(rest)
         said, rest = said + rest[:sent], rest[sent:]
         plane.turn()
-        if not sent and not plane.woken(0.02):  # what is under way in TCP has arrived
+        if not sent and not plane.woken(0.02):  # all bytes under way in TCP have arrived
             break
     assert not source.reading, "the plane reads without end"
     return said
@@ -441,7 +439,7 @@ def test_reads_are_halved_for_a_slow_reader_and_recover(plane: Plane, pair: Open
     assert max(reception.sizes[5:]) == BUFFER
 
 
-def test_a_slow_reader_does_not_stop_the_other_way(plane: Plane) -> None:
+def test_a_slow_reader_does_not_stop_the_other_direction(plane: Plane) -> None:
     pair = plane.open(send_buffer=8 * KIB)
     fill(plane, pair, Direction.TO_BROKER)
     pair.broker.say(passing(b"still"))
@@ -459,7 +457,7 @@ def test_short_writes_lose_nothing(plane: Plane, pair: Opened, most: int) -> Non
     assert plane.memory.used == 0
 
 
-def test_a_socket_that_takes_nothing_is_tried_when_it_can(plane: Plane, pair: Opened) -> None:
+def test_a_full_socket_is_tried_again_when_writable(plane: Plane, pair: Opened) -> None:
     transmission = Transmission(pair.pair.broker)
     transmission.most = 0
     said = passing(b"one") + stop(b"two") + passing(b"three")
@@ -471,7 +469,7 @@ def test_a_socket_that_takes_nothing_is_tried_when_it_can(plane: Plane, pair: Op
     assert pair.broker.hear() == said
 
 
-def test_an_empty_wake_up_is_nothing(plane: Plane, pair: Opened) -> None:
+def test_a_wake_up_without_bytes_has_no_effect(plane: Plane, pair: Opened) -> None:
     pair.pair.pumps[0].readable(plane.clock())
     pair.client.say(stop(b"x" * 50)[:10])
     plane.turn()
@@ -537,7 +535,7 @@ def test_an_error_of_flushing_ends_the_pair(
 def test_nothing_is_decided_or_kept_behind_a_lost_peer(
     plane: Plane, pair: Opened, fails_at: int
 ) -> None:
-    """One chunk is sent in several parts; each of them may find the sink gone."""
+    """One chunk is sent in several parts; each send may find the sink gone."""
     transmission = Transmission(pair.pair.broker)
     transmission.fails_at = fails_at
     pair.client.say(passing(b"1") + stop(b"2") + passing(b"3") + stop(b"4") + passing(b"5")[:3])
@@ -549,7 +547,7 @@ def test_nothing_is_decided_or_kept_behind_a_lost_peer(
 
 
 @both
-def test_the_end_of_a_stream_ends_the_pair_behind_what_was_said(
+def test_the_end_of_a_stream_ends_the_pair_after_its_bytes(
     plane: Plane, pair: Opened, direction: Direction
 ) -> None:
     speaker, hearer = pair.far(direction)
@@ -618,8 +616,8 @@ def test_a_hang_up_of_a_lane_that_is_not_read_does_not_spin(
 
 
 def test_a_hang_up_with_both_ways_blocked_ends_the_pair(plane: Plane) -> None:
-    """The client's lane waits to be written, so its hang-up is heard; what the broker is still
-    to have, it gets."""
+    """The client's lane waits to be writable, so its hang-up is reported; the broker still gets its
+    pending bytes."""
     pair = plane.open(sockets=tcp_sockets, send_buffer=8 * KIB)
     fill(plane, pair, Direction.TO_CLIENT)
     said = fill(plane, pair, Direction.TO_BROKER)
@@ -638,7 +636,7 @@ def test_a_hang_up_with_both_ways_blocked_ends_the_pair(plane: Plane) -> None:
 
 
 def test_a_peer_that_does_not_read_its_answers_is_not_read(plane: Plane) -> None:
-    """Otherwise one client could fill the plane's memory with refusals."""
+    """One client could otherwise fill the plane's memory with refusals."""
     pair = plane.open(send_buffer=8 * KIB)
     answer = passing(b"no" * 500)
     pair.session.answer = lambda direction, frame: (
@@ -660,7 +658,7 @@ def test_a_peer_that_does_not_read_its_answers_is_not_read(plane: Plane) -> None
 
 
 def test_a_peer_that_reads_its_answers_is_read(plane: Plane, pair: Opened) -> None:
-    """However many they are: those that were heard do not count."""
+    """Delivered answers do not count, however many they are."""
     answer = passing(b"no" * 2000)
     pair.session.answer = lambda direction, frame: (
         *DROP,

@@ -1,6 +1,6 @@
-"""Everything at once: frames of all kinds both ways, cut anywhere, with peers that stall.
+"""Random runs: frames of all kinds in both directions, cut anywhere, with peers that stall.
 
-Whatever happens, each peer is told whole frames, each of them once, in the order of its kind.
+In each run, each peer receives whole frames, each frame once, in the order of its kind.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .protocol import HEAD, STOP, FakeSession, Numbered, counted, frames, passin
 
 TO_BROKER, TO_CLIENT = Direction
 
-# What becomes of a stop frame, by the first byte of its body; the rest of it is a number.
+# The session's decision on a stop frame, by the first byte of its body; the rest is a number.
 FORWARDED, REPLACED, DROPPED, INJECTS, ANSWERED, ASKS, PAUSES, PAUSES_BACK = b"frdiabpP"
 
 Frame = tuple[str, int, int]  # kind, account or decision, size
@@ -59,7 +59,7 @@ actions = st.lists(st.one_of(say, say, say, hear, grant, wait, resume), min_size
 
 
 class Model(FakeSession):
-    """Decides by what is written in a frame, and remembers what each peer is to be told."""
+    """Decides by the content of a frame, and records what each peer must receive."""
 
     def __init__(self, plane: Plane) -> None:
         super().__init__()
@@ -103,12 +103,12 @@ class Model(FakeSession):
 
 
 def replaced(frame: bytes) -> bytes:
-    """What goes on in place of a frame."""
+    """Return the replacement of a frame."""
     return passing(b"R" + frame[6:])
 
 
 def built(specs: list[Frame], numbers: Iterator[int]) -> list[bytes]:
-    """The frames of one direction; each says by a number which one it is."""
+    """Return the frames of one direction, each with its own number."""
     return [
         _frame(kind, which, next(numbers).to_bytes(4) + b"x" * size) for kind, which, size in specs
     ]
@@ -125,7 +125,7 @@ def _frame(kind: str, which: int, body: bytes) -> bytes:
 
 
 def expected(said: list[bytes]) -> list[bytes]:
-    """What of it goes on, in its order."""
+    """Return the frames that are forwarded, in order."""
     told = []
     for frame in said:
         decision = frame[5] if frame[4] == STOP else FORWARDED
@@ -141,7 +141,7 @@ ROUNDS_OF_A_RECORD = 8
 
 
 class Run:
-    """One random life of a pair."""
+    """One random course of a pair."""
 
     def __init__(
         self, plane: Plane, said: tuple[list[bytes], list[bytes]], sockets: Callable[[], Any]
@@ -155,7 +155,7 @@ class Run:
         self._unsaid = [b"".join(frames) for frames in said]
 
     def say(self, direction: Direction, size: int) -> None:
-        """So many bytes, or as many as the socket takes."""
+        """Send this many bytes, or as many as the socket takes."""
         speaker, _ = self.pair.far(direction)
         try:
             sent = speaker.sock.send(self._unsaid[direction][:size])
@@ -164,17 +164,17 @@ class Run:
         self._unsaid[direction] = self._unsaid[direction][sent:]
 
     def resume(self) -> None:
-        """Give all results that are waited for."""
+        """Pass the results of all jobs that run."""
         for token in tuple(self.session.asked):
             self.plane.reactor.resume(self.pair.pair, Numbered(self.session, token), b"")
 
     def grant(self, id: int, messages: int) -> None:
-        """Let some messages go."""
+        """Grant allowance for some messages."""
         account = self.session.accounts[id]
         self.plane.reactor.grant(account, messages, 1 << 40)
 
     def act(self, action: tuple[str, int, int]) -> None:
-        """One of the things that happen."""
+        """Carry out one random event."""
         name, which, size = action
         match name:
             case "say":
@@ -191,8 +191,8 @@ class Run:
         assert self.plane.memory.used == self.pair.pair.kept
 
     def finish(self) -> None:
-        """Say, hear, grant and resume until nothing changes any more: a record of TLS is heard when
-        all of it came, in several rounds."""
+        """Send, receive, grant and resume until nothing changes: a TLS record is readable only when
+        all of it has come, which takes several rounds."""
         before: object = None
         steady = 0
         while steady < ROUNDS_OF_A_RECORD:
@@ -215,7 +215,7 @@ class Run:
         return self.pair.broker.hear(), self.pair.client.hear()
 
     def check(self) -> None:
-        """Each peer was told what it had to be."""
+        """Check that each peer received what it must."""
         assert self.plane.hooks.ends == []
         for direction, heard in zip(Direction, self._heard(), strict=True):
             told = frames(heard)
@@ -232,12 +232,12 @@ class Run:
 
 
 def of(frames: list[bytes], head: bytes) -> list[bytes]:
-    """Those of one account."""
+    """Return the frames of one account."""
     return [frame for frame in frames if frame[4:6] == head]
 
 
 def without(frames: list[bytes], heads: tuple[bytes, ...]) -> list[bytes]:
-    """Those of no account."""
+    """Return the frames of no account."""
     return [frame for frame in frames if frame[4:6] not in heads]
 
 

@@ -1,4 +1,4 @@
-"""Turns, bounds, and the life of the reactor's task."""
+"""The reactor: turns, bounds and its task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .protocol import BUG, VIOLATION, FakeSession, frame, passing, stop
 # -- taking pairs over -----------------------------------------------------------------------
 
 
-def test_what_was_received_before_is_moved_first(plane: Plane) -> None:
+def test_bytes_received_during_the_opening_are_moved_first(plane: Plane) -> None:
     received = (passing(b"to") + stop(b"broker"), passing(b"to client")[:4])
     pair = plane.open(received=received)
     assert pair.broker.hear() == received[0]
@@ -45,7 +45,7 @@ def test_more_than_a_buffer_may_have_been_received(plane: Plane) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 3 * BUFFER])
-def test_what_was_received_may_pause(plane: Plane, size: int) -> None:
+def test_bytes_received_during_the_opening_may_pause_the_pump(plane: Plane, size: int) -> None:
     session = FakeSession()
     session.answer = lambda direction, frame: (Drop(), Pause(direction, plane.clock() + 5))
     behind = b"".join(passing(b"%d" % n) for n in range(size // 10))
@@ -60,7 +60,9 @@ def test_what_was_received_may_pause(plane: Plane, size: int) -> None:
 
 @pytest.mark.parametrize("direction", list(Direction))
 @pytest.mark.parametrize("kind", [VIOLATION, BUG])
-def test_what_was_received_may_be_at_fault(plane: Plane, direction: Direction, kind: int) -> None:
+def test_bytes_received_during_the_opening_may_end_the_pair(
+    plane: Plane, direction: Direction, kind: int
+) -> None:
     received = (frame(kind), b"") if direction is Direction.TO_BROKER else (b"", frame(kind))
     pair = plane.open(received=received)
     violation = (EndReason.CLIENT_VIOLATION, EndReason.BROKER_VIOLATION)[direction]
@@ -70,7 +72,7 @@ def test_what_was_received_may_be_at_fault(plane: Plane, direction: Direction, k
     assert pair.client.told_the_end
 
 
-def test_a_peer_that_is_gone_already(plane: Plane) -> None:
+def test_a_peer_may_be_gone_before_its_pair_is_added(plane: Plane) -> None:
     (client, far_client), (broker, far_broker) = pair_of_sockets(), pair_of_sockets()
     ends = Far(far_client), Far(far_broker)
     client.setblocking(False)
@@ -84,10 +86,10 @@ def test_a_peer_that_is_gone_already(plane: Plane) -> None:
 
 
 def test_a_pair_that_cannot_be_registered_ends_alone(plane: Plane) -> None:
-    """The kernel bounds how much may be watched."""
+    """The kernel bounds the number of registrations."""
 
     class Full:
-        """An epoll that takes no more."""
+        """An epoll that takes no more registrations."""
 
         def __init__(self, epoll: select.epoll) -> None:
             self.epoll = epoll
@@ -104,7 +106,7 @@ def test_a_pair_that_cannot_be_registered_ends_alone(plane: Plane) -> None:
     assert pair.client.told_the_end
 
 
-def test_a_descriptor_number_may_come_back(plane: Plane) -> None:
+def test_a_descriptor_number_may_be_reused(plane: Plane) -> None:
     first = plane.open()
     numbers = {first.pair.client.fd, first.pair.broker.fd}
     first.pair.end(EndReason.IDLE)
@@ -134,7 +136,7 @@ def test_a_turn_is_bounded_in_time(plane: Plane) -> None:
 
 
 def test_a_turn_that_is_cut_is_finished_before_anything_else(plane: Plane) -> None:
-    """The first ones always have something to do; the last ones must not starve."""
+    """The first lanes always have events; the last ones must not starve."""
     pairs = [plane.open() for _ in range(12)]
     plane.clock.step = plane.settings.turn / 6
     for pair in pairs:
@@ -143,7 +145,7 @@ def test_a_turn_that_is_cut_is_finished_before_anything_else(plane: Plane) -> No
     while not all(pair.broker.hear() for pair in pairs):
         plane.reactor.turn()
         turns += 1
-        assert turns <= len(pairs), "somebody starves"
+        assert turns <= len(pairs), "a pair starves"
         for pair in pairs:
             if pair.broker.hear():
                 pair.client.say(passing(b"x"))
@@ -173,7 +175,7 @@ def test_a_cut_turn_survives_the_end_of_pairs_in_its_rest(plane: Plane) -> None:
 def test_an_event_of_a_former_owner_does_no_harm(
     plane: Plane, pair: Opened, event: int, blocked: bool
 ) -> None:
-    """The rest of a cut turn may be about a number that is somebody else's by now."""
+    """The rest of a cut turn may name a descriptor that is another lane's by now."""
     transmission = Transmission(pair.pair.client)
     transmission.most = 0 if blocked else None
     pair.broker.say(passing(b"x"))
@@ -195,8 +197,8 @@ def test_turns_are_counted(plane: Plane) -> None:
     assert plane.reactor.turns == 2
 
 
-def test_deadlines_are_kept_for_as_long_as_a_turn(plane: Plane) -> None:
-    """Then the lanes have their turn: what is done later may be as much as what is done at once."""
+def test_due_deadlines_run_for_as_long_as_a_turn(plane: Plane) -> None:
+    """Then the lanes have their turn: deferred work may be as much as immediate work."""
     kept: list[int] = []
     for number in range(20):
         plane.reactor.deadlines.add(plane.clock.now, lambda _now, n=number: kept.append(n))  # type: ignore[misc]
@@ -228,14 +230,14 @@ def stall(plane: Plane, size: int = 60_000) -> Opened:
 
 
 def stalled(plane: Plane) -> list[Opened]:
-    """As many stalled pairs as fill the plane's memory."""
+    """Return as many stalled pairs as fill the plane's memory."""
     pairs = []
     while not plane.memory.full:
         pairs.append(stall(plane))
     return pairs
 
 
-def test_reading_stops_at_the_bound_and_goes_on(tight: Plane) -> None:
+def test_reading_stops_at_the_memory_bound_and_resumes(tight: Plane) -> None:
     innocent = tight.open()
     pairs = stalled(tight)
     for _ in range(3):
@@ -257,8 +259,8 @@ def test_the_bound_is_exceeded_by_one_chunk_at_most(tight: Plane) -> None:
     assert tight.memory.used <= tight.memory.bound + BUFFER
 
 
-def test_many_who_do_not_read_stop_nobody_else() -> None:
-    """They share the second half of the memory by small reads."""
+def test_many_peers_that_do_not_read_block_no_other_pair() -> None:
+    """Small reads let them share the second half of the memory."""
     plane = Plane(PlaneSettings(buffer=BUFFER, memory=8 * BUFFER))
     innocent = plane.open()
     pairs = [stall(plane) for _ in range(40)]
@@ -273,7 +275,7 @@ def test_many_who_do_not_read_stop_nobody_else() -> None:
 
 
 def test_those_who_keep_most_go_if_memory_stays_full(tight: Plane) -> None:
-    """Otherwise peers that never read would stop all others."""
+    """Peers that never read would otherwise stop all others."""
     innocent = tight.open()
     small = stall(tight, 20_000)
     large = stalled(tight)
@@ -287,7 +289,7 @@ def test_those_who_keep_most_go_if_memory_stays_full(tight: Plane) -> None:
     assert not small.pair.over
 
 
-def test_memory_that_was_not_full_all_the_time_costs_nobody_a_pair(tight: Plane) -> None:
+def test_no_pair_ends_if_memory_was_not_full_all_the_time(tight: Plane) -> None:
     innocent = tight.open()
     pairs = stalled(tight)
     innocent.client.say(passing(b"y"))
@@ -329,8 +331,8 @@ def test_a_pair_that_moves_bytes_is_not_idle(
     assert plane.hooks.reasons == [EndReason.IDLE]
 
 
-def test_the_look_at_an_idle_pair_has_an_end() -> None:
-    """Sums and differences of times round differently; at the very moment that must not matter."""
+def test_the_idle_check_does_not_loop_at_its_deadline() -> None:
+    """Sums and differences of times round differently, which must not matter at the deadline."""
     plane = Plane(PlaneSettings(idle=0.1))
     plane.clock.step = 0
     for _ in range(200):
@@ -366,8 +368,8 @@ def test_a_credential_may_have_expired_already(plane: Plane, expires: float) -> 
     assert plane.hooks.reasons == [EndReason.CREDENTIAL_EXPIRED]
 
 
-def test_a_pair_that_is_over_is_not_kept_for_its_deadlines(plane: Plane) -> None:
-    """Deadlines are not cancelled, and a credential may be good for a year."""
+def test_deadlines_do_not_keep_an_ended_pair_in_memory(plane: Plane) -> None:
+    """A credential may be valid for a year, so its deadline must not keep the pair."""
     pair = plane.open(expires=plane.clock() + 1e8)
     client, broker, session = pair.client, pair.broker, weakref.ref(pair.session)
     pair.client.say(passing(b"x"))
@@ -386,8 +388,8 @@ def test_a_pair_that_is_over_is_not_kept_for_its_deadlines(plane: Plane) -> None
 
 
 @pytest.mark.parametrize("by_client", [True, False])
-def test_a_pair_that_is_over_is_gone_without_a_collection(plane: Plane, by_client: bool) -> None:
-    """One walks through all pairs that are open."""
+def test_an_ended_pair_is_freed_without_garbage_collection(plane: Plane, by_client: bool) -> None:
+    """A collection walks through all open pairs."""
     gc.disable()
     try:
         pair = plane.open()
@@ -423,7 +425,7 @@ class Running:
         self.session = FakeSession()
 
     def open(self) -> tuple[trio.SocketStream, trio.SocketStream]:
-        """The far ends of a new pair: client, broker."""
+        """Open a pair. Return its far ends: client, broker."""
         (client, far_client), (broker, far_broker) = pair_of_sockets(), pair_of_sockets()
         client.setblocking(False)
         broker.setblocking(False)
@@ -436,7 +438,7 @@ class Running:
 
 
 async def receive(stream: trio.SocketStream, size: int) -> bytes:
-    """So many bytes."""
+    """Receive exactly this many bytes."""
     received = b""
     while len(received) < size:
         received += await stream.receive_some(size - len(received))
@@ -461,7 +463,7 @@ async def test_the_task_moves_bytes() -> None:
     assert running.hooks.reasons == [EndReason.CLIENT_CLOSED]
 
 
-async def test_the_rest_of_a_cut_turn_needs_no_news() -> None:
+async def test_the_rest_of_a_cut_turn_needs_no_new_event() -> None:
     running = Running(PlaneSettings(buffer=BUFFER, turn=0.0))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(running.reactor.run)
@@ -476,7 +478,7 @@ async def test_the_rest_of_a_cut_turn_needs_no_news() -> None:
             await stream.aclose()
 
 
-async def test_the_task_keeps_deadlines(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_task_calls_due_deadlines(autojump_clock: trio.testing.MockClock) -> None:
     running = Running()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(running.reactor.run)
@@ -522,8 +524,8 @@ async def test_closing_ends_all_pairs() -> None:
         await broker.aclose()
 
 
-async def test_closing_tells_whoever_waits_for_the_epoll() -> None:
-    """Its descriptor's number is soon another's, and trio must not wait for that one."""
+async def test_closing_wakes_the_task_that_waits_for_the_epoll() -> None:
+    """The epoll's descriptor is soon another file's, and trio must not wait for that one."""
     running = Running()
     descriptor = running.reactor._epoll.fileno()
 

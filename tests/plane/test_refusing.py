@@ -58,7 +58,7 @@ def sends(plane: Plane, pair: Opened, *numbers: int) -> None:
 
 
 def acknowledges(plane: Plane, pair: Opened, account: Account, count: int) -> None:
-    """The broker's receipts come, which the scanner counts."""
+    """Send the broker's receipts, which the scanner counts."""
     account.receipts += count
     pair.broker.say(passing(b"receipt"))
     plane.turn()
@@ -68,7 +68,7 @@ def answers(pair: Opened) -> list[bytes]:
     return [frame for frame in frames(pair.client.hear()) if b"refused" in frame]
 
 
-def test_a_refusal_comes_behind_the_receipts_of_what_was_sent_before(
+def test_a_refusal_comes_behind_the_receipts_of_earlier_frames(
     plane: Plane, pair: Opened, refusing: Refusing
 ) -> None:
     sends(plane, pair, 0, 1, 2, 3)
@@ -83,7 +83,7 @@ def test_a_refusal_comes_behind_the_receipts_of_what_was_sent_before(
     assert not plane.reactor.granted
 
 
-def test_nothing_overtakes_a_refusal_though_there_is_allowance(
+def test_nothing_overtakes_a_refusal_despite_allowance(
     plane: Plane, pair: Opened, refusing: Refusing
 ) -> None:
     sends(plane, pair, 0, 1, 2)
@@ -100,7 +100,7 @@ def test_nothing_overtakes_a_refusal_though_there_is_allowance(
     assert not plane.reactor.granted
 
 
-def test_another_refusal_takes_nothing_of_what_is_kept_back(
+def test_another_refusal_uses_no_kept_back_allowance(
     plane: Plane, pair: Opened, refusing: Refusing
 ) -> None:
     sends(plane, pair, 0, 1, 2)
@@ -118,7 +118,9 @@ def test_frames_that_may_be_refused_are_decided_one_by_one(
     assert len(pair.session.decided) == 6
 
 
-def test_others_go_on_while_a_refusal_waits(plane: Plane, pair: Opened, refusing: Refusing) -> None:
+def test_other_producers_go_on_while_a_refusal_waits(
+    plane: Plane, pair: Opened, refusing: Refusing
+) -> None:
     pair.session.account(2)
     sends(plane, pair, 0, 1, 2)
     pair.client.say(counted(2, b"free"))
@@ -143,7 +145,7 @@ def test_a_refusal_waits_for_a_border(plane: Plane, pair: Opened, refusing: Refu
     assert answers(pair) == [refused(b"1")]
 
 
-def test_a_pair_that_ends_refuses_nobody(plane: Plane, pair: Opened, refusing: Refusing) -> None:
+def test_a_pair_that_ends_sends_no_refusal(plane: Plane, pair: Opened, refusing: Refusing) -> None:
     sends(plane, pair, 0, 1, 2)
     pair.client.close()
     plane.turn()
@@ -155,7 +157,7 @@ def test_a_pair_that_ends_refuses_nobody(plane: Plane, pair: Opened, refusing: R
 
 
 def many(plane: Plane, pair: Opened, number: int) -> list[Account]:
-    """Producers each of which has a refusal that waits for one receipt."""
+    """Return producers that each have a refusal waiting for one receipt."""
     accounts = [pair.session.account(id) for id in range(number)]
     for account in accounts:
         account.patience = Patience(1.0, 1.0)
@@ -175,7 +177,7 @@ def many(plane: Plane, pair: Opened, number: int) -> list[Account]:
     return accounts
 
 
-def test_each_of_many_is_told_when_its_receipts_are_there(plane: Plane, pair: Opened) -> None:
+def test_each_of_many_refusals_is_sent_after_its_receipts(plane: Plane, pair: Opened) -> None:
     accounts = many(plane, pair, 200)
     pair.broker.say(passing(b"receipts"))
     plane.turn()
@@ -188,7 +190,7 @@ def test_each_of_many_is_told_when_its_receipts_are_there(plane: Plane, pair: Op
     assert sorted(answers(pair)) == sorted(refused(b"%d" % id) for id in range(200))
 
 
-def test_what_goes_to_the_client_costs_as_much_however_many_wait(
+def test_the_cost_of_a_chunk_to_the_client_is_bounded_for_many_refusals(
     plane: Plane, pair: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many(plane, pair, 250)
@@ -209,8 +211,8 @@ def test_what_goes_to_the_client_costs_as_much_however_many_wait(
     assert 0 < looks <= 10 * ANSWERS_AT_ONCE
 
 
-def test_a_border_that_does_not_come_is_waited_for_once(plane: Plane, pair: Opened) -> None:
-    """However often something goes to the client meanwhile."""
+def test_a_refusal_waits_for_a_late_border_only_once(plane: Plane, pair: Opened) -> None:
+    """However often bytes go to the client meanwhile."""
     accounts = many(plane, pair, 3)
     pair.client.say(passing(b"x" * 100)[:50])
     plane.turn()

@@ -1,4 +1,4 @@
-"""What was admitted ends in its pair, wherever that is."""
+"""Revoking accounts in all pairs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DENIAL = Denial(Refusal.UNAUTHORIZED, "not allowed any more")
 
 
 def numbered(plane: Plane, number: int) -> Opened:
-    """A pair whose connection has this number, as its accounts have."""
+    """Return a pair whose connection and accounts have this number."""
     pair = plane.open()
     pair.session.caller = Caller(connection=number)
     return pair

@@ -1,4 +1,4 @@
-"""Room for frames that are not all here, divided among addresses."""
+"""Memory for incomplete frames, divided among addresses."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ SIZE = 1000
 
 
 class Granted(list[str]):
-    """Which claims were granted later, in their order."""
+    """The claims that were granted later, in order."""
 
     def claim(self, share: Share, address: str, size: int, name: str = "") -> Claim:
         return share.claim(address, size, lambda: self.append(name or address))
 
 
-def test_one_address_has_half_at_most() -> None:
+def test_one_address_gets_half_at_most() -> None:
     share, granted = Share(SIZE), Granted()
     claims = [granted.claim(share, "hostile", 100) for _ in range(20)]
     assert sum(claim.granted for claim in claims) == 5
@@ -24,7 +24,7 @@ def test_one_address_has_half_at_most() -> None:
     assert granted.claim(share, "honest", 250).granted
 
 
-def test_there_is_room_left_for_one_who_comes_later() -> None:
+def test_room_is_left_for_an_address_that_comes_later() -> None:
     share, granted = Share(SIZE), Granted()
     for number in range(3):
         for _ in range(100):
@@ -33,7 +33,7 @@ def test_there_is_room_left_for_one_who_comes_later() -> None:
     assert granted.claim(share, "honest", SIZE // 16).granted
 
 
-def test_where_nothing_is_taken_a_claim_of_any_size_is_granted() -> None:
+def test_an_empty_share_grants_a_claim_of_any_size() -> None:
     share, granted = Share(SIZE), Granted()
     large = granted.claim(share, "a", 5 * SIZE)
     assert large.granted
@@ -44,8 +44,8 @@ def test_where_nothing_is_taken_a_claim_of_any_size_is_granted() -> None:
     assert granted == ["b"]
 
 
-def test_addresses_have_turns() -> None:
-    """However many claims the first one has waiting."""
+def test_addresses_are_served_by_turn() -> None:
+    """However many claims of the first address wait."""
     share, granted = Share(SIZE), Granted()
     taken = granted.claim(share, "x", 900)
     waiting = {f"hostile {n}": granted.claim(share, "hostile", 600, f"hostile {n}") for n in "012"}
@@ -63,7 +63,7 @@ def test_a_small_claim_does_not_wait_for_a_large_one() -> None:
     assert granted.claim(share, "small", 100).granted
 
 
-def test_one_release_grants_all_that_fits() -> None:
+def test_one_release_grants_all_claims_that_fit() -> None:
     share, granted = Share(SIZE), Granted()
     taken = granted.claim(share, "x", 900)
     waiting = [granted.claim(share, "y", 150) for _ in range(4)]
@@ -84,7 +84,7 @@ def test_a_claim_may_be_withdrawn() -> None:
     assert (share.taken, share.waiting) == (0, 0)
 
 
-def test_nothing_is_remembered_of_addresses_without_claims() -> None:
+def test_addresses_without_claims_are_forgotten() -> None:
     share, granted = Share(SIZE), Granted()
     for number in range(100):
         share.release(granted.claim(share, f"address {number}", SIZE))
@@ -92,7 +92,9 @@ def test_nothing_is_remembered_of_addresses_without_claims() -> None:
     assert not share._waiting
 
 
-def test_a_release_takes_as_long_however_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_steps_of_a_release_are_bounded_for_many_claims(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     share, granted = Share(SIZE), Granted()
     taken = [granted.claim(share, f"taken {n}", 100) for n in range(5)]
     for number in range(3000):

@@ -1,4 +1,4 @@
-"""Pairs whose streams are made of records: real TLS, and one that waits for the other readiness."""
+"""Pairs with record streams: real TLS, and a stream that waits for the other readiness."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECORD = 16 * 1024
 
 
 def opened(plane: Plane) -> Opened:
-    """A pair with TLS on both sides."""
+    """Return a pair with TLS on both sides."""
     return plane.open(sockets=tls_sockets)  # type: ignore[arg-type]
 
 
@@ -61,7 +61,7 @@ def test_a_stop_frame_is_decided_behind_tls(plane: Plane, direction: Direction) 
 
 
 def test_a_read_takes_several_records(plane: Plane) -> None:
-    """Reads of 512 KiB are what makes large frames cheap, so a record must not bound them."""
+    """Reads of 512 KiB make large frames cheap, so a record must not bound them."""
     pair = opened(plane)
     reception = Counted(pair.pair.client)
     pair.client.say(passing(b"x" * (4 * RECORD - 5)))
@@ -69,8 +69,8 @@ def test_a_read_takes_several_records(plane: Plane) -> None:
     assert max(reception.counts) > RECORD
 
 
-def test_bytes_that_no_event_tells_of_are_read(plane: Plane) -> None:
-    """Memory is short, so each read is smaller than a record; the socket is empty all the while."""
+def test_buffered_bytes_are_read_without_an_event(plane: Plane) -> None:
+    """Memory is short, so each read is smaller than a record, and the socket stays empty."""
     pair = opened(plane)
     plane.memory.used += plane.memory.ample + 1
     said = passing(b"x" * 2 * RECORD)
@@ -81,10 +81,10 @@ def test_bytes_that_no_event_tells_of_are_read(plane: Plane) -> None:
     assert max(reception.sizes) < RECORD
 
 
-def test_bytes_that_came_before_a_pause_are_read_behind_it(plane: Plane) -> None:
+def test_bytes_buffered_before_a_pause_are_read_after_it(plane: Plane) -> None:
     pair = opened(plane)
     to_broker = pair.pair.pumps[Direction.TO_BROKER]
-    plane.memory.used += plane.memory.ample + 1  # reads are smaller than what is said
+    plane.memory.used += plane.memory.ample + 1  # reads are smaller than the frame
     pair.client.say(passing(b"x" * RECORD))
     plane.reactor.turn()
     assert pair.pair.client.stream.buffered  # type: ignore[attr-defined]
@@ -97,7 +97,7 @@ def test_bytes_that_came_before_a_pause_are_read_behind_it(plane: Plane) -> None
     assert heard < RECORD
 
 
-def test_what_was_received_with_the_handshake_is_moved(plane: Plane) -> None:
+def test_bytes_received_with_the_handshake_are_moved(plane: Plane) -> None:
     (client, far_client), (broker, far_broker) = tls_sockets(), tls_sockets()
     far_client.send(passing(b"early"))
     assert client.recv(3) == passing(b"early")[:3]
@@ -110,11 +110,11 @@ def test_what_was_received_with_the_handshake_is_moved(plane: Plane) -> None:
     plane.until(lambda: ends.broker.hear() == passing(b"early"))
 
 
-def test_a_slow_reader_behind_tls_stops_the_speaker_and_loses_nothing(plane: Plane) -> None:
+def test_a_slow_reader_behind_tls_stops_the_reading_and_loses_nothing(plane: Plane) -> None:
     pair = opened(plane)
     frame = passing(b"x" * 30_000)
     said = rest = frame * 40
-    for _ in range(200):  # nobody hears: the kernel fills, and then nobody is read
+    for _ in range(200):  # the far end does not read: kernel buffers fill, then reading stops
         try:
             rest = rest[pair.client.sock.send(rest) :]
         except BlockingIOError:
@@ -134,7 +134,7 @@ def test_a_slow_reader_behind_tls_stops_the_speaker_and_loses_nothing(plane: Pla
     assert pair.broker.heard == said
 
 
-def test_the_end_is_told_by_tls(plane: Plane) -> None:
+def test_the_end_of_a_stream_is_sent_by_tls(plane: Plane) -> None:
     pair = opened(plane)
     pair.client.say(passing(b"last"))
     pair.client.sock.shutdown(socket.SHUT_WR)
@@ -156,7 +156,7 @@ def test_a_stream_knows_its_peer() -> None:
 
 
 class Counted:
-    """Stands before a lane's `receive_into`, and remembers what came."""
+    """Wraps a lane's `receive_into`, and records the sizes received."""
 
     def __init__(self, lane: Lane) -> None:
         self._receive_into = lane.receive_into
@@ -200,7 +200,7 @@ class Crossed:
 
 
 class Noted:
-    """A reader that notes its calls."""
+    """A reader that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -232,12 +232,12 @@ class Ends:
 
     @property
     def events(self) -> int:
-        """Return what the kernel reports of the lane."""
+        """Return the events that the kernel reports for the lane."""
         return dict(self.epoll.poll(0)).get(self.lane.fd, 0)
 
     @property
     def means(self) -> int:
-        """Return what that means for the lane."""
+        """Return the lane's translation of these events."""
         return self.lane.meaning(self.events)
 
 
@@ -250,7 +250,7 @@ def ends() -> Iterator[Ends]:
     ends.epoll.close()
 
 
-def test_a_read_that_must_send_first_waits_for_room(ends: Ends) -> None:
+def test_a_read_that_must_send_first_waits_for_writability(ends: Ends) -> None:
     ends.lane.read(True)
     ends.far.send(b"hello")
     assert ends.events == IN
@@ -263,14 +263,14 @@ def test_a_read_that_must_send_first_waits_for_room(ends: Ends) -> None:
     assert ends.lane.receive_into(bytearray(10), 10) == 5
 
 
-def test_a_send_that_must_receive_first_waits_for_bytes(ends: Ends) -> None:
+def test_a_send_that_must_receive_first_waits_for_readability(ends: Ends) -> None:
     ends.stream.sends_on = IN
     ends.lane.read(True)
     ends.lane.send(b"hello")
     assert ends.lane.kept == 5
     assert ends.events == 0
     ends.far.send(b"keys")
-    assert ends.events != IN, "that would be taken for something to read alone"
+    assert ends.events != IN, "the reactor would take that for bytes to read"
     assert ends.means == IN | OUT
     ends.stream.sends_on = OUT
     assert ends.lane.flush()
@@ -278,7 +278,7 @@ def test_a_send_that_must_receive_first_waits_for_bytes(ends: Ends) -> None:
     assert ends.events == IN
 
 
-def test_a_lane_that_is_not_read_waits_to_send_alone(ends: Ends) -> None:
+def test_a_lane_that_is_not_read_is_registered_for_sending_alone(ends: Ends) -> None:
     ends.stream.sends_on = IN
     ends.lane.send(b"hello")
     ends.far.send(b"keys")
@@ -287,5 +287,5 @@ def test_a_lane_that_is_not_read_waits_to_send_alone(ends: Ends) -> None:
     assert ends.means == OUT
 
 
-def test_reads_of_records_are_not_smaller_than_others() -> None:
+def test_the_smallest_read_holds_a_record() -> None:
     assert SMALLEST_READ >= RECORD

@@ -1,4 +1,4 @@
-"""Frames that wait for allowance: for too long, or too many, and what becomes of them."""
+"""Frames that wait for allowance too long, or that are too many."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOO_OLD = 20.0
 
 
 class Resets:
-    """Has a producer that is reset throw away what waits, and its client told after `steps`."""
+    """Discards the frames of a producer in reset, and tells its client after `steps` steps."""
 
     def __init__(self, pair: Opened, steps: int = 0) -> None:
         self.began = 0
@@ -35,7 +35,7 @@ class Resets:
         return (Discard(account), Inject(Direction.TO_CLIENT, OURS))
 
 
-def test_a_frame_that_waits_for_too_long_has_its_producer_reset(plane: Plane, pair: Opened) -> None:
+def test_a_frame_that_waits_too_long_resets_its_producer(plane: Plane, pair: Opened) -> None:
     (account,) = held(pair, 1)
     resets = Resets(pair)
     pair.client.say(counted(1, b"0"))
@@ -48,7 +48,7 @@ def test_a_frame_that_waits_for_too_long_has_its_producer_reset(plane: Plane, pa
     assert not plane.reactor.granted
 
 
-def test_a_reset_goes_on_until_the_session_says_that_it_is_over(plane: Plane, pair: Opened) -> None:
+def test_a_reset_goes_on_until_the_session_ends_it(plane: Plane, pair: Opened) -> None:
     held(pair, 1)
     resets = Resets(pair, steps=3)
     pair.client.say(counted(1, b"0"))
@@ -61,7 +61,7 @@ def test_a_reset_goes_on_until_the_session_says_that_it_is_over(plane: Plane, pa
     assert pair.client.hear() == OURS
 
 
-def test_what_comes_again_is_reset_once_more_when_clients_have_given_it_up(
+def test_frames_sent_again_are_reset_once_more_after_the_clients_timeout(
     plane: Plane, pair: Opened
 ) -> None:
     held(pair, 1)
@@ -88,7 +88,7 @@ def test_what_comes_again_is_reset_once_more_when_clients_have_given_it_up(
     assert resets.began == 3
 
 
-def test_what_has_passed_meanwhile_is_not_reset_again(plane: Plane, pair: Opened) -> None:
+def test_frames_that_passed_meanwhile_cause_no_second_reset(plane: Plane, pair: Opened) -> None:
     held(pair, 1)
     resets = Resets(pair)
     pair.client.say(counted(1, b"0"))
@@ -101,7 +101,7 @@ def test_what_has_passed_meanwhile_is_not_reset_again(plane: Plane, pair: Opened
     assert resets.began == 1
 
 
-def test_what_goes_on_in_time_resets_nobody(plane: Plane, pair: Opened) -> None:
+def test_frames_sent_in_time_cause_no_reset(plane: Plane, pair: Opened) -> None:
     (account,) = held(pair, 1)
     resets = Resets(pair)
     for number in range(8):
@@ -114,7 +114,7 @@ def test_what_goes_on_in_time_resets_nobody(plane: Plane, pair: Opened) -> None:
     assert len(frames(pair.broker.hear())) == 8
 
 
-def test_the_oldest_frame_is_what_counts(plane: Plane, pair: Opened) -> None:
+def test_the_oldest_frame_decides_when_to_reset(plane: Plane, pair: Opened) -> None:
     (account,) = held(pair, 1)
     resets = Resets(pair)
     pair.client.say(counted(1, b"0"))
@@ -150,7 +150,7 @@ def test_behind_a_full_queue_nothing_passes_until_the_producer_is_reset() -> Non
     plane.close()
 
 
-def test_a_frame_that_found_no_room_is_asked_for_again_by_the_next_grant(
+def test_the_next_grant_resets_a_producer_whose_frame_found_no_room(
     plane: Plane, pair: Opened
 ) -> None:
     (account,) = held(pair, 1)
@@ -166,7 +166,7 @@ def test_a_frame_that_found_no_room_is_asked_for_again_by_the_next_grant(
     plane.memory.hold(-plane.memory.held_most)
 
 
-def test_others_of_the_connection_go_on_while_one_is_thrown_away() -> None:
+def test_other_producers_go_on_while_frames_of_one_are_discarded() -> None:
     plane = Plane(PlaneSettings(buffer=BUFFER, memory=1 << 24, held=2 * BOUND))
     pair = plane.open()
     held(pair, 1)
@@ -178,7 +178,7 @@ def test_others_of_the_connection_go_on_while_one_is_thrown_away() -> None:
     plane.close()
 
 
-def test_a_grant_finds_the_pair_in_which_frames_wait(plane: Plane, pair: Opened) -> None:
+def test_a_grant_reaches_the_pair_whose_frames_wait(plane: Plane, pair: Opened) -> None:
     (account,) = held(pair, 1)
     other = plane.open()
     (free,) = held(other, 1)
@@ -191,7 +191,7 @@ def test_a_grant_finds_the_pair_in_which_frames_wait(plane: Plane, pair: Opened)
     assert free.messages_ceiling == 5
 
 
-def test_a_pair_that_ends_holds_nothing(plane: Plane, pair: Opened) -> None:
+def test_a_pair_that_ends_holds_no_frames(plane: Plane, pair: Opened) -> None:
     (account,) = held(pair, 1)
     pair.client.say(counted(1, b"0"))
     plane.turn()
@@ -213,9 +213,7 @@ def test_a_bug_in_a_reset_ends_its_pair_alone(plane: Plane, pair: Opened) -> Non
     assert not other.pair.over
 
 
-def test_producers_that_come_and_go_are_not_kept_until_their_frames_are_too_old(
-    plane: Plane, pair: Opened
-) -> None:
+def test_the_age_timers_of_closed_producers_are_cancelled(plane: Plane, pair: Opened) -> None:
     held(pair)
     waiting = pair.pair._wait()
     for number in range(3 * FEW):
@@ -226,7 +224,7 @@ def test_producers_that_come_and_go_are_not_kept_until_their_frames_are_too_old(
     assert not waiting._aging
 
 
-def test_a_pair_that_is_over_is_not_kept_until_its_frames_are_too_old(plane: Plane) -> None:
+def test_age_timers_do_not_keep_an_ended_pair_in_memory(plane: Plane) -> None:
     for _ in range(2):
         pair = plane.open()
         waiting = pair.pair._wait()
