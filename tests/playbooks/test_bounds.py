@@ -23,7 +23,6 @@ from tests.soak.largest import (
     BOUNDS,
     KINDS,
     UNKNOWN,
-    block,
     costly_frames,
     directions,
     filled,
@@ -31,6 +30,7 @@ from tests.soak.largest import (
     required,
 )
 from tests.support.commands import COUNTED, LIMITS, STOPS
+from tests.support.frames import data
 from tests.support.subjects import subject_of
 
 from .frames import number_field, raw
@@ -102,9 +102,9 @@ def test_as_many_fields_as_are_allowed_are_read(kind: int) -> None:
 
 def test_numbers_in_one_field_count_each_for_itself() -> None:
     """Protobuf reads a repeated number from one field, too."""
-    acknowledged = block(5, b"\x01" * (CHECKED_FROM + 1))
+    acknowledged = data(5, b"\x01" * (CHECKED_FROM + 1))
     entry = number_field(1, 1) + number_field(2, 1)
-    frame = raw(Kind.SUBSCRIBE, least(Kind.SUBSCRIBE) + block(9, entry + acknowledged))
+    frame = raw(Kind.SUBSCRIBE, least(Kind.SUBSCRIBE) + data(9, entry + acknowledged))
     with pytest.raises(PeerError, match="more than 5000 fields"):
         Play().client(frame)
 
@@ -112,7 +112,7 @@ def test_numbers_in_one_field_count_each_for_itself() -> None:
 def test_a_message_that_holds_itself_is_read_to_its_end() -> None:
     """A message id holds the id of its first chunk."""
     entry = number_field(1, 1) + number_field(2, 1)
-    body = least(Kind.SUBSCRIBE) + block(9, entry + block(7, entry)) + filled(15, CHECKED_FROM)
+    body = least(Kind.SUBSCRIBE) + data(9, entry + data(7, entry)) + filled(15, CHECKED_FROM)
     Play().client(raw(Kind.SUBSCRIBE, body)).forwards()
 
 
@@ -174,7 +174,7 @@ def fields_before_the_count(number: int) -> bytes:
 
 def test_metadata_of_a_send_has_so_many_fields_at_most() -> None:
     checks, account = CountChecks(Suspects(), "alice"), Account(Action.PRODUCE, subject_of("t"))
-    many = block(4, required(MessageMetadata.DESCRIPTOR)) * CHECKED_FROM
+    many = data(4, required(MessageMetadata.DESCRIPTOR)) * CHECKED_FROM
     for metadata in (many, bytes(MOST_METADATA + 1)):
         with pytest.raises(PeerError, match="metadata"):
             checks.compare(account, 1, metadata)
@@ -201,11 +201,9 @@ def test_large_properties_are_skipped_and_not_walked() -> None:
 
 def update(brokers: Iterator[str], each: int = 1) -> bytes:
     entries = [
-        block(3, number_field(1, 1) + block(2, url.encode()))
-        for url in brokers
-        for _ in range(each)
+        data(3, number_field(1, 1) + data(2, url.encode())) for url in brokers for _ in range(each)
     ]
-    return raw(Kind.SCALABLE_TOPIC_UPDATE, number_field(1, 1) + block(2, b"".join(entries)))
+    return raw(Kind.SCALABLE_TOPIC_UPDATE, number_field(1, 1) + data(2, b"".join(entries)))
 
 
 def urls(number: int) -> Iterator[str]:
