@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from gateway import protocols
 from gateway.config import units
 from gateway.config.mistakes import Mistake, Place, format_place, nearest
-from gateway.config.model import PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS
+from gateway.config.model import METHODS, PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS
 from gateway.config.store import address
 
 if TYPE_CHECKING:
@@ -130,13 +130,13 @@ def _is_text(value: object) -> TypeGuard[str]:
 def _identity_fits(listener: Part, place: Place) -> Iterator[Mistake]:
     for where, identity in _mapping(listener, "identity", place):
         verifies = identity.get("mode") in ("verify", "verify-and-forward")
-        has_token = identity.get("token") is not None
-        if verifies and not has_token:
+        methods = [name for name in METHODS if identity.get(name) is not None]
+        if verifies and not methods:
             text = "is missing; verifying needs a secret_file or a public_key_file in it"
             yield Mistake((*where, "token"), text)
-        if has_token and identity.get("mode", "pass-through") == "pass-through":
+        for name in methods if identity.get("mode", "pass-through") == "pass-through" else ():
             text = "has no effect: pass-through verifies nothing; set mode: verify, or leave it out"
-            yield Mistake((*where, "token"), text)
+            yield Mistake((*where, name), text)
         if identity.get("trusted_proxies") and not verifies:
             text = (
                 "has no effect: pass-through trusts no proxies; set mode: verify, or leave it out"

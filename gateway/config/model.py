@@ -8,7 +8,7 @@ file; without it a path stays as written.
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -166,6 +166,14 @@ class Identity(Part):
         if self.mode == "pass-through":
             return {}
         return {name: value for name, value in self if isinstance(value, Method)}
+
+
+METHODS = tuple(
+    name
+    for name, field in Identity.model_fields.items()
+    if any(isinstance(it, type) and issubclass(it, Method) for it in get_args(field.annotation))
+)
+"""The methods that the gateway can verify: fields of `Identity`."""
 
 
 class Listener(Part):
