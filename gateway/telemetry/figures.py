@@ -6,7 +6,7 @@ Incrementing a slot costs 35 ns; a metrics library's own counter costs 600 to 19
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gateway.wire.contract import EndReason
 from gateway.wire.services import LookupOutcome
@@ -16,16 +16,39 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+FAMILY = "family"
+"""The key of a field's `Family` in its metadata."""
+
+
+class Family(NamedTuple):
+    """The metric family that a field is exposed as. `grows`: it is a counter, not a gauge."""
+
+    name: str
+    text: str
+    grows: bool
+
+
+def counter(name: str, text: str) -> Any:
+    """Return a field that counts from 0, and is exposed as a counter."""
+    return field(default=0, metadata={FAMILY: Family(name, text, grows=True)})
+
+
+def gauge(name: str, text: str, begin: int = 0) -> Any:
+    """Return a field that begins with a value, and is exposed as a gauge."""
+    return field(default=begin, metadata={FAMILY: Family(name, text, grows=False)})
+
+
 @dataclass(slots=True)
 class ListenerFigures:
     """Connections of one listener: `accepted` and `ended` since the start, the others right now.
 
-    `stopped`: the listener accepts no more, and open connections drain. `accept_failures`: failed
-    calls of `accept`.
+    `stopped`: the listener accepts no more, and open connections drain.
     """
 
-    accepted: int = 0
-    accept_failures: int = 0
+    accepted: int = counter("gateway_connections_accepted", "Connections accepted from clients.")
+    accept_failures: int = counter(
+        "gateway_accept_failures", "Connections that could not be accepted."
+    )
     opening: int = 0
     open: int = 0
     stopped: bool = False
@@ -41,7 +64,7 @@ class ClusterFigures:
     lookups: dict[LookupOutcome, int] = field(
         default_factory=lambda: dict.fromkeys(LookupOutcome, 0)
     )
-    redirects: int = 0
+    redirects: int = counter("gateway_lookup_redirects", "Redirects that lookups followed.")
     migrations: int = 0
     migrations_withheld: int = 0
 
@@ -49,28 +72,30 @@ class ClusterFigures:
 @dataclass(slots=True)
 class ReloadFigures:
     """Reloads of rules since the start, by outcome. `loaded_at`: wall-clock seconds of the last
-    success, which may be the start. `generation`: that of the rules in force.
+    success, which may be the start.
     """
 
-    loaded_at: float
-    generation: int = 1
+    loaded_at: float = gauge(
+        "gateway_rules_last_reload_timestamp_seconds", "Time of the last successful load of rules."
+    )
+    generation: int = gauge(
+        "gateway_rules_generation", "Generation of the rules in force.", begin=1
+    )
     loaded: int = 0
     refused: int = 0
 
 
 @dataclass(slots=True)
 class StoreFigures:
-    """Use of the store through which processes share limits.
+    """Use of the store through which processes share limits. `lost`: it does not answer."""
 
-    Since the start: `calls`, `failures` among them, limits `asked` for, and limits `refused` alone.
-    Right now: `processes` that share the store, and whether it is `lost`.
-    """
-
-    calls: int = 0
-    failures: int = 0
-    asked: int = 0
-    refused: int = 0
-    processes: int = 0
+    processes: int = gauge("gateway_store_processes", "Processes that share limits.")
+    calls: int = counter("gateway_store_calls", "Calls of the store.")
+    failures: int = counter("gateway_store_failures", "Calls of the store without a usable answer.")
+    asked: int = counter(
+        "gateway_store_questions", "Limits requested from the store, several in one call."
+    )
+    refused: int = counter("gateway_store_refusals", "Requests that failed for a single limit.")
     lost: bool = False
 
 
@@ -78,30 +103,34 @@ class StoreFigures:
 class LogFigures:
     """Log lines `dropped` since the start: too many waited, or the stream failed."""
 
-    dropped: int = 0
+    dropped: int = counter("gateway_log_lines_dropped", "Log lines that were dropped.")
 
 
-class CrewFigures(NamedTuple):
-    """Worker processes `running` right now, and `restarts` since the start."""
+@dataclass(slots=True)
+class CrewFigures:
+    """The worker processes."""
 
-    running: int
-    restarts: int
+    running: int = gauge("gateway_workers", "Processes that serve clients.")
+    restarts: int = counter("gateway_worker_restarts", "Workers that replaced an ended one.")
 
 
-class PlaneFigures(NamedTuple):
-    """Figures of the data plane.
+@dataclass(slots=True, kw_only=True)
+class PlaneFigures:
+    """Figures of the data plane. `buffered` has `held` and `collected` among it."""
 
-    Right now: `buffered` bytes that wait, among them those `held` for allowance and `collected` of
-    incomplete frames; and `remembered` bytes, which sessions keep for as long as clients want.
-    Since the start: `turns` of the reactor, and `resets` of producers whose frames waited too long.
-    """
-
-    buffered: int
-    held: int
-    collected: int
-    remembered: int
-    turns: int
-    resets: int
+    buffered: int = gauge("gateway_buffered_bytes", "Bytes that wait in the gateway.")
+    collected: int = gauge(
+        "gateway_collected_bytes", "Bytes of incomplete frames that must be held whole."
+    )
+    remembered: int = gauge(
+        "gateway_remembered_bytes",
+        "Bytes that connections, producers, consumers and unanswered lookups take.",
+    )
+    held: int = gauge("gateway_held_bytes", "Bytes that wait for their limit.")
+    resets: int = counter(
+        "gateway_producer_resets", "Producers closed because their messages had waited too long."
+    )
+    turns: int = counter("gateway_reactor_turns", "Turns of the data plane.")
 
 
 class RuleFigures(NamedTuple):

@@ -7,15 +7,19 @@ admin listener.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 
+from gateway.telemetry.figures import FAMILY
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from _typeshed import DataclassInstance
 
     from gateway.telemetry.figures import (
         BrokerFailures,
@@ -73,13 +77,13 @@ class ProcessMetrics(_Metrics):
         yield from _lookups(self._sources.clusters)
         yield _brokers(self._sources.brokers())
         yield _failures(self._sources.failures())
-        yield from _plane(self._sources.plane())
+        yield from _families({"": self._sources.plane()})
         yield from _rules(self._sources.rules())
         if self._sources.reloads is not None:
             yield from _reloads(self._sources.reloads)
         if self._sources.store is not None:
             yield from _store(self._sources.store)
-        yield _dropped_lines(self._sources.log)
+        yield from _families({"": self._sources.log})
         yield _build(self._sources.version)
 
 
@@ -93,25 +97,26 @@ class CrewMetrics(_Metrics):
 
     def collect(self) -> Iterable[Metric]:
         """Yield all metrics."""
-        figures = self._crew()
-        yield GaugeMetricFamily(
-            "gateway_workers", "Processes that serve clients.", value=figures.running
-        )
-        yield CounterMetricFamily(
-            "gateway_worker_restarts", "Workers that replaced an ended one.", value=figures.restarts
-        )
-        yield _dropped_lines(self._log)
+        yield from _families({"": self._crew()})
+        yield from _families({"": self._log})
+
+
+def _families(sources: Mapping[str, DataclassInstance], label: str = "") -> Iterator[Metric]:
+    """Yield the families that the fields of figures name. `sources`: by the value of `label`."""
+    for described in fields(next(iter(sources.values()))):
+        family = described.metadata.get(FAMILY)
+        if family is None:
+            continue
+        sort = CounterMetricFamily if family.grows else GaugeMetricFamily
+        metric = sort(family.name, family.text, labels=[label] if label else [])
+        for name, figures in sources.items():
+            metric.add_metric([name] if label else [], getattr(figures, described.name))
+        yield metric
 
 
 def _connections(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
     now = GaugeMetricFamily(
         "gateway_connections", "Client connections right now.", labels=["listener", "state"]
-    )
-    accepted = CounterMetricFamily(
-        "gateway_connections_accepted", "Connections accepted from clients.", labels=["listener"]
-    )
-    failures = CounterMetricFamily(
-        "gateway_accept_failures", "Connections that could not be accepted.", labels=["listener"]
     )
     ended = CounterMetricFamily(
         "gateway_connections_ended",
@@ -122,19 +127,16 @@ def _connections(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
         now.add_metric([listener, "opening"], figures.opening)
         now.add_metric([listener, "open"], 0 if figures.stopped else figures.open)
         now.add_metric([listener, "draining"], figures.open if figures.stopped else 0)
-        accepted.add_metric([listener], figures.accepted)
-        failures.add_metric([listener], figures.accept_failures)
         for reason, number in figures.ended.items():
             ended.add_metric([listener, reason.value], number)
-    yield from (now, accepted, failures, ended)
+    yield now
+    yield from _families(listeners, "listener")
+    yield ended
 
 
 def _lookups(clusters: Mapping[str, ClusterFigures]) -> Iterator[Metric]:
     lookups = CounterMetricFamily(
         "gateway_lookups", "Topic lookups of clients, by outcome.", labels=["cluster", "outcome"]
-    )
-    redirects = CounterMetricFamily(
-        "gateway_lookup_redirects", "Redirects that lookups followed.", labels=["cluster"]
     )
     migrations = CounterMetricFamily(
         "gateway_migrations",
@@ -146,8 +148,9 @@ def _lookups(clusters: Mapping[str, ClusterFigures]) -> Iterator[Metric]:
         migrations.add_metric([cluster, "withheld"], figures.migrations_withheld)
         for outcome, number in figures.lookups.items():
             lookups.add_metric([cluster, outcome.value], number)
-        redirects.add_metric([cluster], figures.redirects)
-    yield from (lookups, redirects, migrations)
+    yield lookups
+    yield from _families(clusters, "cluster")
+    yield migrations
 
 
 def _brokers(brokers: Iterable[BrokerHealth]) -> Metric:
@@ -166,33 +169,6 @@ def _failures(failures: Iterable[BrokerFailures]) -> Metric:
     for cluster, cause, number in failures:
         family.add_metric([cluster, cause], number)
     return family
-
-
-def _plane(figures: PlaneFigures) -> Iterator[Metric]:
-    yield GaugeMetricFamily(
-        "gateway_buffered_bytes", "Bytes that wait in the gateway.", value=figures.buffered
-    )
-    yield GaugeMetricFamily(
-        "gateway_collected_bytes",
-        "Bytes of incomplete frames that must be held whole.",
-        value=figures.collected,
-    )
-    yield GaugeMetricFamily(
-        "gateway_remembered_bytes",
-        "Bytes that connections, producers, consumers and unanswered lookups take.",
-        value=figures.remembered,
-    )
-    yield GaugeMetricFamily(
-        "gateway_held_bytes", "Bytes that wait for their limit.", value=figures.held
-    )
-    yield CounterMetricFamily(
-        "gateway_producer_resets",
-        "Producers closed because their messages had waited too long.",
-        value=figures.resets,
-    )
-    yield CounterMetricFamily(
-        "gateway_reactor_turns", "Turns of the data plane.", value=figures.turns
-    )
 
 
 def _rules(rules: Iterable[RuleFigures]) -> Iterator[Metric]:
@@ -234,14 +210,7 @@ def _reloads(figures: ReloadFigures) -> Iterator[Metric]:
     reloads.add_metric(["loaded"], figures.loaded)
     reloads.add_metric(["refused"], figures.refused)
     yield reloads
-    yield GaugeMetricFamily(
-        "gateway_rules_generation", "Generation of the rules in force.", value=figures.generation
-    )
-    yield GaugeMetricFamily(
-        "gateway_rules_last_reload_timestamp_seconds",
-        "Time of the last successful load of rules.",
-        value=figures.loaded_at,
-    )
+    yield from _families({"": figures})
 
 
 def _store(figures: StoreFigures) -> Iterator[Metric]:
@@ -250,33 +219,7 @@ def _store(figures: StoreFigures) -> Iterator[Metric]:
         "1 if the store answers, 0 if it is lost.",
         value=int(not figures.lost),
     )
-    yield GaugeMetricFamily(
-        "gateway_store_processes", "Processes that share limits.", value=figures.processes
-    )
-    yield CounterMetricFamily("gateway_store_calls", "Calls of the store.", value=figures.calls)
-    yield CounterMetricFamily(
-        "gateway_store_failures",
-        "Calls of the store without a usable answer.",
-        value=figures.failures,
-    )
-    yield CounterMetricFamily(
-        "gateway_store_questions",
-        "Limits requested from the store, several in one call.",
-        value=figures.asked,
-    )
-    yield CounterMetricFamily(
-        "gateway_store_refusals",
-        "Requests that failed for a single limit.",
-        value=figures.refused,
-    )
-
-
-def _dropped_lines(figures: LogFigures) -> Metric:
-    return CounterMetricFamily(
-        "gateway_log_lines_dropped",
-        "Log lines that were dropped.",
-        value=figures.dropped,
-    )
+    yield from _families({"": figures})
 
 
 def _build(version: str) -> Metric:
