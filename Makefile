@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # How tests run that neither have a real broker nor measure.
 PARALLEL ?= -n 2 --dist worksteal
-# And those that have real brokers, for which they mostly wait: each is started by one process.
-GROUPED ?= -n 3 --dist loadgroup
+# And those that have real brokers, each of which is started by one process.
+GROUPED ?= -n 2 --dist loadgroup
 INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
@@ -41,7 +41,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $(RUNNABLE)
 
 test: lint ## all tests that this machine can run, real brokers included
-	@echo "== all tests (about 20 minutes on two cores; 900 MB of jars for real brokers and clients the first time)"
+	@echo "== all tests (about 30 minutes on two cores; 900 MB of jars for real brokers and clients the first time)"
 	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone'
 	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'broker and not alone'
 	@$(BIN)/python -m pytest -q --durations=20 -m alone
