@@ -1,6 +1,6 @@
 """A pytest plugin that distributes tests over pytest-xdist processes by their brokers.
 
-    pytest -n 3 --dist loadgroup -m broker
+    pytest -n 2 --dist loadgroup -m broker
 
 One process starts a broker and runs all tests of its group; the plain broker has two groups. Tests
 without a group run wherever a process is free. (xdist's own groups change the ids of tests in
