@@ -30,6 +30,8 @@ KEYS = 10
 """Number of different keys, used in turn."""
 POLL_MS = 50
 """How often a waiting program checks if it is time to stop."""
+CALLBACK_SECONDS = 5.0
+"""How long the last callbacks of a producer may take."""
 RECEIVE_MS = 15_000
 """How long a message may take on a busy machine."""
 MOST_ERRORS = 20
@@ -56,8 +58,11 @@ class Sent:
         self.acknowledged: set[int] = set()
         self.errors: dict[str, None] = {}
         self.longest = 0.0
+        self.sent = 0
+        self.settled_ones = 0
 
     def settled(self, number: int, took: float, result: Any) -> None:
+        self.settled_ones += 1
         self.longest = max(self.longest, took)
         if result == pulsar.Result.Ok:
             self.acknowledged.add(number)
@@ -157,6 +162,10 @@ def produce(client: Any, asked: argparse.Namespace, end: End, say: Say) -> dict[
         producer.flush()
     except pulsar.PulsarException as error:
         report.errors[repr(error)] = None
+    # The last callback may still wait for the interpreter when flush() finds no pending message.
+    latest = time.monotonic() + CALLBACK_SECONDS
+    while report.settled_ones < report.sent and time.monotonic() < latest:
+        time.sleep(POLL_MS / 1000)
     return report.report()
 
 
@@ -174,6 +183,7 @@ def _send_all(producer: Any, asked: argparse.Namespace, end: End, report: Sent) 
         options = {"partition_key": f"key-{number % KEYS}"} if asked.key else {}
         producer.send_async(str(number).encode(), done, **options)
         number += 1
+        report.sent = number
 
 
 def consume(client: Any, asked: argparse.Namespace, end: End, say: Say) -> dict[str, Any]:
