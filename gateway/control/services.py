@@ -138,7 +138,9 @@ class ListenerServices:
         return () if self._limits is None else self._limits.paced
 
     def complete(self, caller: Caller) -> Caller:
-        return caller._replace(listener=self._name, cluster=self._cluster.name)
+        protocol, _, _, connection, host, principal, library = caller
+        names = self._name, self._cluster.name
+        return Caller(protocol, *names, connection, host, principal, library)
 
     def wait(
         self, action: Action, subject: Subject, again: Again | None = None

@@ -8,6 +8,7 @@ answer: CONNECTED with its size limit and flags, or ERROR with its text.
 from __future__ import annotations
 
 from collections.abc import Generator
+from sys import intern
 from typing import Any
 
 from gateway.errors import PeerError
@@ -140,7 +141,7 @@ def _subject(
         connection=origin.id,
         host=origin.host,
         principal=principal.name or None,
-        library=_readable(connect.client_version)[:LONGEST_LIBRARY],
+        library=intern(_readable(connect.client_version)[:LONGEST_LIBRARY]),  # few differ
     )
     return Subject(listener.services.complete(caller))
 
