@@ -7,25 +7,22 @@ admin listener.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, get_origin, get_type_hints
 
 from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 
-from gateway.telemetry.figures import FAMILY
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from _typeshed import DataclassInstance
 
     from gateway.telemetry.figures import (
         BrokerFailures,
         BrokerHealth,
         ClusterFigures,
         CrewFigures,
+        Family,
         ListenerFigures,
         LogFigures,
         PlaneFigures,
@@ -101,17 +98,20 @@ class CrewMetrics(_Metrics):
         yield from _families({"": self._log})
 
 
-def _families(sources: Mapping[str, DataclassInstance], label: str = "") -> Iterator[Metric]:
+def _families(sources: Mapping[str, object], label: str = "") -> Iterator[Metric]:
     """Yield the families that the fields of figures name. `sources`: by the value of `label`."""
-    for described in fields(next(iter(sources.values()))):
-        family = described.metadata.get(FAMILY)
-        if family is None:
-            continue
-        sort = CounterMetricFamily if family.grows else GaugeMetricFamily
-        metric = sort(family.name, family.text, labels=[label] if label else [])
+    for field, family in _families_of(type(next(iter(sources.values())))):
+        exposed = CounterMetricFamily if family.is_counter else GaugeMetricFamily
+        metric = exposed(family.name, family.text, labels=[label] if label else [])
         for name, figures in sources.items():
-            metric.add_metric([name] if label else [], getattr(figures, described.name))
+            metric.add_metric([name] if label else [], getattr(figures, field))
         yield metric
+
+
+def _families_of(kind: type) -> list[tuple[str, Family]]:
+    """Return the fields of a class of figures that have a family, each with it."""
+    hints = get_type_hints(kind, include_extras=True)
+    return [(name, it.__metadata__[0]) for name, it in hints.items() if get_origin(it) is Annotated]
 
 
 def _connections(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:

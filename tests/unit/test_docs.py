@@ -286,7 +286,7 @@ def _exposition() -> str:
         version="1",
         listeners={"a": ListenerFigures()},
         clusters={"b": ClusterFigures()},
-        plane=PlaneFigures,
+        plane=lambda: PlaneFigures(0, 0, 0, 0, 0, 0),
         brokers=lambda: [BrokerHealth("b", "127.0.0.1:6650", healthy=True)],
         failures=lambda: [BrokerFailures("b", "silent", 0)],
         rules=lambda: [RuleFigures("r", "publish.bytes", "shadow")],
