@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 
 from gateway.errors import PeerError
@@ -24,7 +25,7 @@ def count(found: Iterable[Section], accounts: Mapping[bytes, Account], total: in
         head = 0
 
 
-class _Scanner:
+class _Scanner(ABC):
     """The common part of both directions. `accounts`: accounts of open topics."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -54,9 +55,10 @@ class _Scanner:
         self.owed = max(0, pos - end)
         return min(pos, end)
 
+    @abstractmethod
     def _passes(self, kind: int, chunk: bytearray, pos: int, end: int, total: int) -> bool | None:
         """Return whether a frame passes without a decision, and count it; None: its head is cut."""
-        raise NotImplementedError
+        ...
 
 
 class ToBrokerScanner(_Scanner):
