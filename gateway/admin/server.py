@@ -38,7 +38,7 @@ PATIENCE = 10.0
 # Seconds to make and send a long answer. Others wait meanwhile, and scrapers wait for ten.
 LONG_PATIENCE = 5.0
 
-# Bytes. Browsers that send cookies of other servers on the same host stay below it.
+# Bytes of a head. A browser's is smaller, even with cookies of other servers on the same host.
 HEAD_SIZE = 16 * 1024
 
 # Bytes of one read. A usual request has a tenth of that.
@@ -60,7 +60,7 @@ _ACCEPT_PAUSE = 0.1
 _LINGER = 1.0
 _LINGER_READS = 64
 
-# Level 1 leaves a ninth of the size. Higher levels take four times as long and save a third of it.
+# Level 1 compresses to a ninth. Higher levels take four times as long, for a third less output.
 _GZIP_LEVEL = 1
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
 
