@@ -35,9 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: Options) -> int:
-    from gateway.system.interpreter import collect_rarely
+    from gateway.system.interpreter import postpone_collections
 
-    collect_rarely()
+    postpone_collections()
     from gateway.config.load import load
     from gateway.system.machine import processes
 

@@ -7,7 +7,6 @@ its jobs continue for the grace period, and the admin listener answers until the
 from __future__ import annotations
 
 import errno
-import gc
 import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -39,7 +38,7 @@ from gateway.identity.credential import NoCredential, TokenFile
 from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
 from gateway.protocols import PLUGINS
-from gateway.system.interpreter import collect_rarely
+from gateway.system.interpreter import begin_collections
 from gateway.system.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
 from gateway.telemetry.figures import (
@@ -291,8 +290,7 @@ class Application:
                     await front.start(self._limiting.reloader.run)
                 self._listen(front)
                 task_status.started()
-                gc.freeze()  # objects that exist now stay, so no later collection visits them
-                collect_rarely()
+                begin_collections()
                 await self._drain(signals, await self._stop_signal(signals))
                 front.cancel_scope.cancel()
             plane.cancel_scope.cancel()

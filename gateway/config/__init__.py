@@ -11,3 +11,9 @@
 - `init`: writes an initial file from `templates/`, and its secrets
 - `trial`: an issuer that signs one token and is discarded
 """
+
+import os
+
+# Pydantic would load plugins of any installed package: the meaning of a file must not depend on
+# them, and looking for them takes 2 % of the time to start.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

@@ -23,7 +23,7 @@ from gateway.app import Application, configuration_errors_unwrapped, configured_
 from gateway.config import model
 from gateway.front.binding import listen
 from gateway.policy.reservations import Reservations, Reserved, UnitRequest
-from gateway.system.interpreter import command
+from gateway.system.interpreter import begin_collections, command
 from gateway.system.signals import AT_ONCE, STOP, received
 from gateway.telemetry.figures import LogFigures
 from gateway.workers import briefing
@@ -48,7 +48,7 @@ def run(configuration: model.Configuration, size: int, *, trace: bool = False) -
     with configured_log(configuration, trace=trace) as lines, configuration_errors_unwrapped():
         Application(configuration)  # finds mistakes in files before anything is started
         gc.collect()
-        gc.freeze()  # objects that exist now stay: no later collection need visit them
+        begin_collections()
         trio.run(Parent(configuration, size, trace=trace, lines=lines).serve)
     return 0
 

@@ -84,7 +84,7 @@ def _measured(options: argparse.Namespace, folder: Path) -> str:
     recipes = _recipes(folder, generator.listen, connections, interpreter)
     lines = _loads(bench, recipes, rows) if rows else []
     if life:
-        lines += _lives(bench, recipes, max(1, min(3, options.rounds)))
+        lines += _lives(bench, recipes, max(1, min(9, options.rounds)))
     write = report.markdown if options.markdown else report.text
     return write(
         _circumstances(bench, recipes, interpreter), [recipe.name for recipe in recipes], lines

@@ -187,7 +187,10 @@ def gateway(
         (interpreter.path, "-m", "gateway", "run", str(file)),
         port,
         folder / "gateway.log",
-        environment={"PYTHONPATH": _python_path(folder, interpreter, checkout)},
+        environment={
+            "PYTHONPATH": _python_path(folder, interpreter, checkout),
+            "PYTHONDONTWRITEBYTECODE": "",  # set, it would have each start compile the modules
+        },
         metrics=f"http://{HOST}:{admin}/metrics",
     )
 

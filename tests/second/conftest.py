@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,14 +87,12 @@ class Deployment:
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the protocol, and leave the garbage collector of the tests' process as it is."""
     monkeypatch.setitem(protocols.PLUGINS, PLUGIN.name, PLUGIN)
     for name, scheme in SCHEMES.items():
         monkeypatch.setitem(protocols.SCHEMES, name, scheme)
-    monkeypatch.setattr("gateway.app.collect_rarely", lambda: None)
-    yield
-    gc.unfreeze()
+    monkeypatch.setattr("gateway.app.begin_collections", lambda: None)
 
 
 class Deploy(Protocol):

@@ -1,13 +1,34 @@
-"""Command lines of child processes."""
+"""Garbage collection, and command lines of child processes."""
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gateway.system.interpreter import command
+from gateway.system.interpreter import begin_collections, command, postpone_collections
+
+
+@pytest.fixture
+def collector() -> Iterator[None]:
+    """Leave the collector of the tests' process as it was."""
+    thresholds = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+    gc.enable()
+
+
+@pytest.mark.usefixtures("collector")
+def test_collections_wait_until_they_begin_and_spare_what_exists_then() -> None:
+    postpone_collections()
+    assert not gc.isenabled()
+    begin_collections()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0
 
 
 def test_a_module_runs_in_the_same_interpreter_with_its_arguments() -> None:
