@@ -36,6 +36,7 @@ class Account:
     than the allowance passes and leaves debt. A lease raises the ceilings, and `hold` sets them to
     the counters. An account without limits has ceilings that it never reaches.
 
+    `id`: id of the producer or consumer in its session, which sets it.
     `messages` counts each message of a batch, `surplus` the messages beyond the first of each
     frame. `queued`: bytes that wait for allowance. `damaged`: frames with a wrong checksum, if
     checksums are verified. `generation`: generation of the rules that admitted the account.
@@ -49,6 +50,7 @@ class Account:
         "bytes_ceiling",
         "damaged",
         "generation",
+        "id",
         "messages",
         "messages_ceiling",
         "patience",
@@ -62,6 +64,7 @@ class Account:
         self.subject = subject
         self.action = action
         self.generation = generation
+        self.id = 0
         self.messages = self.surplus = self.bytes = self.receipts = self.queued = 0
         self.damaged = 0
         self.messages_ceiling = self.bytes_ceiling = ENDLESS

@@ -26,7 +26,7 @@ class Asked(Enum):
 
 
 HANDLE = 1024
-"""Estimate of the bytes that a producer or consumer takes beside its names: 700 for itself and its
+"""Estimate of the bytes that a producer or consumer takes beside its names: 500 for itself and its
 table entries, and its part of the limits."""
 
 NAMES = 3
@@ -136,7 +136,6 @@ class Handles:
     __slots__ = (
         "_allotment",
         "_awaited",
-        "_by_account",
         "_drawn",
         "_first",
         "_orphans",
@@ -154,7 +153,6 @@ class Handles:
         self.consumers: IdTable[Handle] = IdTable()
         self._awaited = _NOTHING
         self.names = 0
-        self._by_account: dict[Account, Handle] = {}
 
     def __len__(self) -> int:
         return len(self.producers) + len(self.consumers)
@@ -173,12 +171,13 @@ class Handles:
 
     def of(self, account: Account) -> Handle | None:
         """Return the incarnation that has this account."""
-        return self._by_account.get(account)
+        handle = self.table(account.action).get(account.id)
+        return handle if handle is not None and handle.account is account else None
 
     def put(self, handle: Handle) -> None:
         """Add an incarnation, whose id no other one here has."""
         self.table(handle.action).put(handle.id, handle)
-        self._by_account[handle.account] = handle
+        handle.account.id = handle.id
         self.names += handle.names
         self._allotment.take(bytes_kept(handle.account.subject))
 
@@ -264,5 +263,4 @@ class Handles:
         self.table(handle.action).pop(handle.id)
         self.names -= handle.names
         self._allotment.give_back(bytes_kept(handle.account.subject))
-        self._by_account.pop(handle.account, None)
         self._forget(handle)
