@@ -1,7 +1,10 @@
 """The relay loses nothing that an end sent before it closed."""
 
+import fcntl
 import socket
+import termios
 import threading
+import time
 
 from tests.support.relay import relay
 
@@ -14,8 +17,10 @@ PATIENCE = 10
 def test_a_closed_end_loses_nothing_that_it_sent_before() -> None:
     """A client that keeps sending still gets all of it."""
     client, at_client = socket.socketpair()
+    at_server = socket.socket()
+    at_server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, len(SAID))
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        at_server = socket.create_connection(listener.getsockname())
+        at_server.connect(listener.getsockname())
         server, _ = listener.accept()
     with client, at_client, at_server:
         to_server = threading.Thread(target=relay, args=(at_client, at_server))
@@ -23,6 +28,7 @@ def test_a_closed_end_loses_nothing_that_it_sent_before() -> None:
         to_client.start()
         with server:
             server.sendall(SAID)
+            _await_delivery(server)
         to_server.start()
         while to_server.is_alive():
             _say(client)
@@ -33,6 +39,13 @@ def test_a_closed_end_loses_nothing_that_it_sent_before() -> None:
             received += data
         to_client.join(PATIENCE)
     assert bytes(received) == SAID
+
+
+def _await_delivery(sock: socket.socket) -> None:
+    """Wait until the peer's kernel has all bytes: a closed socket that gets bytes drops the rest of
+    its own."""
+    while int.from_bytes(fcntl.ioctl(sock, termios.TIOCOUTQ, bytes(4)), "little"):
+        time.sleep(0.001)
 
 
 def _say(client: socket.socket) -> None:
