@@ -3,6 +3,10 @@
 `Session.leave` moves one client, step by step; this module says when. Every pair is asked for its
 next step until the pair is over. The first steps are spread over time, so that the other gateways
 do not get all clients at once, and no client waits longer than its own move takes.
+
+The drain also waits until the connections of ended pairs are closed (`plane.linger`). A process
+that exits earlier resets the connection of a client that still sends. The Go client then hears of
+its producer's end twice, and opens it on two connections, of which the broker refuses one for ever.
 """
 
 from __future__ import annotations
@@ -26,11 +30,11 @@ STEPS_AT_ONCE = 64
 
 
 async def drain(reactor: Reactor, seconds: float) -> None:
-    """Return when no pair is left. All pairs have begun to move after half of `seconds`."""
+    """Return when no connection is left. All pairs have begun to move after half of `seconds`."""
     waiting = deque(reactor.pairs)
     total, began = len(waiting), trio.current_time()
     spread = min(seconds / 2, total / PAIRS_PER_SECOND)
-    while reactor.pairs:
+    while not reactor.is_empty:
         elapsed = trio.current_time() - began
         begun = total if elapsed >= spread else 1 + int(total * elapsed / spread)
         while len(waiting) > total - begun:

@@ -74,6 +74,11 @@ class Reactor(PairOwner):
 
     # -- pairs -------------------------------------------------------------------------------
 
+    @property
+    def is_empty(self) -> bool:
+        """Return true if no connection is open, not even one that lingers."""
+        return not self._lanes
+
     def add(
         self,
         client: Stream,

@@ -36,7 +36,7 @@ def test_a_lane_is_closed_when_its_peer_closes(plane: Plane) -> None:
     assert len(plane.reactor._lanes) == 2
     pair.client.close()
     pair.broker.close()
-    plane.until(lambda: not plane.reactor._lanes)
+    plane.until(lambda: plane.reactor.is_empty)
 
 
 def test_a_lane_is_closed_when_its_peer_takes_too_long(plane: Plane, pair: Opened) -> None:

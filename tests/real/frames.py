@@ -33,6 +33,7 @@ class Kind(IntEnum):
     ERROR = 14
     CLOSE_PRODUCER = 15
     CLOSE_CONSUMER = 16
+    PONG = 19
     LOOKUP = 23
     LOOKUP_RESPONSE = 24
     TOPIC_MIGRATED = 68

@@ -5,9 +5,11 @@ in batches, to two consumers that divide a topic by its keys, and to a topic tha
 unloads.
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,18 +107,53 @@ class Load:
     ) -> tuple[Sent, list[Received]]:
         producer.tell_to_stop()
         sent = producer.sent()
-        wait_until(lambda: backlog(broker, topic) == 0)
+        await_acknowledged(broker, topic)
         for consumer in consumers:
             consumer.tell_to_stop()
         return sent, [consumer.received() for consumer in consumers]
 
 
-def backlog(broker: Standalone, topic: str) -> int:
-    path = f"admin/v2/{topic_path(topic)}"
-    partitioned = broker.admin.partitions(topic) > 0
-    stats = broker.admin.request("GET", f"{path}/{'partitioned-stats' * partitioned or 'stats'}")
-    found: int = stats["subscriptions"]["s"]["msgBacklog"]
-    return found
+def await_acknowledged(broker: Standalone, topic: str) -> None:
+    """Wait until no message is without acknowledgement.
+
+    Pulsar 4.0.8 sometimes forgets to deliver again what the consumers of a Key_Shared subscription
+    had not acknowledged when they left: about once in a thousand moves on a busy machine. Then all
+    of it waits in the broker, with permits of all consumers, until the topic is unloaded.
+    """
+    sleeps = Sleeps(broker, topic)
+    wait_until(lambda: sleeps.look() or sleeps.backlog == 0)
+    if sleeps.backlog:
+        print(f"the broker sleeps on {sleeps.backlog} messages of {topic}, which is unloaded")
+        broker.admin.unload(topic)
+        wait_until(lambda: not sleeps.look() and sleeps.backlog == 0)
+
+
+class Sleeps:
+    """Looks whether a broker sleeps on its messages: all wait to be delivered again, none is
+    delivered and without acknowledgement, and all consumers have permits, for some seconds."""
+
+    SECONDS = 5.0
+
+    def __init__(self, broker: Standalone, topic: str) -> None:
+        self._broker = broker
+        self._topic = topic
+        self._since = time.monotonic()
+        self.backlog = -1
+
+    def look(self) -> bool:
+        subscription = self._subscription()
+        self.backlog = subscription["msgBacklog"]
+        permits = [consumer["availablePermits"] for consumer in subscription["consumers"]]
+        again = subscription.get("msgInReplay", 0)
+        if subscription["unackedMessages"] or again < self.backlog or min(permits, default=0) <= 0:
+            self._since = time.monotonic()
+        return time.monotonic() - self._since > self.SECONDS
+
+    def _subscription(self) -> Any:
+        path = f"admin/v2/{topic_path(self._topic)}"
+        partitioned = self._broker.admin.partitions(self._topic) > 0
+        kind = "partitioned-stats" if partitioned else "stats"
+        return self._broker.admin.request("GET", f"{path}/{kind}")["subscriptions"]["s"]
 
 
 @pytest.mark.parametrize("broker", sorted(POMS), indirect=True)

@@ -5,6 +5,8 @@ request.
 """
 
 import json
+import threading
+import time
 from typing import Any
 
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
@@ -14,9 +16,9 @@ from gateway.wire.contract import EndReason
 from tests.real.brokers.tokens import Authority
 from tests.real.clients import EARLIEST, fresh_topic, receive_all_of
 from tests.real.fixtures import Connect, GatewayOfMode, Reach, StartGateway
-from tests.real.frames import ServerError
+from tests.real.frames import Connection, Kind, ServerError
 from tests.real.gateways import MODES, Gateway, Plan
-from tests.real.probes import FAILED, lookup, lookups
+from tests.real.probes import FAILED, TOKEN, lookup, lookups
 from tests.real.traffic import Traffic, disturbed
 from tests.shared.clusters import SandboxBroker
 from tests.support.sandbox import Sandbox
@@ -115,3 +117,25 @@ def ended(gateway: Gateway) -> set[EndReason]:
     """Return the end reasons of connections."""
     events = [json.loads(line) for line in gateway.log.read_text().splitlines()]
     return {EndReason(it["reason"]) for it in events if it["event"] == "connection_ended"}
+
+
+@pytest.mark.gateway_only
+def test_a_client_that_sends_late_is_not_reset_by_a_gateway_that_stops(
+    sandbox: Sandbox, gateway: StartGateway
+) -> None:
+    """It hears of the close of its producer, and of the end, although the gateway is done."""
+    url = sandbox.urls[0]
+    started = gateway(SandboxBroker(url, sandbox.traces))
+    with Connection(started.untapped_url) as client:
+        client.connect(TOKEN)
+        client.send(Kind.PRODUCER, {1: topic_of(sandbox, url), 2: 1, 3: 2})
+        client.receive()
+        stopping = threading.Thread(target=started.stop)
+        stopping.start()
+        time.sleep(SECONDS)
+        for _ in range(3):
+            client.send(Kind.PONG, {})
+            time.sleep(0.05)
+        heard = [command.kind for command in iter(client.receive, None)]
+    stopping.join()
+    assert heard == [Kind.CLOSE_PRODUCER]

@@ -24,6 +24,11 @@ class Plane:
 
     def __init__(self, *leavers: Leaver) -> None:
         self.pairs = set(leavers)
+        self.lingering = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.pairs and not self.lingering
 
     def leave(self, leaver: Leaver) -> None:
         if leaver.began is None:
@@ -89,3 +94,18 @@ async def test_a_pair_that_opens_during_the_drain_moves_at_once(
         await drained(plane, 10)
     assert late.began is not None
     assert late.began - began < 0.13
+
+
+async def test_a_drain_waits_for_connections_that_linger(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    plane = Plane()
+    plane.lingering = 1
+
+    async def close() -> None:
+        await trio.sleep(0.5)
+        plane.lingering = 0
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(close)
+        assert 0.5 <= await drained(plane, 10) < 0.55
