@@ -75,7 +75,10 @@ def hang_up(gateway: Gateway) -> None:
 
 
 def await_generation(gateway: Gateway, number: int) -> None:
-    wait_until(lambda: figure(gateway, "gateway_rules_generation") == number)
+    """Wait until the gateway has loaded these rules, and has logged it."""
+    loaded = number - 1
+    wait_until(lambda: figure(gateway, "gateway_rules_reloads_total", outcome="loaded") == loaded)
+    assert figure(gateway, "gateway_rules_generation") == number
 
 
 class Sending:

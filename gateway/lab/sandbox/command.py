@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import trio
 from gateway.errors import ConfigurationError
 from gateway.lab.sandbox.opening import SERVER_VERSION
 from gateway.lab.sandbox.server import Sandbox, SandboxSettings, first_of, report
+from gateway.system.signals import STOP, received
 from gateway.wire.address import Address, parse_address
 
 if TYPE_CHECKING:
@@ -45,12 +45,11 @@ def run(
 
 
 async def _serve(sandbox: Sandbox) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with trio.open_nursery() as nursery:
-            await nursery.start(sandbox.serve)
-            _announce(sandbox)
-            async for _ in signals:
-                nursery.cancel_scope.cancel()
+    async with received(*STOP) as signals, trio.open_nursery() as nursery:
+        await nursery.start(sandbox.serve)
+        _announce(sandbox)
+        async for _ in signals:
+            nursery.cancel_scope.cancel()
 
 
 def _announce(sandbox: Sandbox) -> None:
