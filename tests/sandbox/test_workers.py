@@ -95,10 +95,10 @@ def test_all_workers_serve_and_the_metrics_are_the_sum(
         labels = {"direction": direction}
         passed = figure(them.gateway, "gateway_topic_messages_total", **labels)
         assert passed == sent
-    connections = len(them.logged("connection_ended"))
-    assert figure(them.gateway, "gateway_connections_accepted_total") == connections
+    accepted = figure(them.gateway, "gateway_connections_accepted_total")
+    wait_until(lambda: len(them.logged("connection_ended")) == accepted)
     assert figure(them.gateway, "gateway_workers") == 2
-    assert figure(them.gateway, "gateway_broker_healthy") == 2
+    wait_until(lambda: figure(them.gateway, "gateway_broker_healthy") == 2)
 
 
 def test_a_name_sealed_by_one_worker_is_opened_by_all(
