@@ -33,6 +33,7 @@ from gateway.wire.contract import (
     Later,
     Pause,
     Peer,
+    Prolong,
     Refuse,
     Replace,
     Session,
@@ -44,6 +45,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gateway.plane.lane import Lane
+
+ASK_AHEAD = 30.0
+"""Seconds before its credential expires at which a client is asked for a newer one; half of the
+time that is left if that is less."""
 
 _CLOSED = {Peer.CLIENT: EndReason.CLIENT_CLOSED, Peer.BROKER: EndReason.BROKER_CLOSED}
 _LOST = {Peer.CLIENT: EndReason.CLIENT_LOST, Peer.BROKER: EndReason.BROKER_LOST}
@@ -69,6 +74,7 @@ class Pair:
     """Two lanes, two pumps, one session. `owner` identifies the pair to its maker."""
 
     __slots__ = (
+        "_asks",
         "_empty_since",
         "_expires",
         "_reactor",
@@ -93,6 +99,7 @@ class Pair:
         self.owner = owner
         self.over = False
         self.attends = False  # call `attend` after sending to the client
+        self._asks = math.inf  # when the client is asked for a newer credential
         self._expires = math.inf
         self._empty_since = math.inf  # during shutdown: since when the session has no step left
         self._watch = Cancellable(self._check_peers)
@@ -181,6 +188,9 @@ class Pair:
                 self._reactor.hooks.start(self, job, then)
             case Later(until, go_on):
                 self.later(until, partial(self._go_on, go_on))
+            case Prolong(until):
+                self._prolong(until, now)
+                self._check_peers(now)
             case End(reason, farewell, detail):
                 self.end(reason, farewell, detail)
             case _:
@@ -297,14 +307,34 @@ class Pair:
         return max(pump.heard for pump in self.pumps)
 
     def watch(self, now: float, expires: float) -> None:
-        """End the pair when a peer is gone, and at the time `expires` at the latest."""
-        self._expires = expires
+        """End the pair when a peer is gone, and some time after the client's credential `expires`
+        if no newer one comes."""
+        self._prolong(expires, now)
         for pump in self.pumps:
             pump.heard = now
         self._check_peers(now)
 
+    def _prolong(self, expires: float, now: float) -> None:
+        ahead = min(ASK_AHEAD, (expires - now) / 2) if expires < math.inf else 0.0
+        self._asks = expires - ahead
+        self._expires = expires + self._reactor.settings.expired if expires > now else expires
+
+    def _ask(self, now: float) -> None:
+        """Have the client asked for a newer credential."""
+        self._asks = math.inf
+        try:
+            effects = self.session.expiring(now)
+        except PeerError as error:
+            self.violated(Direction.TO_BROKER, error)
+            return
+        self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
+
     def _check_peers(self, now: float) -> None:
         settings = self._reactor.settings
+        if now >= self._asks:
+            self._ask(now)
+        if self.over:
+            return
         idle = self.touched + settings.idle
         if now >= self._expires:
             self.end(EndReason.CREDENTIAL_EXPIRED, detail="the credential has expired")
@@ -314,7 +344,7 @@ class Pair:
             self.end(gone)
         else:
             # A live peer is not gone before the first of these; a blocked one may be earlier.
-            ends = [now + min(settings.silent, settings.stalled), idle, self._expires]
+            ends = [now + min(settings.silent, settings.stalled), idle, self._expires, self._asks]
             ends += [pump.blocked_since + settings.stalled for pump in self.pumps]
             ends += [pump.heard + settings.silent for pump in self.pumps if pump.listens]
             self._reactor.deadlines.add(min(end for end in ends if end > now), self._watch)

@@ -34,6 +34,7 @@ class PlaneSettings:
     that a client above its limit stops nobody else; enough for its thousand messages of 32 KB.
     `held_for`: how long a frame may wait for allowance. Clients wait 30 s for a receipt.
     `linger`: how long a peer may take for its last bytes when a pair ends.
+    `expired`: how long a pair may live on after the client's credential has expired.
     """
 
     buffer: int = 512 * 1024
@@ -48,6 +49,7 @@ class PlaneSettings:
     held: int | None = None
     held_for: float = 20.0
     linger: float = 1.0
+    expired: float = 10.0
 
 
 class Grantee(Protocol):

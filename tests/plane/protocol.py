@@ -138,6 +138,7 @@ class FakeSession:
         self.answer: Answer = lambda direction, frame: FORWARD
         self.resumption: Resumption = lambda token, result: ()
         self.departure: Departure = lambda now: None
+        self.renewal: Callable[[float], Effects] = lambda now: ()
         self.resetting: Resetting = lambda account: None
         self.delivery: Callable[[], Effects | None] = lambda: None
         self.words: dict[EndReason, bytes] = {}
@@ -191,6 +192,20 @@ class FakeSession:
         """See `contract.Session`."""
         self.revoked.append((account, denial))
         return self.revocation(account)
+
+    @property
+    def moves_at(self) -> float | None:
+        """See `contract.Session`."""
+        return None
+
+    @property
+    def may_move(self) -> bool:
+        """See `contract.Session`."""
+        return True
+
+    def expiring(self, now: float) -> Effects:
+        """See `contract.Session`."""
+        return self.renewal(now)
 
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""

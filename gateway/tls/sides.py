@@ -1,0 +1,237 @@
+"""What makes TLS streams: the side of a server for a listener, and of a client for a cluster.
+
+A side loads its files when it is made, and again when they change (`renewal`). Streams that are
+open keep what they began with.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from gateway.system.files import Sign, sign
+from gateway.tls.files import (
+    Expiry,
+    KeyPair,
+    expiries_of,
+    load_authorities,
+    load_pair,
+    load_revocations,
+    names_of,
+)
+from gateway.tls.stream import NamedObject, Shared, TlsStream
+
+GROUPS, GROUP = "X25519:P-256:P-384", "prime256v1"
+"""The groups by which keys are agreed on, and the one of them that is named alone."""
+
+TICKETS = 1
+"""Session tickets that a client gets: enough to open its next connection without a certificate."""
+
+
+Signs = frozenset[Sign]
+
+
+def signs_of(files: Sequence[Path]) -> Signs:
+    """Return the signs of files: others once one has changed."""
+    return frozenset(map(sign, files))
+
+
+class Side(Protocol):
+    """One side of TLS connections. `files`: all that it reads. `signs`: of the files in force, from
+    before they were read. `expiries`: when what they hold ends to be valid."""
+
+    @property
+    def files(self) -> Sequence[Path]: ...
+
+    @property
+    def signs(self) -> Signs: ...
+
+    @property
+    def expiries(self) -> Sequence[Expiry]: ...
+
+    def load(self) -> Callable[[], None]:
+        """Read all files; return what puts them in force for new streams.
+
+        Raises `ConfigurationError` where one is wrong. It waits for the disk, and may run in a
+        thread; what it returns may not.
+        """
+        ...
+
+
+class ClientCertificates(StrEnum):
+    """Whether clients show a certificate. `OPTIONAL`: who shows none is let in without."""
+
+    NONE = "none"
+    OPTIONAL = "optional"
+    REQUIRED = "required"
+
+
+_VERIFICATION = {
+    ClientCertificates.NONE: ssl.CERT_NONE,
+    ClientCertificates.OPTIONAL: ssl.CERT_OPTIONAL,
+    ClientCertificates.REQUIRED: ssl.CERT_REQUIRED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """The settings of a listener. `pairs`: the first is shown to clients that name no server, or
+    one that no certificate is for. `minimum`: the oldest version. `authorities`: files of those
+    that sign clients' certificates. `revocations`: files of certificates that are refused.
+    """
+
+    pairs: Sequence[KeyPair]
+    minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+    client_certificates: ClientCertificates = ClientCertificates.NONE
+    authorities: Sequence[Path] = ()
+    revocations: Sequence[Path] = ()
+
+
+class ServerSide:
+    """Makes the streams of a listener. Raises `ConfigurationError` where a file is wrong."""
+
+    def __init__(self, settings: ServerSettings, shared: Shared) -> None:
+        self._settings = settings
+        self._shared = shared
+        pairs = [path for pair in settings.pairs for path in pair]
+        self.files = (*pairs, *settings.authorities, *settings.revocations)
+        self.load()()
+
+    def load(self) -> Callable[[], None]:
+        """See `Side`."""
+        signs, context = signs_of(self.files), _choice_of(self._settings)
+        expiries = tuple(
+            expiries_of(
+                [pair.certificate for pair in self._settings.pairs],
+                self._settings.authorities,
+                self._settings.revocations,
+            )
+        )
+
+        def adopt() -> None:
+            self._context, self.signs, self.expiries = context, signs, expiries
+
+        return adopt
+
+    def stream(self, sock: socket.socket) -> TlsStream:
+        """Return a stream over a connected, non-blocking socket; its handshake comes first."""
+        return TlsStream(sock, self._context, self._shared, None)
+
+
+def _choice_of(settings: ServerSettings) -> ssl.SSLContext:
+    """Return the context with the first certificate, which chooses another by the name that a
+    client asks for (RFC 6066 section 3)."""
+    contexts = [_server_context(settings, pair) for pair in settings.pairs]
+    first, by_name = contexts[0], dict[str, ssl.SSLContext]()
+    for pair, context in zip(settings.pairs, contexts, strict=True):
+        for name in names_of(pair.certificate):
+            by_name.setdefault(name, context)
+
+    def choose(tls: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> None:
+        assert isinstance(tls, NamedObject)
+        tls.asked_name = name
+        if name is not None:
+            found = (by_name.get(it) for it in _patterns(name.lower()))
+            tls.context = next((it for it in found if it is not None), first)
+
+    first.sni_callback = choose
+    return first
+
+
+def _patterns(name: str) -> Iterator[str]:
+    """Yield the names of certificates that are for a host (RFC 6125 section 6.4.3)."""
+    yield name
+    _, dot, domain = name.partition(".")
+    if dot:
+        yield f"*.{domain}"
+
+
+def _server_context(settings: ServerSettings, pair: KeyPair) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _configure(context, settings.minimum)
+    context.num_tickets = TICKETS
+    _restrict_groups(context)
+    load_pair(context, pair)
+    context.verify_mode = _VERIFICATION[settings.client_certificates]
+    for path in settings.authorities:
+        load_authorities(context, path)
+    for path in settings.revocations:
+        load_revocations(context, path)
+    return context
+
+
+def _restrict_groups(context: ssl.SSLContext) -> None:
+    """Agree on keys by cheap groups alone.
+
+    OpenSSL would take whatever group a client likes, among them ffdhe8192, with which a handshake
+    costs 100 ms, not 1. Before Python 3.15 one group at most can be named. All clients know P-256
+    (RFC 8446 section 9.1); those that prefer another one need one more round trip.
+    """
+    if hasattr(context, "set_groups"):
+        context.set_groups(GROUPS)
+    else:
+        context.set_ecdh_curve(GROUP)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """The settings of a cluster. `authorities`: files of those that sign brokers' certificates;
+    none: those that the machine trusts. `pair`: what brokers are shown. `verify_host`: a broker's
+    certificate must be for the host that is dialled.
+    """
+
+    authorities: Sequence[Path] = ()
+    pair: KeyPair | None = None
+    verify_host: bool = True
+
+
+class ClientSide:
+    """Makes the streams of a cluster. Raises `ConfigurationError` where a file is wrong."""
+
+    def __init__(self, settings: ClientSettings, shared: Shared) -> None:
+        self._settings = settings
+        self._shared = shared
+        self.files = (*settings.authorities, *(settings.pair or ()))
+        self.load()()
+
+    def load(self) -> Callable[[], None]:
+        """See `Side`."""
+        settings = self._settings
+        signs, context = signs_of(self.files), _client_context(settings)
+        shown = [settings.pair.certificate] if settings.pair else []
+        expiries = tuple(expiries_of(shown, settings.authorities, ()))
+
+        def adopt() -> None:
+            self._context, self.signs, self.expiries = context, signs, expiries
+
+        return adopt
+
+    def stream(self, sock: socket.socket, host: str) -> TlsStream:
+        """Return a stream over a connected, non-blocking socket to `host`; its handshake comes
+        first. A dot at the end of a host is no part of its name (RFC 6066 section 3)."""
+        return TlsStream(sock, self._context, self._shared, host.removesuffix("."))
+
+
+def _client_context(settings: ClientSettings) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    _configure(context, ssl.TLSVersion.TLSv1_2)
+    context.check_hostname = settings.verify_host
+    for path in settings.authorities:
+        load_authorities(context, path)
+    if not settings.authorities:
+        context.load_default_certs()
+    if settings.pair is not None:
+        load_pair(context, settings.pair)
+    return context
+
+
+def _configure(context: ssl.SSLContext, minimum: ssl.TLSVersion) -> None:
+    context.sslobject_class = NamedObject
+    context.minimum_version = minimum
+    # A peer could have keys exchanged again and again, and reading would have to wait for sending.
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
