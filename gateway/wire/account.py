@@ -17,6 +17,16 @@ class Action(StrEnum):
     CONNECT = "connect"
 
 
+class Right(StrEnum):
+    """What a client may do with a topic. `LOOKUP`: find it, and learn that it is there.
+    `ADMINISTER`: what only brokers and administrators do."""
+
+    LOOKUP = "lookup"
+    PRODUCE = "produce"
+    CONSUME = "consume"
+    ADMINISTER = "administer"
+
+
 ENDLESS = 1 << 62
 """A ceiling that no counter reaches: at 10 GB/s a byte counter needs 14 years."""
 

@@ -15,7 +15,7 @@ All numbers are bytes and seconds. Time is an argument (`now`, of a monotonic cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import NamedTuple, Protocol
@@ -49,6 +49,7 @@ class EndReason(StrEnum):
     FRAME_TOO_LARGE = "frame_too_large"  # a frame that must be held whole exceeds its bound
     FRAME_TIMEOUT = "frame_timeout"  # such a frame did not arrive whole in time
     HANDSHAKE_TIMEOUT = "handshake_timeout"
+    TLS_FAILED = "tls_failed"  # the client's TLS handshake failed
     DIAL_TIMEOUT = "dial_timeout"
     MISCOUNTED = "miscounted"  # a client stated another number of messages than it sent
     IDLE = "idle"  # neither peer sends anything
@@ -114,10 +115,12 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A proof of identity, as the protocol carries it."""
+    """A proof of identity, as the protocol carries it. `expires_at`: wall-clock time; None: never,
+    or not known."""
 
     method: str
     data: bytes
+    expires_at: float | None = None
 
     def __repr__(self) -> str:
         return f"Credential(method={self.method!r}, data=<{len(self.data)} bytes>)"
@@ -126,9 +129,10 @@ class Credential:
 class Origin(NamedTuple):
     """Where a client's connection comes from.
 
-    `id`: id of the connection in this process. `host`: the client's address. `reached`: the
-    listener address that the client connected to. `server_name`: TLS server name that the client
-    sent, and `certificate`: its TLS certificate, in DER; None without them.
+    `id`: id of the connection in this process. `host`: the client's address, as a trusted proxy
+    states it if there is one. `reached`: the listener address that was connected to.
+    `server_name`: TLS server name that the client sent, and `certificate`: its TLS certificate, in
+    DER; None without them.
     """
 
     id: int
@@ -198,6 +202,14 @@ class Later:
 
 
 @dataclass(frozen=True, slots=True)
+class Prolong:
+    """Let the pair live on until a time of the monotonic clock, at which the client's newer
+    credential expires; `math.inf`: for ever."""
+
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """End the pair, after sending `farewell` to the client."""
 
@@ -257,6 +269,7 @@ Effect = (
     | Pause
     | Start
     | Later
+    | Prolong
     | End
 )
 Effects = tuple[Effect, ...]
@@ -295,16 +308,25 @@ class Transmit:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait `seconds`, or until the conversation's deadline if that is earlier. Result: None."""
+    """Wait `seconds`, or until the conversation's deadline if that is earlier. Result: None.
+
+    `yields`: an opening that waits so may give way to others, as one whose client is silent does.
+    """
 
     seconds: float
+    yields: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Dial:
-    """Connect to a broker; any healthy one if `target` is None. Result: `Dialled` or `Denial`."""
+    """Connect to a broker; any healthy one if `target` is None. Result: `Dialled` or `Denial`.
+
+    `principal`: the client's name, which the broker may be told of; None: not known, or told
+    before.
+    """
 
     target: Address | None = None
+    principal: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,17 +337,31 @@ class Dialled:
     fresh: bool = True
 
 
-Step = Receive | Transmit | Wait | Dial
-StepResult = bytes | Dialled | Denial | None
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Wait for the answer to a question about the client that memory does not hold, such as a key
+    to fetch. Result: the answer, if it has one; a `Denial` at the conversation's deadline.
+
+    `answer`: asks. Whoever wants to keep others out can cause it at will, so a client of whom it is
+    asked gives way to others as one that keeps silent does.
+    """
+
+    answer: Callable[[], Awaitable[Principal | Denial | None]]
+
+
+Step = Receive | Transmit | Wait | Dial | Settle
+StepResult = bytes | Dialled | Principal | Denial | None
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The opening ended without a pair: send `farewell` to the client, then close."""
+    """The opening ended without a pair: send `farewell` to the client, then close. `caller`: what
+    is known of the client."""
 
     reason: EndReason
     farewell: bytes = b""
     detail: str = ""
+    caller: Caller | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +372,17 @@ class Opened:
 
 
 Opening = Generator[Step, StepResult, Opened | Refused]
+
+
+def settled(
+    answer: Principal | Denial | Settle,
+) -> Generator[Step, StepResult, Principal | Denial]:
+    """Return an answer about a client; wait for it if it is not settled."""
+    if not isinstance(answer, Settle):
+        return answer
+    result = yield answer
+    assert isinstance(result, Principal | Denial)
+    return result
 
 
 Trace = Callable[[Direction, str, int, str], None]
@@ -364,7 +411,7 @@ class Entry(Protocol):
 
 
 class Job(Protocol):
-    """Work that must wait for a peer: a conversation whose outcome is bytes for the session.
+    """Work that must wait for others: a conversation whose outcome is bytes for the session.
 
     `patience`: seconds that the job may take. `failed`: outcome if the conversation fails. `late`:
     outcome if it takes longer.
@@ -464,6 +511,17 @@ class Session(Protocol):
     @property
     def holding(self) -> Holding | None: ...
 
+    @property
+    def moves_at(self) -> float | None:
+        """Return the wall-clock time before which the client must be moved, because the broker ends
+        the pair when the gateway's own credential expires; None: it does not."""
+        ...
+
+    @property
+    def may_move(self) -> bool:
+        """Return whether the gateway has a newer credential of its own, so that moving helps."""
+        ...
+
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
         """Decide one whole stop frame. Raises `PeerError` if it violates the protocol."""
         ...
@@ -472,6 +530,11 @@ class Session(Protocol):
         """Close the producer or consumer of this account, which rules do not allow any more, and
         nothing else of the pair. `denial`: the answer if the client asks for it again.
         """
+        ...
+
+    def expiring(self, now: float) -> Effects:
+        """Ask the client for a newer credential, as its own is about to expire. None of the effects
+        if the protocol or the client cannot be asked."""
         ...
 
     def leave(self, now: float) -> Effects | None:

@@ -57,7 +57,8 @@ class EntrySettings:
     `proxies`: principals of other gateways, which may act for their clients. `chained`: the brokers
     are another gateway, which gets the names back that it gave. `limited`: rules may limit clients.
     `unknown_pass`: commands unknown to this version pass. `checksums`: verify the checksums of
-    messages. `version`: the version of the gateway that brokers get. `budget`: memory of all
+    messages. `tls`: clients connect with TLS. `brokers_tls`: a broker's address with TLS is
+    preferred. `version`: the version of the gateway that brokers get. `budget`: memory of all
     sessions of the process together.
     """
 
@@ -68,6 +69,8 @@ class EntrySettings:
     limited: bool = False
     unknown_pass: bool = True
     checksums: bool = False
+    tls: bool = False
+    brokers_tls: bool = False
     version: str = "broker-gateway"
     bounds: FrameBounds = FrameBounds()
     budget: Budget = field(default_factory=Budget)

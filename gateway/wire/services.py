@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from gateway.wire.account import Account, Action
+from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.contract import Credential, Denial, Principal
-from gateway.wire.subject import Caller, Subject
+from gateway.wire.contract import Credential, Denial, Principal, Settle
+from gateway.wire.subject import Caller, Subject, TopicName
 
 
 class Again(NamedTuple):
@@ -20,6 +20,21 @@ class Again(NamedTuple):
 
     seconds: float
     since: float
+
+
+class Undecided(NamedTuple):
+    """Whether a client has a right is not known here. `ask`: asks who knows it; `forbid` knows it
+    then for a while."""
+
+    ask: Callable[[], Awaitable[None]]
+
+
+class Seat(Protocol):
+    """The place of one connection among those that its client may have."""
+
+    def leave(self) -> None:
+        """Give the place back."""
+        ...
 
 
 class LookupOutcome(StrEnum):
@@ -33,10 +48,19 @@ class LookupOutcome(StrEnum):
 class Services(Protocol):
     """The methods that sessions call. All return at once, from memory; slow work is a `Job`."""
 
-    def authenticate(self, credential: Credential) -> Principal | Denial: ...
+    def authenticate(
+        self, credential: Credential, certificate: bytes | None = None
+    ) -> Principal | Denial | Settle:
+        """Return who shows a credential, and perhaps a TLS certificate (DER). Only a `Settle` takes
+        longer."""
+        ...
 
     def complete(self, caller: Caller) -> Caller:
         """Return the caller with the names of its listener and cluster."""
+        ...
+
+    def left(self, principal: Principal) -> float:
+        """Return the seconds until a principal's credential expires; `math.inf`: never."""
         ...
 
     def credential(self) -> Credential | Denial:
@@ -46,6 +70,28 @@ class Services(Protocol):
     @property
     def paced(self) -> Collection[Action]:
         """Return the actions that rules limit by rate; call `wait` before each of these."""
+        ...
+
+    def setback(self, host: str) -> float:
+        """Count a failed authentication of an address; return the seconds that its answer waits."""
+        ...
+
+    def seat(self, subject: Subject) -> Seat | Denial:
+        """Return the place of an authenticated client, or why there is none for it."""
+        ...
+
+    @property
+    def guarded(self) -> bool:
+        """Return whether clients need rights."""
+        ...
+
+    def forbid(self, right: Right, subject: Subject) -> Denial | Undecided | None:
+        """Return why a client may not do something, and count it; None: it may."""
+        ...
+
+    def which(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
+        """Return the test of topics on which a client has a right, for many at once; nothing is
+        counted."""
         ...
 
     def wait(

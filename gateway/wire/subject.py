@@ -34,7 +34,7 @@ class Caller(NamedTuple):
     `listener`, `cluster`: names from the configuration, which `Services.complete` adds.
     `connection`: id of the connection in this process. `host`: the client's address. `principal`:
     the client's name; None if only the broker authenticates. `library`: name and version that the
-    client states for its library.
+    client states for its library. `method`: by which it authenticates.
     """
 
     protocol: str | None = None
@@ -44,6 +44,7 @@ class Caller(NamedTuple):
     host: str | None = None
     principal: str | None = None
     library: str | None = None
+    method: str | None = None
 
 
 class Subject(NamedTuple):
@@ -88,6 +89,10 @@ class Subject(NamedTuple):
     @property
     def library(self) -> str | None:
         return self.caller.library
+
+    @property
+    def method(self) -> str | None:
+        return self.caller.method
 
 
 NOBODY = Subject(Caller())

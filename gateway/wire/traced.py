@@ -157,6 +157,20 @@ class TracedSession:
         """See `contract.Session`."""
         return self._wrap(self._inner.revoke(account, denial, now))
 
+    @property
+    def moves_at(self) -> float | None:
+        """See `contract.Session`."""
+        return self._inner.moves_at
+
+    @property
+    def may_move(self) -> bool:
+        """See `contract.Session`."""
+        return self._inner.may_move
+
+    def expiring(self, now: float) -> Effects:
+        """See `contract.Session`."""
+        return self._wrap(self._inner.expiring(now))
+
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""
         effects = self._inner.leave(now)

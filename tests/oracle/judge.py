@@ -91,7 +91,8 @@ class _Case:
         self._known = oracle.fields
         self._version = oracle.version
         listener = played.listener
-        self._claimed = STOPS[Direction.TO_BROKER] | (LIMITS if listener.limited else frozenset())
+        to_broker = Direction.TO_BROKER
+        self._claimed = STOPS[to_broker] | (LIMITS[to_broker] if listener.limited else frozenset())
         self._mode = listener.mode
         self._limited = listener.limited
         self._masked = not listener.unknown_pass

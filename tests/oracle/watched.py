@@ -28,6 +28,7 @@ from gateway.wire.contract import (
     Peer,
     Principal,
     Refusal,
+    Settle,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import kind_of
@@ -78,9 +79,11 @@ class WatchedServices(FakeServices):
             self.admissions.append(Admission(self.asked[-1], account))
         return account
 
-    def authenticate(self, credential: Credential) -> Principal | Denial:
+    def authenticate(
+        self, credential: Credential, certificate: bytes | None = None
+    ) -> Principal | Denial | Settle:
         """See `wire.services.Services`."""
-        principal = super().authenticate(credential)
+        principal = super().authenticate(credential, certificate)
         if isinstance(principal, Principal):
             self.proven.append((credential, principal.name))
         return principal

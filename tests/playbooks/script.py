@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -24,6 +24,7 @@ from gateway.wire.contract import (
     Forward,
     Hold,
     Inject,
+    Job,
     Later,
     Opened,
     Peer,
@@ -31,6 +32,7 @@ from gateway.wire.contract import (
     Receive,
     Refused,
     Replace,
+    Settle,
     Start,
     Step,
     StepResult,
@@ -135,6 +137,15 @@ class Outcome:
         assert isinstance(start.job, Chase)
         return start.job, start.then
 
+    def asked(self) -> tuple[Job, AfterJob]:
+        """Check that the frame is withheld until an answer about the client; return the job that
+        asks for it, and `then`."""
+        assert self.effects is not None
+        drop, start = self.effects
+        assert drop == Drop()
+        assert isinstance(start, Start)
+        return start.job, start.then
+
     @property
     def words(self) -> str:
         """Return the names of the effects, as in the tables of the docs."""
@@ -157,9 +168,10 @@ class Play:
         *,
         max_message_size: int = 0,
         version: str = "Pulsar-CPP-v4.2.0",
+        services: FakeServices | None = None,
         **settings: Any,
     ) -> None:
-        self.services = FakeServices()
+        self.services = services or FakeServices()
         self.laters: list[Later] = []  # of the session
         self.listener = listener(self.services, mode, **settings)
         hello = read(connect(client_version=version)).connect
@@ -261,6 +273,18 @@ class Play:
         return None if handle is None else handle.state
 
 
+def answer_of(question: Settle) -> Principal | Denial:
+    """Return the answer to a question, which services of tests know at once."""
+    asking = question.answer()
+    assert isinstance(asking, Coroutine)
+    try:
+        asking.send(None)
+    except StopIteration as stop:
+        found: Principal | Denial = stop.value
+        return found
+    raise AssertionError("the answer is not known")
+
+
 class Talk:
     """A conversation, step by step. Each method checks the next step."""
 
@@ -301,6 +325,17 @@ class Talk:
         """Check a `Dial`. `pooled`: the connection was opened before."""
         dialled = Dialled(target or BROKER_1, fresh=not pooled)
         return self._expect(Dial(target), refused or dialled)
+
+    def settles(self, late: Denial | None = None) -> Self:
+        """Ask who the client is, and go on. `late`: the answer takes too long."""
+        assert isinstance(self._step, Settle)
+        self._go_on(late or answer_of(self._step))
+        return self
+
+    def dials_for(self, principal: str | None) -> None:
+        """Check whose connection the next `Dial` makes."""
+        assert isinstance(self._step, Dial)
+        assert self._step.principal == principal
 
     def waits(self, seconds: float) -> Self:
         return self._expect(Wait(seconds), None)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
-from gateway.wire.account import ENDLESS, Account, Action
+import trio
+
+from gateway.control.seats import Seat, Seats
+from gateway.wire.account import ENDLESS, Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal
-from gateway.wire.services import Again, LookupOutcome
-from gateway.wire.subject import Caller, Subject
+from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
+from gateway.wire.services import Again, LookupOutcome, Undecided
+from gateway.wire.subject import Caller, Subject, TopicName
 from tests.support.subjects import CONNECTION, HOST
 
 OWN = Credential("token", b"the gateway's token")
@@ -55,6 +60,8 @@ class FakeServices:
         self.own: Credential | Denial = OWN
         self.names = {BROKER_1: NAME_1, BROKER_2: NAME_2, BROKER_1._replace(tls=True): NAME_1}
         self.forbids = False  # all that it is asked
+        self.settles = False  # who a client is takes longer to find out
+        self.certificates: list[bytes | None] = []  # that were shown with credentials
         self.lease = ENDLESS  # messages that a new account may pass
         self.completed: list[Caller] = []
         self.paced: set[Action] = set()
@@ -66,6 +73,10 @@ class FakeServices:
         self.lending: set[Account] = set()  # accounts that may always pass one more message
         self.in_debt: set[Account] = set()
         self.released: list[Account] = []
+        self.forbidden: set[tuple[Right, str]] | None = None  # None: clients need no rights
+        self.undecided: set[str] = set()  # whole names of topics
+        self.seats = Seats()
+        self.delay_of_failures = 0.0
         self.outcomes: Counter[LookupOutcome] = Counter()
         self.redirects = 0
 
@@ -75,13 +86,49 @@ class FakeServices:
         released = set(self.released)
         return [account for account in self.admitted if account not in released]
 
-    def authenticate(self, credential: Credential) -> Principal | Denial:
+    def authenticate(
+        self, credential: Credential, certificate: bytes | None = None
+    ) -> Principal | Denial | Settle:
+        self.certificates.append(certificate)
+        found = self._principal(credential)
+
+        async def answer() -> Principal | Denial:
+            return found
+
+        return Settle(answer) if self.settles else found
+
+    def _principal(self, credential: Credential) -> Principal | Denial:
         name, _, rest = credential.data.decode(errors="replace").partition("'s ")
         if rest == "expired token":
             return EXPIRED
         if credential.method != "token" or rest not in ("token", "newer token"):
             return Denial(Refusal.UNAUTHENTICATED, "wrong credential")
         return Principal(name, verified=True, expires_at=1000.0)
+
+    def setback(self, host: str) -> float:
+        return self.delay_of_failures
+
+    def seat(self, subject: Subject) -> Seat | Denial:
+        return self.seats.take(subject.host or "", subject.principal)
+
+    @property
+    def guarded(self) -> bool:
+        return self.forbidden is not None
+
+    def forbid(self, right: Right, subject: Subject) -> Denial | Undecided | None:
+        """Forbid what `forbidden` says: (right, whole name of a topic). Topics of `undecided` have
+        to be asked for first."""
+        assert subject.topic is not None
+        if subject.topic.whole in self.undecided:
+            return Undecided(trio.lowlevel.checkpoint)
+        return None if self.which(right, subject)(subject.topic) else FORBIDDEN
+
+    def which(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
+        return lambda topic: (right, topic.whole) not in (self.forbidden or ())
+
+    def left(self, principal: Principal) -> float:
+        """All credentials that expire do so in 100 seconds."""
+        return math.inf if principal.expires_at is None else 100.0
 
     def credential(self) -> Credential | Denial:
         return self.own

@@ -16,8 +16,9 @@ from gateway.wire.pulsar.addresses import MOST_ADDRESSES, MOST_BROKERS
 from gateway.wire.pulsar.commands import decode
 from gateway.wire.pulsar.counts import MOST_METADATA, CountChecks, Suspects
 from gateway.wire.pulsar.fields import CHECKED_FROM
-from gateway.wire.pulsar.frames import WITH_PAYLOAD, Kind, kind_name
+from gateway.wire.pulsar.frames import LISTS, WITH_PAYLOAD, Kind, kind_name
 from gateway.wire.pulsar.metadata import LARGE, MetadataWalk, count_messages
+from gateway.wire.pulsar.session import MOST_LISTED
 from gateway.wire.pulsar.urls import LONGEST_URL, parse
 from tests.soak.largest import (
     BOUNDS,
@@ -46,6 +47,9 @@ READ = [
     if is_read(kind, direction) and kind not in COUNTED[direction] and kind != Kind.CONNECTED
 ]
 """Those that some listener decodes. What is counted is walked, and has bounds of its own."""
+
+FEW = [(kind, direction) for kind, direction in READ if kind not in LISTS]
+"""Those with few fields. A list of topics has as many fields as there are topics."""
 
 
 def names(cases: list[tuple[int, Direction]]) -> list[str]:
@@ -79,11 +83,20 @@ def number_of_fields(message: Message) -> int:
 # -- fields ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "direction"), READ, ids=names(READ))
+@pytest.mark.parametrize(("kind", "direction"), FEW, ids=names(FEW))
 def test_a_command_that_is_read_has_so_many_fields_at_most(kind: int, direction: Direction) -> None:
     frame = raw(kind, least(kind) + number_field(15, 1) * (CHECKED_FROM // 2 + 1))
     with pytest.raises(PeerError, match="a command of more than 5000 fields"):
         say(reading(), direction, frame)
+
+
+@pytest.mark.parametrize("kind", sorted(LISTS), ids=map(kind_name, sorted(LISTS)))
+def test_a_list_of_topics_has_as_many_fields_as_there_are_topics(kind: Kind) -> None:
+    few = raw(kind, least(kind) + number_field(15, 1) * (CHECKED_FROM // 2 + 1))
+    assert reading().broker(few).effects is not None
+    many = raw(kind, least(kind) + number_field(15, 1) * MOST_LISTED)
+    with pytest.raises(PeerError, match=f"a command of more than {MOST_LISTED} fields"):
+        say(reading(), TO_CLIENT, many)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=map(kind_name, KINDS))
@@ -148,13 +161,23 @@ BOUNDED = [
 BOUNDED = [it for it in BOUNDED if it[0] not in COUNTED[TO_CLIENT] and it[0] != Kind.CONNECTED]
 
 
-@pytest.mark.parametrize(("kind", "direction"), BOUNDED, ids=names(BOUNDED))
+SMALL = [it for it in BOUNDED if it[0] not in LISTS]
+
+
+@pytest.mark.parametrize(("kind", "direction"), SMALL, ids=names(SMALL))
 def test_a_command_beyond_its_bound_ends_the_pair(kind: int, direction: Direction) -> None:
     scanner = reading().session.scanners[direction]
     frame = bytearray(of_size(kind, BOUNDS.command + 1))
     with pytest.raises(ViolationError) as violation:
         scanner.scan(frame, 0, len(frame))
     assert violation.value.reason is EndReason.FRAME_TOO_LARGE
+
+
+@pytest.mark.parametrize("kind", sorted(LISTS), ids=map(kind_name, sorted(LISTS)))
+def test_a_list_of_topics_may_fill_its_frame(kind: int) -> None:
+    scanner = reading().session.scanners[TO_CLIENT]
+    frame = bytearray(of_size(kind, BOUNDS.collected - 64))
+    assert (scanner.scan(frame, 0, len(frame)), scanner.stop) == (0, len(frame))
 
 
 @pytest.mark.parametrize(("kind", "direction"), BOUNDED, ids=names(BOUNDED))
@@ -233,8 +256,7 @@ def test_a_url_longer_than_any_is_none() -> None:
 
 def test_the_soak_knows_where_each_command_goes() -> None:
     for direction in Direction:
-        read = STOPS[direction] - WITH_PAYLOAD | COUNTED[direction]
-        read |= LIMITS if direction is TO_BROKER else frozenset()
+        read = STOPS[direction] - WITH_PAYLOAD | COUNTED[direction] | LIMITS[direction]
         assert {kind for kind in read if direction not in directions(kind)} == set()
     assert set(KINDS) == {*Kind, UNKNOWN}
 

@@ -79,7 +79,7 @@ def test_an_assigned_broker_that_cannot_be_named_is_left_out(
 
 
 def test_names_are_in_the_clients_own_scheme() -> None:
-    play = Play(scheme="pulsar+ssl")
+    play = Play(tls=True)
     named = assigned("pulsar+ssl://one.gw:6650", "pulsar+ssl://one.gw:6650")
     play.broker(close_producer(1, **assigned(URL_1))).replaces(close_producer(1, **named))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Denial, Direction, Drop, EndReason, Inject, Refusal
+from gateway.wire.contract import AfterJob, Denial, Direction, Drop, EndReason, Inject, Refusal
 from gateway.wire.plugin import Mode
-from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
 from gateway.wire.pulsar.frames import Kind
 
-from .frames import NO_REQUEST, auth_challenge, auth_response, connect, error, frame
-from .script import FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Play
+from .frames import LATER, NO_REQUEST, auth_challenge, auth_response, connect, error, frame
+from .script import FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Outcome, Play, Talk
 from .services import EXPIRED, OWN
 
 NEWER = auth_response(b"alice's newer token")
@@ -90,6 +90,86 @@ def test_the_principal_may_not_change() -> None:
     farewell = play.client(auth_response(b"bob's token")).ended(EndReason.AUTHENTICATION_FAILED)
     assert farewell.error.message == "the principal may not change on a connection"
     assert play.hello.credential.data == b"alice's token"
+
+
+# -- the answer takes longer -------------------------------------------------------------------
+
+LATE = Denial(Refusal.TIMEOUT, "it took too long to check the credential")
+
+
+def asking(data: bytes, play: Play | None = None) -> tuple[Play, Talk, AfterJob]:
+    """Return the pair of a client that showed a newer credential, and the job that asks whose it
+    is."""
+    play = play or Play(FORWARD_TOO)
+    play.services.settles = True
+    job, then = play.client(auth_response(data)).asked()
+    return play, Talk(job.converse()), then
+
+
+def test_a_credential_goes_on_once_it_was_checked() -> None:
+    play, talk, then = asking(b"alice's newer token")
+    assert play.hello.credential.data == b"alice's token"
+    talk.settles().ends(b"")
+    play.resume(then, b"").gives(Inject(Direction.TO_BROKER, NEWER))
+    assert play.hello.credential.data == b"alice's newer token"
+
+
+def test_fields_that_are_not_known_go_on_too() -> None:
+    play = Play(FORWARD_TOO)
+    play.services.settles = True
+    proof = {"auth_method_name": "token", "auth_data": b"alice's newer token"}
+    said = frame(Kind.AUTH_RESPONSE, response=proof, unknown=LATER)
+    job, then = play.client(said).asked()
+    Talk(job.converse()).settles().ends(b"")
+    play.resume(then, b"").gives(Inject(Direction.TO_BROKER, said))
+
+
+def test_a_credential_that_is_no_good_ends_the_pair_later() -> None:
+    play, talk, then = asking(b"alice's expired token")
+    talk.settles().ends(EXPIRED)
+    farewell = farewell_of(play.resume(then, EXPIRED))
+    assert (farewell.error.error, farewell.error.message) == (
+        ServerError.AuthenticationError,
+        EXPIRED.text,
+    )
+    assert play.hello.credential.data == b"alice's token"
+
+
+def test_another_principal_ends_the_pair_later() -> None:
+    play, talk, then = asking(b"bob's token")
+    talk.settles().ends(b"")
+    farewell = farewell_of(play.resume(then, b""))
+    assert farewell.error.message == "the principal may not change on a connection"
+    assert play.hello.credential.data == b"alice's token"
+
+
+def test_an_answer_that_comes_too_late_ends_the_pair() -> None:
+    play, talk, then = asking(b"alice's newer token")
+    talk.settles(late=LATE).ends(LATE)
+    farewell = farewell_of(play.resume(then, LATE))
+    assert farewell.error.message == LATE.text
+
+
+@pytest.mark.parametrize("outcome", ["failed", "late"])
+def test_a_check_that_fails_ends_the_pair(outcome: str) -> None:
+    play = Play(FORWARD_TOO)
+    play.services.settles = True
+    job, then = play.client(NEWER).asked()
+    result = job.failed if outcome == "failed" else job.late
+    assert farewell_of(play.resume(then, result)).error.message == (
+        "the credential could not be checked"
+    )
+
+
+def test_one_credential_is_checked_at_a_time() -> None:
+    """Each is kept until it has an answer, and a client could show thousands."""
+    play, _, _ = asking(b"alice's newer token")
+    farewell_of(play.client(auth_response(b"alice's newest token")))
+
+
+def farewell_of(outcome: Outcome) -> BaseCommand:
+    """Return what a client is told whose pair ends because of its credential."""
+    return outcome.ended(EndReason.AUTHENTICATION_FAILED)
 
 
 # -- other ------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def test_connect_names_what_stands_for_the_broker(play: Play) -> None:
 
 
 def test_both_urls_are_in_the_clients_own_scheme() -> None:
-    play = Play(scheme="pulsar+ssl")
+    play = Play(tls=True)
     play.client(lookup(1)).forwards()
     answered = connect_to(URL_1, 1, brokerServiceUrlTls="pulsar+ssl://broker-1.internal:6651")
     rewritten = play.broker(answered).replaced().lookupTopicResponse

@@ -12,6 +12,7 @@ from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
 from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import FRAME_PADDING
 from gateway.wire.subject import Caller, Subject
 from tests.support.subjects import topic_of
@@ -33,7 +34,7 @@ from .frames import (
     read,
     subscribe,
 )
-from .script import FEW, FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Talk, opening
+from .script import FEW, FORWARD_TOO, PASS_THROUGH, VERIFY, VERSION, Talk, listener, opening
 from .services import BROKER_1, EXPIRED, NAME_1, ORIGIN, OWN, FakeServices
 
 VERIFYING = [VERIFY, FORWARD_TOO]
@@ -135,7 +136,9 @@ def test_a_challenge_is_answered_by_nothing_else(answer: bytes, reason: EndReaso
 
 def test_a_client_that_goes_away_at_a_challenge_is_told_nothing() -> None:
     talk = greeted().broker_says(auth_challenge()).tells_client(auth_challenge())
-    assert talk.client_says(CLOSED).outcome == Refused(EndReason.CLIENT_CLOSED)
+    outcome = talk.client_says(CLOSED).outcome
+    assert isinstance(outcome, Refused)
+    assert (outcome.reason, outcome.farewell) == (EndReason.CLIENT_CLOSED, b"")
 
 
 def test_the_broker_refuses_a_credential() -> None:
@@ -160,6 +163,7 @@ def test_services_complete_the_caller(mode: Mode, principal: str | None) -> None
         host=origin.host,
         principal=principal,
         library="Pulsar-CPP-v4.2.0",
+        method="token",
     )
     assert services.completed == [expected]
 
@@ -212,6 +216,15 @@ def test_a_verified_client_is_spoken_for() -> None:
     )
 
 
+@pytest.mark.parametrize("mode", VERIFYING)
+def test_a_broker_is_dialled_for_the_client_that_was_verified(mode: Mode) -> None:
+    opening(mode).client_says(connect()).dials_for("alice")
+
+
+def test_a_broker_is_dialled_for_nobody_where_the_broker_verifies() -> None:
+    opening(PASS_THROUGH).client_says(connect()).dials_for(None)
+
+
 def test_a_forwarded_client_brings_its_own_proof_along() -> None:
     opening(FORWARD_TOO).client_says(connect()).dials(None).tells_broker(
         connect(
@@ -230,7 +243,10 @@ def test_version_protocol_and_flags_are_the_clients(mode: Mode) -> None:
     said = connect(client_version="Go-0.19.0", protocol_version=18, feature_flags=flags)
     broker_side = spoken_for(mode, said).connect
     assert (broker_side.client_version, broker_side.protocol_version) == ("Go-0.19.0", 18)
-    assert broker_side.feature_flags == read(said).connect.feature_flags
+    expected = read(said).connect.feature_flags
+    if mode is VERIFY:  # the gateway answers challenges, whether the client can or not
+        expected.supports_auth_refresh = True
+    assert broker_side.feature_flags == expected
 
 
 @pytest.mark.parametrize("mode", VERIFYING)
@@ -275,6 +291,55 @@ def test_a_client_that_cannot_be_verified_is_refused_before_any_broker_is_dialle
 ) -> None:
     farewell = opening(mode).client_says(said).refused(EndReason.AUTHENTICATION_FAILED)
     assert told(farewell) == (NO_REQUEST, ServerError.AuthenticationError, text)
+
+
+@pytest.mark.parametrize("mode", VERIFYING)
+def test_a_client_is_let_in_once_it_was_found_out_who_it_is(mode: Mode) -> None:
+    services = FakeServices()
+    services.settles = True
+    talk = opening(mode, services).client_says(connect()).settles().dials(None)
+    assert talk.said_to_broker().connect.original_principal == "alice"
+    talk.broker_says(connected()).tells_client(connected()).opens()
+
+
+@pytest.mark.parametrize("mode", VERIFYING)
+@pytest.mark.parametrize(("said", "text"), UNVERIFIABLE.values(), ids=UNVERIFIABLE)
+def test_a_client_is_refused_once_it_was_found_out_who_it_is(
+    mode: Mode, said: bytes, text: str
+) -> None:
+    services = FakeServices()
+    services.settles = True
+    talk = opening(mode, services).client_says(said).settles()
+    farewell = talk.refused(EndReason.AUTHENTICATION_FAILED)
+    assert told(farewell) == (NO_REQUEST, ServerError.AuthenticationError, text)
+
+
+@pytest.mark.parametrize("refusal", [Refusal.TIMEOUT, Refusal.NOT_READY])
+@pytest.mark.parametrize("mode", VERIFYING)
+def test_a_client_that_could_not_be_verified_in_time_comes_again(
+    mode: Mode, refusal: Refusal
+) -> None:
+    """Clients try again after this error, and not after a failed authentication."""
+    services = FakeServices()
+    services.settles = True
+    talk = opening(mode, services).client_says(connect()).settles(Denial(refusal, "not now"))
+    farewell = talk.refused(EndReason.AUTHENTICATION_FAILED)
+    assert told(farewell) == (NO_REQUEST, ServerError.ServiceNotReady, "not now")
+
+
+@pytest.mark.parametrize("mode", VERIFYING)
+def test_a_clients_certificate_is_shown_to_the_services(mode: Mode) -> None:
+    services = FakeServices()
+    steps = open_pair(listener(services, mode), ORIGIN._replace(certificate=b"certificate"))
+    Talk(steps).client_says(connect()).dials(None)
+    assert services.certificates == [b"certificate"]
+
+
+def test_nobody_asks_who_a_client_is_in_pass_through() -> None:
+    services = FakeServices()
+    services.settles = True
+    opening(PASS_THROUGH, services).client_says(connect()).dials(None)
+    assert services.certificates == []
 
 
 @pytest.mark.parametrize("mode", VERIFYING)

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.descriptor import Descriptor
 
 from gateway.wire.account import Action
 from gateway.wire.contract import Direction
 from gateway.wire.plugin import Mode
-from gateway.wire.pulsar._proto.pulsar_wire_pb2 import CommandConnect
+from gateway.wire.pulsar import frames, rights
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
 from gateway.wire.pulsar.chase import HOPS
 from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
@@ -73,8 +75,17 @@ def test_the_page_names_every_command_that_stops(direction: Direction, heading: 
     assert commands(table(heading)) == STOPS[direction]
 
 
-def test_the_page_names_what_stops_where_limits_may_hold() -> None:
-    assert commands(table("What stops where limits may hold")) == LIMITS
+@pytest.mark.parametrize(
+    ("direction", "heading"),
+    [
+        (Direction.TO_BROKER, "What stops where limits may hold"),
+        (Direction.TO_CLIENT, "What stops where topics may hide"),
+    ],
+)
+def test_the_page_names_what_stops_only_where_there_are_rules(
+    direction: Direction, heading: str
+) -> None:
+    assert commands(table(heading)) == LIMITS[direction]
 
 
 def test_the_page_names_every_command_that_is_counted() -> None:
@@ -254,6 +265,109 @@ def test_the_page_has_every_state_and_every_event(heading: str) -> None:
 def test_every_state_is_on_the_page() -> None:
     named = {*PRODUCER_STATES, *CONSUMER_STATES} - {"none"}
     assert named == {state.name.lower() for state in State}
+
+
+# -- rights ------------------------------------------------------------------------------------
+
+NAMING = re.compile("topic|(.*_)?topics|namespace|partitions|(.*_)?subscription(_name)?")
+"""The texts that name a topic, or what belongs to one."""
+
+FILTERED = {Kind.GET_TOPICS_OF_NAMESPACE, Kind.WATCH_TOPIC_LIST, Kind.WATCH_SCALABLE_TOPICS}
+"""Requests about a whole namespace, whose answers lose what the client may not know of."""
+
+OF_BROKERS = {
+    *(Kind.CONNECTED, Kind.SEND_RECEIPT, Kind.SEND_ERROR, Kind.MESSAGE, Kind.SUCCESS, Kind.ERROR),
+    *(Kind.PRODUCER_SUCCESS, Kind.REACHED_END_OF_TOPIC, Kind.ACTIVE_CONSUMER_CHANGE),
+    *(Kind.AUTH_CHALLENGE, Kind.TOPIC_MIGRATED),
+    *(Kind.WATCH_TOPIC_LIST_SUCCESS, Kind.WATCH_TOPIC_UPDATE, Kind.SCALABLE_TOPIC_UPDATE),
+    *(Kind.SCALABLE_TOPIC_ASSIGNMENT_UPDATE, Kind.WATCH_SCALABLE_TOPICS_UPDATE),
+    Kind.WATCH_TC_ASSIGNMENTS_UPDATE,
+    *(kind for kind in Kind if kind.name.endswith("_RESPONSE") and kind != Kind.AUTH_RESPONSE),
+}
+"""Commands that only brokers send."""
+
+TYPES = set(BaseCommand.Type.DESCRIPTOR.values_by_number)
+
+
+def texts(message: Descriptor | None, inside: tuple[str, ...] = ()) -> Iterator[str]:
+    """The names of all texts of a message, those of nested messages included."""
+    for field in () if message is None else message.fields:
+        if field.type == field.TYPE_STRING:
+            yield field.name
+        elif field.message_type is not None and field.message_type.full_name not in inside:
+            yield from texts(field.message_type, (*inside, field.message_type.full_name))
+
+
+def naming() -> set[int]:
+    """The commands in whose schema something names a topic, or what belongs to one."""
+    return {
+        field.number
+        for field in BaseCommand.DESCRIPTOR.fields
+        if any(map(NAMING.fullmatch, texts(field.message_type)))
+    }
+
+
+def test_the_page_has_the_right_that_each_command_needs() -> None:
+    _, *rows = table("Rights")
+    said = {(kind, row[1]) for row in rows for kind in commands([[], row])}
+    assert said == {(kind, need.right.value) for kind, need in rights.NEEDS.items()}
+    assert len(said) == len(rights.NEEDS)
+
+
+def test_the_page_says_whether_the_subscription_counts() -> None:
+    _, *rows = table("Rights")
+    for row in rows:
+        for kind in commands([[], row]):
+            message = getattr(BaseCommand(), rights.NEEDS[kind].field)
+            assert ("subscription" in texts(message.DESCRIPTOR)) == ("subscription" in row[2])
+
+
+def test_the_page_has_what_is_needed_beside_and_which_lists_lose_topics() -> None:
+    section = PAGE.read_text().partition("\n## Rights\n")[2].partition("\n## ")[0]
+    (beside,) = (line for line in section.splitlines() if "initial_subscription_name" in line)
+    assert set(re.findall(r"`([A-Z_]+)`", beside)) == {Kind(kind).name for kind in rights.ALSO}
+    (lists,) = (line for line in section.splitlines() if line.startswith("- From the lists"))
+    assert set(re.findall(r"`([A-Z_]+)`", lists)) == {Kind(kind).name for kind in rights.LISTINGS}
+
+
+def test_each_command_of_clients_needs_a_right_or_is_known_to_need_none() -> None:
+    assert rights.NEEDS.keys() | rights.FREE.keys() == TYPES - OF_BROKERS
+    assert rights.NEEDS.keys() & rights.FREE.keys() == set()
+    assert set(Kind) == TYPES
+
+
+def test_each_command_that_names_a_topic_needs_a_right_or_is_filtered() -> None:
+    assert naming() - OF_BROKERS == rights.NEEDS.keys() | FILTERED
+    assert rights.FREE.keys() >= FILTERED
+    assert rights.ALSO.keys() <= rights.NEEDS.keys()
+
+
+def test_each_answer_that_lists_topics_is_filtered() -> None:
+    assert naming() & OF_BROKERS == rights.LISTINGS.keys()
+
+
+@pytest.mark.parametrize("kind", rights.LISTINGS, ids=lambda kind: Kind(kind).name)
+def test_each_list_of_names_in_an_answer_is_filtered(kind: int) -> None:
+    listing = rights.LISTINGS[kind]
+    message = getattr(BaseCommand(), listing.field).DESCRIPTOR
+    assert set(listing.lists) == set(lists_of_texts(message))
+
+
+def lists_of_texts(message: Descriptor) -> Iterator[str]:
+    for field in message.fields:
+        if field.message_type is not None:
+            yield from (f"{field.name}.{path}" for path in lists_of_texts(field.message_type))
+        elif field.is_repeated and field.type == field.TYPE_STRING:
+            yield field.name
+
+
+def test_the_scanner_knows_the_lists_of_topics() -> None:
+    assert rights.LISTINGS.keys() == frames.LISTS
+
+
+def test_what_needs_a_right_stops_where_there_are_rules() -> None:
+    assert rights.NEEDS.keys() <= STOPS[Direction.TO_BROKER] | LIMITS[Direction.TO_BROKER]
+    assert rights.LISTINGS.keys() <= STOPS[Direction.TO_CLIENT] | LIMITS[Direction.TO_CLIENT]
 
 
 # -- identity ----------------------------------------------------------------------------------

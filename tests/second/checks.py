@@ -8,6 +8,7 @@ from functools import partial
 from gateway.doctor.checks import Examined, Plan, Spoken
 from gateway.doctor.finding import Finding, ok
 from gateway.doctor.reach import Network, Unreached, judge_unreached, run_all
+from gateway.doctor.secured import Secure
 from gateway.wire.address import Address
 
 
@@ -16,7 +17,7 @@ async def examine_broker(plan: Plan, broker: Address, addresses: Sequence[Addres
     return Examined(await run_all([partial(_connect, plan.network, it) for it in addresses]))
 
 
-async def identify(network: Network, address: Address) -> Spoken | None:
+async def identify(network: Network, address: Address, secure: Secure | None) -> Spoken | None:
     """See `checks.Checks`."""
     return None
 

@@ -27,6 +27,7 @@ from gateway.wire.contract import (
     StepResult,
     Transmit,
     Wait,
+    settled,
 )
 from gateway.wire.plugin import EntrySettings, Mode, Plugin
 from gateway.wire.services import Again
@@ -94,7 +95,7 @@ def _hello(settings: EntrySettings, origin: Origin, said: bytes) -> Opening:
     body = Body(said)
     _, library, token = body.text(), body.text(), body.raw()
     body.end()
-    principal = _identify(settings, token)
+    principal = yield from _identify(settings, token)
     if isinstance(principal, Denial):
         return _refused(id, EndReason.AUTHENTICATION_FAILED, principal)
     known = principal.name or None
@@ -118,11 +119,14 @@ def _hello(settings: EntrySettings, origin: Origin, said: bytes) -> Opening:
     return (yield from _welcome(settings, subject, principal.expires_at, id, answer))
 
 
-def _identify(settings: EntrySettings, token: bytes) -> Principal | Denial:
+def _identify(
+    settings: EntrySettings, token: bytes
+) -> Generator[Step, StepResult, Principal | Denial]:
     """Return the client's principal; an empty name if only the broker authenticates."""
     if settings.mode is Mode.PASS_THROUGH:
         return Principal("", verified=False)
-    return settings.services.authenticate(Credential("token", token))
+    answer = settings.services.authenticate(Credential("token", token))
+    return (yield from settled(answer))
 
 
 def _pace(

@@ -266,6 +266,20 @@ class MemoSession:
                 self._close(accounts, topic)
         return ()
 
+    @property
+    def moves_at(self) -> float | None:
+        """See `contract.Session`."""
+        return None
+
+    @property
+    def may_move(self) -> bool:
+        """See `contract.Session`."""
+        return True
+
+    def expiring(self, now: float) -> Effects:
+        """See `contract.Session`. Clients cannot be asked."""
+        return ()
+
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`. Refuse new requests, and wait for answers to earlier ones."""
         self._to_broker.closed = True

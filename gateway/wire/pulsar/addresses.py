@@ -18,7 +18,7 @@ from gateway.wire.contract import FORWARD, Denial, Direction, Effects, Refusal, 
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import encode, kind_of
 from gateway.wire.pulsar.rows import Commands
-from gateway.wire.pulsar.urls import parse
+from gateway.wire.pulsar.urls import choose, parse, write
 from gateway.wire.services import Services
 
 CUT = "... (cut)"
@@ -35,15 +35,21 @@ _NOWHERE = Denial(Refusal.NOT_READY, "no broker was named")
 
 @dataclass(frozen=True, slots=True)
 class Veil:
-    """Hides brokers from the clients of one listener. `scheme`: the scheme of the clients' URLs.
-    `longest_text`: characters of a broker's text that clients get. `commands`: the places."""
+    """Hides brokers from the clients of one listener. `longest_text`: characters of a broker's text
+    that clients get. `commands`: the places. `tls`: clients connect with TLS. `brokers_tls`: so
+    does the gateway to brokers that have a URL for it."""
 
     services: Services
-    scheme: str
     longest_text: int
     commands: Commands
+    tls: bool = False
+    brokers_tls: bool = False
 
-    def advertised_url(self, url: str) -> str | Denial:
+    def of_broker(self, plain: str | bytes, with_tls: str | bytes) -> str | bytes:
+        """Return the URL of a broker that the gateway connects to, of those that it states."""
+        return choose(plain, with_tls, tls=self.brokers_tls)
+
+    def advertised_url(self, url: str | bytes) -> str | Denial:
         """Return the advertised URL in place of a broker's URL."""
         address = parse(url)
         return _NOWHERE if address is None else self._url(self.services.advertise(address))
@@ -58,15 +64,15 @@ class Veil:
         A client takes the URL as its new service URL.
         """
         message = command.topicMigrated
-        broker = parse(message.brokerServiceUrl or message.brokerServiceUrlTls)
+        broker = parse(self.of_broker(message.brokerServiceUrl, message.brokerServiceUrlTls))
         gateway = None if broker is None else self.services.migrated(broker)
         if not isinstance(gateway, Address):
             return False
-        message.brokerServiceUrl = message.brokerServiceUrlTls = f"{self.scheme}://{gateway}"
+        message.brokerServiceUrl = message.brokerServiceUrlTls = write(gateway, tls=self.tls)
         return True
 
     def _url(self, address: Address | Denial) -> str | Denial:
-        return address if isinstance(address, Denial) else f"{self.scheme}://{address}"
+        return address if isinstance(address, Denial) else write(address, tls=self.tls)
 
     def cleaned(self, text: str | bytes) -> str:
         """Return a broker's text for a client. Protobuf returns bytes if it is not UTF-8.
@@ -140,7 +146,7 @@ def _replace_all(veil: Veil, messages: Sequence[_Urls], plain: str, tls: str) ->
     changed = False
     for message in messages:
         if message.HasField(plain) or message.HasField(tls):
-            url = getattr(message, plain) or getattr(message, tls)
+            url = veil.of_broker(getattr(message, plain), getattr(message, tls))
             if url not in advertised:
                 if len(advertised) >= MOST_BROKERS:
                     raise PeerError(f"a command with addresses of more than {MOST_BROKERS} brokers")

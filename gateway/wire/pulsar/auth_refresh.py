@@ -6,6 +6,10 @@ effects, as `contract.Session.decide` does.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
 from gateway.wire.contract import (
     DROP,
     FORWARD,
@@ -16,13 +20,21 @@ from gateway.wire.contract import (
     Effects,
     EndReason,
     Inject,
+    Principal,
+    Prolong,
     Refusal,
+    Settle,
+    Start,
+    Step,
+    StepResult,
+    settled,
 )
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.commands import NO_ROOM, auth_response, end, text
+from gateway.wire.pulsar.commands import NO_ROOM, auth_challenge, auth_response, end, text
 from gateway.wire.pulsar.context import Client, ListenerContext
 
+NOT_CHECKED = Denial(Refusal.UNAUTHENTICATED, "the credential could not be checked")
 OTHER_PRINCIPAL = Denial(Refusal.UNAUTHENTICATED, "the principal may not change on a connection")
 
 
@@ -39,27 +51,79 @@ def challenged(listener: ListenerContext, client: Client) -> Effects:
     return (Drop(), Inject(Direction.TO_BROKER, auth_response(ours, listener.version)))
 
 
-def responded(listener: ListenerContext, client: Client, command: BaseCommand) -> Effects:
+def ask(listener: ListenerContext, client: Client) -> Effects:
+    """Ask the client for a newer credential than the one that the gateway verified. A client that
+    cannot be asked, or whose proof is its TLS certificate, has nothing newer to show."""
+    can_answer = client.connect.feature_flags.supports_auth_refresh
+    if listener.mode is not Mode.VERIFY or client.credential.method == "tls" or not can_answer:
+        return ()
+    client.asked = True
+    challenge = auth_challenge(client.credential.method, listener.version)
+    return (Inject(Direction.TO_CLIENT, challenge),)
+
+
+def responded(
+    listener: ListenerContext, client: Client, command: BaseCommand, frame: bytes, now: float
+) -> Effects:
     """Decide the client's AUTH_RESPONSE. Later connections on its behalf use the new credential."""
-    if listener.mode is Mode.VERIFY:
-        return DROP  # the client was not asked
+    verifies = listener.mode is Mode.VERIFY
+    if verifies and not client.asked:
+        return DROP
     data = command.authResponse.response
     method = text(data.auth_method_name) or client.credential.method
     credential = Credential(method, data.auth_data)
-    denial = _changed(listener, client, credential)
-    if denial is not None:
-        return end(EndReason.AUTHENTICATION_FAILED, denial)
+    # The credential of a client that a trusted proxy vouches for was checked by the proxy.
+    if listener.mode is Mode.PASS_THROUGH or client.vouched:
+        return _shown(client, credential, FORWARD)
+
+    def checked(answer: Principal | Denial, now: float, onwards: Effects) -> Effects:
+        if isinstance(answer, Denial):
+            return end(EndReason.AUTHENTICATION_FAILED, answer)
+        if answer.name != client.principal.name:
+            return end(EndReason.AUTHENTICATION_FAILED, OTHER_PRINCIPAL)
+        if not verifies:
+            return _shown(client, credential, onwards)
+        client.asked = False
+        client.principal = answer
+        return (Drop(), Prolong(now + listener.services.left(answer)))
+
+    answer = listener.services.authenticate(credential)
+    if not isinstance(answer, Settle):
+        return checked(answer, now, FORWARD)
+    if client.checking:  # one at a time: each is kept until it is answered
+        return end(EndReason.AUTHENTICATION_FAILED, NOT_CHECKED)
+    check, client.checking = _Check(answer), True
+
+    def then(result: bytes | Denial, now: float) -> Effects:
+        client.checking = False
+        found = result if isinstance(result, Denial) else check.principal
+        return checked(found, now, (Inject(Direction.TO_BROKER, frame),))
+
+    return (Drop(), Start(check, then))
+
+
+def _shown(client: Client, credential: Credential, onwards: Effects) -> Effects:
     if not client.show(credential):
         return end(EndReason.OUT_OF_MEMORY, NO_ROOM)
-    return FORWARD
+    return onwards
 
 
-def _changed(listener: ListenerContext, client: Client, credential: Credential) -> Denial | None:
-    """Return why the client may not go on with this credential; None: it may. The credential of a
-    client that a trusted proxy vouches for was checked by the proxy."""
-    if listener.mode is Mode.PASS_THROUGH or client.vouched:
-        return None
-    principal = listener.services.authenticate(credential)
-    if isinstance(principal, Denial):
-        return principal
-    return None if principal.name == client.principal.name else OTHER_PRINCIPAL
+@dataclass(slots=True)
+class _Check:
+    """The job that waits for an answer about a credential. `principal`: whose it is, once the job
+    has an outcome other than a denial."""
+
+    settle: Settle
+    principal: Principal = field(init=False)
+
+    patience: ClassVar[float] = 10.0
+    failed: ClassVar[Denial] = NOT_CHECKED
+    late: ClassVar[Denial] = NOT_CHECKED
+
+    def converse(self) -> Generator[Step, StepResult, bytes | Denial]:
+        """See `contract.Job`."""
+        answer = yield from settled(self.settle)
+        if isinstance(answer, Denial):
+            return answer
+        self.principal = answer
+        return b""

@@ -32,7 +32,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
 from gateway.wire.pulsar.commands import auth_response, decode, encode, kind_of
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import kind_name
-from gateway.wire.pulsar.urls import parse
+from gateway.wire.pulsar.urls import choose, parse
 
 HOPS = 20
 """Redirects to follow for one lookup, as in Java's client; real clusters need one or two."""
@@ -58,11 +58,12 @@ def is_redirect(answer: CommandLookupTopicResponse) -> bool:
     return answer.HasField("response") and answer.response == redirect
 
 
-def next_hop(answer: CommandLookupTopicResponse) -> Hop | None:
-    """Return the broker that a Redirect names; None for any other answer."""
+def next_hop(answer: CommandLookupTopicResponse, *, tls: bool) -> Hop | None:
+    """Return the broker that a Redirect names; None for any other answer. `tls`: its URL with TLS
+    is preferred."""
     if not is_redirect(answer):
         return None
-    address = parse(answer.brokerServiceUrl or answer.brokerServiceUrlTls)
+    address = parse(choose(answer.brokerServiceUrl, answer.brokerServiceUrlTls, tls=tls))
     return None if address is None else Hop(address, answer.authoritative)
 
 
@@ -89,7 +90,7 @@ class Chase:
             frame = yield from self._ask(hop)
             if isinstance(frame, Denial):
                 return frame
-            following = next_hop(decode(frame).lookupTopicResponse)
+            following = next_hop(decode(frame).lookupTopicResponse, tls=self.listener.brokers_tls)
             if following is None:
                 return frame
             self.listener.services.redirected()

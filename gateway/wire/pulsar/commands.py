@@ -57,7 +57,11 @@ BROKERS_OWN = Denial(Refusal.UNAUTHORIZED, "topics of tenant pulsar are the brok
 
 MIGRATED = Denial(Refusal.NOT_READY, "the topic has gone to a cluster that has no gateway here")
 IN_USE = Denial(Refusal.NOT_READY, "this id is in use on this connection")
+REFRESH = b"PulsarAuthRefresh"
+"""The challenge by which Java's client knows that a newer credential is wanted."""
+
 BUSY = Denial(Refusal.TOO_MANY, "too many requests wait on this connection")
+MANY_TOPICS = Denial(Refusal.TOO_MANY, "too many topics in one command")
 NO_ROOM = Denial(Refusal.TOO_MANY, "this gateway has no memory left for more")
 
 
@@ -165,6 +169,15 @@ def partitions_failed(request_id: int, denial: Denial) -> bytes:
     answer.response = CommandPartitionedTopicMetadataResponse.Failed
     answer.error = LOOKUP_CODES[denial.refusal]
     answer.message = denial.text
+    return encode(command)
+
+
+def auth_challenge(method: str, version: str) -> bytes:
+    """Return an AUTH_CHALLENGE that asks a client for a newer credential (PIP-30)."""
+    command = BaseCommand(type=BaseCommand.AUTH_CHALLENGE)
+    command.authChallenge.server_version = version
+    command.authChallenge.challenge.auth_method_name = method
+    command.authChallenge.challenge.auth_data = REFRESH
     return encode(command)
 
 

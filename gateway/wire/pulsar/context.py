@@ -18,6 +18,7 @@ from gateway.wire.pulsar.counts import Suspects
 from gateway.wire.pulsar.rows import Commands
 from gateway.wire.pulsar.send_errors import CLIENTS
 from gateway.wire.pulsar.topics import named
+from gateway.wire.services import Seat
 from gateway.wire.subject import Subject
 
 
@@ -53,14 +54,13 @@ def draw_first_request() -> int:
 class ListenerContext(EntrySettings):
     """The settings of one listener, with those that only Pulsar has.
 
-    `commands`: the decision for each command; see `table`. `scheme`: the scheme of the clients'
-    URLs. `first_request`: draws the first id of a connection's requests to the broker.
-    `suspects`: clients that have stated wrong counts; see `counts`.
+    `commands`: the decision for each command; see `table`. `first_request`: draws the first id of
+    a connection's requests to the broker. `suspects`: clients that have stated wrong counts; see
+    `counts`.
     """
 
     commands: Commands
     bounds: Bounds = Bounds()
-    scheme: str = "pulsar"
     first_request: Callable[[], int] = draw_first_request
     suspects: Suspects = field(default_factory=Suspects)
 
@@ -73,7 +73,7 @@ class ListenerContext(EntrySettings):
 
     @property
     def veil(self) -> Veil:
-        return Veil(self.services, self.scheme, self.bounds.text, self.commands)
+        return Veil(self.services, self.bounds.text, self.commands, self.tls, self.brokers_tls)
 
 
 class Client:
@@ -83,14 +83,21 @@ class Client:
     that is decoded from the kept bytes, since a decoded one would take a kilobyte for as long as
     the connection lasts. `credential`: the newest credential, its method by name. `vouched`: a
     trusted proxy stated the principal, and the credential, if any, is what the client showed that
-    proxy. `takes_refusals`: see `send_errors`. `allotment`: the connection's part of the budget.
+    proxy. `asked`: for a newer credential; `checking`: one that it showed is being checked.
+    `shown_until`: when the gateway's own credential expires that its broker was shown.
+    `takes_refusals`: see `send_errors`. `allotment`, `seat`: the connection's part of the budget,
+    and its place among those of its client.
     """
 
     __slots__ = (
         "_connect",
         "allotment",
+        "asked",
+        "checking",
         "credential",
         "principal",
+        "seat",
+        "shown_until",
         "subject",
         "takes_refusals",
         "vouched",
@@ -111,6 +118,10 @@ class Client:
         self.subject = subject
         self.takes_refusals = self.library.startswith(CLIENTS)
         self.vouched = vouched
+        self.asked = False
+        self.checking = False
+        self.seat: Seat | None = None
+        self.shown_until: float | None = None
         self.allotment = Allotment(budget or Budget(), subject.host or "")
         self.connect = connect
 
@@ -142,6 +153,12 @@ class Client:
     def size(self) -> int:
         """Return the bytes that are kept of its CONNECT."""
         return len(self._connect) + len(self.credential.data)
+
+    def leave(self) -> None:
+        """Give back what the connection has, because it is over."""
+        self.allotment.close()
+        if self.seat is not None:
+            self.seat.leave()
 
     def take_room(self) -> bool:
         """Take the room for its CONNECT from the budget. Return False if there is not enough."""
@@ -183,7 +200,8 @@ class Client:
 
         It keeps the client's version, protocol version, flags and unknown fields. In the verifying
         modes the credential is the gateway's own, and `original_principal` names the client.
-        `side`: for a side connection, on which the gateway itself answers challenges.
+        `side`: for a side connection, on which the gateway itself answers challenges; in *verify*
+        it does so on every one.
         `through`: the broker's name at the upstream gateway, if one is connected to instead.
         """
         command = BaseCommand(type=BaseCommand.CONNECT)
@@ -192,12 +210,14 @@ class Client:
         command.connect.ClearField("proxy_to_broker_url")
         if through is not None:
             command.connect.proxy_to_broker_url = str(through)
-        if side:
+        if side or listener.mode is Mode.VERIFY:  # the gateway answers challenges itself
             command.connect.feature_flags.supports_auth_refresh = True
         if listener.mode is not Mode.PASS_THROUGH:
             ours = listener.services.credential()
             if isinstance(ours, Denial):
                 return ours
+            if not side:
+                self.shown_until = ours.expires_at
             self._speak_for(command.connect, ours, listener)
         return encode(command)
 

@@ -29,12 +29,10 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import decode, kind_of, text
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.requests import REQUESTS, Asked, Party, read_request, refuse
+from gateway.wire.pulsar.room import Room
 from gateway.wire.services import Again
 
-ENTRY = 1024
-"""Bytes that a waiting frame takes beside its own, most of them for the queue of its party."""
-
-_FULL = Denial(Refusal.TOO_OFTEN, "too many requests wait on this connection")
+FULL = Denial(Refusal.TOO_OFTEN, "too many requests wait on this connection")
 
 _REFUSED_BY_ERROR = ("Pulsar-Go-",)
 """Prefixes of client versions that repeat a lookup after an ERROR, but not after a LOOKUP_RESPONSE
@@ -52,7 +50,7 @@ class _Waiting(NamedTuple):
 class Delays:
     """The delayed requests of one pair. `decide` decides a frame whose time has come."""
 
-    __slots__ = ("_client", "_decide", "_kept", "_listener", "_number", "_queues")
+    __slots__ = ("_client", "_decide", "_listener", "_queues", "_room")
 
     def __init__(
         self,
@@ -65,11 +63,10 @@ class Delays:
         self._decide = decide
         # `_due` will be called for the first frame of each queue.
         self._queues: dict[Party, deque[_Waiting]] = {}
-        self._number = 0
-        self._kept = 0  # bytes of frames
+        self._room = Room(listener, client)
 
     def __len__(self) -> int:
-        return self._number
+        return len(self._room)
 
     def ask(self, kind: int, command: BaseCommand, frame: bytes, now: float) -> Effects | None:
         """Return the effects of delaying or refusing a client's frame; None: decide it now."""
@@ -81,8 +78,8 @@ class Delays:
             return self._refuse(kind, asked, wait)
         if not wait and asked.party not in self._queues:
             return None
-        if self._is_full(frame):
-            return self._refuse(kind, asked, _FULL)
+        if not self._room.fits(frame):
+            return self._refuse(kind, asked, FULL)
         return self._put(asked.party, _waiting(frame, wait, now))
 
     def _wait(self, asked: Asked, again: Again | None = None) -> float | Again | Denial:
@@ -95,14 +92,6 @@ class Delays:
         subject = self._client.about(text(message.topic), subscription)
         return services.wait(action, subject, again)
 
-    def _is_full(self, frame: bytes) -> bool:
-        """Return whether there is no room for a frame. One of any size may wait alone."""
-        bounds = self._listener.bounds
-        much = self._kept + len(frame) > bounds.delayed_bytes
-        if self._number >= bounds.delayed or (self._number > 0 and much):
-            return True
-        return not self._client.allotment.fits(ENTRY + len(frame))
-
     def _refuse(self, kind: int, asked: Asked, denial: Denial) -> Effects:
         by_error = self._client.library.startswith(_REFUSED_BY_ERROR)
         return refuse(kind, asked, denial, self._listener.services, by_error=by_error)
@@ -110,9 +99,7 @@ class Delays:
     def _put(self, party: Party, waiting: _Waiting) -> Effects:
         queue = self._queues.setdefault(party, deque())
         queue.append(waiting)
-        self._number += 1
-        self._kept += len(waiting.frame)
-        self._client.allotment.take(ENTRY + len(waiting.frame))
+        self._room.take(waiting.frame)
         return DROP if len(queue) > 1 else (Drop(), self._later(party, waiting.until))
 
     def _later(self, party: Party, until: float) -> Later:
@@ -137,9 +124,7 @@ class Delays:
                 break
             else:
                 frames.append(frame)
-            self._number -= 1
-            self._kept -= len(frame)
-            self._client.allotment.give_back(ENTRY + len(frame))
+            self._room.give_back(frame)
         if queue:
             effects.append(self._later(party, queue[0].until))
         else:
@@ -154,7 +139,7 @@ class Delays:
     def clear(self) -> None:
         """Forget all delayed requests of a pair that is over; it gives its allotment back."""
         self._queues.clear()
-        self._number = self._kept = 0
+        self._room.clear()
 
 
 def _waiting(frame: bytes, wait: float | Again, now: float) -> _Waiting:

@@ -119,6 +119,16 @@ class Kind(IntEnum):
 
 KNOWN = frozenset(Kind)
 
+LISTS = frozenset(
+    {
+        Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+        Kind.WATCH_TOPIC_LIST_SUCCESS,
+        Kind.WATCH_TOPIC_UPDATE,
+        Kind.WATCH_SCALABLE_TOPICS_UPDATE,
+    }
+)
+"""The answers of brokers that list topics, as many as there are: only their frame has a bound."""
+
 WITH_PAYLOAD = frozenset({Kind.SEND, Kind.MESSAGE})
 """The known commands with bytes behind them. Others must have none: if a nested field reached
 beyond the command, a decoder that does not check would read on there."""

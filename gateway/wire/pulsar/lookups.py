@@ -93,7 +93,7 @@ class Lookups:
     def answered(self, command: BaseCommand) -> Effects:
         """Decide the broker's LOOKUP_RESPONSE."""
         lookup = self._forget(self._asked, command.lookupTopicResponse.request_id)
-        hop = next_hop(command.lookupTopicResponse)
+        hop = next_hop(command.lookupTopicResponse, tls=self._listener.brokers_tls)
         if hop is None or lookup is None:
             return (Replace(self._answer(command)),)
         return self._chase(lookup, hop)
@@ -157,8 +157,9 @@ class Lookups:
 
     def _connect(self, command: BaseCommand) -> bytes:
         answer = command.lookupTopicResponse
-        url = answer.brokerServiceUrl or answer.brokerServiceUrlTls
-        advertised = self._listener.veil.advertised_url(url)
+        veil = self._listener.veil
+        url = veil.of_broker(answer.brokerServiceUrl, answer.brokerServiceUrlTls)
+        advertised = veil.advertised_url(url)
         if isinstance(advertised, Denial):
             self._listener.services.looked_up(LookupOutcome.REFUSED)
             return lookup_failed(answer.request_id, Denial(Refusal.NOT_READY, advertised.text))

@@ -8,6 +8,7 @@ answer: CONNECTED with its size limit and flags, or ERROR with its text.
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from sys import intern
 from typing import Any
 
@@ -32,6 +33,7 @@ from gateway.wire.contract import (
     StepResult,
     Transmit,
     Wait,
+    settled,
 )
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
@@ -76,10 +78,16 @@ def open_pair(listener: ListenerContext, origin: Origin) -> Opening:
         return _silent(frame)
     try:
         connect = _connect(frame, listener)
-        client = _identify(connect, listener, origin)
+        client = yield from _identify(connect, listener, origin)
         if isinstance(client, Denial):
-            return _refused(EndReason.AUTHENTICATION_FAILED, client)
-        return (yield from _let_in(listener, client, text(connect.proxy_to_broker_url)))
+            delay = listener.services.setback(origin.host)
+            if delay:
+                yield Wait(delay, yields=True)
+            refused = _refused(EndReason.AUTHENTICATION_FAILED, client)
+            return replace(refused, caller=Caller("pulsar", method=_method_of(connect)))
+        outcome = yield from _let_in(listener, client, text(connect.proxy_to_broker_url))
+        caller = client.subject.caller
+        return replace(outcome, caller=caller) if isinstance(outcome, Refused) else outcome
     except PeerError as violation:
         denial = Denial(Refusal.UNSUPPORTED, str(violation))
         return _refused(EndReason.CLIENT_VIOLATION, denial)
@@ -90,13 +98,18 @@ def _let_in(listener: ListenerContext, client: Client, to: str) -> Opening:
     in the CONNECT; may be empty."""
     if not client.take_room():
         return _refused(EndReason.OUT_OF_MEMORY, NO_ROOM)
+    seat = listener.services.seat(client.subject)
+    if isinstance(seat, Denial):
+        client.leave()
+        return _refused(EndReason.TOO_MANY_CONNECTIONS, seat)
+    client.seat = seat
     outcome: Opened | Refused | None = None
     try:
         outcome = (yield from _pace(listener, client)) or (yield from _pair(listener, client, to))
         return outcome
     finally:
         if not isinstance(outcome, Opened):  # otherwise the session gives it back at its end
-            client.allotment.close()
+            client.leave()
 
 
 def _connect(frame: bytes, listener: ListenerContext) -> CommandConnect:
@@ -112,14 +125,15 @@ def _connect(frame: bytes, listener: ListenerContext) -> CommandConnect:
 
 def _identify(
     connect: CommandConnect, listener: ListenerContext, origin: Origin
-) -> Client | Denial:
-    method = text(connect.auth_method_name) or _LEGACY_METHODS.get(connect.auth_method, "")
+) -> Generator[Step, StepResult, Client | Denial]:
+    method = _method_of(connect)
     credential = Credential(method, connect.auth_data)
     if listener.mode is Mode.PASS_THROUGH:
         nobody = Principal("", verified=False)
         subject = _subject(connect, listener, origin, nobody)
         return Client(connect, nobody, credential, subject, budget=listener.budget)
-    principal = listener.services.authenticate(credential)
+    answer = listener.services.authenticate(credential, origin.certificate)
+    principal = yield from settled(answer)
     if isinstance(principal, Denial):
         return principal
     if principal.name in listener.proxies:
@@ -133,6 +147,10 @@ def _identify(
     return Client(connect, principal, credential, subject, budget=listener.budget)
 
 
+def _method_of(connect: CommandConnect) -> str:
+    return text(connect.auth_method_name) or _LEGACY_METHODS.get(connect.auth_method, "")
+
+
 def _subject(
     connect: CommandConnect, listener: ListenerContext, origin: Origin, principal: Principal
 ) -> Subject:
@@ -142,6 +160,7 @@ def _subject(
         host=origin.host,
         principal=principal.name or None,
         library=intern(_readable(connect.client_version)[:LONGEST_LIBRARY]),  # few differ
+        method=intern(_method_of(connect)[:LONGEST_LIBRARY]),
     )
     return Subject(listener.services.complete(caller))
 
@@ -198,7 +217,8 @@ def _pair(listener: ListenerContext, client: Client, to: str) -> Opening:
     greeting = client.greeting(listener, through=through)
     if isinstance(greeting, Denial):
         return _refused(EndReason.NO_BROKER, greeting)
-    dialled = yield Dial(None if listener.chained else target)
+    caller = client.subject.caller
+    dialled = yield Dial(None if listener.chained else target, caller.principal)
     if not isinstance(dialled, Dialled):
         return _undialled(dialled)
     yield Transmit(Peer.BROKER, greeting)

@@ -53,6 +53,7 @@ from gateway.wire.pulsar.frames import (
     HEADER,
     KNOWN,
     LAST_TYPE_OF_ONE_BYTE,
+    LISTS,
     PASS,
     STOP,
     WITH_PAYLOAD,
@@ -80,6 +81,7 @@ _lead: Callable[[bytearray, int], tuple[int, int, int]] = Struct(">IIH").unpack_
 
 _MESSAGE = 0x0800 | Kind.MESSAGE
 _RECEIPT = 0x0800 | Kind.SEND_RECEIPT
+_LISTS = frozenset(0x0800 | kind for kind in LISTS)
 """The first two bytes of these commands."""
 
 _ID = 0xFFFFFF80
@@ -552,7 +554,7 @@ class ToClientScanner(_FrameScanner):
                 if body < 0:
                     break
                 if not body or (at < pos + 4 + total and lead & 0x7F in _WITHOUT_PAYLOAD):
-                    if size > self._command_bound:
+                    if size > self._command_bound and lead not in _LISTS:
                         text = f"a command of {size} bytes"
                         raise ViolationError(EndReason.FRAME_TOO_LARGE, text)
                     self.owed = 0

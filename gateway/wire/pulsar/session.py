@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gateway.errors import PeerError
-from gateway.wire.account import ENDLESS, Account, Action
+from gateway.wire.account import ENDLESS, Account, Action, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import (
     DROP,
@@ -30,12 +30,14 @@ from gateway.wire.contract import (
     Replace,
 )
 from gateway.wire.plugin import Mode
-from gateway.wire.pulsar import auth_refresh, send_errors
+from gateway.wire.pulsar import auth_refresh, rights, send_errors
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import (
+    MANY_TOPICS,
     NO_REQUEST,
     as_read,
     decode,
+    encode,
     end,
     error,
     kind_of,
@@ -43,13 +45,16 @@ from gateway.wire.pulsar.commands import (
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.delays import Delays
-from gateway.wire.pulsar.frames import HEAD, KNOWN, Kind, kind_name
+from gateway.wire.pulsar.frames import HEAD, KNOWN, LISTS, Kind, kind_name, split
 from gateway.wire.pulsar.incarnations import Incarnations
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.metadata import metadata_of
-from gateway.wire.pulsar.requests import check_names, read_request, refuse
+from gateway.wire.pulsar.requests import REQUESTS, check_names, read_request, refuse
 from gateway.wire.pulsar.scanning import scanners
 from gateway.wire.pulsar.states import State
+from gateway.wire.pulsar.topics import is_coordinator, named
+from gateway.wire.pulsar.undecided import UndecidedCommands
+from gateway.wire.services import Undecided
 from gateway.wire.subject import Caller
 
 GIVEN_UP = 30.05
@@ -59,6 +64,10 @@ clients' rate by 3 %. A client that has not given up yet sends its frames once m
 
 FRAME_PADDING = 64 * 1024
 """Bytes of a frame beside its message, which the broker's `max_message_size` bounds."""
+
+
+MOST_LISTED = 1_000_000
+"""Fields of a broker's listing of topics, which nothing but the size of its frame bounds."""
 
 
 class PulsarSession:
@@ -71,6 +80,7 @@ class PulsarSession:
         "_ending",
         "_listener",
         "_lookups",
+        "_undecided",
         "collected_bound",
         "incarnations",
         "scanners",
@@ -87,6 +97,7 @@ class PulsarSession:
         self._client = client
         self._lookups = Lookups(listener, client)
         self._delays: Delays | None = None  # made when it is needed: idle pairs are many
+        self._undecided: UndecidedCommands | None = None
         self._ending = 0  # number of END_TXN requests without an answer
         self.collected_bound = listener.bounds.collected_from(max_message_size + FRAME_PADDING)
         name = client.principal.name or client.subject.host or ""
@@ -119,18 +130,38 @@ class PulsarSession:
         """See `contract.Session`. The broker itself asks again for a forwarded credential."""
         return self._client.principal.expires_at if self._listener.mode is Mode.VERIFY else None
 
+    @property
+    def moves_at(self) -> float | None:
+        """See `contract.Session`. Brokers ask again for a client's own credential."""
+        return self._client.shown_until if self._listener.mode is Mode.VERIFY else None
+
+    @property
+    def may_move(self) -> bool:
+        """See `contract.Session`."""
+        ours = self._listener.services.credential()
+        if isinstance(ours, Denial):
+            return False
+        shown = self._client.shown_until
+        return shown is None or ours.expires_at is None or ours.expires_at > shown
+
     # -- decisions ---------------------------------------------------------------------------
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
         """See `contract.Session`. A frame goes on as it was read: see `commands.as_read`."""
-        command = decode(frame, self._listener.bounds.fields)
+        command = decode(frame, self._most_fields(direction, frame))
         if not self._listener.unknown_pass and kind_of(frame) in KNOWN:
             command.DiscardUnknownFields()
+        if direction is Direction.TO_BROKER and self._listener.services.guarded:
+            rights.ask_for_all(kind_of(frame), command)
         read = as_read(command, frame)
         effects = self._check(direction, command, read, now)
         if read is frame:
             return effects
         return tuple(Replace(read) if isinstance(it, Forward) else it for it in effects)
+
+    def _most_fields(self, direction: Direction, frame: bytes) -> int:
+        lists = direction is Direction.TO_CLIENT and split(frame)[0] in LISTS
+        return MOST_LISTED if lists else self._listener.bounds.fields
 
     def _check(
         self, direction: Direction, command: BaseCommand, frame: bytes, now: float
@@ -143,7 +174,33 @@ class PulsarSession:
         names = None if row is None or row.names is None else row.names(command)
         denial = None if names is None else check_names(names, self._listener.bounds.names)
         if denial is not None:
-            return refuse(kind, read_request(kind, command), denial, self._listener.services)
+            return self._refuse(kind, command, denial)
+        put_off = self._put_off(kind, command, frame)
+        if put_off is not None:
+            return put_off
+        return self._check_rest(command, frame, now)
+
+    def _put_off(self, kind: int, command: BaseCommand, frame: bytes) -> Effects | None:
+        """Refuse a command, or keep it until the client's right to send it is known; None: the
+        client may send it now."""
+        if not self._listener.services.guarded:
+            return None
+        kept = self._undecided and self._undecided.follow(command, frame)
+        if kept:
+            return kept
+        verdict = self._without_right(kind, command)
+        if verdict is None:
+            return None
+        if isinstance(verdict, Denial):
+            return self._refuse(kind, command, verdict)
+        if self._undecided is None:
+            again, refuse = self._decide_again, self._refuse_late
+            self._undecided = UndecidedCommands(self._listener, self._client, again, refuse)
+        return self._undecided.ask(command, frame, verdict)
+
+    def _check_rest(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide a command that the client may send."""
+        kind = kind_of(frame)
         if kind == Kind.SEND:
             refused = self._check_send(command, frame)
             if refused is not None:
@@ -152,7 +209,47 @@ class PulsarSession:
             delayed = self._delayed(command, frame, now)
             if delayed is not None:
                 return delayed
-        return self._decide(direction, command, frame, now)
+        return self._decide(Direction.TO_BROKER, command, frame, now)
+
+    def _without_right(self, kind: int, command: BaseCommand) -> Denial | Undecided | None:
+        """Return why the client may not send this command; None: it may."""
+        for need in rights.needs(kind):
+            named_topics = need.topics(getattr(command, need.field))
+            for number, (topic, subscription) in enumerate(named_topics):
+                if number >= rights.MOST_NAMED:
+                    return MANY_TOPICS
+                verdict = self._forbidden(need.right, topic, subscription)
+                if verdict is not None:
+                    return verdict
+        return None
+
+    def _forbidden(
+        self, right: Right, topic: str, subscription: str | None
+    ) -> Denial | Undecided | None:
+        """Return why the client has no right on a topic. All may look coordinators up."""
+        denial = check_names((topic, subscription or ""), self._listener.bounds.names)
+        if denial is not None or (right is Right.LOOKUP and is_coordinator(topic)):
+            return denial
+        return self._listener.services.forbid(right, self._client.about(topic, subscription))
+
+    def _refuse(self, kind: int, command: BaseCommand, denial: Denial) -> Effects:
+        if kind in REQUESTS:
+            return refuse(kind, read_request(kind, command), denial, self._listener.services)
+        return rights.answer(kind, command, denial)
+
+    def listed(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Remove the topics that the client may not look up from a listing."""
+        services, veil = self._listener.services, self._listener.veil
+        if services.guarded:
+            may = services.which(Right.LOOKUP, self._client.subject)
+
+            def may_see(topic: str) -> bool:
+                name = named(topic)
+                return name is not None and may(name)
+
+            if rights.filtered(kind_of(frame), command, may_see):
+                return (Replace(veil.shown(command, encode(command))),)
+        return veil.hidden(command, frame)
 
     def _decide(
         self, direction: Direction, command: BaseCommand, frame: bytes, now: float
@@ -196,6 +293,21 @@ class PulsarSession:
         self._lookups.failed(command.error.request_id)
         return self.incarnations.error(command, frame, now)
 
+    def _decide_again(self, frame: bytes, now: float) -> Iterable[Effect] | Undecided:
+        """Decide a frame that was dropped because the client's right was not known."""
+        command, kind = decode(frame, self._listener.bounds.fields), kind_of(frame)
+        verdict = self._without_right(kind, command)
+        if isinstance(verdict, Undecided):
+            return verdict
+        if isinstance(verdict, Denial):
+            effects = self._refuse(kind, command, verdict)
+        else:
+            effects = self._check_rest(command, frame, now)
+        return [_injected(effect, frame) for effect in effects]
+
+    def _refuse_late(self, frame: bytes, denial: Denial) -> Effects:
+        return self._refuse(kind_of(frame), decode(frame, self._listener.bounds.fields), denial)
+
     # -- delayed requests --------------------------------------------------------------------
 
     def _delayed(self, command: BaseCommand, frame: bytes, now: float) -> Effects | None:
@@ -204,10 +316,13 @@ class PulsarSession:
         return self._delays.ask(kind_of(frame), command, frame, now)
 
     def _decide_late(self, frame: bytes, now: float) -> Iterable[Effect]:
-        """Decide a delayed frame as if it came now. It was dropped, so it is injected to go on."""
-        command = decode(frame, self._listener.bounds.fields)
-        effects = self._decide(Direction.TO_BROKER, command, frame, now)
-        return (_injected(effect, frame) for effect in effects)
+        """Decide a delayed frame as if it came now: the rules may have changed meanwhile. It was
+        dropped, so it is injected to go on."""
+        command, kind = decode(frame, self._listener.bounds.fields), kind_of(frame)
+        put_off = self._put_off(kind, command, frame)
+        if put_off is None:
+            put_off = self._decide(Direction.TO_BROKER, command, frame, now)
+        return (_injected(effect, frame) for effect in put_off)
 
     # -- limits, and the end of the gateway --------------------------------------------------
 
@@ -237,10 +352,14 @@ class PulsarSession:
         """See `contract.Session`. A close has no text: the client asks again, and is told then."""
         return self.incarnations.revoke(account, now)
 
+    def expiring(self, now: float) -> Effects:
+        """See `contract.Session`."""
+        return auth_refresh.ask(self._listener, self._client)
+
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""
         effects, here = self.incarnations.leave(now)
-        here = here or bool(self._lookups or self._ending or self._delays)
+        here = here or bool(self._lookups or self._ending or self._delays or self._undecided)
         return effects if effects or here else None
 
     # -- lookups -----------------------------------------------------------------------------
@@ -281,7 +400,7 @@ class PulsarSession:
         return auth_refresh.challenged(self._listener, self._client)
 
     def auth_response(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        return auth_refresh.responded(self._listener, self._client, command)
+        return auth_refresh.responded(self._listener, self._client, command, frame, now)
 
     def migrated(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Name the gateway of the cluster to which a topic migrated, or do not tell the client."""
@@ -299,11 +418,12 @@ class PulsarSession:
     def close(self) -> bool:
         """See `contract.Session`."""
         self._lookups.clear()
-        if self._delays is not None:
-            self._delays.clear()
+        for waiting in (self._delays, self._undecided):
+            if waiting is not None:
+                waiting.clear()
         if self.incarnations.close():
             return True
-        self._client.allotment.close()
+        self._client.leave()
         return False
 
 

@@ -33,6 +33,14 @@ def _partitioned_topic(command: BaseCommand) -> tuple[str, ...]:
 ALWAYS, LIMITED, COUNTED = Stops.ALWAYS, Stops.LIMITED, Stops.COUNTED
 BROKER, CLIENT = Direction.TO_BROKER, Direction.TO_CLIENT
 
+_ONLY_CHECKED = (
+    *(Kind.GET_SCHEMA, Kind.GET_OR_CREATE_SCHEMA),
+    *(Kind.ADD_PARTITION_TO_TXN, Kind.ADD_SUBSCRIPTION_TO_TXN),
+    *(Kind.END_TXN_ON_PARTITION, Kind.END_TXN_ON_SUBSCRIPTION),
+    *(Kind.SCALABLE_TOPIC_LOOKUP, Kind.SCALABLE_TOPIC_SUBSCRIBE),
+)
+"""Commands that go on as they came if a client has the right; see `rights`."""
+
 ROWS = (
     # A second CONNECT, and a command that only brokers send.
     Row(BROKER, Kind.CONNECT, ALWAYS, PulsarSession.second_connect),
@@ -66,6 +74,14 @@ ROWS = (
         names=attrgetter("lookupTopic.topic", "lookupTopic.advertised_listener_name"),
     ),
     Row(BROKER, Kind.PARTITIONED_METADATA, LIMITED, names=_partitioned_topic),
+    # Whatever else names topics, whose rights are checked.
+    *(Row(BROKER, kind, LIMITED) for kind in _ONLY_CHECKED),
+    # Requests for lists of topics, and the lists.
+    Row(BROKER, Kind.GET_TOPICS_OF_NAMESPACE, LIMITED),
+    Row(BROKER, Kind.WATCH_TOPIC_LIST, LIMITED),
+    Row(CLIENT, Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE, LIMITED, PulsarSession.listed),
+    Row(CLIENT, Kind.WATCH_TOPIC_LIST_SUCCESS, LIMITED, PulsarSession.listed),
+    Row(CLIENT, Kind.WATCH_TOPIC_UPDATE, LIMITED, PulsarSession.listed),
     # Identity, transactions.
     Row(BROKER, Kind.AUTH_RESPONSE, ALWAYS, PulsarSession.auth_response),
     Row(BROKER, Kind.END_TXN, ALWAYS, PulsarSession.end_transaction),
@@ -192,6 +208,7 @@ ROWS = (
         CLIENT,
         Kind.WATCH_SCALABLE_TOPICS_UPDATE,
         ALWAYS,
+        PulsarSession.listed,
         text=("watchScalableTopicsUpdate", "message"),
     ),
 )

@@ -46,9 +46,13 @@ def is_brokers_own(topic: str) -> bool:
     names by which clients find transaction coordinators. Brokers compare names letter by letter.
     """
     path = topic.partition("://")[2] or topic
-    return path.startswith(_OWN) and not (
-        path == _COORDINATORS or path.startswith(_COORDINATORS + _PARTITION)
-    )
+    return path.startswith(_OWN) and not is_coordinator(topic)
+
+
+def is_coordinator(topic: str) -> bool:
+    """Return whether a topic's name is one by which clients find transaction coordinators."""
+    path = topic.partition("://")[2] or topic
+    return path == _COORDINATORS or path.startswith(_COORDINATORS + _PARTITION)
 
 
 @lru_cache(LATEST)

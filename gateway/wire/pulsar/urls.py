@@ -5,7 +5,8 @@ from __future__ import annotations
 from gateway.wire.address import Address, Scheme, parse_url
 
 # `brokerServicePort` and `brokerServicePortTls` of Pulsar's broker.conf.
-SCHEMES = {"pulsar": Scheme(6650), "pulsar+ssl": Scheme(6651, tls=True)}
+_PLAIN, _TLS = "pulsar", "pulsar+ssl"
+SCHEMES = {_PLAIN: Scheme(6650), _TLS: Scheme(6651, tls=True)}
 
 LONGEST_URL = 512
 """Characters of a URL. A host name has at most 253, and hosts are remembered."""
@@ -19,3 +20,13 @@ def parse(url: str | bytes) -> Address | None:
         return parse_url(url, SCHEMES)
     except ValueError:
         return None
+
+
+def write(address: Address, *, tls: bool) -> str:
+    """Return the URL of an address. `tls`: its clients connect with TLS."""
+    return f"{_TLS if tls else _PLAIN}://{address}"
+
+
+def choose(plain: str | bytes, with_tls: str | bytes, *, tls: bool) -> str | bytes:
+    """Return one of a broker's two URLs, either of which may be empty. `tls`: preferred."""
+    return (with_tls or plain) if tls else (plain or with_tls)

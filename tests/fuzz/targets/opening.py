@@ -16,6 +16,7 @@ from gateway.wire.contract import (
     Receive,
     Refusal,
     Refused,
+    Settle,
     Step,
     StepResult,
     Transmit,
@@ -106,6 +107,8 @@ def _result(source: Source, step: Step, listener: ListenerContext) -> StepResult
             return None
         case Dial(target):
             return _REFUSED if source.odd(8) else Dialled(target or BROKER_1)
+        case Settle():
+            raise AssertionError("the services of this target answer at once")
 
 
 _REFUSED = Denial(Refusal.TARGET, "not allowed")

@@ -17,6 +17,7 @@ from gateway.brokers.names import LONGEST_NAME, ChainedNames, Names, SealedNames
 from gateway.brokers.seal import SealKey
 from gateway.config import units
 from gateway.identity.token import TokenVerifier
+from gateway.identity.verified import Verified
 from gateway.telemetry.exposition import LONGEST_LABEL, labels_of
 from gateway.wire.address import Address, parse_address
 from gateway.wire.contract import Denial, Direction
@@ -183,12 +184,14 @@ def _token(source: Source) -> None:
     if source.odd(2):
         claims = _claims(source)
         verified = _VERIFIER.verify(_signed(claims).encode(), NOW)
+        assert isinstance(verified, Denial | Verified)
         assert isinstance(verified, Denial) or _has_dates(claims)
         assert isinstance(verified, Denial) or verified.name
         assert isinstance(verified, Denial) or (verified.expires_at or math.inf) > NOW
         return
     said = text(source)
     verified = _VERIFIER.verify(said.encode(), NOW)
+    assert isinstance(verified, Denial | Verified)
     assert isinstance(verified, Denial) or verified.name == "alice"
 
 

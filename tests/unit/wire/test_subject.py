@@ -13,6 +13,7 @@ CALLER = Caller(
     host="::1",
     principal="alice",
     library="Pulsar-CPP-v4.2.0",
+    method="token",
 )
 
 

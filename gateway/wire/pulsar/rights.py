@@ -1,0 +1,250 @@
+"""The right that each command of a client needs, and how it is refused without it.
+
+A test holds the table to the schema: each command of a client has a right, or stands among those
+that need none, because they name no topic, or one that was opened with a right before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from gateway.wire.account import Right
+from gateway.wire.contract import Denial, Direction, Drop, Effects, Inject
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.commands import CODES, encode, error
+from gateway.wire.pulsar.frames import Kind
+
+Named = tuple[str, str | None]
+"""A topic, and the subscription to it that a command is about."""
+
+
+class Need(NamedTuple):
+    """The right that a command needs on each topic it names. `field`: of the command's message."""
+
+    right: Right
+    field: str
+    topics: Callable[[Any], Iterable[Named]]
+
+
+def _topic(message: Any) -> Iterator[Named]:
+    yield message.topic, None
+
+
+def _first_subscription(message: Any) -> Iterator[Named]:
+    """Yield the subscription that a producer creates, if it asks for one."""
+    if message.initial_subscription_name:
+        yield message.topic, message.initial_subscription_name
+
+
+def _subscribed(message: Any) -> Iterator[Named]:
+    yield message.topic, message.subscription
+
+
+def _partitions(message: Any) -> Iterator[Named]:
+    return ((name, None) for name in message.partitions)
+
+
+def _subscriptions(message: Any) -> Iterator[Named]:
+    return ((it.topic, it.subscription) for it in message.subscription)
+
+
+def _one_subscription(message: Any) -> Iterator[Named]:
+    yield message.subscription.topic, message.subscription.subscription
+
+
+NEEDS: Mapping[int, Need] = {
+    Kind.PRODUCER: Need(Right.PRODUCE, "producer", _topic),
+    Kind.SUBSCRIBE: Need(Right.CONSUME, "subscribe", _subscribed),
+    Kind.LOOKUP: Need(Right.LOOKUP, "lookupTopic", _topic),
+    Kind.PARTITIONED_METADATA: Need(Right.LOOKUP, "partitionMetadata", _topic),
+    Kind.GET_SCHEMA: Need(Right.LOOKUP, "getSchema", _topic),
+    Kind.GET_OR_CREATE_SCHEMA: Need(Right.PRODUCE, "getOrCreateSchema", _topic),
+    Kind.ADD_PARTITION_TO_TXN: Need(Right.PRODUCE, "addPartitionToTxn", _partitions),
+    Kind.ADD_SUBSCRIPTION_TO_TXN: Need(Right.CONSUME, "addSubscriptionToTxn", _subscriptions),
+    # A coordinator sends these to brokers.
+    Kind.END_TXN_ON_PARTITION: Need(Right.ADMINISTER, "endTxnOnPartition", _topic),
+    Kind.END_TXN_ON_SUBSCRIPTION: Need(Right.ADMINISTER, "endTxnOnSubscription", _one_subscription),
+    Kind.SCALABLE_TOPIC_LOOKUP: Need(Right.LOOKUP, "scalableTopicLookup", _topic),
+    Kind.SCALABLE_TOPIC_SUBSCRIBE: Need(Right.CONSUME, "scalableTopicSubscribe", _subscribed),
+}
+
+ALSO: Mapping[int, Need] = {
+    Kind.PRODUCER: Need(Right.CONSUME, "producer", _first_subscription),
+}
+"""What some commands need beside."""
+
+MOST_NAMED = 100
+"""Topics in one command. Clients enlist one topic at a time, and each takes a look at all rules."""
+
+
+def needs(kind: int) -> Iterator[Need]:
+    """Yield what a command needs; nothing if it is not in `NEEDS`."""
+    for known in (NEEDS, ALSO):
+        if kind in known:
+            yield known[kind]
+
+
+class Listing(NamedTuple):
+    """An answer that lists topics. `field`: its message; `lists`: where the topics are in it."""
+
+    field: str
+    lists: tuple[str, ...]
+
+
+LISTINGS: Mapping[int, Listing] = {
+    Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE: Listing("getTopicsOfNamespaceResponse", ("topics",)),
+    Kind.WATCH_TOPIC_LIST_SUCCESS: Listing("watchTopicListSuccess", ("topic",)),
+    Kind.WATCH_TOPIC_UPDATE: Listing("watchTopicUpdate", ("new_topics", "deleted_topics")),
+    Kind.WATCH_SCALABLE_TOPICS_UPDATE: Listing(
+        "watchScalableTopicsUpdate", ("snapshot.topics", "diff.added", "diff.removed")
+    ),
+}
+"""Listings lose the topics on which a client has no right to look up."""
+
+FREE: Mapping[int, str] = {
+    Kind.CONNECT: "begins a connection",
+    Kind.AUTH_RESPONSE: "shows a credential",
+    Kind.PING: "asks for a PONG",
+    Kind.PONG: "answers a PING",
+    Kind.SEND: "of an open producer",
+    Kind.FLOW: "of an open consumer",
+    Kind.ACK: "of an open consumer",
+    Kind.REDELIVER_UNACKNOWLEDGED_MESSAGES: "of an open consumer",
+    Kind.SEEK: "of an open consumer",
+    Kind.UNSUBSCRIBE: "of an open consumer",
+    Kind.GET_LAST_MESSAGE_ID: "of an open consumer",
+    Kind.CONSUMER_STATS: "of an open consumer",
+    Kind.CLOSE_PRODUCER: "of an open producer",
+    Kind.CLOSE_CONSUMER: "of an open consumer",
+    Kind.GET_TOPICS_OF_NAMESPACE: "its answer is filtered",
+    Kind.WATCH_TOPIC_LIST: "its answers are filtered",
+    Kind.WATCH_TOPIC_LIST_CLOSE: "ends a watch",
+    Kind.WATCH_SCALABLE_TOPICS: "its answers are filtered",
+    Kind.WATCH_SCALABLE_TOPICS_CLOSE: "ends a watch",
+    Kind.SCALABLE_TOPIC_CLOSE: "ends a session",
+    Kind.TC_CLIENT_CONNECT_REQUEST: "names no topic",
+    Kind.NEW_TXN: "names no topic; what is enlisted is checked",
+    Kind.END_TXN: "names no topic; what was enlisted was checked",
+    Kind.WATCH_TC_ASSIGNMENTS: "names no topic",
+    Kind.WATCH_TC_ASSIGNMENTS_CLOSE: "ends a watch",
+}
+"""The commands of clients that need no right of their own, and why."""
+
+
+class _Answer(NamedTuple):
+    """The answer to a request. `code`, `text`: its fields for an error."""
+
+    kind: Kind
+    field: str
+    code: str
+    text: str
+
+
+_ANSWERS: Mapping[int, _Answer] = {
+    Kind.GET_SCHEMA: _Answer(
+        Kind.GET_SCHEMA_RESPONSE, "getSchemaResponse", "error_code", "error_message"
+    ),
+    Kind.GET_OR_CREATE_SCHEMA: _Answer(
+        Kind.GET_OR_CREATE_SCHEMA_RESPONSE,
+        "getOrCreateSchemaResponse",
+        "error_code",
+        "error_message",
+    ),
+    Kind.ADD_PARTITION_TO_TXN: _Answer(
+        Kind.ADD_PARTITION_TO_TXN_RESPONSE, "addPartitionToTxnResponse", "error", "message"
+    ),
+    Kind.ADD_SUBSCRIPTION_TO_TXN: _Answer(
+        Kind.ADD_SUBSCRIPTION_TO_TXN_RESPONSE, "addSubscriptionToTxnResponse", "error", "message"
+    ),
+    Kind.END_TXN_ON_PARTITION: _Answer(
+        Kind.END_TXN_ON_PARTITION_RESPONSE, "endTxnOnPartitionResponse", "error", "message"
+    ),
+    Kind.END_TXN_ON_SUBSCRIPTION: _Answer(
+        Kind.END_TXN_ON_SUBSCRIPTION_RESPONSE,
+        "endTxnOnSubscriptionResponse",
+        "error",
+        "message",
+    ),
+    Kind.SCALABLE_TOPIC_LOOKUP: _Answer(
+        Kind.SCALABLE_TOPIC_UPDATE, "scalableTopicUpdate", "error", "message"
+    ),
+    Kind.SCALABLE_TOPIC_SUBSCRIBE: _Answer(
+        Kind.SCALABLE_TOPIC_SUBSCRIBE_RESPONSE,
+        "scalableTopicSubscribeResponse",
+        "error",
+        "message",
+    ),
+}
+"""Requests that clients do not expect an ERROR for."""
+
+_COPIED = ("request_id", "session_id", "txnid_least_bits", "txnid_most_bits")
+"""Fields of a request that its answer repeats."""
+
+
+def answer(kind: int, command: BaseCommand, denial: Denial) -> Effects:
+    """Drop a request of `NEEDS` and answer it as a broker refuses one of its kind."""
+    asked = getattr(command, NEEDS[kind].field)
+    own = _ANSWERS.get(kind)
+    if own is None:
+        told = error(asked.request_id, denial)
+    else:
+        type: Any = own.kind.value
+        said = BaseCommand(type=type)
+        message = getattr(said, own.field)
+        for field in _COPIED:
+            if field in asked.DESCRIPTOR.fields_by_name and asked.HasField(field):
+                setattr(message, field, getattr(asked, field))
+        setattr(message, own.code, CODES[denial.refusal])
+        setattr(message, own.text, denial.text)
+        told = encode(said)
+    return (Drop(), Inject(Direction.TO_CLIENT, told))
+
+
+def filtered(kind: int, command: BaseCommand, may_see: Callable[[str], bool]) -> bool:
+    """Remove the topics of a listing that a client may not see; return whether it is another now.
+
+    Its hash is one of all topics, by which a client could confirm those that it guesses. Without it
+    clients get the whole list when they ask again. An update has the hash of topics that are not in
+    it.
+    """
+    listing, changed = LISTINGS[kind], False
+    for path in listing.lists:
+        message: Any = getattr(command, listing.field)
+        *parents, name = path.split(".")
+        if any(not message.HasField(parent) for parent in parents):
+            continue
+        for parent in parents:
+            message = getattr(message, parent)
+        topics = getattr(message, name)
+        kept = [topic for topic in topics if may_see(topic)]
+        if len(kept) < len(topics):
+            changed = True
+            del topics[:]
+            topics.extend(kept)
+    if changed or kind == Kind.WATCH_TOPIC_UPDATE:
+        changed |= _without_hash(getattr(command, listing.field))
+    return changed
+
+
+_HASHED: Mapping[int, str] = {
+    Kind.GET_TOPICS_OF_NAMESPACE: "getTopicsOfNamespace",
+    Kind.WATCH_TOPIC_LIST: "watchTopicList",
+}
+
+
+def ask_for_all(kind: int, command: BaseCommand) -> None:
+    """Remove the hash by which a request for a listing asks if anything changed: whoever guesses it
+    would learn what topics there are."""
+    if kind in _HASHED:
+        getattr(command, _HASHED[kind]).ClearField("topics_hash")
+
+
+def _without_hash(message: Any) -> bool:
+    """Remove the hash of a listing; return whether it had one."""
+    if not getattr(message, "topics_hash", ""):
+        return False
+    message.ClearField("topics_hash")
+    if not message.IsInitialized():  # some must have one
+        message.topics_hash = ""
+    return True

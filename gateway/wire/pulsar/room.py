@@ -1,0 +1,47 @@
+"""The room of one pair for frames that wait to be decided, bounded in number and bytes."""
+
+from __future__ import annotations
+
+from gateway.wire.pulsar.context import Client, ListenerContext
+
+ENTRY = 1024
+"""Bytes that a waiting frame takes beside its own, most of them for the queue of its party."""
+
+
+class Room:
+    """Counts the frames that wait, in the client's allotment too."""
+
+    __slots__ = ("_bytes", "_client", "_listener", "_number")
+
+    def __init__(self, listener: ListenerContext, client: Client) -> None:
+        self._listener = listener
+        self._client = client
+        self._number = 0
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return self._number
+
+    def fits(self, frame: bytes) -> bool:
+        """Return whether there is room for a frame. One of any size may wait alone."""
+        bounds = self._listener.bounds
+        much = self._bytes + len(frame) > bounds.delayed_bytes
+        if self._number >= bounds.delayed or (self._number > 0 and much):
+            return False
+        return self._client.allotment.fits(ENTRY + len(frame))
+
+    def take(self, frame: bytes) -> None:
+        """Count a frame that begins to wait."""
+        self._number += 1
+        self._bytes += len(frame)
+        self._client.allotment.take(ENTRY + len(frame))
+
+    def give_back(self, frame: bytes) -> None:
+        """Count a frame that waits no longer."""
+        self._number -= 1
+        self._bytes -= len(frame)
+        self._client.allotment.give_back(ENTRY + len(frame))
+
+    def clear(self) -> None:
+        """Forget the frames of a pair that is over; it gives its allotment back."""
+        self._number = self._bytes = 0
