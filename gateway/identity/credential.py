@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
+from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from gateway.errors import ConfigurationError
-from gateway.wire.contract import Credential
+from gateway.wire.contract import Credential, Denial
 
 LARGEST_TOKEN = 16_384
 """Bytes; a larger file is not a token."""
@@ -18,6 +21,12 @@ Stamp = tuple[int, int, int]
 class OwnCredential(Protocol):
     """A source of the gateway's credential."""
 
+    def current(self) -> Credential | Denial: ...
+
+
+class StoredCredential(Protocol):
+    """A source that has the credential without asking anybody."""
+
     def current(self) -> Credential: ...
 
 
@@ -27,6 +36,14 @@ class NoCredential:
     def current(self) -> Credential:
         """Return the method `none` without data."""
         return Credential("none", b"")
+
+
+class OwnCertificate:
+    """For brokers that know the gateway by its TLS certificate."""
+
+    def current(self) -> Credential:
+        """Return the method `tls`, whose data are empty."""
+        return Credential("tls", b"")
 
 
 class TokenFile:
@@ -40,17 +57,20 @@ class TokenFile:
     Raises `ConfigurationError` if there is no token at the start.
     """
 
+    what = "token file"
+    content = "one JSON Web Token"
+
     def __init__(self, path: Path, log: Callable[..., object] = lambda *_, **__: None) -> None:
         self._path = path
         self._log = log
         self._stamp: Stamp | None = None
-        self._credential = Credential("token", b"")
+        self._credential = self._made(b"")
         self.last_error: str | None = None
         self.current()
         if self.last_error is not None:
             raise ConfigurationError(
-                f"The token file {path} for the connection to the brokers {self.last_error}. "
-                "It must hold one JSON Web Token"
+                f"The {self.what} {path} for the connection to the brokers {self.last_error}. "
+                f"It must hold {self.content}"
             )
 
     def current(self) -> Credential:
@@ -80,5 +100,47 @@ class TokenFile:
         elif len(token) > LARGEST_TOKEN:
             self.last_error = f"is larger than {LARGEST_TOKEN} bytes"
         else:
-            self._credential = Credential("token", token)
+            self._credential = self._made(token)
             self.last_error = None
+
+    def _made(self, secret: bytes) -> Credential:
+        return Credential("token", secret, _expiry(secret))
+
+
+def _expiry(token: bytes) -> float | None:
+    """Return when a JSON Web Token expires, without verifying it; None: it does not say."""
+    try:
+        _, payload, _ = token.split(b".")
+        ends = json.loads(urlsafe_b64decode(payload + b"=="))["exp"]
+        # NaN would end who waits for that time.
+        return float(ends) if isinstance(ends, int | float) and math.isfinite(ends) else None
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
+        return None
+
+
+class PasswordFile(TokenFile):
+    """A password in a file, and the name that it belongs to; read again as a token is."""
+
+    what = "password file"
+    content = "the password, and nothing else"
+
+    def __init__(
+        self, username: str, path: Path, log: Callable[..., object] = lambda *_, **__: None
+    ) -> None:
+        self._username = username.encode()
+        super().__init__(path, log)
+
+    def _made(self, secret: bytes) -> Credential:
+        return Credential("basic", self._username + b":" + secret)
+
+
+def read_secret(path: Path, what: str) -> bytes:
+    """Return the secret in a file. Raises `ConfigurationError`, whose text begins with `what`."""
+    try:
+        with path.open("rb") as file:
+            secret = file.read(LARGEST_TOKEN + 1).strip()
+    except OSError as error:
+        raise ConfigurationError(f"{what} {path} cannot be read: {error.strerror}") from None
+    if not 0 < len(secret) <= LARGEST_TOKEN:
+        raise ConfigurationError(f"{what} {path} must hold 1 to {LARGEST_TOKEN} bytes")
+    return secret

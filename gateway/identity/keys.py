@@ -18,13 +18,15 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
     SECP521R1,
     EllipticCurvePublicKey,
 )
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key, load_pem_public_key
-from joserfc.jwk import ECKey, OctKey, RSAKey
+from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
 from gateway.errors import ConfigurationError
 
-TokenKey = OctKey | RSAKey | ECKey
+TokenKey = OctKey | RSAKey | ECKey | OKPKey
+"""A shared secret, or a public key; `OKPKey` is Ed25519."""
 
 SMALLEST_SECRET = 32
 """Bytes. HS256 needs a key as large as its hash (RFC 7518 section 3.2); Pulsar requires that
@@ -47,7 +49,7 @@ _MAKE_PUBLIC = "Get it with: openssl pkey -in <private key file> -pubout -out <f
 def secret_key(path: Path) -> OctKey:
     """Return a shared secret for HS256, HS384 or HS512. Raises `ConfigurationError`."""
     what = f"The token secret file {path}"
-    secret = _content(path, what)
+    secret = read_key_file(path, what)
     if len(secret) < SMALLEST_SECRET:
         raise ConfigurationError(
             f"{what} holds {len(secret)} bytes, at least {SMALLEST_SECRET} are needed. "
@@ -61,10 +63,13 @@ def secret_key(path: Path) -> OctKey:
         raise _not_a_secret(what) from None
 
 
-def public_key(path: Path) -> RSAKey | ECKey:
-    """Return an RSA or elliptic curve public key from DER or PEM. Raises `ConfigurationError`."""
+def public_key(path: Path) -> RSAKey | ECKey | OKPKey:
+    """Return an RSA, elliptic curve or Ed25519 public key from DER or PEM.
+
+    Raises `ConfigurationError`.
+    """
     what = f"The token public key file {path}"
-    content = _content(path, what)
+    content = read_key_file(path, what)
     if b"PRIVATE KEY-----" in content:
         raise ConfigurationError(f"{what} holds a private key. {_MAKE_PUBLIC}")
     if b"BEGIN CERTIFICATE-----" in content:
@@ -81,18 +86,22 @@ def public_key(path: Path) -> RSAKey | ECKey:
         ) from None
 
 
-def _checked(key: object, what: str) -> RSAKey | ECKey:
+def _checked(key: object, what: str) -> RSAKey | ECKey | OKPKey:
     if isinstance(key, RSAPublicKey) and key.key_size >= SMALLEST_RSA:
         return RSAKey.import_key(key)
     if isinstance(key, EllipticCurvePublicKey) and isinstance(key.curve, _CURVES):
         return ECKey.import_key(key)
+    if isinstance(key, Ed25519PublicKey):
+        return OKPKey.import_key(key)
     raise ConfigurationError(
         f"{what} holds a key that cannot be used. "
-        f"It must be RSA of at least {SMALLEST_RSA} bits, or of the curve P-256, P-384 or P-521"
+        f"It must be RSA of at least {SMALLEST_RSA} bits, of the curve P-256, P-384 or P-521, or "
+        "Ed25519"
     )
 
 
-def _content(path: Path, what: str) -> bytes:
+def read_key_file(path: Path, what: str) -> bytes:
+    """Return what a file with keys holds, decoded if it says so. Raises `ConfigurationError`."""
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_FILE + 1)

@@ -9,60 +9,85 @@ from __future__ import annotations
 
 import json
 import math
-import unicodedata
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+import warnings
+from base64 import urlsafe_b64decode
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from joserfc import jws
-from joserfc.errors import JoseError
+from joserfc.errors import JoseError, SecurityWarning
 from joserfc.jwk import OctKey
 
-from gateway.config import model
 from gateway.config.model import PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS
 from gateway.errors import ConfigurationError
-from gateway.identity.keys import TokenKey, public_key, secret_key
+from gateway.identity.keys import TokenKey
+from gateway.identity.keysets import FixedKeys, KeySource
+from gateway.identity.names import is_proper
+from gateway.identity.verified import Verified
 from gateway.wire.contract import Denial, Refusal
 
 LARGEST_TOKEN = 16_384
 """Bytes. Tokens with many claims have about 2,000; HTTP servers refuse more than 8,000 or 16,000.
 Verifying takes linear time, so this also bounds the cost of a stranger's first frame."""
 
-LONGEST_NAME = 2048
-"""Characters of a principal. SPIFFE IDs have at most so many, other names fewer. A principal is
-kept as long as its connection, and in each limit per principal."""
-
 NOT_ACCEPTED = Denial(Refusal.UNAUTHENTICATED, "token not accepted")
 EXPIRED = Denial(Refusal.UNAUTHENTICATED, "token expired")
+NO_KEYS = Denial(Refusal.NOT_READY, "the keys of the token's issuer cannot be had now")
+"""Clients try again then; after a failed authentication they do not."""
+
+# "EdDSA" is the usual name of what RFC 9864 calls "Ed25519", and issuers go on using it.
+warnings.filterwarnings("ignore", "EdDSA is deprecated", SecurityWarning)
 
 # Everything that joserfc or json raise for bytes that are not a token, even for endless nesting.
 _MALFORMED = (JoseError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """The principal of a token, and the wall time (seconds) of its expiry, or None for never."""
+class Unsettled:
+    """A token by a key that is not known yet. `outcome` verifies it once the keys were fetched."""
 
-    name: str
-    expires_at: float | None
+    def __init__(self, verifier: TokenVerifier, data: bytes, now_wall: float) -> None:
+        self._verifier = verifier
+        self._data = data
+        self._now_wall = now_wall
+
+    async def outcome(self) -> Verified | Denial:
+        """Return the principal that the token proves."""
+        return await self._verifier.verify_by_new_keys(self._data, self._now_wall)
 
 
-def make_verifier(settings: model.Token) -> TokenVerifier:
-    """Return the verifier of a configured method. Raises `ConfigurationError`."""
-    secrets = [secret_key(path) for path in [settings.secret_file] if path]
-    keys = [public_key(path) for path in [settings.public_key_file] if path]
-    return TokenVerifier(
-        [*secrets, *keys],
-        settings.algorithms,
-        principal_claim=settings.principal_claim,
-        clock_skew=settings.clock_skew,
-        audience=settings.audience,
-        issuer=settings.issuer,
-    )
+class Issuers:
+    """Verifies tokens of several issuers, each by its own keys and rules. `verifiers`: by the name
+    in tokens (`iss`); by None for all other tokens."""
+
+    def __init__(self, verifiers: Mapping[str | None, TokenVerifier]) -> None:
+        self._verifiers = verifiers
+        self._only = next(iter(verifiers.values())) if len(verifiers) == 1 else None
+
+    def verify(
+        self, data: bytes, now_wall: float, _certificate: bytes | None = None
+    ) -> Verified | Denial | Unsettled:
+        """Return the principal that a token proves, at a wall time in seconds since 1970."""
+        if self._only is not None:
+            return self._only.verify(data, now_wall)
+        if len(data) > LARGEST_TOKEN:
+            return NOT_ACCEPTED
+        named = _claimed_issuer(data)
+        verifier = self._verifiers.get(named) or self._verifiers.get(None)
+        return NOT_ACCEPTED if verifier is None else verifier.verify(data, now_wall)
+
+
+def _claimed_issuer(data: bytes) -> str | None:
+    """Return the issuer that a token names, before anything proves it."""
+    try:
+        _, payload, _ = data.split(b".")
+        named = json.loads(urlsafe_b64decode(payload + b"=="))["iss"]
+    except _MALFORMED:
+        return None
+    return named if isinstance(named, str) else None
 
 
 class TokenVerifier:
-    """Verifies tokens by any of `keys` and only by `algorithms`.
+    """Verifies the tokens of one issuer by its `keys` and only by `algorithms`.
 
     Shared secrets and public keys are never used together: a token must not be able to have a
     public key taken for a shared secret. `clock_skew`: seconds of grace for `exp` and `nbf`.
@@ -73,7 +98,7 @@ class TokenVerifier:
 
     def __init__(
         self,
-        keys: Sequence[TokenKey],
+        keys: Sequence[TokenKey] | KeySource,
         algorithms: Collection[str],
         principal_claim: str = "sub",
         clock_skew: float = 0.0,
@@ -81,37 +106,59 @@ class TokenVerifier:
         issuer: str | None = None,
     ) -> None:
         _check_algorithms(algorithms)
-        for key in keys:
-            _check_key(key, algorithms)
-        if not keys:
-            raise ConfigurationError("Verifying tokens needs a secret_file or a public_key_file")
-        self._keys = tuple(keys)
+        if isinstance(keys, Sequence):
+            for key in keys:
+                _check_key(key, algorithms)
+            if not keys:
+                raise ConfigurationError("Verifying tokens needs the keys of their issuer")
+            keys = FixedKeys(keys)
+        self._keys = keys
         self._registry = _registry(algorithms)
         self._principal_claim = principal_claim
         self._clock_skew = clock_skew
         self._audience = audience
         self._issuer = issuer
 
-    def verify(self, data: bytes, now_wall: float) -> Verified | Denial:
+    def verify(
+        self, data: bytes, now_wall: float, _certificate: bytes | None = None
+    ) -> Verified | Denial | Unsettled:
         """Return the principal that a token proves, at a wall time in seconds since 1970."""
-        claims = self._claims(data) if len(data) <= LARGEST_TOKEN else None
-        if claims is None:
+        token = self._read(data)
+        if token is None:
             return NOT_ACCEPTED
-        name = _first(claims.get(self._principal_claim))
-        if not name or not _is_proper(name) or not self._is_for_us(claims):
-            return NOT_ACCEPTED
-        return self._in_time(name, claims, now_wall)
+        id = _key_id(token)
+        if any(self._signed(token, key) for key in self._keys.of(id)):
+            return self._judge(token, now_wall)
+        return Unsettled(self, data, now_wall) if self._keys.may_gain(id) else NOT_ACCEPTED
 
-    def _claims(self, data: bytes) -> dict[str, Any] | None:
-        """Return the claims, if one of the keys signed them."""
+    async def verify_by_new_keys(self, data: bytes, now_wall: float) -> Verified | Denial:
+        """Do the same once the keys were fetched again."""
+        fetched = await self._keys.renew()
+        answer = self.verify(data, now_wall)
+        if not isinstance(answer, Unsettled):
+            return answer
+        return NOT_ACCEPTED if fetched else NO_KEYS
+
+    def _read(self, data: bytes) -> jws.CompactSignature | None:
+        if len(data) > LARGEST_TOKEN:
+            return None
         try:
-            token = jws.extract_compact(data, registry=self._registry)
-            if not any(self._signed(token, key) for key in self._keys):
-                return None
-            claims = json.loads((token.payload or b"").decode())
+            return jws.extract_compact(data, registry=self._registry)
         except _MALFORMED:
             return None
-        return claims if isinstance(claims, dict) else None
+
+    def _judge(self, token: jws.CompactSignature, now_wall: float) -> Verified | Denial:
+        """Return what the claims of a token with a valid signature prove."""
+        try:
+            claims = json.loads((token.payload or b"").decode())
+        except _MALFORMED:
+            return NOT_ACCEPTED
+        if not isinstance(claims, dict):
+            return NOT_ACCEPTED
+        name = _first(claims.get(self._principal_claim))
+        if not name or not is_proper(name) or not self._is_for_us(claims):
+            return NOT_ACCEPTED
+        return self._in_time(name, claims, now_wall)
 
     def _signed(self, token: jws.CompactSignature, key: TokenKey) -> bool:
         try:
@@ -140,21 +187,18 @@ class TokenVerifier:
         return Verified(name, ends if ends < math.inf else None)
 
 
+def _key_id(token: jws.CompactSignature) -> str | None:
+    try:
+        id = token.headers().get("kid")
+    except _MALFORMED:
+        return None
+    return id if isinstance(id, str) else None
+
+
 def _first(claim: object) -> str | None:
     """Return a text claim; of a list the first entry, as Pulsar does."""
     entry = claim[0] if isinstance(claim, list) and claim else claim
     return entry if isinstance(entry, str) else None
-
-
-def _is_proper(name: str) -> bool:
-    """Return true if a name can be a principal.
-
-    Principals are sent to brokers as UTF-8, which cannot encode half of a surrogate pair. A name
-    with control characters could look like another one in a list, and no issuer means to give one.
-    """
-    if len(name) > LONGEST_NAME:
-        return False
-    return not any(unicodedata.category(it) in ("Cc", "Cs") for it in name)
 
 
 def _seconds(claim: object, absent: float) -> float:

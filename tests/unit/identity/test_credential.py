@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,47 @@ def test_an_empty_file_at_the_start_is_explained(path: Path) -> None:
     path.write_bytes(b"")
     with pytest.raises(ConfigurationError, match="is empty"):
         TokenFile(path)
+
+
+# -- when a token expires --
+
+
+def token_of(payload: bytes) -> bytes:
+    return b".".join((b"header", urlsafe_b64encode(payload).rstrip(b"="), b"signature"))
+
+
+@pytest.mark.parametrize(
+    ("payload", "expires"),
+    [
+        (b'{"exp": 1700000000}', 1.7e9),
+        (b'{"exp": 1700000000.5}', 1_700_000_000.5),
+        (b'{"exp": -1}', -1.0),
+        (b'{"sub": "gateway"}', None),
+        (b'{"exp": null}', None),
+        (b'{"exp": "1700000000"}', None),
+        (b'{"exp": [1]}', None),
+        (b'{"exp": NaN}', None),
+        (b'{"exp": Infinity}', None),
+        (b'{"exp": 1e999}', None),
+        (b'{"exp": 1%s}' % (b"0" * 400), None),
+        (b'{"exp": 1%s}' % (b"0" * 5000), None),
+        (b"[" * 9000, None),
+        (b"[]", None),
+        (b"\xff", None),
+        (b"", None),
+    ],
+    ids=lambda it: str(it)[:30],
+)
+def test_the_time_at_which_a_token_expires_is_read_whatever_stands_there(
+    path: Path, payload: bytes, expires: float | None
+) -> None:
+    path.write_bytes(token_of(payload))
+    credential = TokenFile(path).current()
+    assert credential.data == token_of(payload)
+    assert credential.expires_at == expires
+
+
+@pytest.mark.parametrize("token", [b"opaque", b"a.b", b"a.b.c.d", b"..", b"a.\xff.c", b"a.=.c"])
+def test_what_is_no_web_token_never_expires(path: Path, token: bytes) -> None:
+    path.write_bytes(token)
+    assert TokenFile(path).current() == Credential("token", token, None)

@@ -5,14 +5,14 @@ import os
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
     PublicFormat,
 )
-from joserfc.jwk import ECKey, OctKey, RSAKey
+from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
 from gateway.errors import ConfigurationError
 from gateway.identity.keys import public_key, secret_key
@@ -56,6 +56,13 @@ def test_a_public_key_is_der_or_pem(path: Path, form: Encoding) -> None:
 def test_the_three_curves_for_tokens_are_accepted(path: Path, curve: ec.EllipticCurve) -> None:
     path.write_bytes(encoded(ec.generate_private_key(curve), Encoding.DER))
     assert isinstance(public_key(path), ECKey)
+
+
+@pytest.mark.parametrize("form", [Encoding.DER, Encoding.PEM])
+def test_an_ed25519_key_is_accepted(path: Path, form: Encoding) -> None:
+    key = ed25519.Ed25519PrivateKey.generate().public_key()
+    path.write_bytes(key.public_bytes(form, PublicFormat.SubjectPublicKeyInfo))
+    assert isinstance(public_key(path), OKPKey)
 
 
 def _reasons_alone(value: bytes | str) -> str:
@@ -106,7 +113,7 @@ def private(form: Encoding) -> bytes:
         ),
         (encoded(ec.generate_private_key(ec.SECP256K1()), Encoding.DER), "P-256, P-384 or P-521"),
         (
-            ed25519.Ed25519PrivateKey.generate()
+            ed448.Ed448PrivateKey.generate()
             .public_key()
             .public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
             "cannot be used",

@@ -11,19 +11,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from joserfc import jws
-from joserfc.jwk import ECKey, OctKey, RSAKey
+from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
 from gateway.config.model import PUBLIC_KEY_ALGORITHMS
 from gateway.errors import ConfigurationError
 from gateway.identity.keys import TokenKey
+from gateway.identity.names import LONGEST_NAME
 from gateway.identity.token import (
     EXPIRED,
     LARGEST_TOKEN,
-    LONGEST_NAME,
     NOT_ACCEPTED,
     TokenVerifier,
-    Verified,
 )
+from gateway.identity.verified import Verified
 
 NOW = 1_800_000_000.0
 SECRET = OctKey.import_key(bytes(range(64)))
@@ -34,9 +34,12 @@ EC = {
     "ES384": ECKey.generate_key("P-384"),
     "ES512": ECKey.generate_key("P-521"),
 }
+ED25519 = OKPKey.generate_key("Ed25519")
+KEYS: dict[str, TokenKey] = {**EC, "EdDSA": ED25519, "Ed25519": ED25519}
 
 
-def public(key: RSAKey | ECKey) -> TokenKey:
+def public(key: TokenKey) -> TokenKey:
+    assert not isinstance(key, OctKey)
     return type(key).import_key(key.as_dict(private=False))
 
 
@@ -78,9 +81,15 @@ def test_shared_secrets_verify(algorithm: str) -> None:
 
 @pytest.mark.parametrize("algorithm", PUBLIC_KEY_ALGORITHMS)
 def test_public_keys_verify(algorithm: str) -> None:
-    key = EC.get(algorithm, RSA)
+    key = KEYS.get(algorithm, RSA)
     token = signed({"sub": "alice"}, key, algorithm)
     assert isinstance(TokenVerifier([public(key)], [algorithm]).verify(token, NOW), Verified)
+
+
+def test_the_two_names_of_one_signature_are_two_algorithms() -> None:
+    verifier = TokenVerifier([public(ED25519)], ["EdDSA"])
+    assert isinstance(verifier.verify(signed({"sub": "a"}, ED25519, "EdDSA"), NOW), Verified)
+    assert verifier.verify(signed({"sub": "a"}, ED25519, "Ed25519"), NOW) is NOT_ACCEPTED
 
 
 def test_any_of_several_keys_verifies() -> None:
@@ -303,7 +312,7 @@ def test_denials_reveal_nothing_about_the_token() -> None:
 @pytest.mark.parametrize(
     ("keys", "algorithms", "reason"),
     [
-        ([], ["HS256"], "needs a secret_file or a public_key_file"),
+        ([], ["HS256"], "needs the keys of their issuer"),
         ([SECRET], [], r"\(none\) cannot be used; name one or more of HS256"),
         ([SECRET], ["none"], "none cannot be used"),
         ([SECRET], ["HS256", "none"], "none cannot be used"),

@@ -1,0 +1,22 @@
+"""Lets clients in that show no credential, under one name."""
+
+from __future__ import annotations
+
+from gateway.config import model
+from gateway.identity.verified import Verified
+
+
+def make_verifier(settings: model.Anonymous, _needs: object) -> Anonymous:
+    """Return the verifier of a configured method."""
+    return Anonymous(settings.principal)
+
+
+class Anonymous:
+    """Gives everybody the same principal, `name`."""
+
+    def __init__(self, name: str) -> None:
+        self._proof = Verified(name, None)
+
+    def verify(self, _data: bytes, _now_wall: float, _certificate: bytes | None = None) -> Verified:
+        """Return the principal."""
+        return self._proof

@@ -1,0 +1,101 @@
+"""Keys that verify tokens, and the sets (RFC 7517) in which issuers publish them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, OKPKey, RSAKey, import_key
+
+from gateway.errors import ConfigurationError
+from gateway.identity.keys import SMALLEST_RSA, TokenKey, read_key_file
+
+MOST_KEYS = 64
+"""Keys of one set. Issuers have two to five; a token without a key's id is tried with all."""
+
+_CURVES = frozenset({"P-256", "P-384", "P-521"})
+
+
+class KeySource(Protocol):
+    """The keys of one issuer."""
+
+    def of(self, id: str | None) -> Sequence[TokenKey]:
+        """Return the keys that may have signed a token which names this key."""
+        ...
+
+    def may_gain(self, id: str | None) -> bool:
+        """Return whether `renew` might bring a key of this id."""
+        ...
+
+    async def renew(self) -> bool:
+        """Wait until the keys were fetched once more; return whether that succeeded."""
+        ...
+
+
+class FixedKeys:
+    """Keys without ids, which never change."""
+
+    def __init__(self, keys: Sequence[TokenKey]) -> None:
+        self._keys = tuple(keys)
+
+    def of(self, _id: str | None) -> Sequence[TokenKey]:
+        """See `KeySource`."""
+        return self._keys
+
+    def may_gain(self, _id: str | None) -> bool:
+        """See `KeySource`."""
+        return False
+
+    async def renew(self) -> bool:
+        """See `KeySource`."""
+        return True
+
+
+KeySet = tuple[tuple[str | None, TokenKey], ...]
+"""Keys with their ids; None: the key has no id."""
+
+
+def read_key_set(content: bytes, what: str) -> KeySet:
+    """Return the keys of a JSON Web Key Set that may verify signatures, at least one.
+
+    Others are skipped: symmetric and weak keys, those for encryption, and kinds that are not known.
+    Raises `ConfigurationError`, whose text begins with `what`.
+    """
+    try:
+        listed = json.loads(content)["keys"]
+        keys = [(_id_of(it), key) for it in listed if (key := _key(it)) is not None]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        raise ConfigurationError(f"{what} holds no JSON Web Key Set") from None
+    if not keys:
+        raise ConfigurationError(f"{what} holds no key that verifies signatures")
+    return tuple(keys[:MOST_KEYS])
+
+
+def key_set(path: Path) -> KeySet:
+    """Return the keys of a set in a file. Raises `ConfigurationError`."""
+    what = f"The key set file {path}"
+    return read_key_set(read_key_file(path, what), what)
+
+
+def _id_of(written: dict[str, Any]) -> str | None:
+    id = written.get("kid")
+    return id if isinstance(id, str) else None
+
+
+def _key(written: object) -> TokenKey | None:
+    if not isinstance(written, dict) or written.get("use", "sig") != "sig":
+        return None
+    if written.get("kty") == "oct":  # joserfc would look at the secret, and warn of a short one
+        return None
+    try:
+        key = import_key({name: value for name, value in written.items() if name != "d"})
+    except (JoseError, ValueError, TypeError, LookupError):
+        return None
+    if isinstance(key, RSAKey) and key.raw_value.key_size >= SMALLEST_RSA:
+        return key
+    if isinstance(key, ECKey) and key.curve_name in _CURVES:
+        return key
+    return key if isinstance(key, OKPKey) and key.curve_name == "Ed25519" else None

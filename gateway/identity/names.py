@@ -1,0 +1,55 @@
+"""Names of principals: which ones there may be, and how rules write them anew."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gateway.config.expressions import Expression
+from gateway.config.model import GROUP
+
+LONGEST_NAME = 2048
+"""Characters of a principal. SPIFFE IDs have at most so many, other names fewer. A principal is
+kept as long as its connection, and in each limit per principal."""
+
+
+def is_proper(name: str) -> bool:
+    """Return true if a name can be a principal.
+
+    Principals are sent to brokers as UTF-8, which cannot encode half of a surrogate pair. A name
+    with control characters could look like another one in a list, and no issuer means to give one.
+    """
+    if not name or len(name) > LONGEST_NAME:
+        return False
+    return not any(unicodedata.category(it) in ("Cc", "Cs") for it in name)
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """A rule that writes names anew: those that match `pattern` as a whole become `template`, in
+    which `{1}` or `{name}` is a group of the pattern, and `{0}` the whole name."""
+
+    pattern: Expression
+    template: str
+
+    def apply(self, name: str) -> str | None:
+        """Return the new name; None: the rule is not for this one."""
+        match = self.pattern.fullmatch(name)
+        if match is None:
+            return None
+        groups = {str(number): text for number, text in enumerate((name, *match.groups()))}
+        groups |= match.groupdict()
+        return GROUP.sub(lambda it: groups.get(it[1]) or "", self.template)
+
+
+def mapped(name: str, rules: Sequence[Mapping]) -> str | None:
+    """Return what the first fitting rule makes of a name. None: no rule fits, or one of both names
+    cannot be a principal's. Without rules names stay as they are."""
+    if not rules:
+        return name
+    if not is_proper(name):
+        return None
+    written = (new for rule in rules if (new := rule.apply(name)) is not None)
+    new = next(written, None)
+    return new if new is not None and is_proper(new) else None

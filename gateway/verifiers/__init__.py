@@ -1,0 +1,46 @@
+"""The ways to verify a client that take more than memory: keys that are fetched, slow hashes.
+
+- `tokens`: JSON Web Tokens, with the keys of all issuers
+- `changing`: the key set of one issuer, kept fresh
+- `passwords`: names and passwords by an htpasswd file
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gateway.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from gateway.telemetry.figures import AgentFigures, IssuerFigures
+
+Log = Callable[..., object]
+"""Called with an event that an operator wants to know, and its values by name."""
+
+
+@dataclass(slots=True)
+class Needs:
+    """What the verifiers of a process need from it, and give it. `tasks`: run as long as it does.
+    `issuers`: figures by the issuer of tokens, for metrics. `agent`: those of the policy agent."""
+
+    log: Log
+    tasks: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    issuers: dict[str, IssuerFigures] = field(default_factory=dict)
+    agent: AgentFigures | None = None
+
+
+_EXTRAS = {"httpx": "http", "bcrypt": "basic", "argon2": "basic"}
+"""Extras of the gateway's own package, by the packages that they bring."""
+
+
+def explained(missing: ModuleNotFoundError) -> Exception:
+    """Return the error to raise if a package cannot be imported, with what to install if known."""
+    extra = _EXTRAS.get(missing.name or "")
+    if extra is None:
+        return missing
+    return ConfigurationError(
+        f"The configuration needs the package {missing.name}, which is not installed. "
+        f"Install it with: pip install 'broker-gateway[{extra}]'"
+    )
