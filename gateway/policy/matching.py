@@ -15,13 +15,15 @@ Theory of operation. A `RuleSet` is asked once for each producer, consumer, look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from enum import IntEnum, auto
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Literal, NamedTuple
 
+from gateway.config.expressions import compiled
 from gateway.policy.dimensions import DIMENSIONS, Dimension
-from gateway.policy.rules import Match, Rule
+from gateway.policy.rules import Match, Rule, expression_of, is_expression, is_pattern
+from gateway.wire.account import Right
 from gateway.wire.subject import Subject, TopicName
 
 Address = IPv4Address | IPv6Address
@@ -55,12 +57,27 @@ class NotApplied(NamedTuple):
     why: str
 
 
+class Verdict(NamedTuple):
+    """Whether a subject has a right, and the rule that says so; None: no rule does. The same with
+    shadow rules, as if they were in force."""
+
+    allowed: bool
+    by: Rule | None
+    shadow_allowed: bool
+    shadow_by: Rule | None
+
+
 class Explanation(NamedTuple):
-    """The limits that apply, those that would without overrides, and all other rules."""
+    """The limits that apply, those that would without overrides, and all other rules.
+
+    `rights`: the rules about the right to do this that match, the one that decides first; None: no
+    rule is about rights.
+    """
 
     applied: tuple[AppliedLimit, ...]
     replaced: tuple[Replaced, ...]
     not_applied: tuple[NotApplied, ...]
+    rights: tuple[Rule, ...] | None = None
 
 
 # -- names -------------------------------------------------------------------------------------
@@ -138,11 +155,9 @@ _Alternatives = tuple[tuple[_Form, _Test], ...]
 
 
 def _compile_pattern(pattern: str) -> _Test:
-    """Return the test of a pattern with `*` in it.
-
-    It is no regular expression: with some `*` in it, a long name, which the client chooses, could
-    take minutes. This test goes through a name once.
-    """
+    """Return the test of a pattern. It goes through a name once: clients choose long ones."""
+    if is_expression(pattern):
+        return compiled(expression_of(pattern)).fullmatch
     head, *middle, tail = pattern.split("*")
     if not middle and not tail:  # the usual pattern, and this is twice as fast
         return lambda name: name.startswith(head)
@@ -163,6 +178,8 @@ def _compile_pattern(pattern: str) -> _Test:
 
 def _forms_of(field: str, pattern: str, *, each: bool) -> tuple[_Form, ...]:
     """Return the forms that a pattern of a field is compared with."""
+    if is_expression(pattern):
+        pattern = expression_of(pattern)
     if field == "namespace":
         return (_Form.NAMESPACE if "/" in pattern else _Form.NAMESPACE_ALONE,)
     if field != "topic":
@@ -198,7 +215,7 @@ def _field_test(field: str, patterns: Iterable[str], *, each: bool) -> _FieldTes
     alternatives: list[tuple[_Form, _Test]] = []
     for pattern in patterns:
         for form in _forms_of(field, pattern, each=each):
-            if "*" in pattern:
+            if is_pattern(pattern):
                 alternatives.append((form, _compile_pattern(pattern)))
             else:
                 names.setdefault(form, set()).add(pattern)
@@ -237,7 +254,12 @@ def _field_specificity(rule: Rule, field: str) -> int:
         return 1 if split else 0
     if field == "network":
         return 2 if all(it.num_addresses == 1 for it in values) else 1
-    return 1 if any("*" in it for it in values) else 2
+    return 1 if any(is_pattern(it) for it in values) else 2
+
+
+_ALL_FIELDS = frozenset(Match.model_fields)
+_PLACES = frozenset({"tenant", "namespace"})
+_OF_CLIENTS = _ALL_FIELDS - _PLACES - {"topic"}
 
 
 class _Compiled:
@@ -251,7 +273,7 @@ class _Compiled:
         self.field_tests = tuple(_field_tests(rule))
         self.tests = tuple(test.alternatives for test in self.field_tests)
         self.specificity = _specificity(rule)
-        limits = {it: (rate, rule.burst_of(it, rate)) for it, rate in rule.limit.values()}
+        limits = {it: (rate, rule.burst_of(it, rate)) for it, rate in rule.limits}
         self.limits = {
             action: {it: limits[it] for it in known if it in limits}
             for action, known in DIMENSIONS.items()
@@ -268,9 +290,11 @@ class _Compiled:
                 return False
         return True
 
-    def refused_by(self, forms: _Forms) -> str | None:
-        """Return the first field that does not match."""
+    def refused_by(self, forms: _Forms, fields: Container[str] = _ALL_FIELDS) -> str | None:
+        """Return the first of some fields that does not match."""
         for test in self.field_tests:
+            if test.field not in fields:
+                continue
             known = ((forms[form], fits) for form, fits in test.alternatives)
             if not any(name is not None and fits(name) for name, fits in known):
                 return test.field
@@ -301,13 +325,15 @@ class _Compiled:
 
 
 class _Index:
-    """The rules of one action: some by their exact names, the others tried one by one."""
+    """The rules of one action or right: some by their exact names, the others tried one by one."""
 
     def __init__(self) -> None:
+        self.rules: list[_Compiled] = []
         self._named: dict[_Form, dict[str, list[_Compiled]]] = {}
         self._others: list[_Compiled] = []
 
     def add(self, rule: _Compiled) -> None:
+        self.rules.append(rule)
         exact = [it for it in rule.field_tests if it.names is not None]
         if not exact:
             self._others.append(rule)
@@ -330,6 +356,74 @@ class _Index:
 _RARITY = ("topic", "subscription", "namespace", "principal", "tenant", "listener", "protocol")
 
 
+class _Names:
+    """The topics that any of some rules names. Their other fields are known to match."""
+
+    def __init__(self, rules: Iterable[_Compiled]) -> None:
+        self._all = False
+        self._exact: dict[_Form, set[str]] = {}
+        heads: dict[_Form, list[str]] = {}
+        self._tests: list[tuple[_Form, _Test]] = []
+        for rule in rules:
+            self._all |= not rule.rule.match.topic
+            for pattern in rule.rule.match.topic:
+                (form,) = _forms_of("topic", pattern, each=False)
+                if is_expression(pattern):
+                    self._tests.append((form, _compile_pattern(pattern)))
+                    continue
+                head, *rest = pattern.split("*")
+                if not rest:
+                    self._exact.setdefault(form, set()).add(pattern)
+                elif rest == [""]:
+                    heads.setdefault(form, []).append(head)
+                else:
+                    self._tests.append((form, _compile_pattern(pattern)))
+        # To compare a name with many beginnings at once is a hundred times as fast.
+        self._heads = {form: tuple(found) for form, found in heads.items()}
+
+    def have(self, forms: Mapping[_Form, str]) -> bool:
+        return (
+            self._all
+            or any(forms[form] in names for form, names in self._exact.items())
+            or any(forms[form].startswith(heads) for form, heads in self._heads.items())
+            or any(fits(forms[form]) for form, fits in self._tests)
+        )
+
+
+class Narrowed:
+    """A test of topics on which a client has a right: as `RuleSet.judge`, for many topics at once.
+
+    Rules are narrowed to those that match the client, then for each namespace to those that match
+    it, so that of each topic only its name is tested. Shadow rules are left out.
+    """
+
+    def __init__(self, rules: Iterable[_Compiled], client: Subject, *, closed: bool) -> None:
+        forms = _forms(client)
+        enforced = (rule for rule in rules if rule.rule.mode == "enforce")
+        self._rules = [it for it in enforced if it.refused_by(forms, _OF_CLIENTS) is None]
+        self._client = client
+        self._closed = closed
+        self._namespaces: dict[str, tuple[_Names, _Names]] = {}
+
+    def __call__(self, topic: TopicName) -> bool:
+        found = self._namespaces.get(topic.namespace)
+        if found is None:
+            found = self._namespaces[topic.namespace] = self._within(topic)
+        denied, allowed = found
+        forms = dict(zip(_WHOLE, _name_forms(topic.whole, topic.namespace), strict=True))
+        return not denied.have(forms) and (not self._closed or allowed.have(forms))
+
+    def _within(self, topic: TopicName) -> tuple[_Names, _Names]:
+        """Return what is denied and allowed in the namespace of a topic."""
+        forms = _forms(self._client.about(topic))
+        rules = [it for it in self._rules if it.refused_by(forms, _PLACES) is None]
+        denying = [it for it in rules if it.rule.deny]
+        return _Names(denying), _Names(it for it in rules if it.rule.allow)
+
+
+_WHOLE = (_Form.TOPIC_ALONE, _Form.TOPIC_PATH, _Form.TOPIC)
+
+
 class RuleSet:
     """The rules in force at a time; their ids differ.
 
@@ -339,6 +433,8 @@ class RuleSet:
     def __init__(self) -> None:
         self._rules: dict[str, _Compiled] = {}
         self._by_action = {action: _Index() for action in DIMENSIONS}
+        self._by_right = {right: _Index() for right in Right}
+        self._shadows_rights = False
         self._dimensions: set[Dimension] = set()
 
     @classmethod
@@ -356,12 +452,21 @@ class RuleSet:
             if compiled.limits[action]:
                 index.add(compiled)
                 self._dimensions.update(compiled.limits[action])
+        self._add_rights(compiled)
+
+    def _add_rights(self, rule: _Compiled) -> None:
+        for right in rule.rule.rights:
+            self._by_right[right].add(rule)
+        self._shadows_rights |= bool(rule.rule.rights) and rule.rule.mode == "shadow"
+        if _includes_lookup(rule.rule):
+            self._by_right[Right.LOOKUP].add(_without_subscription(rule))
 
     def dissolve(self) -> Iterator[None]:
         """Free a set that is not used any more, one rule with each step."""
-        while self._by_action:
-            self._by_action.popitem()
-            yield
+        for indices in (self._by_action, self._by_right):
+            while indices:
+                indices.popitem()
+                yield
         while self._rules:
             self._rules.popitem()
             yield
@@ -391,12 +496,27 @@ class RuleSet:
             for rule, key in _not_overridden(matching, dimension, action)
         )
 
+    def judge(self, subject: Subject, right: Right, *, closed: bool) -> Verdict:
+        """Return whether a subject has a right. `closed`: what no rule allows is denied."""
+        matching = [it.rule for it in self._by_right[right].matching(_forms(subject))]
+        enforced = [rule for rule in matching if rule.mode == "enforce"]
+        allowed, by = _judged(enforced, closed=closed)
+        if not self._shadows_rights:
+            return Verdict(allowed, by, allowed, by)
+        return Verdict(allowed, by, *_judged(matching, closed=closed))
+
+    def narrowed(self, client: Subject, right: Right, *, closed: bool) -> Narrowed:
+        """Return the test of topics on which a client has a right; see `judge`."""
+        return Narrowed(self._by_right[right].rules, client, closed=closed)
+
     def explain(self, subject: Subject, action: str) -> Explanation:
-        """Return what `limits` does, and why all other rules do not apply."""
+        """Return what `limits` and `judge` do, and why all other rules do not apply. `action` may
+        also be the name of a right."""
         forms = _forms(subject)
-        matching = self._by_action[action].matching(forms)
+        matching = self._by_action[action].matching(forms) if action in DIMENSIONS else []
+        rights = self._by_right[Right(action)].matching(forms) if action in _RIGHTS else []
         replaced = []
-        for dimension in DIMENSIONS[action]:
+        for dimension in DIMENSIONS.get(action, ()):
             limiting = [it for it in matching if dimension in it.limits[action]]
             for rule in limiting:
                 by = next((it for it in limiting if it.replaces(rule)), None)
@@ -406,10 +526,37 @@ class RuleSet:
         not_applied = [
             NotApplied(it.rule, _why(it, forms, action))
             for it in self._rules.values()
-            if it not in matching
+            if it not in matching and it.rule.id not in {each.rule.id for each in rights}
         ]
-        return Explanation(self.limits(subject, action), tuple(replaced), tuple(not_applied))
+        limits = self.limits(subject, action) if action in DIMENSIONS else ()
+        about = any(it.rule.rights for it in self._rules.values()) and action in _RIGHTS
+        decisive = tuple(sorted((it.rule for it in rights), key=lambda it: not it.deny))
+        return Explanation(limits, tuple(replaced), tuple(not_applied), decisive if about else None)
 
+
+def _judged(rules: list[Rule], *, closed: bool) -> tuple[bool, Rule | None]:
+    """Return what rules that match say of a right, and which one. A denial comes first."""
+    denying = next((rule for rule in rules if rule.deny), None)
+    if denying is not None:
+        return False, denying
+    return (True, rules[0]) if rules else (not closed, None)
+
+
+def _includes_lookup(rule: Rule) -> bool:
+    """Return whether a rule allows to look up because it allows to produce or to consume."""
+    allowed = {*rule.allow}
+    return bool(allowed & {Right.PRODUCE, Right.CONSUME}) and Right.LOOKUP not in allowed
+
+
+def _without_subscription(rule: _Compiled) -> _Compiled:
+    """Return the rule for those who look a topic up, who have no subscription yet."""
+    if not rule.rule.match.subscription:
+        return rule
+    match = rule.rule.match.model_copy(update={"subscription": ()})
+    return _Compiled(rule.rule.model_copy(update={"match": match}), rule.place)
+
+
+_RIGHTS = frozenset(Right)
 
 _Keyed = tuple[_Compiled, tuple[str, ...]]
 
@@ -425,7 +572,11 @@ def _not_overridden(matching: list[_Keyed], dimension: Dimension, action: str) -
 
 
 def _why(rule: _Compiled, forms: _Forms, action: str) -> str:
-    if not rule.limits[action]:
+    if rule.rule.rights:
+        included = action == Right.LOOKUP and _includes_lookup(rule.rule)
+        if not included and action not in rule.rule.rights:
+            return f"it is not about {action}"
+    elif not rule.limits.get(action):
         return f"it limits nothing of {action}"
     field = rule.refused_by(forms)
     return f"its {field} is {', '.join(map(str, getattr(rule.rule.match, field or '')))}"

@@ -10,13 +10,15 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
 from pydantic.json_schema import WithJsonSchema
 
-from gateway.config.model import NOT_EMPTY, Name, Networks, Text, Version
+from gateway.config import units
+from gateway.config.expressions import compiled
+from gateway.config.model import NOT_EMPTY, Flag, Name, Networks, Version
 from gateway.config.model import Part as ConfigurationPart
 from gateway.policy import rates
 from gateway.policy.dimensions import Dimension
 from gateway.policy.rates import Burst
 from gateway.protocols import PLUGINS
-from gateway.wire.account import Action
+from gateway.wire.account import Action, Right
 
 # Over ten seconds after a pause, 1 % more than the rate passes.
 USUAL_BURST = Burst(seconds=0.1)
@@ -30,19 +32,47 @@ def _patterns(value: object) -> object:
         return []
     if isinstance(value, list | tuple | dict):
         return value
+    if isinstance(value, str) and is_expression(value.strip()):  # which may have commas
+        return [value.strip()]
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else [value]
+
+
+def is_expression(pattern: str) -> bool:
+    """Return whether a pattern is a regular expression, which stands between slashes."""
+    return len(pattern) > 2 and pattern[0] == pattern[-1] == "/"
+
+
+def expression_of(pattern: str) -> str:
+    """Return the regular expression of a pattern."""
+    return pattern[1:-1]
+
+
+def is_pattern(text: str) -> bool:
+    """Return whether a text of a match is for several names."""
+    return "*" in text or is_expression(text)
+
+
+def _pattern(value: object) -> str:
+    pattern = units.text(value)
+    if is_expression(pattern):
+        compiled(expression_of(pattern))
+    return pattern
 
 
 def _names_partition(pattern: str) -> bool:
     """Return whether a pattern of topics is for a partition, to the protocol that has some."""
-    named = (plugin.read_topic(pattern.replace("*", "x")) for plugin in PLUGINS.values())
+    if is_expression(pattern):
+        return False
+    names = [pattern.replace("*", it) for it in "x0"]
+    named = (plugin.read_topic(name) for plugin in PLUGINS.values() for name in names)
     return any(topic is not None and topic.partition is not None for topic in named)
 
 
-def _flag(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise ValueError("is neither true nor false; one of them, without quotes")
+def _names_none(pattern: str) -> bool:
+    """Return whether a pattern of topics is a name that no protocol accepts."""
+    return not is_pattern(pattern) and all(
+        it.read_topic(pattern) is None for it in PLUGINS.values()
+    )
 
 
 def _text(pattern: str, example: str) -> WithJsonSchema:
@@ -85,9 +115,8 @@ BurstValue = Annotated[
     PlainValidator(rates.burst),
     WithJsonSchema({"type": ["string", "number"], "examples": ["500ms", 2000, "1MB"]}),
 ]
-Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"})]
 Patterns = Annotated[
-    tuple[Text, ...],
+    tuple[Annotated[str, PlainValidator(_pattern)], ...],
     BeforeValidator(_patterns),
     NOT_EMPTY,
     _list({"type": "string", "minLength": 1}),
@@ -127,8 +156,24 @@ class LimitsSomething(Part):
         return self
 
 
+Rights = Annotated[
+    tuple[Right, ...],
+    BeforeValidator(_patterns),
+    NOT_EMPTY,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(Right)},
+                {"type": "array", "items": {"enum": list(Right)}, "minItems": 1},
+            ]
+        }
+    ),
+]
+
+
 class Match(Part):
-    """Whom a rule is for. A key that is left out matches all; `*` stands for any characters."""
+    """Whom a rule is for. A key that is left out matches all; `*` stands for any characters, and a
+    regular expression stands between slashes."""
 
     protocol: Patterns = ()
     """The protocol of the listener."""
@@ -187,15 +232,30 @@ class LimitValues(LimitsSomething):
                 yield dimension, float(value)
 
 
+_KINDS = ("limit", "allow", "deny")
+
+
+def _not_null(schema: dict[str, Any]) -> None:
+    """Change the schema of a field that may be left out, but not be null."""
+    del schema["default"]
+    schema["anyOf"].remove({"type": "null"})
+
+
 class Rule(Part):
     """One rule. All rules that match apply, so the strictest wins."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": [it]} for it in _KINDS]})
 
     id: Id
     """The rule's name in metrics and logs; unique in all files together."""
     match: Match = Match()
     """Whom the rule is for; everybody if left out."""
-    limit: Annotated[LimitValues, Field(examples=["{publish: {messages: 100/s}}"])]
-    """What the rule limits."""
+    limit: LimitValues | None = Field(default=None, json_schema_extra=_not_null)
+    """What the rule limits. Each rule has one of `limit`, `allow` and `deny`."""
+    allow: Rights = ()
+    """What those whom the rule is for may do. To produce and to consume include to look up."""
+    deny: Rights = ()
+    """What they may not do, whatever other rules allow."""
     per: Keys = ()
     """One limit for each value of these; one for all that match if left out."""
     partitions: Literal["together", "each"] = "together"
@@ -213,10 +273,36 @@ class Rule(Part):
     on_store_failure: Literal["local_share", "open", "closed"] = "local_share"
     """How the limit works while the store that replicas share does not answer."""
 
+    @property
+    def limits(self) -> Iterator[tuple[Dimension, float]]:
+        """Yield the limited dimensions with their values; none if the rule is about rights."""
+        if self.limit is not None:
+            yield from self.limit.values()
+
+    @property
+    def rights(self) -> tuple[Right, ...]:
+        """Return the rights that the rule allows or denies; none if it limits."""
+        return self.allow or self.deny
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> Self:
+        given = [it for it in _KINDS if getattr(self, it)]
+        if len(given) != 1:
+            found = " and ".join(given) or "none"
+            raise ValueError(f"has {found} of limit, allow and deny; exactly one")
+        idle = sorted(self.model_fields_set & _OF_LIMITS) if self.limit is None else []
+        if idle:
+            raise ValueError(f"has {idle[0]}, which is for limits alone; leave it out")
+        others = sorted({*self.rights} - {Right.CONSUME})
+        if self.match.subscription and others:
+            text = f"is about {others[0]} by subscription, which only consumers have"
+            raise ValueError(f"{text}; leave one of them out")
+        return self
+
     @model_validator(mode="after")
     def _has_effect(self) -> Self:
         asked = {*self.match.model_fields_set, *self.per}
-        for dimension, _ in self.limit.values():
+        for dimension, _ in self.limits:
             unknown = sorted(asked & UNKNOWN.get(dimension.action, frozenset()))
             if unknown:
                 text = f"cannot limit {dimension} by {unknown[0]}, which is not known then"
@@ -228,7 +314,7 @@ class Rule(Part):
     @model_validator(mode="after")
     def _suits_its_protocols(self) -> Self:
         for plugin in (PLUGINS[name] for name in self.match.protocol if name in PLUGINS):
-            for dimension, _ in self.limit.values():
+            for dimension, _ in self.limits:
                 if dimension.action not in plugin.actions:
                     text = f"limits {dimension} of {plugin.name}, which has no such thing"
                     raise ValueError(f"{text}; leave one of them out")
@@ -236,14 +322,21 @@ class Rule(Part):
 
     @model_validator(mode="after")
     def _names_topics(self) -> Self:
+        # A limit that never applies is seen in its figures; a denial would be missed too late.
+        if self.rights and any(map(_names_none, self.match.topic)):
+            text = "names a topic as no client may name one"
+            raise ValueError(f"{text}; orders, acme/web/orders or persistent://acme/web/orders")
         if self.partitions == "together" and any(map(_names_partition, self.match.topic)):
+            if self.rights:
+                text = "names a partition of a topic, and rights are those of the whole topic"
+                raise ValueError(f"{text}; the topic's own name")
             text = "names a partition of a topic, and here all are one"
             raise ValueError(f"{text}; the topic's own name, or partitions: each")
         return self
 
     @model_validator(mode="after")
     def _burst_fits(self) -> Self:
-        several = sum(not dimension.is_concurrency for dimension, _ in self.limit.values()) > 1
+        several = sum(not dimension.is_concurrency for dimension, _ in self.limits) > 1
         if several and self.burst is not None and self.burst.amount is not None:
             text = "has one amount as the burst of several rates"
             raise ValueError(f"{text}; a time such as 500ms, or a rule for each rate")
@@ -256,6 +349,10 @@ class Rule(Part):
         usual = USUAL_REQUEST_BURST if dimension.unit is None else USUAL_BURST
         return (usual if self.burst is None else self.burst).of(value)
 
+
+_OF_LIMITS = frozenset(
+    {"per", "partitions", "burst", "override", "action", "on_overflow", "on_store_failure"}
+)
 
 _OF_TOPICS = frozenset({"tenant", "namespace", "topic", "subscription"})
 

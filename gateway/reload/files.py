@@ -1,8 +1,4 @@
-"""Detects changed files of rules by size, inode and ctime, without reading them.
-
-The files are polled, not watched: Kubernetes swaps a symbolic link far above a file, and watchers
-of the file do not notice.
-"""
+"""Detects changed files of rules; see `gateway.system.files`."""
 
 from __future__ import annotations
 
@@ -10,16 +6,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gateway.rules.files import SUFFIXES
-
-Sign = tuple[Path, int, int, int] | tuple[Path]
-"""A file, and if it exists its size, inode and ctime in nanoseconds."""
+from gateway.system.files import Sign, sign
 
 
 def signs(paths: Iterable[Path]) -> Iterator[Sign]:
     """Yield the sign of each file of rules, following links, in any order."""
     for path in paths:
         for file in _files(path):
-            yield _sign(file)
+            yield sign(file)
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -28,11 +22,3 @@ def _files(path: Path) -> Iterator[Path]:
         yield from (it for it in path.iterdir() if it.suffix in SUFFIXES)
     except OSError:  # a file, or missing
         yield path
-
-
-def _sign(file: Path) -> Sign:
-    try:
-        status = file.stat()
-    except OSError:
-        return (file,)
-    return file, status.st_size, status.st_ino, status.st_ctime_ns

@@ -21,14 +21,11 @@ import trio
 
 from gateway.policy.matching import RuleSet
 from gateway.reload import reader
-from gateway.reload.files import Sign, signs
+from gateway.reload.files import signs
 from gateway.reload.reading import Refused, read
+from gateway.system.files import LOOK, Sign
 from gateway.system.signals import received
 from gateway.telemetry.figures import ReloadFigures
-
-LOOK = 2.0
-"""Seconds between two looks at the files. A change is taken once two looks have seen the same, so
-that no half-written file is read; Kubernetes itself takes up to a minute to deliver one."""
 
 AGAIN = 60.0
 """Seconds until a retry after a failure whose cause is not in the files."""

@@ -9,7 +9,7 @@ from pathlib import Path
 FOLDER = Path("rules")
 """Read if the command line names no files."""
 
-ACTIONS = ("produce", "consume", "lookup", "connect")
+ACTIONS = ("produce", "consume", "lookup", "connect", "administer")
 
 Options = argparse.Namespace
 

@@ -46,7 +46,9 @@ def _settings(rule: Rule) -> Iterator[tuple[str, str]]:
     """Yield the path and the value of each setting of a rule, defaults included."""
     for field, matched in rule.match:
         yield f"match.{field}", ", ".join(map(str, matched)) or "any"
-    for dimension, value in rule.limit.values():
+    yield "allow", ", ".join(rule.allow) or "nothing"
+    yield "deny", ", ".join(rule.deny) or "nothing"
+    for dimension, value in rule.limits:
         yield f"limit.{dimension}", _limit(dimension, value)
     yield "per", ", ".join(rule.per) or "all together"
     yield "burst", _burst(rule.burst)
@@ -63,9 +65,11 @@ def explanation(found: Explanation, action: str, *, everything: bool) -> Iterato
 
     `everything`: also the rules that do not apply.
     """
-    if not found.applied:
+    if found.rights is not None:
+        yield from _verdict(found.rights, action)
+    if not found.applied and action in DIMENSIONS:
         yield f"nothing limits {action} here"
-    for dimension in DIMENSIONS[action]:
+    for dimension in DIMENSIONS.get(action, ()):
         limits = [it for it in found.applied if it.dimension is dimension]
         replaced = [it for it in found.replaced if it.limit.dimension is dimension]
         if limits or replaced:
@@ -77,6 +81,22 @@ def explanation(found: Explanation, action: str, *, everything: bool) -> Iterato
     if everything and found.not_applied:
         yield "rules that do not apply"
         yield from (f"{_INDENT}{rule.id}: {why}" for rule, why in found.not_applied)
+
+
+def _verdict(rights: tuple[Rule, ...], action: str) -> Iterator[str]:
+    """Yield who allows or denies an action, the deciding rule first."""
+    enforced = [rule for rule in rights if rule.mode == "enforce"]
+    if enforced:
+        verb = "denied" if enforced[0].deny else "allowed"
+        yield f"{action} is {verb} by rule {enforced[0].id}"
+    else:
+        yield f"no rule says who may {action} here: the listener's access decides"
+    for rule in rights:
+        if rule not in enforced[:1]:
+            verb = "denies" if rule.deny else "allows"
+            note = ": shadow, counts only" if rule.mode == "shadow" else ""
+            too = " too" if enforced and bool(rule.deny) == bool(enforced[0].deny) else ""
+            yield f"{_INDENT}rule {rule.id} {verb} it{too}{note}"
 
 
 def _applied(limit: AppliedLimit) -> str:

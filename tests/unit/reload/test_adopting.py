@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 
 from gateway.control.shaper import Shaper
 from gateway.plane.deadlines import Deadlines
+from gateway.policy.access import Access, Default
 from gateway.policy.dimensions import Dimension
 from gateway.policy.keys import Key
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Rule
-from gateway.wire.account import ENDLESS, Account, Action
+from gateway.telemetry.figures import Denied
+from gateway.wire.account import ENDLESS, Account, Action, Right
+from gateway.wire.contract import Denial
 from tests.support.examples import examples
 from tests.support.subjects import subject_of
 from tests.unit.reload.samples import rule
@@ -28,6 +31,10 @@ class Plane:
         self.now = 1000.0
         self.deadlines = Deadlines(lambda: None)
         self.grant: Callable[[Account, int, int], None] = Account.grant
+        self.revoked: list[dict[Account, Denial]] = []
+
+    def revoke(self, denials: Mapping[Account, Denial]) -> None:
+        self.revoked.append(dict(denials))
 
     def clock(self) -> float:
         return self.now
@@ -36,21 +43,31 @@ class Plane:
 class House:
     """A shaper with producers that send frames of one message."""
 
-    def __init__(self, *rules: Rule) -> None:
+    def __init__(self, *rules: Rule, access: Default = "open") -> None:
         self.plane = Plane()
-        self.shaper = Shaper(RuleSet.compile(rules), self.plane)  # type: ignore[arg-type]
+        compiled = RuleSet.compile(rules)
+        self.access = Access(compiled, {"clients": access}, lambda _: None)
+        self.shaper = Shaper(compiled, self.plane, access=self.access)  # type: ignore[arg-type]
 
-    def opens(self, tenant: str = "acme") -> Account:
+    def opens(
+        self,
+        tenant: str = "acme",
+        *,
+        action: Action = Action.PRODUCE,
+        principal: str = "app",
+        subscription: str | None = None,
+    ) -> Account:
         topic = f"persistent://{tenant}/web/orders"
         client = subject_of(
             topic,
+            subscription,
             protocol="pulsar",
             listener="clients",
             connection=1,
             host="10.1.2.3",
-            principal="app",
+            principal=principal,
         )
-        account = Account(Action.PRODUCE, client)
+        account = Account(action, client)
         self.shaper.admit(account, again=False)
         return account
 
@@ -161,6 +178,95 @@ def test_unused_limits_are_forgotten() -> None:
     assert [it.spec.key for it in house.shaper.shaping.limiter.limits()] == [
         Key("new", Dimension.PUBLISH_MESSAGES, ())
     ]
+
+
+# -- rights ------------------------------------------------------------------------------------
+
+
+def right(id: str, **parts: Any) -> Rule:
+    return Rule.model_validate({"id": id} | parts)
+
+
+def revoked(house: House, *rules: Rule) -> dict[Account, str]:
+    """Adopt rules; return the accounts that lost their right, and why."""
+    house.plane.revoked.clear()
+    house.adopts(*rules)
+    assert len(house.plane.revoked) <= 1
+    return {it: denial.text for each in house.plane.revoked for it, denial in each.items()}
+
+
+def test_a_revoked_right_closes_those_that_had_it_and_no_others() -> None:
+    both = right("all", allow=["produce", "consume"])
+    house = House(both, access="closed")
+    ours, theirs = house.opens(), house.opens(principal="other")
+    elsewhere = house.opens("other")
+    consumer = house.opens(action=Action.CONSUME, subscription="s")
+    no = right("no", match={"principal": "app", "tenant": "acme"}, deny="produce")
+    assert revoked(house, both, no) == {ours: "this client may not produce here: rule no denies it"}
+    assert {theirs, elsewhere, consumer}.isdisjoint(house.plane.revoked[0])
+
+
+def test_where_no_rule_allows_it_any_more_a_closed_listener_closes_it() -> None:
+    produce, consume = right("p", allow="produce"), right("c", allow="consume")
+    house = House(produce, consume, access="closed")
+    producer, consumer = house.opens(), house.opens(action=Action.CONSUME, subscription="s")
+    assert revoked(house, produce) == {
+        consumer: "this client may not consume here: no rule allows it"
+    }
+    house.shaper.release(consumer)
+    assert list(revoked(house)) == [producer]
+
+
+def test_an_open_listener_closes_nothing_where_no_rule_allows_it_any_more() -> None:
+    for access in ("open", "shadow"):
+        house = House(right("p", allow="produce"), access=access)
+        house.opens()
+        assert revoked(house) == {}
+
+
+def test_rights_that_stay_close_nothing() -> None:
+    rules = right("p", allow="produce"), right("x", match={"tenant": "x"}, deny="produce")
+    house = House(*rules, access="closed")
+    house.opens()
+    assert revoked(house, *rules) == {}
+    assert house.plane.revoked == []
+    assert house.access.denied == {}
+
+
+def test_the_subscription_of_an_open_consumer_counts() -> None:
+    house = House()
+    mine, yours = (house.opens(action=Action.CONSUME, subscription=it) for it in ("mine", "yours"))
+    no = right("no", match={"subscription": "yours"}, deny="consume")
+    assert list(revoked(house, no)) == [yours]
+    assert mine not in house.plane.revoked[0]
+
+
+def test_a_shadow_closes_nothing_and_counts_what_it_would_close() -> None:
+    house = House()
+    house.opens()
+    house.opens(principal="other")
+    trial = right("trial", match={"principal": "app"}, deny="produce", mode="shadow")
+    assert revoked(house, trial) == {}
+    assert house.access.denied == {Denied("clients", "trial", Right.PRODUCE, "shadow"): 1}
+
+
+def test_what_asks_during_a_reload_is_judged_by_the_new_rules() -> None:
+    house = House()
+    accounts = [house.opens() for _ in range(3)]
+    steps = house.shaper.adopt(RuleSet.compile([right("no", deny="produce")]))
+    next(steps)
+    assert house.access.refuse(Right.PRODUCE, accounts[2].subject) is not None
+    assert house.plane.revoked == []
+    list(steps)
+    assert list(house.plane.revoked[0]) == accounts
+
+
+def test_limits_and_rights_change_together() -> None:
+    house = House()
+    ours, theirs = house.opens(), house.opens(principal="other")
+    no = right("no", match={"principal": "app"}, deny="produce")
+    assert list(revoked(house, no, rule("all", "10/s"))) == [ours]
+    assert theirs.held
 
 
 # -- whatever happens meanwhile ------------------------------------------------------------------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.reload.files import Sign, signs
+from gateway.reload.files import signs
+from gateway.system.files import Sign
 
 
 def seen(*paths: Path) -> frozenset[Sign]:

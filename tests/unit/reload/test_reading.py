@@ -13,6 +13,7 @@ import trio
 import trio.lowlevel
 
 from gateway.errors import ConfigurationError
+from gateway.policy.dimensions import Dimension
 from gateway.reload import reader, reading
 from gateway.reload.reading import Refused, read
 from gateway.rules import files
@@ -31,7 +32,7 @@ async def test_the_rules_of_the_files_are_returned(
     assert isinstance(said, bytes)
     found = tuple(reader.parse(said))
     assert found == files.rules_of(files.load([tmp_path]))
-    assert [rule.limit.publish and rule.limit.publish.messages for rule in found] == [7, 5]
+    assert [dict(rule.limits)[Dimension.PUBLISH_MESSAGES] for rule in found] == [7, 5]
 
 
 async def test_mistakes_are_those_of_the_check_command(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from structlog.testing import capture_logs
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Rule
 from gateway.reload import reloader
-from gateway.reload.files import Sign
 from gateway.reload.reading import Refused
 from gateway.reload.reloader import Reloader, run_in_slices
+from gateway.system.files import LOOK, Sign
 from gateway.telemetry.figures import ReloadFigures
 from tests.unit.reload.samples import rule, written
 
@@ -61,7 +61,7 @@ class Scene:
         began = trio.current_time()
 
         def seen(_: object) -> list[Sign]:
-            look = round((trio.current_time() - began) / reloader.LOOK) - 1
+            look = round((trio.current_time() - began) / LOOK) - 1
             return [signs[min(max(look, 0), len(signs) - 1)]]
 
         monkeypatch.setattr(reloader, "signs", seen)
@@ -214,7 +214,7 @@ async def test_changed_files_are_read(
     """They are read once two looks saw the same."""
     scene.shows(monkeypatch, *(SIGNS[it] for it in looks))
     async with scene.runs():
-        await trio.sleep((len(looks) + 0.5) * reloader.LOOK)
+        await trio.sleep((len(looks) + 0.5) * LOOK)
     assert scene.reads == reads
 
 
@@ -224,7 +224,7 @@ async def test_files_that_a_signal_reloaded_are_not_read_again(
     scene.shows(monkeypatch, SIGNS[1])
     async with scene.runs():
         scene.reloader.ask()
-        await trio.sleep(5.5 * reloader.LOOK)
+        await trio.sleep(5.5 * LOOK)
     assert scene.reads == 1
 
 

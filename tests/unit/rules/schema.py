@@ -27,6 +27,7 @@ def allows(whole: Schema, schema: Schema, value: Any) -> bool:
     checks: Mapping[str, Callable[[Any], bool]] = {
         "$ref": lambda way: allows(whole, whole["$defs"][way.rpartition("/")[2]], value),
         "anyOf": lambda options: any(allows(whole, it, value) for it in options),
+        "oneOf": lambda options: sum(allows(whole, it, value) for it in options) == 1,
         "type": lambda kinds: any(_is(kind, value) for kind in _list(kinds)),
         "enum": lambda known: value in known,
         "const": lambda known: value == known,

@@ -9,6 +9,7 @@ import pytest
 from gateway.__main__ import main
 from gateway.policy.dimensions import DIMENSIONS
 from gateway.rules.options import ACTIONS
+from gateway.wire.account import Right
 
 OLD = """\
 version: 1
@@ -141,5 +142,129 @@ def test_unknown_fields_do_not_match(capsys: pytest.CaptureFixture[str]) -> None
     assert "    connects: its network is 10.0.0.0/8" in lines
 
 
+# -- rights ------------------------------------------------------------------------------------
+
+RIGHTS = """\
+version: 1
+rules:
+  - {id: apps, match: {principal: app}, allow: [produce, consume]}
+  - {id: secrets, match: {topic: "*secret*"}, deny: [produce, consume]}
+  - {id: trial, match: {principal: app}, deny: produce, mode: shadow}
+  - {id: mine, match: {subscription: mine}, allow: consume}
+  - {id: slow, limit: {publish: {messages: 1/s}}}
+"""
+
+NEW_RIGHTS = """\
+version: 1
+rules:
+  - {id: apps, match: {principal: app}, allow: produce}
+  - {id: secrets, match: {topic: "*secret*"}, limit: {lookups: 1/s}}
+  - {id: trial, match: {principal: app}, deny: produce}
+"""
+
+
+@pytest.fixture
+def rights(tmp_path: Path) -> None:
+    (tmp_path / "rights.yaml").write_text(RIGHTS)
+    (tmp_path / "later.yaml").write_text(NEW_RIGHTS)
+
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.mark.usefixtures("rights")
+def test_diff_shows_rights(capsys: Capture) -> None:
+    assert said(capsys, "diff", "rights.yaml", "later.yaml") == (
+        1,
+        [
+            "~ apps",
+            "    allow: produce, consume -> produce",
+            "- mine",
+            "~ secrets",
+            "    deny: produce, consume -> nothing",
+            "    limit.lookups: none -> 1/s",
+            "- slow",
+            "~ trial",
+            "    mode: shadow -> enforce",
+        ],
+    )
+
+
+def explained(capsys: Capture, action: str, topic: str, *more: str) -> list[str]:
+    status, lines = said(
+        capsys, "explain", "rights.yaml", "--action", action, "--topic", topic, *more
+    )
+    assert status == 0
+    return lines
+
+
+APP = ("--principal", "app")
+
+
+@pytest.mark.usefixtures("rights")
+def test_explain_shows_who_allows(capsys: Capture) -> None:
+    assert explained(capsys, "produce", "orders", *APP) == [
+        "produce is allowed by rule apps",
+        "    rule trial denies it: shadow, counts only",
+        "publish.messages",
+        "    1/s, burst 1: rule slow, one for all that match",
+    ]
+
+
+@pytest.mark.usefixtures("rights")
+def test_explain_shows_the_denial_first(capsys: Capture) -> None:
+    assert explained(capsys, "consume", "secrets", *APP) == [
+        "consume is denied by rule secrets",
+        "    rule apps allows it",
+        "nothing limits consume here",
+    ]
+
+
+@pytest.mark.usefixtures("rights")
+def test_explain_shows_where_the_listener_decides(capsys: Capture) -> None:
+    assert explained(capsys, "administer", "orders", *APP) == [
+        "no rule says who may administer here: the listener's access decides"
+    ]
+
+
+@pytest.mark.usefixtures("rights")
+def test_explain_of_a_lookup_knows_what_includes_it(capsys: Capture) -> None:
+    lines = explained(capsys, "lookup", "orders", *APP)
+    assert lines[0] == "lookup is allowed by rule apps"
+    assert "    rule mine allows it too" in lines
+
+
+@pytest.mark.usefixtures("rights")
+def test_explain_knows_subscriptions(capsys: Capture) -> None:
+    lines = explained(capsys, "consume", "orders", "--subscription", "mine")
+    assert lines[0] == "consume is allowed by rule mine"
+    lines = explained(capsys, "consume", "orders", "--subscription", "yours")
+    assert lines[0].startswith("no rule says who may consume here")
+
+
+@pytest.mark.usefixtures("rights")
+def test_explain_all_tells_why_a_rule_of_rights_does_not_apply(capsys: Capture) -> None:
+    lines = explained(capsys, "produce", "orders", "--all")
+    assert lines[-5:] == [
+        "rules that do not apply",
+        "    apps: its principal is app",
+        "    secrets: its topic is *secret*",
+        "    trial: its principal is app",
+        "    mine: it is not about produce",
+    ]
+
+
+@pytest.mark.usefixtures("rights")
+def test_explain_all_of_a_lookup_names_the_field_that_differs(capsys: Capture) -> None:
+    lines = explained(capsys, "lookup", "orders", "--all")
+    assert "    apps: its principal is app" in lines
+    assert "    secrets: it is not about lookup" in lines
+
+
+def test_without_rules_of_rights_explain_says_nothing_of_them(capsys: Capture) -> None:
+    lines = said(capsys, "explain", "rules", "--action", "administer", "--topic", "orders")
+    assert lines == (0, [])
+
+
 def test_every_action_is_an_option() -> None:
-    assert set(ACTIONS) == set(DIMENSIONS)
+    assert set(ACTIONS) == {*DIMENSIONS, *Right}

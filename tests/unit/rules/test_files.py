@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ConfigurationError
+from gateway.policy.dimensions import Dimension
 from gateway.rules.files import check, load, rules_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -83,7 +84,7 @@ def test_environment_variables_are_replaced(write: Path) -> None:
     path = write / "a.yaml"
     path.write_text(text("a", limit="{lookups: '${RATE}'}"))
     (file,) = load([path], {"RATE": "7/s"})
-    assert file.rules[0].limit.lookups == 7
+    assert dict(file.rules[0].limits) == {Dimension.LOOKUPS: 7}
     with pytest.raises(ConfigurationError, match=r"\(the value comes from RATE\)"):
         load([path], {"RATE": "7"})
 

@@ -44,6 +44,10 @@ def of(**parts: Any) -> dict[str, Any]:
     return {"version": 1, "rules": [{"id": "a", "limit": {"lookups": "1/s"}} | parts]}
 
 
+def right(**parts: Any) -> dict[str, Any]:
+    return {"version": 1, "rules": [{"id": "a"} | parts]}
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -51,6 +55,14 @@ def of(**parts: Any) -> dict[str, Any]:
         {"version": 2, "rules": of()["rules"]},
         {"version": 1, "rules": []},
         {"version": 1, "rules": [{"limit": {"lookups": "1/s"}}]},
+        {"version": 1, "rules": [{"id": "a"}]},
+        {"version": 1, "rules": [{"id": "a", "limit": None}]},
+        right(allow=[]),
+        right(allow="admin"),
+        right(deny=["produce", "connect"]),
+        right(deny=7),
+        right(allow="produce", deny="consume"),
+        of(allow="produce"),
         of(id="a b"),
         of(limit={}),
         of(limit={"publish": {}}),
@@ -84,6 +96,9 @@ def test_what_is_rejected_is_not_allowed(data: object) -> None:
         of(match={"tenant": "a,b", "network": ["10.0.0.0/8"]}),
         of(limit={"dispatch": {"bytes": "1.5 GiB/h"}, "producers": 7}),
         of(override=True, partitions="each", action="reject", on_store_failure="open"),
+        right(allow="produce"),
+        right(deny=["lookup", "produce", "consume", "administer"], mode="shadow"),
+        right(allow="consume", match={"subscription": "s"}),
         yaml.safe_load(limits.rules()),
     ],
 )
@@ -108,6 +123,12 @@ def test_the_command_prints_the_schema(capsys: pytest.CaptureFixture[str]) -> No
     printed = json.loads(capsys.readouterr().out)
     assert printed.pop("$schema").startswith("https://json-schema.org/")
     assert printed == json.loads(json.dumps(SCHEMA))
+
+
+def test_a_rule_limits_allows_or_denies() -> None:
+    rule = SCHEMA["$defs"]["Rule"]
+    assert rule["required"] == ["id"]
+    assert rule["oneOf"] == [{"required": [it]} for it in ("limit", "allow", "deny")]
 
 
 def test_every_key_has_a_description() -> None:

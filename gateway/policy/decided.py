@@ -1,0 +1,31 @@
+"""Decisions of others, known for a while. Pure: time is an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+
+class Decided:
+    """What was decided, for `lasting` seconds each, and `most` decisions at most: the oldest gives
+    way."""
+
+    def __init__(self, most: int, lasting: float) -> None:
+        self._most = most
+        self._lasting = lasting
+        # In order of time, as all last equally long.
+        self._known: dict[Hashable, tuple[bool, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def find(self, question: Hashable, now: float) -> bool | None:
+        """Return whether it is allowed; None: that is not known."""
+        allowed, until = self._known.get(question, (None, 0.0))
+        return allowed if now < until else None
+
+    def put(self, question: Hashable, now: float, *, allowed: bool) -> None:
+        """Remember a decision of now."""
+        self._known.pop(question, None)
+        while len(self._known) >= self._most:
+            del self._known[next(iter(self._known))]
+        self._known[question] = allowed, now + self._lasting
