@@ -5,7 +5,10 @@ the connect has to wait, and a look-up only if the name is not cached. It return
 socket, as the data plane needs it.
 
 `watch` runs concurrently: it resolves configured names again, and probes endpoints that were not
-dialled lately. A probe is a TCP connection without data.
+dialled lately. A probe is a connection without data, after the handshake if the broker speaks TLS.
+
+Where brokers are told of clients, each connection begins with a header, TLS included: the caller's,
+or the one for connections that are for nobody. Here a header is bytes.
 
 The log gets transitions (down, up, silent) and refused targets. Texts for clients contain no
 address.
@@ -16,11 +19,13 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 from math import inf
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -29,8 +34,12 @@ from gateway.brokers.pool import FIRST_BACK_OFF, BrokerPool, Endpoint, EndpointS
 from gateway.brokers.resolver import Log, LookUp, Resolver, no_log
 from gateway.brokers.targets import TargetList
 from gateway.plane.stream import Stream
+from gateway.tls.handshake import reason_of, shake
 from gateway.wire.address import Address
 from gateway.wire.contract import Denial, Refusal
+
+if TYPE_CHECKING:  # certificates are loaded only where brokers speak TLS
+    from gateway.tls.sides import ClientSide
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +68,7 @@ _TICK = FIRST_BACK_OFF  # no endpoint is due for a probe sooner after a failure
 _FIRST_TICK = 0.01  # until the first name is resolved: readiness depends on that probe
 
 _UNREACHABLE = Denial(Refusal.NOT_READY, "the broker is not reachable")
-_TLS_ONLY = Denial(Refusal.NOT_READY, "the broker requires TLS, which the gateway does not speak")
+_NO_TLS = Denial(Refusal.NOT_READY, "the broker requires TLS, which is not configured")
 _TOO_SLOW = Denial(Refusal.TIMEOUT, "the broker did not answer in time")
 
 _OWN_ERRORS = frozenset(
@@ -71,10 +80,11 @@ left."""
 
 class Failure(StrEnum):
     """Why a broker was not reached. `SILENT`: the broker accepted, and did not answer in time.
-    `OWN`: the gateway had no resources left to connect.
+    `TLS`: its handshake failed. `OWN`: the gateway had no resources left to connect.
     """
 
     REFUSED = "refused"
+    TLS = "tls"
     TIMED_OUT = "timed_out"
     SILENT = "silent"
     UNRESOLVED = "unresolved"
@@ -93,7 +103,8 @@ class Brokers:
     `addresses`: the configured ones, each of which takes any new connection. `targets`: which other
     addresses may be dialled by name. `learned`: gets the hosts and IP addresses of brokers, both
     configured ones and those that were connected to. `socket_buffer`: size of the kernel's buffers
-    in bytes; None leaves them to the kernel.
+    in bytes; None leaves them to the kernel. `header`: with which connections begin that are for no
+    client, as probes are. `inside_tls`: headers come behind the TLS handshake, not before it.
     """
 
     def __init__(
@@ -104,7 +115,10 @@ class Brokers:
         learned: LearnedHosts,
         timing: Timing = DEFAULT_TIMING,
         *,
+        tls: ClientSide | None = None,
         socket_buffer: int | None = None,
+        header: bytes = b"",
+        inside_tls: bool = False,
         clock: Callable[[], float] = trio.current_time,
         look_up: LookUp = look_up,
         log: Log = no_log,
@@ -113,7 +127,10 @@ class Brokers:
         self._targets = targets
         self._learned = learned
         self._timing = timing
+        self._tls = tls
         self._socket_buffer = socket_buffer
+        self._header = header
+        self._inside_tls = inside_tls
         self._clock = clock
         self._log = log
         self._pool = BrokerPool()
@@ -142,32 +159,36 @@ class Brokers:
 
     # -- dialling --
 
-    async def dial(self, target: Address | None = None) -> tuple[socket.socket, Address] | Denial:
-        """Connect to `target`, or to any broker.
+    async def dial(
+        self, target: Address | None = None, header: bytes | None = None
+    ) -> tuple[Stream, Address] | Denial:
+        """Connect to `target`, or to any broker. `header`: with which the connection begins; None:
+        it is for no client.
 
-        Return a connected non-blocking socket with TCP_NODELAY, which the caller closes, and the
+        Return a connected non-blocking stream with TCP_NODELAY, which the caller closes, and the
         address as it was named (TLS verifies that name; `getpeername` returns the IP address).
         """
         deadline = self._clock() + self._timing.dial_timeout
+        header = self._header if header is None else header
         if target is None:
-            return await self._dial_any(deadline)
-        return await self._dial_target(target, deadline)
+            return await self._dial_any(header, deadline)
+        return await self._dial_target(target, header, deadline)
 
-    async def _dial_any(self, deadline: float) -> tuple[socket.socket, Address] | Denial:
+    async def _dial_any(self, header: bytes, deadline: float) -> tuple[Stream, Address] | Denial:
         if not self._pool:
             with trio.move_on_after(self._timing.dial_timeout):
                 await self._resolve()
         for endpoint in self._pool.candidates(self._clock()):
-            sock = await self._attempt(endpoint.address, deadline)
-            if sock is not None:
-                return sock, endpoint.named
+            stream = await self._attempt(*endpoint, header, deadline)
+            if stream is not None:
+                return stream, endpoint.named
         return self._none
 
     async def _dial_target(
-        self, target: Address, deadline: float
-    ) -> tuple[socket.socket, Address] | Denial:
-        if target.tls:
-            return _TLS_ONLY
+        self, target: Address, header: bytes, deadline: float
+    ) -> tuple[Stream, Address] | Denial:
+        if target.tls and self._tls is None:
+            return _NO_TLS
         refused = self._targets.check_name(target.host, target.port)
         if refused is not None:
             self._log_refused(target, ())
@@ -179,10 +200,10 @@ class Brokers:
         if isinstance(allowed, Denial):
             return allowed
         for ip in allowed:
-            sock = await self._attempt(Address(ip, target.port), deadline)
-            if sock is not None:
+            stream = await self._attempt(Address(ip, target.port), target, header, deadline)
+            if stream is not None:
                 self._learned.learn_dialled(target.host, *ips)
-                return sock, target
+                return stream, target
         return _TOO_SLOW if self._clock() >= deadline else _UNREACHABLE
 
     async def _target_ips(self, host: str) -> Sequence[str] | None:
@@ -207,26 +228,56 @@ class Brokers:
         allowed = self._targets.describe()
         self._log("target_refused", broker=str(target), ips=ips, allowed=allowed)
 
-    async def _attempt(self, address: Address, deadline: float) -> socket.socket | None:
-        """Connect and record the result in the pool. Return None if that fails."""
+    async def _attempt(
+        self, address: Address, named: Address, header: bytes, deadline: float
+    ) -> Stream | None:
+        """Connect and record the result in the pool. Return None if that fails.
+
+        `named`: the broker's address as it is named, which says whether it speaks TLS.
+        """
         allotted = min(deadline - self._clock(), self._timing.attempt_timeout)
         if allotted <= 0:
             return None
+        stream: Stream | None
         try:
-            sock, connected = start_connecting(address, self._socket_buffer)
-            if not connected:
-                with trio.move_on_after(allotted) as scope:
-                    await finish_connecting(sock)
-                if scope.cancelled_caught:
-                    self._record_timeout(address, allotted)
-                    return None
+            stream, connected = start_connecting(address, self._socket_buffer)
+            if named.tls or not connected or header:
+                stream = await self._finish(stream, named, header, allotted)
         except OSError as error:
             self._record_error(address, error)
+            return None
+        if stream is None:
+            self._record_timeout(address, allotted)
             return None
         self._is_exhausted = False
         if self._pool.record_success(address, self._clock()):
             self._log("broker_up", broker=str(address))
-        return sock
+        return stream
+
+    async def _finish(
+        self, sock: socket.socket, named: Address, header: bytes, allotted: float
+    ) -> Stream | None:
+        """Wait until the socket is connected, has sent its header, and has its TLS handshake behind
+        it if the broker speaks TLS. Return None if that takes longer than allotted."""
+        with trio.move_on_after(allotted):
+            await finish_connecting(sock)
+            if named.tls and self._inside_tls:
+                stream = await self._secured(sock, named.host)
+                await _send(stream, header)
+                return stream
+            await _send(sock, header)
+            return await self._secured(sock, named.host) if named.tls else sock
+        return None
+
+    async def _secured(self, sock: socket.socket, host: str) -> Stream:
+        assert self._tls is not None, "only clusters with TLS have brokers with TLS"
+        stream = self._tls.stream(sock, host)
+        try:
+            await shake(stream)
+        except BaseException:
+            stream.close()
+            raise
+        return stream
 
     def _record_timeout(self, address: Address, allotted: float) -> None:
         self._failures[Failure.TIMED_OUT] += 1
@@ -234,10 +285,11 @@ class Brokers:
             self._record_down(address, "timed out")
 
     def _record_error(self, address: Address, error: OSError) -> None:
-        is_own = error.errno in _OWN_ERRORS
-        self._failures[Failure.OWN if is_own else Failure.REFUSED] += 1
+        is_own = error.errno in _OWN_ERRORS and not isinstance(error, ssl.SSLError)
+        is_tls = isinstance(error, ssl.SSLError)
+        self._failures[Failure.OWN if is_own else Failure.TLS if is_tls else Failure.REFUSED] += 1
         if not is_own:
-            self._record_down(address, error.strerror or str(error))
+            self._record_down(address, reason_of(error))
         elif not self._is_exhausted:
             self._is_exhausted = True
             self._log("resources_exhausted", broker=str(address), error=error.strerror)
@@ -275,13 +327,13 @@ class Brokers:
         while True:
             async with trio.open_nursery() as nursery:
                 for endpoint in self._pool.due(self._clock(), self._timing.probe_interval):
-                    nursery.start_soon(self._probe, endpoint.address)
+                    nursery.start_soon(self._probe, endpoint)
             await trio.sleep(_TICK if self._pool else _FIRST_TICK)
 
-    async def _probe(self, address: Address) -> None:
-        sock = await self._attempt(address, inf)
-        if sock is not None:
-            sock.close()
+    async def _probe(self, endpoint: Endpoint) -> None:
+        stream = await self._attempt(*endpoint, self._header, inf)
+        if stream is not None:
+            stream.close()
 
     async def _resolve(self) -> None:
         async with trio.open_nursery() as nursery:
@@ -344,6 +396,20 @@ async def finish_connecting(sock: socket.socket) -> None:
         _raise_if_error(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
     except BaseException:
         sock.close()
+        raise
+
+
+async def _send(stream: Stream, header: bytes) -> None:
+    """Send all bytes. If that raises (`OSError`), the stream is closed."""
+    rest = memoryview(header)
+    try:
+        while rest:
+            try:
+                rest = rest[stream.send(rest) :]
+            except BlockingIOError:  # rare: a new socket has room for kilobytes
+                await trio.lowlevel.wait_writable(stream.fileno())
+    except BaseException:
+        stream.close()
         raise
 
 

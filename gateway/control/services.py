@@ -5,22 +5,28 @@ Each listener has its own services. All state is in memory: no method waits.
 
 from __future__ import annotations
 
+import math
+import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
+from typing import Protocol, runtime_checkable
 
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import Names
 from gateway.brokers.resolver import Log, no_log
+from gateway.control.failures import Failures
+from gateway.control.seats import Seat, Seats
 from gateway.identity.credential import OwnCredential
+from gateway.policy.access import Access
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import ClusterFigures
-from gateway.wire.account import Account, Action
+from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.contract import Credential, Denial, Principal, Refusal
-from gateway.wire.services import Again, LookupOutcome
-from gateway.wire.subject import Caller, Subject
+from gateway.wire.contract import Credential, Denial, Principal, Refusal, Settle
+from gateway.wire.services import Again, LookupOutcome, Undecided
+from gateway.wire.subject import Caller, Subject, TopicName
 
 
 class Proof(Protocol):
@@ -34,9 +40,19 @@ class Proof(Protocol):
 
 
 class Verifier(Protocol):
-    """Verifies the credentials of clients. `now_wall`: wall-clock seconds, to check expiry."""
+    """Verifies what clients show: the data of a credential, and perhaps a TLS certificate (DER).
+    `now_wall`: wall-clock seconds, to check expiry."""
 
-    def verify(self, data: bytes, now_wall: float) -> Proof | Denial: ...
+    def verify(
+        self, data: bytes, now_wall: float, certificate: bytes | None = None, /
+    ) -> Proof | Denial | Unsettled: ...
+
+
+@runtime_checkable
+class Unsettled(Protocol):
+    """An answer of a verifier that takes longer: `outcome` asks for it."""
+
+    async def outcome(self) -> Proof | Denial: ...
 
 
 class RateLimits(Protocol):
@@ -74,8 +90,15 @@ class ClusterParts:
     migrations: Mapping[Address, Address] = field(default_factory=dict)
 
 
+_LAST_GENERATION = (1 << 32) - 1
+
 _NO_GATEWAY = Denial(Refusal.NOT_READY, "no gateway is known for the cluster of this broker")
-_NO_METHOD = Denial(Refusal.UNAUTHENTICATED, "a credential of method token is needed")
+
+_NO_NAME = Denial(Refusal.UNAUTHENTICATED, "a client of this name is not accepted here")
+
+
+def _as_proven(name: str) -> str | None:
+    return name
 
 
 def _always(_account: Account) -> bool:
@@ -86,11 +109,17 @@ def _never(_account: Account) -> bool:
     return False
 
 
+def _on_all(_topic: TopicName) -> bool:
+    return True
+
+
 class ListenerServices:
     """The services of one listener; `wire.services.Services` documents the methods.
 
     `verifiers`: by authentication method; empty for pass-through. `log`: gets events that an
-    operator must act on. `name`: the listener's. `limits`: None if there are no rules.
+    operator must act on. `name`: the listener's. `naming`: makes a principal of a proven name;
+    None: of none that is accepted. `limits`, `access`: None if there are no rules.
+    `seats`: None if there are no bounds of connections. `failures`: of all listeners.
     """
 
     def __init__(
@@ -101,18 +130,32 @@ class ListenerServices:
         wall_clock: Callable[[], float] = time.time,
         *,
         name: str = "",
+        naming: Callable[[str], str | None] = _as_proven,
         limits: RateLimits | None = None,
+        access: Access | None = None,
+        seats: Seats | None = None,
+        failures: Failures | None = None,
     ) -> None:
         self._cluster = cluster
         self._verifiers = verifiers
         self._log = log
         self._wall_clock = wall_clock
         self._name = name
+        self._naming = naming
+        self._access = access
+        self._seats = seats or Seats()
+        self._failures = Failures(time.monotonic) if failures is None else failures
         self._limits = limits
         # Bound once, which saves a call for each waiting frame.
         self.wants = _always if limits is None else limits.wants
         self.is_in_debt = _never if limits is None else limits.is_in_debt
         self._generation = 0
+        self._ours: Credential | Denial | None = None
+        self._epoch = secrets.randbelow(_LAST_GENERATION) + 1  # of aliases, by credential of ours
+        methods = " or ".join(sorted(it for it in verifiers if it)) or "token"
+        self._no_method = Denial(
+            Refusal.UNAUTHENTICATED, f"a credential of method {methods} is needed"
+        )
 
     def leave(self, generation: int) -> None:
         """Answer lookups with aliases from now on, because the gateway stops.
@@ -121,26 +164,61 @@ class ListenerServices:
         """
         self._generation = generation
 
-    def authenticate(self, credential: Credential) -> Principal | Denial:
+    def authenticate(
+        self, credential: Credential, certificate: bytes | None = None
+    ) -> Principal | Denial | Settle:
         verifier = self._verifiers.get(credential.method)
         if verifier is None:
-            return _NO_METHOD
-        proof = verifier.verify(credential.data, self._wall_clock())
-        if isinstance(proof, Denial):
-            return proof
-        return Principal(proof.name, verified=True, expires_at=proof.expires_at)
+            return self._no_method
+        found = verifier.verify(credential.data, self._wall_clock(), certificate)
+        if isinstance(found, Unsettled):
+            return Settle(partial(self._outcome, found))
+        return self._principal(found)
+
+    async def _outcome(self, unsettled: Unsettled) -> Principal | Denial:
+        return self._principal(await unsettled.outcome())
+
+    def _principal(self, found: Proof | Denial) -> Principal | Denial:
+        if isinstance(found, Denial):
+            return found
+        name = self._naming(found.name)
+        if name is None:
+            return _NO_NAME
+        return Principal(name, verified=True, expires_at=found.expires_at)
+
+    def left(self, principal: Principal) -> float:
+        if principal.expires_at is None:
+            return math.inf
+        return principal.expires_at - self._wall_clock()
 
     def credential(self) -> Credential | Denial:
-        return self._cluster.credential.current()
+        ours = self._cluster.credential.current()
+        if ours is not self._ours:
+            self._ours, self._epoch = ours, self._epoch % _LAST_GENERATION + 1
+        return ours
 
     @property
     def paced(self) -> Collection[Action]:
         return () if self._limits is None else self._limits.paced
 
     def complete(self, caller: Caller) -> Caller:
-        protocol, _, _, connection, host, principal, library = caller
-        names = self._name, self._cluster.name
-        return Caller(protocol, *names, connection, host, principal, library)
+        return caller._replace(listener=self._name, cluster=self._cluster.name)
+
+    def setback(self, host: str) -> float:
+        return self._failures.failed(host)
+
+    def seat(self, subject: Subject) -> Seat | Denial:
+        return self._seats.take(subject.host or "", subject.principal)
+
+    @property
+    def guarded(self) -> bool:
+        return self._access is not None
+
+    def forbid(self, right: Right, subject: Subject) -> Denial | Undecided | None:
+        return None if self._access is None else self._access.refuse(right, subject)
+
+    def which(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
+        return _on_all if self._access is None else self._access.which(right, client)
 
     def wait(
         self, action: Action, subject: Subject, again: Again | None = None
@@ -174,8 +252,9 @@ class ListenerServices:
         return found
 
     def alias(self, broker: Address) -> Address | Denial:
-        """Names made from a template have no alias."""
-        return self._cluster.names.advertise(broker, self._generation or 1)
+        """Names made from a template have no alias. An alias of another generation than the client
+        has makes it open another connection."""
+        return self._cluster.names.advertise(broker, self._generation or self._epoch)
 
     def migrated(self, broker: Address) -> Address | Denial:
         self._cluster.learned.learn(broker.host)

@@ -8,16 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gateway.policy.shaping import Shaping
+from gateway.wire.account import Action, Right
+from gateway.wire.contract import Denial
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterable, Iterator
 
     from gateway.plane.reactor import Reactor
+    from gateway.policy.access import Access
     from gateway.policy.matching import RuleSet
     from gateway.policy.supply import Supply
     from gateway.telemetry.figures import RuleFigures
-    from gateway.wire.account import Account, Action
-    from gateway.wire.contract import Denial
+    from gateway.wire.account import Account
     from gateway.wire.services import Again
     from gateway.wire.subject import Subject
 
@@ -27,11 +29,22 @@ OBSERVED = 1.0
 spread."""
 
 
+_RIGHTS = {Action.PRODUCE: Right.PRODUCE, Action.CONSUME: Right.CONSUME}
+"""What the owner of an open account needs."""
+
+
 class Shaper:
     """The rate limits of a process. The reactor's deadlines hand out allowance to waiting accounts;
     while no account waits there is no deadline."""
 
-    def __init__(self, rules: RuleSet, reactor: Reactor, supply: Supply | None = None) -> None:
+    def __init__(
+        self,
+        rules: RuleSet,
+        reactor: Reactor,
+        supply: Supply | None = None,
+        access: Access | None = None,
+    ) -> None:
+        self._access = access
         self.shaping = Shaping(rules, supply)
         self._reactor = reactor
         self._next: float | None = None  # when the next round is due
@@ -76,12 +89,28 @@ class Shaper:
     def adopt(self, rules: RuleSet) -> Iterator[None]:
         """Put other rules in force: for new accounts at the first step, and for one open account at
         each step. At the end schedule the next round, which may be due earlier now."""
+        if self._access is not None:
+            self._access.adopt(rules)
+        denials: dict[Account, Denial] = {}
         for account in self.shaping.adopt(rules):
             now = self._reactor.clock()
             self.shaping.renew(account, now)
             self._observe_later(now)
+            denial = self._denial(account)
+            if denial is not None:
+                denials[account] = denial
             yield
+        if denials:
+            self._reactor.revoke(denials)
         self._arm(self._reactor.clock())
+
+    def _denial(self, account: Account) -> Denial | None:
+        """Return why an open account has no right to be open any more; None: it has."""
+        if self._access is None:
+            return None
+        found = self._access.refuse(_RIGHTS[account.action], account.subject)
+        # What others decide, they decide when something is opened.
+        return found if isinstance(found, Denial) else None
 
     def supplied(self, owners: Iterable[Hashable] | None) -> None:
         """Re-examine shared limits whose meters got an answer; None: all limits."""

@@ -11,12 +11,15 @@ if TYPE_CHECKING:
     from gateway.front.leg import Leg
     from gateway.wire.address import Address
     from gateway.wire.contract import Denial, Dialled, EndReason
+    from gateway.wire.subject import Caller
 
 
 class Acceptor(Protocol):
     """The server that accepted a connection; see `front.server.Server`."""
 
-    async def reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial: ...
+    async def reach(
+        self, target: Address | None, header: bytes | None = None
+    ) -> tuple[Leg, Dialled] | Denial: ...
 
     def ended(self, connection: Connection, reason: EndReason, detail: str) -> None: ...
 
@@ -27,15 +30,21 @@ class Acceptor(Protocol):
 
 class Connection:
     """One client connection. `id`: number in this process, for logs. `client`: the client's
-    address. `began`: monotonic seconds. `side`: connections for chased lookups; None before the
-    first chase.
+    address, as a trusted proxy states it if there is one. `destination`: the address that the
+    client connected to, of the same; None: not stated. `began`: monotonic seconds. `caller`: what
+    is known of the client. `header`: with which connections to brokers begin, to tell them of the
+    client; None: they are not told. `side`: connections for chased lookups; None before the first
+    chase.
     """
 
-    __slots__ = ("began", "client", "id", "server", "side")
+    __slots__ = ("began", "caller", "client", "destination", "header", "id", "server", "side")
 
     def __init__(self, id: int, server: Acceptor, client: Address, began: float) -> None:
         self.id = id
         self.server = server
         self.client = client
         self.began = began
+        self.caller: Caller | None = None
+        self.destination: Address | None = None
+        self.header: bytes | None = None
         self.side: SideConnections | None = None

@@ -6,6 +6,7 @@ The conversation itself is a generator without I/O; see `wire.contract`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar, assert_never
 
 import trio
@@ -18,8 +19,10 @@ from gateway.wire.contract import (
     Dialled,
     Direction,
     Peer,
+    Principal,
     Receive,
     Refusal,
+    Settle,
     Step,
     StepResult,
     Transmit,
@@ -45,7 +48,7 @@ class Conversation:
     is dialled.
 
     `legs`: the open legs. `silent`: the broker leg on which an answer is awaited; at the end, the
-    leg of a broker that did not answer in time.
+    leg of a broker that did not answer in time. `principal`: the client's name, once it is known.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Conversation:
         self._retire = retire
         self.legs: dict[Peer, Leg] = {} if client is None else {Peer.CLIENT: client}
         self.silent: Leg | None = None
+        self.principal: str | None = None
 
     @property
     def reached(self) -> list[Leg]:
@@ -98,11 +102,14 @@ class Conversation:
                 if peer in self.legs:
                     await self.legs[peer].transmit(data, self._deadline)
                 return None
-            case Wait(seconds):
-                await trio.sleep_until(min(trio.current_time() + seconds, self._deadline))
+            case Wait(seconds, yields):
+                await self._wait(seconds, yields=yields)
                 return None
-            case Dial(target):
+            case Dial(target, principal):
+                self.principal = principal
                 return await self._dial(target)
+            case Settle(answer):
+                return await self._settle(answer)
             case _:
                 assert_never(step)
 
@@ -118,6 +125,23 @@ class Conversation:
             self._watch(_DIRECTIONS[peer], frame)
         return frame
 
+    async def _wait(self, seconds: float, *, yields: bool) -> None:
+        until = min(trio.current_time() + seconds, self._deadline)
+        with trio.CancelScope() as scope, self._patience(scope) if yields else nullcontext():
+            await trio.sleep_until(until)
+
+    def _patience(self, scope: trio.CancelScope) -> AbstractContextManager[object]:
+        """Mark a wait in which the client may give way to others."""
+        client = self.legs.get(Peer.CLIENT)
+        return nullcontext() if client is None else client.patience(scope)
+
+    async def _settle(
+        self, answer: Callable[[], Awaitable[Principal | Denial | None]]
+    ) -> StepResult:
+        with trio.CancelScope(deadline=self._deadline) as scope, self._patience(scope):
+            return await answer()
+        return _NOT_SETTLED
+
     async def _dial(self, target: Address | None) -> StepResult:
         previous = self.legs.pop(Peer.BROKER, None)
         if previous is not None:
@@ -131,5 +155,7 @@ class Conversation:
         await leg.wait_turn()  # the brokers of many conversations may accept at once
         return dialled
 
+
+_NOT_SETTLED = Denial(Refusal.TIMEOUT, "it took too long to check the credential")
 
 _DIRECTIONS = {Peer.CLIENT: Direction.TO_BROKER, Peer.BROKER: Direction.TO_CLIENT}

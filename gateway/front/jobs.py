@@ -5,6 +5,8 @@ The plane calls these hooks within a turn, so they only start tasks.
 
 from __future__ import annotations
 
+from functools import partial
+
 import trio
 
 from gateway.errors import PeerError
@@ -27,7 +29,8 @@ class Jobs:
         of their own."""
         connection = _connection(pair)
         if connection.side is None:
-            connection.side = SideConnections(connection.server.reach)
+            reach = partial(connection.server.reach, header=connection.header)
+            connection.side = SideConnections(reach)
         side = connection.side
         side.waiting.append(QueuedJob(job, then, trio.current_time() + job.patience))
         if side.busy < JOBS_AT_ONCE:

@@ -14,6 +14,7 @@ time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import trio
 
@@ -28,6 +29,15 @@ CHUNK = 64 * 1024
 LINGER = 1.0
 """Seconds that a refused peer has to read its farewell."""
 
+Patience = Callable[[trio.CancelScope], AbstractContextManager[object]]
+"""Called with the scope of a wait for the peer, and entered while it lasts."""
+
+
+def endless(_scope: trio.CancelScope) -> AbstractContextManager[object]:
+    """Let the deadline alone end a wait."""
+    return nullcontext()
+
+
 _CLOSED = Denial(Refusal.CLOSED, "the connection was closed")
 _TOO_SLOW = Denial(Refusal.TIMEOUT, "the handshake took too long")
 
@@ -35,7 +45,8 @@ _TOO_SLOW = Denial(Refusal.TIMEOUT, "the handshake took too long")
 class Leg:
     """Receives frames and sends bytes. `bound`: the largest frame, in bytes. `share`: memory for
     large frames; None: unlimited. `host`: the peer's address, which has a part of the share.
-    `readiness`: wakes this leg in turn with others; None: trio does.
+    `readiness`: wakes this leg in turn with others; None: trio does. `patience`: told of each wait
+    for the peer, whose scope it may cancel before the deadline.
 
     `received`: bytes behind the last frame, no more than a small frame has.
     """
@@ -47,6 +58,7 @@ class Leg:
         "_host",
         "_readiness",
         "_share",
+        "patience",
         "received",
         "stream",
     )
@@ -59,6 +71,7 @@ class Leg:
         share: Share | None = None,
         host: str = "",
         readiness: Readiness | None = None,
+        patience: Patience = endless,
     ) -> None:
         self.stream = stream
         self.received = bytearray()
@@ -68,6 +81,7 @@ class Leg:
         self._host = host
         self._claim: Claim | None = None
         self._readiness = readiness
+        self.patience = patience
 
     async def receive(self, deadline: float) -> bytes | Denial:
         """Return the next frame, or a denial. `deadline`: by trio's clock."""
@@ -88,7 +102,7 @@ class Leg:
                 return _TOO_SLOW
             more = self._read(max(length, UNCLAIMED) - len(self.received)) if ready else None
             if more is None:
-                with trio.CancelScope(deadline=deadline) as scope:
+                with trio.CancelScope(deadline=deadline) as scope, self.patience(scope):
                     await self._readable()
                 if scope.cancelled_caught:
                     return _TOO_SLOW

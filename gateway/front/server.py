@@ -10,10 +10,11 @@ import errno
 import math
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 import trio
@@ -21,11 +22,16 @@ import trio
 from gateway.front.binding import addresses, listen
 from gateway.front.connection import Connection
 from gateway.front.conversation import Conversation
-from gateway.front.leg import Leg
+from gateway.front.leg import Leg, Patience, endless
+from gateway.front.moving import Moving
+from gateway.front.openings import Openings
+from gateway.front.pace import Pace
+from gateway.front.proxied import Introduction, TrustedProxies, header_of
 from gateway.front.readiness import Readiness
 from gateway.front.tracing import Tracing, opening_watch
 from gateway.plane.reactor import Reactor
 from gateway.plane.stream import Stream, has_records
+from gateway.tls.handshake import reason_of, shake
 from gateway.wire.address import Address
 from gateway.wire.contract import (
     Denial,
@@ -39,7 +45,12 @@ from gateway.wire.contract import (
     Refused,
     Session,
 )
+from gateway.wire.proxy_header import HeaderError
 from gateway.wire.traced import TracedSession
+
+if TYPE_CHECKING:  # certificates are loaded only for listeners with TLS
+    from gateway.telemetry.audit import Audit
+    from gateway.tls.sides import ServerSide
 
 ACCEPTS_AT_ONCE = 16
 """Connections accepted in a row before other tasks run. If its first frame has arrived, each takes
@@ -72,9 +83,12 @@ class Figures(Protocol):
 
 
 class Dialler(Protocol):
-    """The brokers of one cluster."""
+    """The brokers of one cluster. `header`: with which the connection begins; None: as one that is
+    for no client."""
 
-    async def dial(self, target: Address | None = None) -> tuple[Stream, Address] | Denial: ...
+    async def dial(
+        self, target: Address | None = None, header: bytes | None = None
+    ) -> tuple[Stream, Address] | Denial: ...
 
     def unanswered(self, stream: Stream) -> None:
         """Note that this broker accepted the connection and did not answer in time."""
@@ -85,7 +99,8 @@ class Dialler(Protocol):
 class ServerSettings:
     """Settings of one listener. `handshake`: seconds that an opening may take. `handshake_frame`:
     largest frame of an opening, in bytes. `connections`: maximum at a time. `socket_buffer`: bytes;
-    None: the kernel decides. `shared`: other processes accept on the same sockets.
+    None: the kernel decides. `shared`: other processes accept on the same sockets. `connects`:
+    new connections of one address for each second; None: no bound.
     """
 
     name: str
@@ -95,10 +110,13 @@ class ServerSettings:
     connections: int = 10_000
     socket_buffer: int | None = None
     shared: bool = False
+    connects: float | None = None
 
 
 class Server:
-    """The server of one listener. `ids`: numbers for the connections of the process."""
+    """The server of one listener. `ids`: numbers for the connections of the process. `tls`: makes
+    the streams of its clients; None: plain sockets. `proxies`: those that say who their clients
+    are. `introduction`: tells brokers of clients; None: nobody does."""
 
     def __init__(
         self,
@@ -107,11 +125,18 @@ class Server:
         dialler: Dialler,
         reactor: Reactor,
         readiness: Readiness,
+        openings: Openings,
+        moving: Moving,
         figures: Figures,
         tracing: Tracing,
         ids: count[int],
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
+        *,
+        tls: ServerSide | None = None,
+        audit: Audit | None = None,
+        proxies: TrustedProxies | None = None,
+        introduction: Introduction | None = None,
     ) -> None:
         self.settings = settings
         self.entry = entry
@@ -119,10 +144,17 @@ class Server:
         self._dialler = dialler
         self._reactor = reactor
         self._readiness = readiness
+        self._openings = openings
+        self._moving = moving
         self._tracing = tracing
         self._ids = ids
+        self._tls = tls
+        self._audit = audit
+        self._proxies = TrustedProxies() if proxies is None else proxies
+        self._introduction = introduction
         self._clock = clock
         self._wall_clock = wall_clock
+        self._pace = Pace(settings.connects)
         self._sockets: list[socket.socket] = []
         self._addresses: tuple[Address, ...] = ()
         self._farewells = 0
@@ -157,6 +189,7 @@ class Server:
         while listener.fileno() >= 0:
             try:
                 await trio.lowlevel.wait_readable(listener)
+                await self._openings.room()
                 self._accept_some(listener, reached, nursery)
                 if self.settings.shared:
                     await trio.sleep(SHARED_PAUSE)
@@ -173,6 +206,8 @@ class Server:
         self, listener: socket.socket, reached: Address, nursery: trio.Nursery
     ) -> None:
         for _ in range(1 if self.settings.shared else ACCEPTS_AT_ONCE):
+            if not self._openings.has_room:
+                return
             try:
                 sock, peer = listener.accept()
             except (BlockingIOError, ConnectionAbortedError):
@@ -181,6 +216,7 @@ class Server:
             connection = Connection(next(self._ids), self, Address(*peer[:2]), self._clock())
             self.figures.accepted += 1
             self.figures.opening += 1
+            self._openings.begin(connection.id, connection.client.host)
             nursery.start_soon(self._open, connection, sock, reached)
 
     def _prepare(self, sock: socket.socket) -> None:
@@ -192,18 +228,106 @@ class Server:
 
     # -- opening -----------------------------------------------------------------------------
 
-    async def _open(self, connection: Connection, stream: Stream, reached: Address) -> None:
-        """Make a pair of an accepted stream, or refuse it. `reached`: the address that accepted."""
-        leg = self.leg(stream, connection.client.host)
-        origin = _origin(connection, stream, reached)
+    async def _open(self, connection: Connection, sock: socket.socket, reached: Address) -> None:
+        """Make a pair of an accepted socket, or refuse it. `reached`: the address that accepted."""
+        deadline = trio.current_time() + self.settings.handshake
+        leg: Leg | None = None
         try:
-            refused = await self._converse(connection, origin, leg)
+            secured: Stream | Refused | None = await self._announced(connection, sock, deadline)
+            if secured is None:
+                self._note_destination(connection, sock)
+                secured = await self._admitted(connection, sock, deadline)
+            if isinstance(secured, Refused):
+                refused: Refused | None = secured
+            else:
+                patience = partial(self._openings.waiting, connection.id)
+                leg = self.leg(secured, connection.client.host, patience)
+                origin = _origin(connection, secured, reached)
+                refused = await self._converse(connection, origin, leg, deadline)
         finally:
             self.figures.opening -= 1
+            self._openings.end(connection.id)
         if refused is not None:
+            connection.caller = refused.caller
             # It counts as ended before its farewell is read, so another connection has its place.
             self._record_end(connection, refused.reason, refused.detail)
-            await self._close_with(leg, refused.farewell)
+            if leg is not None:
+                await self._close_with(leg, refused.farewell)
+
+    async def _admitted(
+        self, connection: Connection, sock: socket.socket, deadline: float
+    ) -> Stream | Refused:
+        """Return the stream over an accepted socket, unless its address connects too often."""
+        if self._pace.may_connect(connection.client.host, trio.current_time()):
+            return await self._secured(connection, sock, deadline)
+        sock.close()
+        return Refused(EndReason.TOO_MANY_CONNECTS, detail="of one address in a second")
+
+    async def _announced(
+        self, connection: Connection, sock: socket.socket, deadline: float
+    ) -> Refused | None:
+        """Take the header of a trusted proxy, and the client's address from it; None: go on. Who
+        sends none may be anybody, so he is sent nothing."""
+        if not self._proxies.include(connection.client.host):
+            return None
+        refused = Refused(EndReason.CLIENT_CLOSED)
+        try:
+            with trio.CancelScope(deadline=deadline) as scope:
+                waiting = partial(self._openings.waiting, connection.id, scope)
+                header = await header_of(sock, self._readiness.readable, waiting)
+                if header is not None:
+                    connection.client = header.source or connection.client
+                    self._openings.attribute(connection.id, connection.client.host)
+                    connection.destination = header.destination
+                    return None
+            if scope.cancelled_caught:
+                refused = Refused(EndReason.CLIENT_VIOLATION, detail=_NO_HEADER)
+        except HeaderError as error:
+            refused = Refused(EndReason.CLIENT_VIOLATION, detail=str(error))
+        except OSError:
+            pass  # the peer is gone
+        except BaseException:
+            self._record_end(connection, EndReason.DRAINED)
+            sock.close()
+            raise
+        sock.close()
+        return refused
+
+    def _note_destination(self, connection: Connection, sock: socket.socket) -> None:
+        """Note what the client connected to, if brokers are told and no proxy has said it. The
+        listener itself may have all addresses."""
+        if self._introduction is not None and connection.destination is None:
+            connection.destination = Address(*sock.getsockname()[:2])
+
+    async def _secured(
+        self, connection: Connection, sock: socket.socket, deadline: float
+    ) -> Stream | Refused:
+        """Return the stream over an accepted socket, after its TLS handshake if the listener has
+        TLS. A client that is refused before its handshake is sent nothing it could read."""
+        if self._tls is None:
+            return sock
+        stream = self._tls.stream(sock)
+        refused = Refused(EndReason.TOO_MANY_CONNECTIONS)
+        try:
+            if not self._is_full:
+                with trio.CancelScope(deadline=deadline) as scope:
+                    waiting = partial(self._openings.waiting, connection.id, scope)
+                    await shake(stream, self._readiness.readable, waiting)
+                    return stream
+                if scope.cancelled_caught:
+                    refused = Refused(EndReason.HANDSHAKE_TIMEOUT)
+        except OSError as error:
+            refused = Refused(EndReason.TLS_FAILED, detail=reason_of(error))
+        except BaseException:
+            self._record_end(connection, EndReason.DRAINED)
+            stream.close()
+            raise
+        stream.close()
+        return refused
+
+    @property
+    def _is_full(self) -> bool:
+        return self.figures.opening + self.figures.open > self.settings.connections
 
     async def _close_with(self, leg: Leg, farewell: bytes) -> None:
         self._farewells += 1
@@ -212,14 +336,21 @@ class Server:
         finally:
             self._farewells -= 1
 
-    async def _converse(self, connection: Connection, origin: Origin, leg: Leg) -> Refused | None:
+    async def _converse(
+        self, connection: Connection, origin: Origin, leg: Leg, deadline: float
+    ) -> Refused | None:
         """Run the opening conversation; None: the plane has the pair."""
-        if self.figures.opening + self.figures.open > self.settings.connections:
+        if self._tls is None and self._is_full:  # with TLS it has its place from its handshake on
             return Refused(EndReason.TOO_MANY_CONNECTIONS, self.entry.refuse(_FULL))
         trace = self._tracing.trace_of(origin)
-        deadline = trio.current_time() + self.settings.handshake
         watch = None if trace is None else opening_watch(self.entry, trace)
-        conversation = Conversation(deadline, self.reach, leg, watch)
+
+        def reach(target: Address | None) -> Awaitable[tuple[Leg, Dialled] | Denial]:
+            self._openings.end(connection.id)  # brokers are dialled for authenticated clients
+            self._introduce(connection, leg.stream, conversation.principal)
+            return self.reach(target, connection.header)
+
+        conversation = Conversation(deadline, reach, leg, watch)
         try:
             outcome = await conversation.run(self.entry.open(origin))
             if isinstance(outcome, Opened):
@@ -239,17 +370,26 @@ class Server:
         _close(conversation.reached)
         return outcome
 
+    def _introduce(self, connection: Connection, stream: Stream, principal: str | None) -> None:
+        """Set with what connections to brokers for this client begin."""
+        if self._introduction is not None and connection.destination is not None:
+            connection.header = self._introduction.header(
+                connection.client, connection.destination, stream, principal
+            )
+
     def unanswered(self, conversation: Conversation) -> None:
         """Report the broker that did not answer in this conversation, so that it is avoided for a
         while."""
         if conversation.silent is not None:
             self._dialler.unanswered(conversation.silent.stream)
 
-    async def reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
-        """Connect to a broker, to any healthy one if `target` is None."""
+    async def reach(
+        self, target: Address | None, header: bytes | None = None
+    ) -> tuple[Leg, Dialled] | Denial:
+        """Connect to a broker, to any healthy one if `target` is None. `header`: see `Dialler`."""
         self._readiness.dialling += 1
         try:
-            dialled = await self._dialler.dial(target)
+            dialled = await self._dialler.dial(target, header)
         finally:
             self._readiness.dialling -= 1
         if isinstance(dialled, Denial):
@@ -257,17 +397,23 @@ class Server:
         stream, address = dialled
         return self.leg(stream, address.host), Dialled(address)
 
-    def leg(self, stream: Stream, host: str) -> Leg:
-        """Return a leg on a connected stream."""
+    def leg(self, stream: Stream, host: str, patience: Patience = endless) -> Leg:
+        """Return a leg on a connected stream. `patience`: see `Leg`."""
         share = self._reactor.memory.opening
         bound = self.settings.handshake_frame
-        return Leg(stream, self.entry.frame_length, bound, share, host, self._readiness)
+        ready = self._readiness
+        return Leg(stream, self.entry.frame_length, bound, share, host, ready, patience)
 
     def _attach(self, connection: Connection, client: Leg, broker: Leg, session: Session) -> None:
+        connection.caller = session.caller
         received = (bytes(client.received), bytes(broker.received))
         expires = self._expiry(session)
         self.figures.open += 1
-        self._reactor.add(client.stream, broker.stream, session, connection, received, expires)
+        pair = self._reactor.add(
+            client.stream, broker.stream, session, connection, received, expires
+        )
+        if session.moves_at is not None:
+            self._moving.add(pair, session.moves_at - self._wall_clock())
 
     def _expiry(self, session: Session) -> float:
         """Return the time at which the client's credential expires, by the plane's clock."""
@@ -286,6 +432,10 @@ class Server:
 
     def _record_end(self, connection: Connection, reason: EndReason, detail: str = "") -> None:
         self.figures.ended[reason] += 1
+        seconds = self._clock() - connection.began
+        if self._audit is not None:
+            told = self.settings.name, connection.id, str(connection.client), connection.caller
+            self._audit.ended(*told, reason.value, seconds, detail)
         log = self._log.info if reason in _ORDINARY else self._log.warning
         log(
             "connection_ended",
@@ -293,7 +443,7 @@ class Server:
             connection=connection.id,
             client=str(connection.client),
             reason=reason.value,
-            seconds=round(self._clock() - connection.began, 3),
+            seconds=round(seconds, 3),
             **({"detail": detail} if detail else {}),
         )
 
@@ -306,6 +456,8 @@ class Server:
             exc_info=error,
         )
 
+
+_NO_HEADER = "no whole PROXY header came in time"
 
 _ORDINARY = frozenset(
     {

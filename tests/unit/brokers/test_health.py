@@ -5,7 +5,8 @@ import errno
 import gc
 import socket
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 import trio
@@ -16,9 +17,15 @@ from gateway.brokers.health import Brokers, Failure, Timing, connect, start_conn
 from gateway.brokers.learned import MOST_HOSTS, LearnedHosts
 from gateway.brokers.resolver import MOST_NAMES
 from gateway.brokers.targets import REFUSED, TargetList
+from gateway.plane.stream import has_records
+from gateway.tls.handshake import shake
+from gateway.tls.sides import ClientCertificates, ClientSide, ServerSide
+from gateway.tls.stream import TlsStream
 from gateway.wire.address import Address
 from gateway.wire.contract import Denial, Refusal
 from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
+from tests.support.tls import NAME
+from tests.unit.tls.samples import House
 
 pytestmark = pytest.mark.trio
 
@@ -89,7 +96,12 @@ class Setting:
     """Brokers with a fake name server and a recorded log."""
 
     def __init__(
-        self, *addresses: Address, targets: TargetList | None = None, timing: Timing = TIMING
+        self,
+        *addresses: Address,
+        targets: TargetList | None = None,
+        timing: Timing = TIMING,
+        tls: ClientSide | None = None,
+        header: bytes = b"",
     ) -> None:
         self.ips: dict[str, list[str]] = {}
         self.asked: list[str] = []  # hosts that the name server was asked for
@@ -101,6 +113,8 @@ class Setting:
             targets or TargetList.of(addresses),
             self.learned,
             timing,
+            tls=tls,
+            header=header,
             look_up=self.look_up,
             log=self.log,
         )
@@ -150,8 +164,8 @@ async def test_dial_returns_a_plain_non_blocking_socket(broker: FakeBroker) -> N
     answer = await Setting(broker.address).brokers.dial()
     assert not isinstance(answer, Denial)
     sock, address = answer
+    assert type(sock) is socket.socket
     with sock:
-        assert type(sock) is socket.socket
         assert not sock.getblocking()
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert sock.getpeername() == address.pair == broker.address.pair
@@ -311,6 +325,90 @@ async def test_a_silence_on_a_closed_connection_is_ignored(broker: FakeBroker) -
     with socket.socket() as sock:
         setting.brokers.unanswered(sock)
     assert setting.happened == []
+
+
+# -- connections that begin with a header --
+
+
+def first_bytes(broker: FakeBroker) -> bytes:
+    """Accept the next connection, and return what came on it until its end."""
+    broker.socket.settimeout(5)
+    accepted, _ = broker.socket.accept()
+    with accepted:
+        accepted.settimeout(5)
+        return b"".join(iter(lambda: accepted.recv(100), b""))
+
+
+async def test_a_connection_begins_with_the_header_of_its_client(broker: FakeBroker) -> None:
+    setting = Setting(broker.address, header=b"nobody")
+    for target in (None, broker.address):
+        answer = await setting.brokers.dial(target, b"a client")
+        assert not isinstance(answer, Denial)
+        answer[0].send(b", and what follows")
+        answer[0].close()
+        assert first_bytes(broker) == b"a client, and what follows"
+
+
+async def test_a_connection_for_no_client_says_so(broker: FakeBroker) -> None:
+    await dialled(Setting(broker.address, header=b"nobody").brokers)
+    assert first_bytes(broker) == b"nobody"
+
+
+async def test_a_probe_is_for_no_client(
+    broker: FakeBroker, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = Setting(broker.address, header=b"nobody")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(setting.brokers.watch)
+        await trio.sleep(0.6)
+        nursery.cancel_scope.cancel()
+    assert setting.happened == ["broker_up"]
+    assert first_bytes(broker) == b"nobody"
+
+
+async def test_a_pending_connection_begins_with_its_header_too(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pending(address: Address, _buffer: int | None = None) -> tuple[socket.socket, bool]:
+        sock = socket.socket()
+        sock.setblocking(False)
+        sock.connect_ex(address.pair)
+        return sock, False
+
+    monkeypatch.setattr(health, "start_connecting", pending)
+    await dialled(Setting(broker.address, header=b"nobody").brokers)
+    assert first_bytes(broker) == b"nobody"
+
+
+async def test_a_header_larger_than_the_kernels_buffers_is_sent_whole(broker: FakeBroker) -> None:
+    setting, header = Setting(broker.address), bytes(range(256)) * 40_000
+    async with trio.open_nursery() as nursery:
+
+        async def dial() -> None:
+            answer = await setting.brokers.dial(None, header)
+            assert not isinstance(answer, Denial)
+            answer[0].close()
+
+        nursery.start_soon(dial)
+        assert await trio.to_thread.run_sync(first_bytes, broker) == header
+
+
+async def test_a_broker_that_resets_while_it_is_told_of_a_client_is_down(
+    broker: FakeBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[socket.socket] = []
+
+    def shut(address: Address, buffer: int | None = None) -> tuple[socket.socket, bool]:
+        sock, connected = start_connecting(address, buffer)
+        sock.shutdown(socket.SHUT_WR)
+        opened.append(sock)
+        return sock, connected
+
+    monkeypatch.setattr(health, "start_connecting", shut)
+    setting = Setting(broker.address, header=b"nobody")
+    await denied(setting.brokers)
+    assert setting.happened == ["broker_down"]
+    assert [sock.fileno() for sock in opened] == [-1]
 
 
 # -- dialling a target --
@@ -578,3 +676,223 @@ async def test_a_hanging_look_up_does_not_delay_others(
 
 async def test_look_up_uses_the_system_resolver() -> None:
     assert "127.0.0.1" in await health.look_up("localhost")
+
+
+# -- brokers with TLS --
+
+
+class SecureBroker(FakeBroker):
+    """A broker with TLS, which keeps its connections. `header`: what it awaits before a handshake.
+    `errors`: of handshakes that failed."""
+
+    def __init__(self, side: ServerSide, header: bytes = b"") -> None:
+        super().__init__()
+        self.header = header
+        self.socket.setblocking(False)
+        self.side = side
+        self.named = Address(NAME, self.address.port, tls=True)
+        self.streams: list[TlsStream] = []
+        self.errors: list[OSError] = []
+
+    async def run(self) -> None:
+        """Accept connections until cancelled."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                await trio.lowlevel.wait_readable(self.socket)
+                sock = self.socket.accept()[0]
+                sock.setblocking(False)
+                nursery.start_soon(self._open, sock)
+
+    async def _open(self, sock: socket.socket) -> None:
+        await trio.lowlevel.wait_readable(sock)
+        assert sock.recv(len(self.header)) == self.header
+        stream = self.side.stream(sock)
+        self.streams.append(stream)
+        try:
+            await shake(stream)
+        except OSError as error:
+            self.errors.append(error)
+
+    def stop(self) -> None:
+        """Close all sockets."""
+        for stream in self.streams:
+            stream.close()
+        super().stop()
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    """Return an authority with a folder of its own."""
+    return House(tmp_path)
+
+
+@pytest.fixture
+async def secure(house: House, nursery: trio.Nursery) -> AsyncIterator[SecureBroker]:
+    """Return a running broker with TLS."""
+    side = house.server(
+        client_certificates=ClientCertificates.OPTIONAL, authorities=house.authorities
+    )
+    broker = SecureBroker(side)
+    nursery.start_soon(broker.run)
+    yield broker
+    broker.stop()
+
+
+def beside(
+    secure: SecureBroker, tls: ClientSide | None, host: str = NAME, header: bytes = b""
+) -> Setting:
+    """Return brokers of which the one with TLS is configured, by this host."""
+    setting = Setting(secure.named._replace(host=host), tls=tls, header=header)
+    setting.ips[host] = ["127.0.0.1"]
+    return setting
+
+
+async def test_a_broker_with_tls_is_verified_by_the_name_that_is_configured(
+    secure: SecureBroker, house: House
+) -> None:
+    pair = house.pair("gateway.example", file="shown")
+    setting = beside(secure, house.client(pair=pair))
+    answer = await setting.brokers.dial()
+    assert not isinstance(answer, Denial)
+    stream, named = answer
+    assert named == secure.named
+    assert has_records(stream)
+    assert stream.certificate
+    assert stream.getpeername() == secure.address.pair
+    await trio.testing.wait_all_tasks_blocked()  # a broker's handshake ends after a client's
+    (accepted,) = secure.streams
+    assert accepted.server_name == NAME
+    assert accepted.certificate
+    assert setting.failed == {}
+    stream.close()
+
+
+async def test_the_header_comes_before_tls(house: House, nursery: trio.Nursery) -> None:
+    secure = SecureBroker(house.server(), header=b"a client")
+    nursery.start_soon(secure.run)
+    setting = beside(secure, house.client())
+    answer = await setting.brokers.dial(None, b"a client")
+    assert not isinstance(answer, Denial)
+    answer[0].close()
+    assert [stream.server_name for stream in secure.streams] == [NAME]
+    assert secure.errors == []
+    secure.stop()
+
+
+async def test_a_probe_with_tls_is_for_no_client(
+    house: House, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    secure = SecureBroker(house.server(), header=b"nobody")
+    nursery.start_soon(secure.run)
+    setting = beside(secure, house.client(), header=b"nobody")
+    async with trio.open_nursery() as watching:
+        watching.start_soon(setting.brokers.watch)
+        await trio.sleep(1)
+        assert setting.ready()
+        watching.cancel_scope.cancel()
+    assert secure.errors == []
+    secure.stop()
+
+
+async def test_a_broker_with_another_name_is_down(secure: SecureBroker, house: House) -> None:
+    setting = beside(secure, house.client(), "other.example")
+    assert (await denied(setting.brokers)).refusal is Refusal.NOT_READY
+    assert setting.failed == {Failure.TLS: 1}
+    ((event, values),) = setting.events
+    assert event == "broker_down"
+    assert "Hostname mismatch" in str(values["error"])
+    assert "other.example" in str(values["error"])
+
+
+async def test_a_target_is_verified_by_the_name_that_is_asked_for(
+    secure: SecureBroker, house: House
+) -> None:
+    other = secure.named._replace(host="other.example")
+    targets = TargetList.of([secure.named, other])
+    setting = Setting(secure.named, targets=targets, tls=house.client())
+    setting.ips = {NAME: ["127.0.0.1"], "other.example": ["127.0.0.1"]}
+    assert await dialled(setting.brokers, secure.named) == secure.named
+    assert setting.failed == {}
+    assert (await denied(setting.brokers, other)).text == "the broker is not reachable"
+    assert setting.failed == {Failure.TLS: 1}
+
+
+async def test_a_broker_with_tls_is_no_target_without_tls_to_brokers(
+    secure: SecureBroker, house: House
+) -> None:
+    setting = beside(secure, None)
+    denial = await denied(setting.brokers, secure.named)
+    assert denial.text == "the broker requires TLS, which is not configured"
+    assert secure.streams == []
+    assert setting.asked == []
+
+
+async def test_a_broker_that_speaks_no_tls_is_down(house: House, nursery: trio.Nursery) -> None:
+    listener = FakeBroker()
+    setting = Setting(listener.address._replace(tls=True), tls=house.client())
+
+    async def answer() -> None:
+        listener.socket.setblocking(False)
+        await trio.lowlevel.wait_readable(listener.socket)
+        sock, _ = listener.socket.accept()
+        with sock:
+            sock.send(b"what is this?")
+            await trio.lowlevel.wait_readable(sock)
+
+    nursery.start_soon(answer)
+    assert (await denied(setting.brokers)).refusal is Refusal.NOT_READY
+    assert setting.failed == {Failure.TLS: 1}
+    assert setting.events[0][1]["error"] == "wrong version number"
+    listener.stop()
+
+
+async def test_a_handshake_that_takes_too_long_times_out(
+    broker: FakeBroker, house: House, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = Setting(broker.address._replace(tls=True), tls=house.client())
+    began = trio.current_time()
+    assert (await denied(setting.brokers)).refusal is Refusal.NOT_READY
+    assert trio.current_time() - began == pytest.approx(TIMING.attempt_timeout, abs=0.5)
+    assert setting.failed == {Failure.TIMED_OUT: 1}
+
+
+async def test_a_handshake_that_is_cancelled_leaves_nothing_open(
+    broker: FakeBroker, house: House
+) -> None:
+    setting = Setting(broker.address._replace(tls=True), tls=house.client())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(setting.brokers.dial)
+        await trio.lowlevel.wait_readable(broker.socket)
+        accepted, _ = broker.socket.accept()
+        await trio.lowlevel.wait_readable(accepted)
+        nursery.cancel_scope.cancel()
+    with accepted:
+        accepted.setblocking(False)
+        while accepted.recv(1 << 16):
+            pass  # the hello; then the end, and no BlockingIOError
+
+
+async def test_a_probe_makes_the_handshake(
+    secure: SecureBroker, house: House, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = beside(secure, house.client())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(setting.brokers.watch)
+        await trio.sleep(1)
+        assert setting.ready()
+        assert secure.errors == []
+        assert [stream.server_name for stream in secure.streams] == [NAME]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_probe_finds_a_broker_that_cannot_be_verified(
+    secure: SecureBroker, house: House, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = beside(secure, house.client(), "other.example")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(setting.brokers.watch)
+        await trio.sleep(1)
+        assert not setting.ready()
+        assert setting.happened == ["broker_down"]
+        nursery.cancel_scope.cancel()
+    assert setting.failed[Failure.TLS] > 0

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping
+
 import pytest
 
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
-from gateway.control.services import ClusterParts, ListenerServices
+from gateway.control.failures import FREE, Failures
+from gateway.control.seats import ADDRESS_FULL, PRINCIPAL_FULL, Seat, Seats
+from gateway.control.services import ClusterParts, ListenerServices, Verifier
 from gateway.identity.credential import NoCredential
+from gateway.identity.verified import Verified
+from gateway.policy.access import Access
 from gateway.policy.accounts import AccountBook
+from gateway.policy.matching import RuleSet
+from gateway.policy.rules import Rule
 from gateway.telemetry.figures import ClusterFigures
-from gateway.wire.account import Account, Action
+from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.contract import Denial, Refusal
+from gateway.wire.contract import Credential, Denial, Principal, Refusal, Settle
 from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
 from gateway.wire.services import Again
-from gateway.wire.subject import Caller, Subject
+from gateway.wire.subject import NOBODY, Caller, Subject
 from tests.support.subjects import subject_of, topic_of
 
 BROKER = Address("pulsar-0.internal", 6650)
@@ -29,7 +38,17 @@ READABLE = TemplateNames("broker-{n}.example", "pulsar-{n}.internal:6650")
 class Setting:
     """The services of a listener, with recorded log and figures."""
 
-    def __init__(self, names: Names = SEALED, limits: FakeLimits | None = None) -> None:
+    def __init__(
+        self,
+        names: Names = SEALED,
+        limits: FakeLimits | None = None,
+        access: Access | None = None,
+        verifiers: Mapping[str, Verifier] | None = None,
+        naming: Callable[[str], str | None] | None = None,
+        wall_clock: Callable[[], float] = time.time,
+        seats: Seats | None = None,
+        failures: Failures | None = None,
+    ) -> None:
         self.accounts = AccountBook()
         self.figures = ClusterFigures()
         self.logged: list[str] = []
@@ -38,11 +57,74 @@ class Setting:
         parts = ClusterParts("main", *known, {ELSEWHERE: OTHER_GATEWAY})
         self.services = ListenerServices(
             parts,
-            {},
+            dict(verifiers or {}),
             lambda event, **_: self.logged.append(event),
+            wall_clock,
             name="clients",
             limits=limits,
+            access=access,
+            naming=naming or str,
+            seats=seats,
+            failures=failures,
         )
+
+
+# -- rights ------------------------------------------------------------------------------------
+
+
+def test_without_rules_clients_need_no_rights() -> None:
+    services = Setting().services
+    assert not services.guarded
+    for right in Right:
+        assert services.forbid(right, subject_of("orders")) is None
+        assert services.which(right, NOBODY)(topic_of("orders"))
+
+
+def test_with_rules_they_decide() -> None:
+    rule = Rule.model_validate({"id": "no", "match": {"topic": "secret"}, "deny": "lookup"})
+    access = Access(RuleSet.compile([rule]), {"clients": "open"}, lambda _: None)
+    services = Setting(access=access).services
+    assert services.guarded
+    assert isinstance(services.forbid(Right.LOOKUP, subject_of("secret")), Denial)
+    assert services.forbid(Right.LOOKUP, subject_of("orders")) is None
+    which = services.which(Right.LOOKUP, NOBODY)
+    assert (which(topic_of("secret")), which(topic_of("orders"))) == (False, True)
+
+
+# -- who connects ------------------------------------------------------------------------------
+
+
+def client_at(host: str | None, principal: str | None = None) -> Subject:
+    return Subject(Caller(host=host, principal=principal))
+
+
+def test_without_bounds_everybody_has_a_seat() -> None:
+    services = Setting().services
+    for client in (client_at("192.0.2.1", "alice"), client_at("192.0.2.1"), NOBODY):
+        for _ in range(100):
+            assert isinstance(services.seat(client), Seat)
+
+
+def test_a_seat_is_of_the_address_and_the_principal() -> None:
+    services = Setting(seats=Seats(of_address=2, of_principal=1)).services
+    seat = services.seat(client_at("192.0.2.1", "alice"))
+    assert isinstance(seat, Seat)
+    assert services.seat(client_at("192.0.2.2", "alice")) == PRINCIPAL_FULL
+    assert isinstance(services.seat(client_at("192.0.2.1", "bob")), Seat)
+    assert services.seat(client_at("192.0.2.1", "carol")) == ADDRESS_FULL
+    seat.leave()
+    assert isinstance(services.seat(client_at("192.0.2.2", "alice")), Seat)
+
+
+def test_failures_count_at_all_listeners_and_seats_at_each() -> None:
+    """Who guesses at one listener goes on at the next."""
+    failures = Failures(lambda: 1000.0)
+    one, other = (Setting(seats=Seats(1), failures=failures).services for _ in range(2))
+    assert [one.setback("2001:db8::1") for _ in range(FREE)] == [0.0] * FREE
+    assert other.setback("2001:db8::2") > 0
+    for services in (one, other):
+        assert isinstance(services.seat(client_at("192.0.2.1")), Seat)
+        assert services.seat(client_at("192.0.2.1")) == ADDRESS_FULL
 
 
 # -- other clusters ----------------------------------------------------------------------------
@@ -221,3 +303,97 @@ def test_an_account_has_the_subject_of_its_admission(
     assert account.topic == "persistent://public/default/orders"
     assert account.subject == subject
     assert account.subject.caller is client.caller
+
+
+# -- clients -----------------------------------------------------------------------------------
+
+
+class FakeVerifier:
+    """Verifies by what clients show: `alice` is Alice, `wrong` is refused, `later ...` is settled
+    later. `asked`: what it was shown."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[bytes, float, bytes | None]] = []
+
+    def verify(
+        self, data: bytes, now_wall: float, certificate: bytes | None = None
+    ) -> Verified | Denial | FakeUnsettled:
+        self.asked.append((data, now_wall, certificate))
+        said = data.decode()
+        if said.startswith("later "):
+            return FakeUnsettled(said.removeprefix("later "))
+        return proven(said)
+
+
+class FakeUnsettled:
+    def __init__(self, said: str) -> None:
+        self._said = said
+
+    async def outcome(self) -> Verified | Denial:
+        return proven(self._said)
+
+
+WRONG = Denial(Refusal.UNAUTHENTICATED, "wrong")
+
+
+def proven(said: str) -> Verified | Denial:
+    return WRONG if said == "wrong" else Verified(said, 1000.0)
+
+
+def named(name: str) -> str | None:
+    return None if name == "nobody" else f"user-{name}"
+
+
+async def answer(
+    said: str, method: str = "token", naming: Callable[[str], str | None] | None = None
+) -> Principal | Denial:
+    """Return the answer about a client, once it is settled."""
+    services = Setting(verifiers={method: FakeVerifier()}, naming=naming).services
+    found = services.authenticate(Credential(method, said.encode()))
+    assert isinstance(found, Settle) == said.startswith("later ")
+    settled = await found.answer() if isinstance(found, Settle) else found
+    assert settled is not None
+    return settled
+
+
+def test_the_verifier_of_the_method_is_shown_everything() -> None:
+    token, tls = FakeVerifier(), FakeVerifier()
+    services = Setting(verifiers={"token": token, "tls": tls}, wall_clock=lambda: 5.0).services
+    services.authenticate(Credential("tls", b"alice"), b"certificate")
+    services.authenticate(Credential("token", b"bob"))
+    assert tls.asked == [(b"alice", 5.0, b"certificate")]
+    assert token.asked == [(b"bob", 5.0, None)]
+
+
+@pytest.mark.parametrize(
+    ("methods", "needed"),
+    [
+        (["token"], "token"),
+        (["token", "basic"], "basic or token"),
+        (["tls", "token", "basic"], "basic or tls or token"),
+        (["", "none", "token"], "none or token"),
+    ],
+)
+@pytest.mark.parametrize("shown", ["sasl", "TOKEN", "token "])
+def test_another_method_is_refused_by_naming_those_that_are_not(
+    methods: list[str], needed: str, shown: str
+) -> None:
+    services = Setting(verifiers=dict.fromkeys(methods, FakeVerifier())).services
+    denial = Denial(Refusal.UNAUTHENTICATED, f"a credential of method {needed} is needed")
+    assert services.authenticate(Credential(shown, b"alice")) == denial
+
+
+@pytest.mark.parametrize("when", ["", "later "])
+async def test_a_proven_name_is_a_principal(when: str) -> None:
+    alice = Principal("alice", verified=True, expires_at=1000.0)
+    assert await answer(f"{when}alice") == alice
+    assert await answer(f"{when}wrong") is WRONG
+
+
+@pytest.mark.parametrize("when", ["", "later "])
+async def test_principals_are_named_as_configured(when: str) -> None:
+    alice = Principal("user-alice", verified=True, expires_at=1000.0)
+    assert await answer(f"{when}alice", naming=named) == alice
+    assert await answer(f"{when}wrong", naming=named) is WRONG
+    denial = await answer(f"{when}nobody", naming=named)
+    assert denial == Denial(Refusal.UNAUTHENTICATED, "a client of this name is not accepted here")

@@ -13,13 +13,18 @@ from typing import ClassVar
 import trio
 
 from gateway.front.jobs import Jobs
+from gateway.front.moving import Moving
+from gateway.front.openings import Openings
+from gateway.front.proxied import Introduction, TrustedProxies
 from gateway.front.readiness import Readiness
 from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
 from gateway.plane.reactor import Reactor
 from gateway.plane.state import PlaneSettings
 from gateway.plane.stream import Stream
+from gateway.telemetry.audit import Audit
 from gateway.telemetry.figures import ListenerFigures
+from gateway.tls.sides import ServerSide
 from gateway.wire.address import Address
 from gateway.wire.contract import (
     Denial,
@@ -122,11 +127,12 @@ class FakeDialler:
     """A dialler whose brokers are sockets of the test.
 
     `denial`: result of each dial, if not None. `delay`: seconds that a dial takes. `silent`: number
-    of brokers that did not answer.
+    of brokers that did not answer. `headers`: with which connections were to begin.
     """
 
     def __init__(self) -> None:
         self.dialled: list[Address | None] = []
+        self.headers: list[bytes | None] = []
         self.brokers: list[socket.socket] = []
         self.denial: Denial | None = None
         self.delay = 0.0
@@ -136,9 +142,12 @@ class FakeDialler:
         """See `Dialler`."""
         self.silent += 1
 
-    async def dial(self, target: Address | None = None) -> tuple[socket.socket, Address] | Denial:
+    async def dial(
+        self, target: Address | None = None, header: bytes | None = None
+    ) -> tuple[socket.socket, Address] | Denial:
         """See `Dialler`."""
         self.dialled.append(target)
+        self.headers.append(header)
         await trio.sleep(self.delay)
         if self.denial is not None:
             return self.denial
@@ -205,6 +214,7 @@ class Serving:
     dialler: FakeDialler
     reactor: Reactor
     figures: ListenerFigures
+    openings: Openings
     address: Address
     nursery: trio.Nursery
     front: trio.CancelScope
@@ -266,8 +276,14 @@ async def serving(
     shared: bool = False,
     inherited: Iterable[socket.socket] = (),
     tracing: Tracing | None = None,
+    most_opening: int = 1_000,
+    tls: ServerSide | None = None,
+    proxies: TrustedProxies | None = None,
+    introduction: Introduction | None = None,
     wall_clock: Callable[[], float] = lambda: 0.0,
     wrap: Callable[[socket.socket], socket.socket] = lambda listener: listener,
+    connects: float | None = None,
+    audit: Audit | None = None,
 ) -> AsyncIterator[Serving]:
     """Run a server with its reactor. At the end check that nothing of it is left."""
     settings = ServerSettings(
@@ -278,6 +294,7 @@ async def serving(
         connections,
         socket_buffer,
         shared,
+        connects,
     )
     entry, dialler, figures, jobs = FakeEntry(), FakeDialler(), ListenerFigures(), Jobs()
     if opener is not None:
@@ -285,17 +302,24 @@ async def serving(
     reactor = Reactor(jobs, PlaneSettings(buffer=1 << 16), trio.current_time)
     readiness = Readiness()
     tracing = tracing or Tracing()
+    openings = Openings(most_opening)
     server = Server(
         settings,
         entry,
         dialler,
         reactor,
         readiness,
+        openings,
+        Moving(reactor),
         figures,
         tracing,
         count(1),
         trio.current_time,
         wall_clock,
+        tls=tls,
+        audit=audit,
+        proxies=proxies,
+        introduction=introduction,
     )
     served = trio.Event()
 
@@ -318,6 +342,7 @@ async def serving(
                 dialler,
                 reactor,
                 figures,
+                openings,
                 addresses[0],
                 plane,
                 front.cancel_scope,
@@ -328,6 +353,7 @@ async def serving(
             front.cancel_scope.cancel()
         plane.cancel_scope.cancel()
     assert running.counts == (0, 0), "connections are still counted"
+    assert len(openings) == 0
     assert figures.accepted == sum(figures.ended.values()), "a connection ended without a reason"
     assert reactor.memory.kept == 0
     assert len(readiness) == 0

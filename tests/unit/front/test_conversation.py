@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 
 import pytest
 import trio
@@ -13,6 +13,7 @@ import trio.testing
 from gateway.errors import PeerError
 from gateway.front.conversation import Conversation, Reach
 from gateway.front.leg import Leg
+from gateway.front.openings import Openings
 from gateway.plane.share import UNCLAIMED, Share
 from gateway.wire.address import Address
 from gateway.wire.contract import (
@@ -21,8 +22,10 @@ from gateway.wire.contract import (
     Dialled,
     Direction,
     Peer,
+    Principal,
     Receive,
     Refusal,
+    Settle,
     Step,
     StepResult,
     Transmit,
@@ -259,3 +262,102 @@ async def test_a_finished_conversation_gives_its_memory_back(ends: Ends) -> None
     conversation = Conversation(trio.current_time() + 10, reach, ends.client)
     assert await conversation.run(steps()) == "outcome"
     assert share.taken == 0
+
+
+# -- answers about the client ------------------------------------------------------------------
+
+ALICE = Principal("alice", verified=True)
+NOBODY = Denial(Refusal.UNAUTHENTICATED, "nobody")
+
+
+def settling(answer: Callable[[], Awaitable[Principal | Denial]]) -> Steps:
+    return (yield Settle(answer))
+
+
+async def for_ever() -> Principal:
+    await trio.sleep_forever()
+
+
+@pytest.mark.parametrize("found", [ALICE, NOBODY])
+async def test_an_answer_about_the_client_is_awaited(
+    ends: Ends, autojump_clock: trio.testing.MockClock, found: Principal | Denial
+) -> None:
+    async def answer() -> Principal | Denial:
+        await trio.sleep(9)
+        return found
+
+    assert await ends.conversation(10).run(settling(answer)) == found
+
+
+async def test_an_answer_that_takes_too_long_is_a_denial(
+    ends: Ends, autojump_clock: trio.testing.MockClock
+) -> None:
+    began = trio.current_time()
+    denial = await ends.conversation(10).run(settling(for_ever))
+    assert trio.current_time() - began == pytest.approx(10)
+    assert isinstance(denial, Denial)
+    assert (denial.refusal, denial.text) == (
+        Refusal.TIMEOUT,
+        "it took too long to check the credential",
+    )
+
+
+async def test_the_deadline_of_an_answer_is_that_of_all_steps(
+    ends: Ends, autojump_clock: trio.testing.MockClock
+) -> None:
+    def steps() -> Steps:
+        yield Wait(6)
+        return (yield Settle(for_ever))
+
+    began = trio.current_time()
+    await ends.conversation(10).run(steps())
+    assert trio.current_time() - began == pytest.approx(10)
+
+
+async def test_a_conversation_without_a_client_settles_too(
+    ends: Ends, autojump_clock: trio.testing.MockClock
+) -> None:
+    conversation = Conversation(trio.current_time() + 10, ends.reach)
+    denial = await conversation.run(settling(for_ever))
+    assert isinstance(denial, Denial)
+    assert denial.refusal is Refusal.TIMEOUT
+
+
+async def test_a_client_of_whom_is_asked_gives_way_to_another(ends: Ends) -> None:
+    """Anybody can cause questions that take their time."""
+    openings = Openings(most=1)
+    openings.begin(1, "192.0.2.1")
+    ends.client.patience = lambda scope: openings.waiting(1, scope)
+    answers: list[object] = []
+
+    async def run() -> None:
+        answers.append(await ends.conversation(1000).run(settling(for_ever)))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(run)
+        await trio.testing.wait_all_tasks_blocked()
+        openings.begin(2, "192.0.2.2")
+    (denial,) = answers
+    assert isinstance(denial, Denial)
+    assert denial.refusal is Refusal.TIMEOUT
+    assert openings.figures.displaced == 1
+
+
+async def test_a_client_who_was_answered_does_not_give_way_any_more(ends: Ends) -> None:
+    openings = Openings(most=1)
+    openings.begin(1, "192.0.2.1")
+    ends.client.patience = lambda scope: openings.waiting(1, scope)
+
+    async def answer() -> Principal:
+        return ALICE
+
+    assert await ends.conversation().run(settling(answer)) == ALICE
+    assert not openings.has_room
+
+
+async def test_a_mistake_in_an_answer_is_raised(ends: Ends) -> None:
+    async def answer() -> Principal:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await ends.conversation().run(settling(answer))

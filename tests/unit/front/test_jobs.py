@@ -46,6 +46,7 @@ class FakeServer:
     """The part of a server that a connection uses."""
 
     brokers: list[Talker] = field(default_factory=list)
+    headers: list[bytes | None] = field(default_factory=list)
     ends: list[EndReason] = field(default_factory=list)
     crashes: list[Exception] = field(default_factory=list)
     denial: Denial | None = None
@@ -55,8 +56,11 @@ class FakeServer:
         """See `Server`."""
         self.silent += conversation.silent is not None
 
-    async def reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
+    async def reach(
+        self, target: Address | None, header: bytes | None = None
+    ) -> tuple[Leg, Dialled] | Denial:
         """See `Server`."""
+        self.headers.append(header)
         await trio.lowlevel.checkpoint()
         if self.denial is not None:
             return self.denial
@@ -145,6 +149,15 @@ def ask(target: Address = BROKER) -> Steps:
     answer = yield Receive(Peer.BROKER)
     assert isinstance(answer, bytes | Denial)
     return answer
+
+
+async def test_side_connections_begin_as_that_of_the_client() -> None:
+    async with a_world() as world:
+        _connection(world.pair).header = b"whose it is"
+        world.start(ask)
+        await world.answers(0, welcome())
+        await world.results()
+        assert world.server.headers == [b"whose it is"]
 
 
 async def test_a_result_reaches_the_session() -> None:

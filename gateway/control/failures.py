@@ -1,0 +1,48 @@
+"""Slows down who tries credentials: an address that failed often waits longer for each answer.
+
+A right credential is accepted at once, whatever happened before, since others may share an address
+with the one who guesses. `limits.unauthenticated` bounds how many tries wait at a time.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from math import ceil
+
+from gateway.wire.holder import holder
+
+FREE = 10
+"""Failures without a delay. A client whose token has expired tries a few times, on several
+connections."""
+
+FIRST_DELAY, LONGEST_DELAY = 0.1, 5.0
+"""Seconds of the first delay, which doubles with each failure, and of the last: half of the time
+that clients wait."""
+
+FORGIVEN = 60.0
+"""Seconds after the last failure in which half of the failures are forgotten."""
+
+REMEMBERED = 10_000
+"""Addresses with failures that are remembered, 200 bytes each."""
+
+
+class Failures:
+    """The failed authentications of all addresses. `clock`: monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        # How many, and when the last one was; the latest is last.
+        self._of_address: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def failed(self, host: str) -> float:
+        """Count a failure; return the seconds that its answer waits."""
+        now, address = self._clock(), holder(host)
+        number, last = self._of_address.get(address, (0.0, now))
+        number = number * 0.5 ** ((now - last) / FORGIVEN) + 1
+        self._of_address[address] = number, now
+        self._of_address.move_to_end(address)
+        if len(self._of_address) > REMEMBERED:
+            self._of_address.popitem(last=False)
+        doubled = ceil(number - FREE) - 1
+        return 0.0 if doubled < 0 else min(FIRST_DELAY * 2.0 ** min(doubled, 10), LONGEST_DELAY)

@@ -1,0 +1,63 @@
+"""How many connections each address and each principal may have on one listener."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from gateway.wire.contract import Denial, Refusal
+from gateway.wire.holder import holder
+
+ADDRESS_FULL = Denial(Refusal.TOO_MANY, "this address has as many connections as it may have")
+PRINCIPAL_FULL = Denial(Refusal.TOO_MANY, "this principal has as many connections as it may have")
+
+
+class Seats:
+    """`of_address`, `of_principal`: how many each of them may have; None: no bound of its own."""
+
+    def __init__(self, of_address: int | None = None, of_principal: int | None = None) -> None:
+        self._of_address = of_address
+        self._of_principal = of_principal
+        self._addresses = Counter[str]()
+        self._principals = Counter[str]()
+
+    def take(self, host: str, principal: str | None) -> Seat | Denial:
+        """Return a seat for an authenticated client, or why there is none."""
+        address = holder(host)
+        if self._of_address is not None and self._addresses[address] >= self._of_address:
+            return ADDRESS_FULL
+        bound = None if principal is None else self._of_principal
+        if bound is not None and self._principals[principal or ""] >= bound:
+            return PRINCIPAL_FULL
+        self._addresses[address] += 1
+        if principal is not None:
+            self._principals[principal] += 1
+        return Seat(self, address, principal)
+
+    def leave(self, address: str, principal: str | None) -> None:
+        """Count a client no longer."""
+        _decrease(self._addresses, address)
+        if principal is not None:
+            _decrease(self._principals, principal)
+
+
+def _decrease(counts: Counter[str], key: str) -> None:
+    counts[key] -= 1
+    if not counts[key]:
+        del counts[key]
+
+
+class Seat:
+    """The place of one connection among those of its address and its principal."""
+
+    __slots__ = ("_address", "_principal", "_seats")
+
+    def __init__(self, seats: Seats, address: str, principal: str | None) -> None:
+        self._seats: Seats | None = seats
+        self._address = address
+        self._principal = principal
+
+    def leave(self) -> None:
+        """Give the place back; a second time changes nothing."""
+        seats, self._seats = self._seats, None
+        if seats is not None:
+            seats.leave(self._address, self._principal)

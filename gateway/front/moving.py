@@ -1,0 +1,101 @@
+"""Move clients before the gateway's own credential expires at their brokers.
+
+A broker that was told who the client is, and not shown the client's credential, cannot ask for a
+newer one: it closes the connection when the gateway's credential expires. So each client is moved
+before, as at the end of a gateway, but to this gateway again: it opens its next connection with the
+credential that is in force then. The moves of one credential's pairs are spread over time.
+"""
+
+from __future__ import annotations
+
+import heapq
+from itertools import count
+from math import inf
+from typing import NamedTuple
+
+import trio
+
+from gateway.front.drain import STEP, STEPS_AT_ONCE
+from gateway.plane.pair import Pair
+from gateway.plane.reactor import Reactor
+
+AHEAD = 60.0
+"""Seconds before the expiry at which moves begin; half of what is left if that is less."""
+
+_SWEPT_FROM = 1000
+"""Pairs that wait before those that have ended are looked for: a day's clients come and go while
+one credential lasts, and few are there at its end."""
+
+_GOLDEN = 0.618033988749895
+"""Its multiples, without their whole parts, are spread evenly however many there are."""
+
+
+class _Due(NamedTuple):
+    at: float
+    number: int
+    pair: Pair
+
+
+class Moving:
+    """The clients of a process that have to be moved, by trio's clock."""
+
+    def __init__(self, reactor: Reactor) -> None:
+        self._reactor = reactor
+        self._numbers = count()
+        self._due: list[_Due] = []
+        self._swept_at = _SWEPT_FROM
+        self._leaving: set[Pair] = set()
+        self._next_step = -inf
+        self._changed = trio.Event()
+
+    def add(self, pair: Pair, left: float) -> None:
+        """Move a pair before the `left` seconds are over."""
+        if len(self._due) >= self._swept_at:
+            self._sweep()
+        number = next(self._numbers)
+        ahead = min(AHEAD, left / 2)
+        spread = (number * _GOLDEN % 1.0) * ahead / 2
+        heapq.heappush(self._due, _Due(trio.current_time() + left - ahead + spread, number, pair))
+        self._changed.set()
+
+    def _sweep(self) -> None:
+        """Forget pairs that have ended; each time after as many more have come as are left."""
+        self._due = [due for due in self._due if not due.pair.over]
+        heapq.heapify(self._due)
+        self._swept_at = max(_SWEPT_FROM, 2 * len(self._due))
+
+    async def run(self) -> None:
+        """Move pairs until cancelled."""
+        while True:
+            await self._until_due()
+            self._begin(trio.current_time())
+            if trio.current_time() >= self._next_step:
+                await self._step()
+                self._next_step = trio.current_time() + STEP
+
+    async def _until_due(self) -> None:
+        """Wait for the next step of those who leave, or for the next pair."""
+        self._changed = trio.Event()
+        until = self._due[0].at if self._due else inf
+        if self._leaving:
+            until = min(until, self._next_step)
+        with trio.move_on_at(until):
+            await self._changed.wait()
+
+    def _begin(self, now: float) -> None:
+        while self._due and self._due[0].at <= now:
+            pair = heapq.heappop(self._due).pair
+            if pair.over:
+                continue
+            if pair.session.may_move:
+                self._leaving.add(pair)
+            else:  # no newer credential is there yet
+                later = _Due(now + 1.0, next(self._numbers), pair)
+                heapq.heappush(self._due, later)
+
+    async def _step(self) -> None:
+        self._leaving = {pair for pair in self._leaving if not pair.over}
+        for number, pair in enumerate(self._leaving, start=1):
+            self._reactor.leave(pair)
+            if number % STEPS_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()

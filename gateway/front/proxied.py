@@ -1,0 +1,119 @@
+"""The PROXY protocol on both sides of a connection: what proxies say about clients, and what
+brokers are told about them. `wire.proxy_header` has the headers.
+
+A header is read from the socket itself, before TLS. It is looked at first, because whatever stands
+behind it belongs to the client. While its size is not known, all bytes that have come belong to it
+and are taken: left in the socket they would wake this reader again and again, and a proxy that
+sends one byte at a time would cost a turn of the process for each.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from ipaddress import IPv4Network, IPv6Network, ip_address
+
+from gateway.plane.stream import Stream
+from gateway.tls.stream import TlsStream
+from gateway.wire.address import Address
+from gateway.wire.proxy_header import (
+    AUTHORITY,
+    LONGEST,
+    PRINCIPAL,
+    Header,
+    HeaderError,
+    Tls,
+    Value,
+    made,
+    read,
+    size_of,
+)
+
+
+class TrustedProxies:
+    """The proxies of a listener, by their networks. Each of their connections begins with a
+    header; nobody else's bytes are taken for one."""
+
+    def __init__(self, networks: Iterable[IPv4Network | IPv6Network] = ()) -> None:
+        self._networks = tuple(networks)
+
+    def include(self, host: str) -> bool:
+        """Return whether a connection from this address is one of a proxy."""
+        if not self._networks:
+            return False
+        address = ip_address(host.partition("%")[0])
+        return any(address in network for network in self._networks)
+
+
+async def header_of(
+    sock: socket.socket,
+    readable: Callable[[Stream], Awaitable[None]],
+    waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> Header | None:
+    """Take a header from a non-blocking socket, and no byte behind it; None: the peer closed
+    without sending anything. The caller bounds the time.
+
+    `readable`: waits for bytes. `waiting`: entered while the peer is waited for. Raises
+    `HeaderError`, and `OSError` if the connection is lost.
+    """
+    taken = bytearray()
+    while True:
+        try:
+            seen = sock.recv(LONGEST - len(taken), socket.MSG_PEEK)
+        except BlockingIOError:
+            with waiting():
+                await readable(sock)
+            continue
+        if not seen:
+            if taken:
+                raise HeaderError("the connection ended within its PROXY header")
+            return None
+        size = size_of(taken + seen)
+        belongs = min(size - len(taken), len(seen)) if size else len(seen)
+        taken += sock.recv(belongs)
+        if len(taken) == size:
+            return read(bytes(taken))
+
+
+def _nameless(_certificate: bytes) -> str | None:
+    return None
+
+
+class Introduction:
+    """Makes the headers that tell the brokers of a cluster about its clients.
+
+    `principal`: they name the client as the gateway verified it. `common_name`: reads the name from
+    a certificate (DER).
+    """
+
+    def __init__(
+        self,
+        *,
+        principal: bool = False,
+        common_name: Callable[[bytes], str | None] = _nameless,
+    ) -> None:
+        self._principal = principal
+        self._common_name = common_name
+
+    def header(
+        self, client: Address, destination: Address, stream: Stream, principal: str | None
+    ) -> bytes:
+        """Return the header for a client. `stream`: its connection. `destination`: the address
+        that it connected to."""
+        values = list[Value]()
+        if isinstance(stream, TlsStream):
+            if stream.server_name is not None:
+                values.append(Value(AUTHORITY, stream.server_name.encode()))
+            values.append(self._tls(stream).value)
+        if self._principal and principal is not None:
+            values.append(Value(PRINCIPAL, principal.encode()))
+        return made(Header(client, destination, tuple(values)))
+
+    def _tls(self, stream: TlsStream) -> Tls:
+        certificate = stream.certificate
+        version = stream.version or ""
+        if certificate is None:
+            return Tls(version)
+        name = self._common_name(certificate)
+        return Tls(version, certificate=True, now=not stream.resumed, common_name=name)
