@@ -13,7 +13,8 @@ from gateway.wire.services import LookupOutcome
 from gateway.wire.subject import TopicName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 
 class Family(NamedTuple):
@@ -54,6 +55,19 @@ class ListenerFigures:
 
 
 @dataclass(slots=True)
+class OpeningFigures:
+    """Connections of the process that gave way to others before they were authenticated."""
+
+    displaced: Annotated[
+        int,
+        counter(
+            "gateway_openings_displaced",
+            "Connections that were closed before they authenticated, because others came.",
+        ),
+    ] = 0
+
+
+@dataclass(slots=True)
 class ClusterFigures:
     """Lookups of one cluster since the start, and migrations of its topics to another cluster:
     those reported to clients, and those withheld.
@@ -89,6 +103,50 @@ class ReloadFigures:
     refused: int = 0
 
 
+class Expiring(Protocol):
+    """A file of TLS, what it holds, and the wall-clock second in which that ends to be valid."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def file(self) -> Path: ...
+
+    @property
+    def ends(self) -> float: ...
+
+
+@dataclass(slots=True)
+class TlsFigures:
+    """Reloads of the files of TLS since the start, by outcome, and when those in force end to be
+    valid, by the listener or cluster that uses them."""
+
+    loaded: int = 0
+    refused: int = 0
+    expiries: dict[str, Sequence[Expiring]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class IssuerFigures:
+    """Keys of one issuer of tokens: how many there are, and fetches of them since the start."""
+
+    keys: int = 0
+    fetched: int = 0
+    failed: int = 0
+
+
+@dataclass(slots=True)
+class AgentFigures:
+    """Answers of the policy agent since the start, and how many are known now. `stated`: decisions
+    without asking it, as it had just failed to answer."""
+
+    known: int = 0
+    allowed: int = 0
+    denied: int = 0
+    failed: int = 0
+    stated: int = 0
+
+
 @dataclass(slots=True)
 class StoreFigures:
     """Use of the store through which processes share limits. `lost`: it does not answer."""
@@ -114,6 +172,15 @@ class LogFigures:
 
     dropped: Annotated[
         int, counter("gateway_log_lines_dropped", "Log lines that were dropped.")
+    ] = 0
+
+
+@dataclass(slots=True)
+class AuditFigures(LogFigures):
+    """The same of the audit: a disk that is full keeps nobody from being served."""
+
+    dropped: Annotated[
+        int, counter("gateway_audit_lines_dropped", "Audit lines that were dropped.")
     ] = 0
 
 
@@ -149,6 +216,15 @@ class PlaneFigures(NamedTuple):
         ),
     ]
     turns: Annotated[int, counter("gateway_reactor_turns", "Turns of the data plane.")]
+
+
+class Denied(NamedTuple):
+    """What denials are counted by. `rule`: its id; empty if none allowed it."""
+
+    listener: str
+    rule: str
+    right: str
+    mode: str
 
 
 class RuleFigures(NamedTuple):

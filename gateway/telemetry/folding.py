@@ -26,8 +26,8 @@ KINDS = 32
 ones gets no more than so many lines per interval. A gateway has few listeners, clusters and reasons
 at a time."""
 
-# Fields that name one occurrence of an event, not its kind.
-_OCCURRENCE = frozenset({"client", "connection", "detail", "exc_info", "seconds"})
+# Fields that name one occurrence of an event, not its kind. Anybody may name any method.
+_OCCURRENCE = frozenset({"client", "connection", "detail", "exc_info", "method", "seconds"})
 
 # Lines of traces, which somebody wants to see one by one.
 _NEVER_FOLDED = frozenset({"frame"})

@@ -7,8 +7,10 @@ folded, long texts are cut, and a serving process writes in a thread.
 from __future__ import annotations
 
 import logging
+import secrets
 import sys
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from json import JSONEncoder
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -18,7 +20,7 @@ from gateway.telemetry.folding import BURST, Folding
 from gateway.telemetry.writing import Lines, Queue, writer_to
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from structlog.typing import EventDict, Processor, WrappedLogger
 
@@ -35,14 +37,15 @@ class Style:
     """The format of lines, and which are written.
 
     `format` is json, console, or auto (console if the stream is a terminal); `level` is the lowest
-    that is written. `burst`: see `Folding`. `longest`: characters of a text. `always`: fields of
-    all lines.
+    that is written. `burst`: see `Folding`. `longest`: characters of a text. `principals`:
+    plain, masked or pseudonymous. `always`: fields of all lines.
     """
 
     format: str = "auto"
     level: str = "info"
     burst: int = BURST
     longest: int = LONGEST
+    principals: str = "plain"
     always: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -52,7 +55,9 @@ def configure(style: Style, stream: TextIO | None = None) -> None:
     `stream`: standard error by default.
     """
     stream = sys.stderr if stream is None else stream
-    _configure(style, _renderers(style, stream), Lines(stream))
+    for_people = _is_for_people(style, stream)
+    processors = renderers(style, for_people=for_people, colors=stream.isatty())
+    _configure(style, processors, Lines(stream))
 
 
 def configure_queued(style: Style, *, lines: int, size: int, stream: TextIO | None = None) -> Queue:
@@ -61,7 +66,14 @@ def configure_queued(style: Style, *, lines: int, size: int, stream: TextIO | No
     The queue holds up to `lines` lines and `size` bytes. Close it at the end of the process.
     """
     stream = sys.stderr if stream is None else stream
-    processors = _renderers(style, stream)
+    processors = renderers(style, for_people=_is_for_people(style, stream), colors=stream.isatty())
+    queue = Queue(writer_to(stream), notice_by(processors), lines=lines, size=size)
+    _configure(style, processors, queue)
+    return queue
+
+
+def notice_by(processors: Sequence[Processor]) -> Callable[[int], str]:
+    """Return what makes the line that says how many lines were dropped."""
 
     def notice(number: int) -> str:
         event: Any = {"event": "lines_dropped", "lines": number, "level": "warning"}
@@ -69,14 +81,21 @@ def configure_queued(style: Style, *, lines: int, size: int, stream: TextIO | No
             event = process(None, "warning", event)
         return str(event)
 
-    queue = Queue(writer_to(stream), notice, lines=lines, size=size)
-    _configure(style, processors, queue)
-    return queue
+    return notice
 
 
-def _configure(style: Style, renderers: Sequence[Processor], lines: Lines | Queue) -> None:
+def log_ignored(ignored: sys.UnraisableHookArgs) -> None:
+    """Log an error that no caller can catch; a `sys.unraisablehook`.
+
+    Clients can cause some: OpenSSL calls the interpreter back with the server's name that a client
+    asks for, and a name that is not ASCII fails there. Standard error would get lines without end.
+    """
+    structlog.get_logger().warning("error_ignored", error=repr(ignored.exc_value))
+
+
+def _configure(style: Style, processors: Sequence[Processor], lines: Lines | Queue) -> None:
     structlog.configure(
-        processors=[structlog.processors.add_log_level, Folding(style.burst), *renderers],
+        processors=[structlog.processors.add_log_level, Folding(style.burst), *processors],
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.getLevelNamesMapping()[style.level.upper()]
         ),
@@ -85,17 +104,21 @@ def _configure(style: Style, renderers: Sequence[Processor], lines: Lines | Queu
     )
 
 
-def _renderers(style: Style, stream: TextIO) -> list[Processor]:
+def _is_for_people(style: Style, stream: TextIO) -> bool:
+    return style.format == "console" or (style.format == "auto" and stream.isatty())
+
+
+def renderers(style: Style, *, for_people: bool, colors: bool = False) -> list[Processor]:
     """Return the stateless processors that turn an event into a line, in any thread."""
-    for_people = style.format == "console" or (style.format == "auto" and stream.isatty())
     always = style.always
     return [
         *([lambda _logger, _method, event: {**always, **event}] if always else []),
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
         # Tracebacks as text: structured ones show local variables, and so credentials.
         structlog.processors.format_exc_info,
+        *([Veiled(style.principals)] if style.principals != "plain" else []),
         Cut(style.longest),
-        *(_console(stream) if for_people else [_json]),
+        *(_console(colors=colors) if for_people else [_json]),
     ]
 
 
@@ -107,13 +130,39 @@ def _json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
 _encode = JSONEncoder(check_circular=False).encode
 
 
-def _console(stream: TextIO) -> tuple[Processor, ...]:
+def _console(*, colors: bool) -> tuple[Processor, ...]:
     renderer = structlog.dev.ConsoleRenderer(
-        colors=stream.isatty(),
+        colors=colors,
         exception_formatter=structlog.dev.plain_traceback,
         timestamp_key="time",
     )
     return printable, renderer
+
+
+_KEY = secrets.token_bytes(32)
+"""Of this process: a client has one pseudonym in its log and in its audit."""
+
+
+class Veiled:
+    """Keeps principals out of lines: `masked` ones are left out, `pseudonymous` ones have a name by
+    which lines of one client can be found, as long as the process runs."""
+
+    def __init__(self, way: str) -> None:
+        self._key = _KEY if way == "pseudonymous" else None
+
+    def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        """Return the event with its principal veiled."""
+        name = event.get("principal")
+        if isinstance(name, str):
+            event["principal"] = self._veiled(name)
+        return event
+
+    def _veiled(self, name: str) -> str:
+        if self._key is None:
+            return "(masked)"
+        return (
+            "p-" + blake2b(name.encode(errors="replace"), key=self._key, digest_size=8).hexdigest()
+        )
 
 
 class Cut:

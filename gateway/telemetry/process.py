@@ -7,7 +7,7 @@ admin listener.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, get_origin, get_type_hints
 
 from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
@@ -18,17 +18,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from gateway.telemetry.figures import (
+        AgentFigures,
+        AuditFigures,
         BrokerFailures,
         BrokerHealth,
         ClusterFigures,
         CrewFigures,
+        Denied,
         Family,
+        IssuerFigures,
         ListenerFigures,
         LogFigures,
+        OpeningFigures,
         PlaneFigures,
         ReloadFigures,
         RuleFigures,
         StoreFigures,
+        TlsFigures,
     )
 
 
@@ -44,8 +50,14 @@ class Sources:
     failures: Callable[[], Iterable[BrokerFailures]]
     rules: Callable[[], Iterable[RuleFigures]]
     log: LogFigures
+    openings: OpeningFigures
+    audit: AuditFigures | None = None
     reloads: ReloadFigures | None = None
     store: StoreFigures | None = None
+    tls: TlsFigures | None = None
+    denied: Mapping[Denied, int] | None = None
+    issuers: Mapping[str, IssuerFigures] = field(default_factory=dict)
+    agent: AgentFigures | None = None
 
 
 class _Metrics(Collector):
@@ -80,7 +92,18 @@ class ProcessMetrics(_Metrics):
             yield from _reloads(self._sources.reloads)
         if self._sources.store is not None:
             yield from _store(self._sources.store)
+        if self._sources.denied is not None:
+            yield _denied(self._sources.denied)
+        if self._sources.issuers:
+            yield from _issuers(self._sources.issuers)
+        if self._sources.agent is not None:
+            yield from _agent(self._sources.agent)
+        if self._sources.tls is not None:
+            yield from _tls(self._sources.tls)
         yield from _families({"": self._sources.log})
+        if self._sources.audit is not None:
+            yield from _families({"": self._sources.audit})
+        yield from _families({"": self._sources.openings})
         yield _build(self._sources.version)
 
 
@@ -100,11 +123,11 @@ class CrewMetrics(_Metrics):
 
 def _families(sources: Mapping[str, object], label: str = "") -> Iterator[Metric]:
     """Yield the families that the fields of figures name. `sources`: by the value of `label`."""
-    for field, family in _families_of(type(next(iter(sources.values())))):
+    for attribute, family in _families_of(type(next(iter(sources.values())))):
         exposed = CounterMetricFamily if family.is_counter else GaugeMetricFamily
         metric = exposed(family.name, family.text, labels=[label] if label else [])
         for name, figures in sources.items():
-            metric.add_metric([name] if label else [], getattr(figures, field))
+            metric.add_metric([name] if label else [], getattr(figures, attribute))
         yield metric
 
 
@@ -211,6 +234,66 @@ def _reloads(figures: ReloadFigures) -> Iterator[Metric]:
     reloads.add_metric(["refused"], figures.refused)
     yield reloads
     yield from _families({"": figures})
+
+
+def _denied(denied: Mapping[Denied, int]) -> Metric:
+    counted = CounterMetricFamily(
+        "gateway_access_denied",
+        "Rights that clients lacked, by rule and mode.",
+        labels=["listener", "rule", "right", "mode"],
+    )
+    for it, number in denied.items():
+        counted.add_metric([it.listener, it.rule, it.right, it.mode], number)
+    return counted
+
+
+def _agent(figures: AgentFigures) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "gateway_policy_agent_known", "Answers of the policy agent that are known.", figures.known
+    )
+    answers = CounterMetricFamily(
+        "gateway_policy_agent_answers",
+        "Answers of the policy agent, by outcome; stated: decisions in its place while it is away.",
+        labels=["outcome"],
+    )
+    for outcome in ("allowed", "denied", "failed", "stated"):
+        answers.add_metric([outcome], getattr(figures, outcome))
+    yield answers
+
+
+def _issuers(figures: Mapping[str, IssuerFigures]) -> Iterator[Metric]:
+    keys = GaugeMetricFamily(
+        "gateway_issuer_keys", "Keys of an issuer of tokens.", labels=["issuer"]
+    )
+    fetches = CounterMetricFamily(
+        "gateway_issuer_fetches",
+        "Fetches of the keys of an issuer, by outcome.",
+        labels=["issuer", "outcome"],
+    )
+    for issuer, it in figures.items():
+        keys.add_metric([issuer], it.keys)
+        fetches.add_metric([issuer, "fetched"], it.fetched)
+        fetches.add_metric([issuer, "failed"], it.failed)
+    yield keys
+    yield fetches
+
+
+def _tls(figures: TlsFigures) -> Iterator[Metric]:
+    reloads = CounterMetricFamily(
+        "gateway_tls_reloads", "Reloads of the files of TLS, by outcome.", labels=["outcome"]
+    )
+    reloads.add_metric(["loaded"], figures.loaded)
+    reloads.add_metric(["refused"], figures.refused)
+    yield reloads
+    expiry = GaugeMetricFamily(
+        "gateway_tls_expiry_timestamp_seconds",
+        "Time when a file's certificates, or its list of revoked ones, end to be valid.",
+        labels=["owner", "kind", "file"],
+    )
+    for owner, expiries in figures.expiries.items():
+        for it in expiries:
+            expiry.add_metric([owner, it.kind, str(it.file)], it.ends)
+    yield expiry
 
 
 def _store(figures: StoreFigures) -> Iterator[Metric]:

@@ -63,9 +63,15 @@ class Queue:
     """
 
     def __init__(
-        self, write: Write, notice: Callable[[int], str], *, lines: int, size: int
+        self,
+        write: Write,
+        notice: Callable[[int], str],
+        *,
+        lines: int,
+        size: int,
+        figures: LogFigures | None = None,
     ) -> None:
-        self.figures = LogFigures()
+        self.figures = LogFigures() if figures is None else figures
         self._write = write
         self._notice = notice
         self._most_lines = lines
@@ -187,14 +193,33 @@ def writer_to(stream: TextIO) -> Write:
         descriptor = stream.fileno()
     except (OSError, ValueError):
         return lambda data: stream.write(data.decode())
-    return lambda data: _write_all(descriptor, data)
+    return appending(descriptor)
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    """Write all data. Raises `OSError`."""
-    while data:
+def appending(descriptor: int) -> Write:
+    """Return a function that writes all of some whole lines to a descriptor. Raises `OSError`.
+
+    If a disk is full in the middle of a line, the next line begins on a line of its own.
+    """
+    is_torn = False
+
+    def write(data: bytes) -> None:
+        nonlocal is_torn
+        if is_torn:
+            data = b"\n" + data
+        while data:
+            count = _write_some(descriptor, data)
+            is_torn = data[count - 1 : count] != b"\n"
+            data = data[count:]
+
+    return write
+
+
+def _write_some(descriptor: int, data: bytes) -> int:
+    """Write some data, and return how many bytes. Raises `OSError`."""
+    while True:
         try:
-            data = data[os.write(descriptor, data) :]
+            return os.write(descriptor, data)
         except BlockingIOError:  # another process that shares the stream made it non-blocking
             waiting = select.poll()
             waiting.register(descriptor, select.POLLOUT)

@@ -6,6 +6,8 @@ import io
 import json
 import os
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import NoReturn
@@ -194,3 +196,58 @@ def test_dropped_lines_are_reported_in_the_same_style(style: str) -> None:
     told = [it for it in lines if "lines_dropped" in it]
     assert all("warning" in it for it in told)
     assert sum(int(found) for it in told for found in re.findall(r"lines\W+(\d+)", it)) == dropped
+
+
+@pytest.mark.parametrize("format", ["json", "console"])
+def test_principals_are_masked_in_every_format(format: str) -> None:
+    stream = io.StringIO()
+    log.configure(log.Style(format, principals="masked"), stream)
+    structlog.get_logger().info("access_denied", principal="alice", rule="r1")
+    assert "alice" not in stream.getvalue()
+    assert "(masked)" in stream.getvalue()
+    assert "r1" in stream.getvalue()
+
+
+def test_a_pseudonym_stays_the_same_and_shows_nothing_of_the_name() -> None:
+    stream = io.StringIO()
+    log.configure(log.Style("json", principals="pseudonymous"), stream)
+    for name in ("alice", "bob", "alice", "alice" * 1000):
+        structlog.get_logger().info("access_denied", principal=name)
+    alice, bob, again, long = (
+        json.loads(line)["principal"] for line in stream.getvalue().splitlines()
+    )
+    assert alice == again
+    assert len({alice, bob, long}) == 3
+    assert {len(it) for it in (alice, bob, long)} == {len("p-") + 16}
+    assert "alice" not in stream.getvalue()
+
+
+def test_lines_without_a_principal_are_the_same_however_these_are_written() -> None:
+    stream = io.StringIO()
+    log.configure(log.Style("json", principals="pseudonymous"), stream)
+    structlog.get_logger().info("access_denied", principal=None)
+    structlog.get_logger().info("broker_up", broker="b:6650")
+    first, second = (json.loads(line) for line in stream.getvalue().splitlines())
+    assert first["principal"] is None
+    assert "principal" not in second
+
+
+PSEUDONYM = """
+import structlog
+from gateway.telemetry import log
+log.configure(log.Style("json", principals="pseudonymous"))
+structlog.get_logger().info("access_denied", principal="alice")
+"""
+
+
+def test_another_process_has_other_pseudonyms() -> None:
+    """Nobody who knows the names can look them up."""
+    written = {
+        json.loads(
+            subprocess.run(
+                [sys.executable, "-c", PSEUDONYM], stderr=subprocess.PIPE, check=True
+            ).stderr
+        )["principal"]
+        for _ in range(2)
+    }
+    assert len(written) == 2

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.telemetry.figures import (
+    AgentFigures,
+    AuditFigures,
     BrokerFailures,
     BrokerHealth,
     ClusterFigures,
+    IssuerFigures,
     ListenerFigures,
     LogFigures,
+    OpeningFigures,
     PlaneFigures,
     ReloadFigures,
     RuleFigures,
@@ -31,6 +36,7 @@ def sources(
     clusters: Mapping[str, ClusterFigures] | None = None,
     reloads: ReloadFigures | None = None,
     store: StoreFigures | None = None,
+    audit: AuditFigures | None = None,
 ) -> Sources:
     return Sources(
         version="1.2.3",
@@ -46,8 +52,10 @@ def sources(
             RuleFigures("trial", "publish.bytes", "shadow", 1, 0, 0, 2.5, 7000.0),
         ],
         log=LogFigures(dropped=11),
+        openings=OpeningFigures(displaced=3),
         reloads=reloads,
         store=store,
+        audit=audit,
     )
 
 
@@ -90,6 +98,13 @@ def test_every_lookup_outcome_is_there_from_the_start() -> None:
         ("main", "refused"): 0,
     }
     assert values(found["gateway_lookup_redirects"], "cluster") == {("main",): 4}
+
+
+def test_dropped_lines_of_the_audit_are_exposed_if_there_is_one() -> None:
+    found = families(ProcessMetrics(sources(audit=AuditFigures(dropped=5))))
+    assert values(found["gateway_audit_lines_dropped"]) == {(): 5}
+    assert values(found["gateway_log_lines_dropped"]) == {(): 11}
+    assert "gateway_audit_lines_dropped" not in families(ProcessMetrics(sources()))
 
 
 def test_brokers_plane_and_build_are_exposed() -> None:
@@ -138,6 +153,31 @@ def test_the_store_is_exposed_if_there_is_one() -> None:
     counted = {"calls": 40, "failures": 2, "questions": 90, "refusals": 1}
     assert told == {"up": 0, "processes": 4, **counted}
     assert not [name for name in families(ProcessMetrics(sources())) if "store" in name]
+
+
+def test_issuers_are_exposed_if_there_are_any() -> None:
+    figures = IssuerFigures(keys=2, fetched=7, failed=1)
+    with_issuers = replace(sources(), issuers={"https://a.example": figures})
+    found = families(ProcessMetrics(with_issuers))
+    assert values(found["gateway_issuer_keys"], "issuer") == {("https://a.example",): 2}
+    assert values(found["gateway_issuer_fetches"], "issuer", "outcome") == {
+        ("https://a.example", "fetched"): 7,
+        ("https://a.example", "failed"): 1,
+    }
+    assert not [name for name in families(ProcessMetrics(sources())) if "issuer" in name]
+
+
+def test_answers_of_a_policy_agent_are_exposed_if_there_is_one() -> None:
+    figures = AgentFigures(known=3, allowed=5, denied=2, failed=1, stated=4)
+    found = families(ProcessMetrics(replace(sources(), agent=figures)))
+    assert values(found["gateway_policy_agent_known"]) == {(): 3}
+    assert values(found["gateway_policy_agent_answers"], "outcome") == {
+        ("allowed",): 5,
+        ("denied",): 2,
+        ("failed",): 1,
+        ("stated",): 4,
+    }
+    assert not [name for name in families(ProcessMetrics(sources())) if "agent" in name]
 
 
 def test_counters_end_in_total_and_have_no_creation_times() -> None:
