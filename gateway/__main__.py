@@ -68,7 +68,7 @@ def _doctor(options: Options) -> int:
 def _init(options: Options) -> int:
     from gateway.config.init import write
 
-    print(write(options.use, options.configuration))
+    print(write(options.use, options.configuration, tls=options.tls))
     return 0
 
 
@@ -141,6 +141,9 @@ def _init_options(parser: argparse.ArgumentParser) -> None:
         default=Path(CONFIGURATION),
         metavar=CONFIGURATION,
         help="where to write it; existing files are kept",
+    )
+    parser.add_argument(
+        "--tls", action="store_true", help="with TLS to brokers, and to clients but of a sidecar"
     )
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import secrets
 import signal
+import sys
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,14 +29,18 @@ from gateway.brokers.targets import TargetList
 from gateway.config import model
 from gateway.config.load import check as check_file
 from gateway.config.load import load
+from gateway.control.failures import Failures
+from gateway.control.seats import Seats
 from gateway.control.services import ClusterParts, ListenerServices
 from gateway.errors import ConfigurationError
 from gateway.front.drain import drain
 from gateway.front.jobs import Jobs
+from gateway.front.moving import Moving
+from gateway.front.openings import Openings
+from gateway.front.proxied import TrustedProxies
 from gateway.front.readiness import Readiness
 from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
-from gateway.identity.credential import NoCredential, TokenFile
 from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
 from gateway.protocols import PLUGINS
@@ -49,13 +55,17 @@ from gateway.telemetry.figures import (
     LogFigures,
     PlaneFigures,
 )
+from gateway.tls.stream import Shared
+from gateway.verifiers import Needs
 from gateway.wire.budget import Budget
-from gateway.wire.contract import Entry
+from gateway.wire.contract import Denial, Entry
 from gateway.wire.plugin import EntrySettings, Mode
+from gateway.wire.proxy_header import LOCAL_HEADER
 
 if TYPE_CHECKING:
     from gateway.assembly import Inherited
     from gateway.fleet.store import Store
+    from gateway.tls.sides import Side
 
 Status = trio.TaskStatus[None]
 
@@ -64,7 +74,12 @@ VERSION = f"broker-gateway {__version__}"
 
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _DESCRIPTORS = "cannot start: too many open files; raise the limit, for example: ulimit -n 21000"
-_INFO_EVENTS = frozenset({"broker_up", "name_resolved"})
+_INFO_EVENTS = frozenset(
+    {
+        *("broker_up", "name_resolved", "issuer_keys_fetched"),
+        *("own_token_back", "policy_agent_back"),
+    }
+)
 
 
 def check(path: Path) -> str:
@@ -100,11 +115,20 @@ def configured_log(
     settings = configuration.log
     # Traces have level info, and are wanted whatever the configured level is.
     level = "info" if trace and settings.level != "debug" else settings.level
-    style = log.Style(settings.format, level, settings.burst, settings.longest_text, always)
+    style = log.Style(
+        settings.format,
+        level,
+        settings.burst,
+        settings.longest_text,
+        settings.principals,
+        always,
+    )
     queue = log.configure_queued(style, lines=settings.queue_lines, size=settings.queue)
+    before, sys.unraisablehook = sys.unraisablehook, log.log_ignored
     try:
         yield queue.figures
     finally:
+        sys.unraisablehook = before
         queue.close()
 
 
@@ -153,10 +177,19 @@ class Application:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._jobs = Jobs()
         self._reactor = Reactor(self._jobs, assembly.plane_settings(configuration))
+        self._moving = Moving(self._reactor)
         self._jobs.reactor = self._reactor
+        self._needs = Needs(self._log_event)
+        self._failures = Failures(time.monotonic)
         self._readiness = Readiness()
+        self._openings = Openings(configuration.limits.unauthenticated)
         self._budget = Budget(configuration.limits.all_remembered)
-        self._limiting = assembly.make_rate_limiting(configuration, self._reactor, store)
+        self._audit = assembly.make_audit(configuration, inherited)
+        self._limiting = assembly.make_rate_limiting(
+            configuration, self._reactor, store, self._needs, self._audit
+        )
+        self._shared = Shared()
+        self._sides: dict[str, Side] = {}
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
         }
@@ -166,6 +199,7 @@ class Application:
         self._servers = [
             self._server(listener, ids, trace=trace) for listener in configuration.listeners
         ]
+        self._renewal = assembly.make_renewal(self._sides)
         self._draining = False
         # The generation of the aliases that clients get when this gateway stops. It must differ
         # between gateways: a client that another gateway sent here connected by such an alias.
@@ -173,27 +207,39 @@ class Application:
 
     # -- construction ------------------------------------------------------------------------
 
-    def _cluster(self, name: str, cluster: model.Cluster) -> _Cluster:
-        def log_event(event: str, **values: object) -> None:
-            log_at = self._log.info if event in _INFO_EVENTS else self._log.warning
-            log_at(event, cluster=name, **values)
+    def _log_event(self, event: str, **values: object) -> None:
+        log_at = self._log.info if event in _INFO_EVENTS else self._log.warning
+        log_at(event, **values)
 
+    def _cluster(self, name: str, cluster: model.Cluster) -> _Cluster:
+        log_event = partial(self._log_event, cluster=name)
         targets = TargetList.of(cluster.brokers, cluster.targets)
         protocol = PLUGINS[self._configuration.protocol_of(name)]
         learned = LearnedHosts(protocol, targets=targets.filter_listed)
         deadlines = self._configuration.deadlines
         timing = Timing(dial_timeout=deadlines.dial, attempt_timeout=min(3.0, deadlines.dial))
         buffer = self._configuration.data_plane.socket_buffer
+        tls = assembly.make_client_side(cluster, self._shared)
+        if tls is not None:
+            self._sides[f"cluster {name}"] = tls
         brokers = Brokers(
-            name, cluster.brokers, targets, learned, timing, socket_buffer=buffer, log=log_event
+            name,
+            cluster.brokers,
+            targets,
+            learned,
+            timing,
+            tls=tls,
+            socket_buffer=buffer,
+            header=b"" if cluster.proxy_protocol is None else LOCAL_HEADER,
+            inside_tls=cluster.header_is_inside_tls,
+            log=log_event,
         )
-        own = cluster.credential
         secret = self._inherited.seals.get(name) if self._inherited else None
         parts = ClusterParts(
             name=name,
             names=assembly.make_names(name, cluster, secret),
             learned=learned,
-            credential=TokenFile(own.token_file, log_event) if own else NoCredential(),
+            credential=assembly.make_credential(cluster.credential, self._needs, log_event),
             accounts=AccountBook(),
             figures=ClusterFigures(),
             migrations={broker: to.gateway for to in cluster.migrations for broker in to.brokers},
@@ -211,37 +257,57 @@ class Application:
             connections=limits.connections,
             socket_buffer=self._configuration.data_plane.socket_buffer,
             shared=self._inherited is not None,
+            connects=listener.each_address.connects,
         )
+        tls = assembly.make_server_side(listener, self._shared)
+        if tls is not None:
+            self._sides[f"listener {listener.name}"] = tls
+        proxies = listener.proxy_protocol
         return Server(
             settings,
             self._entry(listener, cluster),
             cluster.brokers,
             self._reactor,
             self._readiness,
+            self._openings,
+            self._moving,
             self._listeners[listener.name],
             Tracing(listener.trace, everything=trace),
             ids,
+            tls=tls,
+            audit=self._audit,
+            proxies=TrustedProxies(() if proxies is None else proxies.from_),
+            introduction=assembly.make_introduction(
+                listener, self._configuration.clusters[listener.cluster]
+            ),
         )
 
     def _entry(self, listener: model.Listener, cluster: _Cluster) -> Entry:
+        verifiers = assembly.make_verifiers(listener.identity, self._needs)
         services = ListenerServices(
             cluster.parts,
-            assembly.make_verifiers(listener.identity),
+            verifiers,
             self._log.warning,
             name=listener.name,
+            naming=assembly.make_naming(listener.identity),
             limits=None if self._limiting is None else self._limiting.shaper,
+            access=None if self._limiting is None else self._limiting.access,
+            failures=self._failures,
+            seats=Seats(listener.each_address.connections, listener.each_principal.connections),
         )
         self._services.append(services)
-        chained = self._configuration.clusters[listener.cluster].brokers_are == "gateways"
+        behind = self._configuration.clusters[listener.cluster]
         return PLUGINS[listener.protocol].enter(
             EntrySettings(
                 services=services,
                 mode=Mode(listener.identity.mode),
                 proxies=frozenset(listener.identity.trusted_proxies),
-                chained=chained,
+                chained=behind.brokers_are == "gateways",
                 limited=self._limiting is not None,
                 unknown_pass=listener.unknown == "pass",
                 checksums=listener.checksums == "verify",
+                tls=listener.tls is not None,
+                brokers_tls=behind.has_tls,
                 version=VERSION,
                 bounds=assembly.frame_bounds(self._configuration.limits),
                 budget=self._budget,
@@ -252,13 +318,17 @@ class Application:
 
     async def serve(self, *, task_status: Status = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until SIGTERM or SIGINT. The task has started once all listeners listen."""
-        async with (
-            received(*STOP, *([AT_ONCE] if self._inherited else [])) as signals,
-            trio.open_nursery() as outer,
-        ):
-            await self._start_admin(outer)
-            await self._run_plane(signals, task_status)
-            outer.cancel_scope.cancel()
+        try:
+            async with (
+                received(*STOP, *([AT_ONCE] if self._inherited else [])) as signals,
+                trio.open_nursery() as outer,
+            ):
+                await self._start_admin(outer)
+                await self._run_plane(signals, task_status)
+                outer.cancel_scope.cancel()
+        finally:
+            if self._audit is not None:
+                self._audit.close()
         self._log.info("stopped")
 
     async def _start_admin(self, nursery: trio.Nursery) -> None:
@@ -281,10 +351,15 @@ class Application:
             self._jobs.nursery = plane
             plane.start_soon(self._reactor.run)
             plane.start_soon(self._readiness.run)
+            plane.start_soon(self._moving.run)
             for cluster in self._clusters.values():
                 plane.start_soon(cluster.brokers.watch)
             if sharing is not None:
                 plane.start_soon(sharing.run)
+            for task in self._needs.tasks:
+                plane.start_soon(task)
+            if self._renewal is not None:
+                plane.start_soon(self._renewal.run)
             async with trio.open_nursery() as front:
                 if self._limiting is not None:
                     await front.start(self._limiting.reloader.run)
@@ -337,11 +412,12 @@ class Application:
     def unready(self) -> list[str]:
         """Return the reasons why no new client should connect here."""
         reasons = ["draining"] if self._draining else []
-        return reasons + [
-            f"no healthy broker in cluster {name}"
-            for name, cluster in self._clusters.items()
-            if not cluster.brokers.ready
-        ]
+        for name, cluster in self._clusters.items():
+            if not cluster.brokers.ready:
+                reasons.append(f"no healthy broker in cluster {name}")
+            if isinstance(cluster.parts.credential.current(), Denial):
+                reasons.append(f"no credential for cluster {name}")
+        return reasons
 
     def exposition(self) -> Callable[[], Iterator[bytes]]:
         """Return a function that writes all metrics; call this once, because it caches labels."""
@@ -359,8 +435,14 @@ class Application:
             failures=self._broker_failures,
             rules=tuple if limiting is None else limiting.shaper.figures,
             log=self._lines,
+            audit=None if self._audit is None else self._audit.figures,
+            openings=self._openings.figures,
+            denied=None if limiting is None else limiting.access.denied,
             reloads=None if limiting is None else limiting.figures,
             store=None if sharing is None else sharing.supplier.figures,
+            issuers=self._needs.issuers,
+            agent=self._needs.agent,
+            tls=None if self._renewal is None else self._renewal.figures,
         )
         process = ProcessMetrics(sources)
         books = {name: cluster.parts.accounts for name, cluster in self._clusters.items()}

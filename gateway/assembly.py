@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
+from ssl import TLSVersion
 from typing import TYPE_CHECKING
 
+import structlog
 import trio
 
 from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
+from gateway.config.expressions import compiled
+from gateway.errors import ConfigurationError
+from gateway.front.proxied import Introduction
+from gateway.identity import names
+from gateway.identity.credential import (
+    NoCredential,
+    OwnCertificate,
+    OwnCredential,
+    PasswordFile,
+    TokenFile,
+)
 from gateway.plane.state import PlaneSettings
 from gateway.system import machine
 from gateway.telemetry.figures import ReloadFigures
+from gateway.verifiers import explained
 from gateway.wire.plugin import FrameBounds
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from gateway.config import model
     from gateway.control.services import Verifier
@@ -26,12 +41,23 @@ if TYPE_CHECKING:
     from gateway.fleet.store import Store
     from gateway.fleet.supplier import Supplier
     from gateway.plane.reactor import Reactor
+    from gateway.policy.access import Access, Refused
     from gateway.reload.reloader import Reloader
+    from gateway.remote.oauth import ClientCredentials
+    from gateway.remote.opa import PolicyAgent
+    from gateway.telemetry.audit import Audit
+    from gateway.tls.files import KeyPair
+    from gateway.tls.renewal import Renewal
+    from gateway.tls.sides import ClientSide, ServerSide, Side
+    from gateway.tls.stream import Shared
+    from gateway.verifiers import Needs
 
 
 PARENT_TIMEOUT = 1.0
 """Seconds in which the workers' parent must answer; on a busy machine it may wait for CPU. The
 parent has no other work: without an answer it has died, and its workers with it."""
+
+_VERSIONS = {"1.2": TLSVersion.TLSv1_2, "1.3": TLSVersion.TLSv1_3}
 
 LEAST_ADMIN_CONNECTIONS = 64
 """Admin connections for probes, scrapers and people even if clients may use up all descriptors."""
@@ -42,6 +68,7 @@ class RateLimiting:
     """The parts of a gateway with rules."""
 
     shaper: Shaper
+    access: Access
     reloader: Reloader
     figures: ReloadFigures
     sharing: Sharing | None
@@ -66,11 +93,13 @@ class Inherited:
     """The parts that a worker gets from its parent.
 
     `sockets`: listening sockets, by listener. `seals`: secrets for sealed names, by cluster, used
-    if no keys are configured, so that all workers can open each other's names.
+    if no keys are configured, so that all workers can open each other's names. `worker`: its
+    number.
     """
 
     sockets: Mapping[str, Sequence[socket.socket]]
     seals: Mapping[str, bytes]
+    worker: int
 
 
 def admin_connections(setting: int, clients: int) -> int:
@@ -96,6 +125,7 @@ def plane_settings(configuration: model.Configuration) -> PlaneSettings:
         collected=configuration.limits.all_collected,
         opening=configuration.limits.all_handshakes,
         held_for=configuration.deadlines.held,
+        expired=configuration.deadlines.expired,
     )
 
 
@@ -112,17 +142,23 @@ def frame_bounds(limits: model.ResourceLimits) -> FrameBounds:
 
 
 def make_rate_limiting(
-    configuration: model.Configuration, reactor: Reactor, store: Store | None
+    configuration: model.Configuration,
+    reactor: Reactor,
+    store: Store | None,
+    needs: Needs,
+    audit: Audit | None = None,
 ) -> RateLimiting | None:
-    """Return the rate limiting, or None without rules; its packages are imported only with rules.
+    """Return the rate limiting, or None without rules and a policy agent; its packages are imported
+    only with these.
 
     `store`: used if no store is configured. Through a configured store, workers share limits with
     the workers of other gateways too.
     """
     paths = configuration.rules
-    if not paths:
+    if not paths and configuration.opa is None:
         return None
     from gateway.control.shaper import Shaper
+    from gateway.policy.access import Access
     from gateway.policy.matching import RuleSet
     from gateway.policy.supply import Supply
     from gateway.reload.files import signs
@@ -138,14 +174,78 @@ def make_rate_limiting(
 
         store, timeout = store_of(configuration.store), configuration.store.timeout
     supply = Supply() if store is not None else None
-    shaper, figures = Shaper(compiled, reactor, supply), ReloadFigures(time.time())
+    defaults = {listener.name: listener.access for listener in configuration.listeners}
+    agent = None
+    if configuration.opa is not None:
+        agent = make_agent(configuration.opa, needs.log)
+        needs.agent = agent.figures
+    access = Access(compiled, defaults, partial(_tell_denied, audit), agent)
+    shaper, figures = Shaper(compiled, reactor, supply, access), ReloadFigures(time.time())
     reloader = Reloader(paths, compiled, shaper.adopt, figures, seen)
     sharing = None
     if store is not None and supply is not None:
         from gateway.fleet.supplier import Supplier
 
         sharing = Sharing(store, Supplier(store, supply, shaper.supplied, timeout))
-    return RateLimiting(shaper, reloader, figures, sharing)
+    return RateLimiting(shaper, access, reloader, figures, sharing)
+
+
+def make_agent(settings: model.PolicyAgent, log: Callable[..., object]) -> PolicyAgent:
+    """Return the policy agent. Raises `ConfigurationError`."""
+    try:
+        from gateway.remote import opa
+    except ModuleNotFoundError as missing:
+        raise explained(missing) from None
+
+    asked = opa.Settings(
+        settings.url,
+        settings.deadline,
+        settings.lasting,
+        settings.known,
+        settings.at_once,
+        settings.while_away == "allow",
+        settings.ca_file,
+        settings.token_file,
+    )
+    return opa.PolicyAgent(asked, log)
+
+
+def make_audit(
+    configuration: model.Configuration, inherited: Inherited | None = None
+) -> Audit | None:
+    """Return what writes the audit; None: nothing is written. Raises `ConfigurationError`."""
+    settings, bounds = configuration.audit, configuration.log
+    if settings is None:
+        return None
+    from gateway.telemetry.audit import Audit, writer
+    from gateway.telemetry.log import Style
+
+    try:
+        write = writer(settings.file, settings.stream)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The audit file {settings.file} cannot be written: {error.strerror}"
+        ) from None
+    always = {} if inherited is None else {"worker": inherited.worker}
+    style = Style("json", "info", bounds.burst, bounds.longest_text, bounds.principals, always)
+    return Audit(style, write, bounds.queue_lines, bounds.queue)
+
+
+def _tell_denied(audit: Audit | None, denied: Refused) -> None:
+    subject = denied.subject
+    if audit is not None:
+        audit.denied(subject, denied.right, denied.rule or None, shadow=denied.shadow)
+    structlog.get_logger().info(
+        "access_denied",
+        listener=subject.listener,
+        connection=subject.connection,
+        client=subject.host,
+        principal=subject.principal,
+        right=denied.right.value,
+        topic=None if subject.topic is None else subject.topic.name,
+        rule=denied.rule or None,
+        **({"shadow": True} if denied.shadow else {}),
+    )
 
 
 def make_names(name: str, cluster: model.Cluster, secret: bytes | None = None) -> Names:
@@ -163,10 +263,130 @@ def make_names(name: str, cluster: model.Cluster, secret: bytes | None = None) -
     return SealedNames(name, sealing)
 
 
-def make_verifiers(identity: model.Identity) -> dict[str, Verifier]:
-    """Return verifiers by authentication method.
+def make_server_side(listener: model.Listener, shared: Shared) -> ServerSide | None:
+    """Return what makes the TLS streams of a listener's clients; None: they connect without.
 
-    Their packages are imported only if tokens are verified, because that takes 12 MB and 40 ms.
+    The reading of certificates is imported only if there are some, because that takes 20 ms.
     """
-    methods = identity.methods()
-    return {name: import_module(it.verified_by).make_verifier(it) for name, it in methods.items()}
+    tls = listener.tls
+    if tls is None:
+        return None
+    from gateway.tls.sides import ClientCertificates, ServerSettings, ServerSide
+
+    settings = ServerSettings(
+        pairs=[_key_pair(it) for it in tls.certificates],
+        minimum=_VERSIONS[tls.minimum],
+        client_certificates=ClientCertificates(tls.client_certificates),
+        authorities=() if tls.client_ca_file is None else (tls.client_ca_file,),
+        revocations=tls.crl_files,
+    )
+    return ServerSide(settings, shared)
+
+
+def make_client_side(cluster: model.Cluster, shared: Shared) -> ClientSide | None:
+    """Return what makes the TLS streams to a cluster's brokers; None: the gateway connects
+    without."""
+    if not cluster.has_tls:
+        return None
+    from gateway.config.model import ClusterTls
+    from gateway.tls.sides import ClientSettings, ClientSide
+
+    tls = cluster.tls or ClusterTls()
+    settings = ClientSettings(
+        authorities=() if tls.ca_file is None else (tls.ca_file,),
+        pair=None if tls.certificate is None else _key_pair(tls.certificate),
+        verify_host=tls.verify_host,
+    )
+    return ClientSide(settings, shared)
+
+
+def make_introduction(listener: model.Listener, cluster: model.Cluster) -> Introduction | None:
+    """Return what tells a cluster's brokers of a listener's clients; None: nobody does."""
+    settings = cluster.proxy_protocol
+    if settings is None:
+        return None
+    if listener.tls is None:
+        return Introduction(principal=settings.principal)
+    from gateway.tls.files import common_name_of
+
+    return Introduction(principal=settings.principal, common_name=common_name_of)
+
+
+def make_renewal(sides: Mapping[str, Side]) -> Renewal | None:
+    """Return what loads the files of TLS again when they change; None: there are none."""
+    if not sides:
+        return None
+    from gateway.tls.renewal import Renewal
+
+    return Renewal(sides)
+
+
+def _key_pair(certificate: model.Certificate) -> KeyPair:
+    from gateway.tls.files import KeyPair
+
+    return KeyPair(certificate.certificate_file, certificate.key_file)
+
+
+def make_credential(
+    settings: model.Credential | None, needs: Needs, log: Callable[..., object]
+) -> OwnCredential:
+    """Return what the gateway shows to the brokers of a cluster."""
+    if settings is None:
+        return NoCredential()
+    if settings.token_file is not None:
+        return TokenFile(settings.token_file, log)
+    if settings.basic is not None:
+        return PasswordFile(settings.basic.username, settings.basic.password_file, log)
+    if settings.oauth2 is None:
+        return OwnCertificate()
+    own = make_oauth(settings.oauth2, log)
+    needs.tasks.append(own.run)
+    return own
+
+
+def make_oauth(settings: model.OAuth2, log: Callable[..., object]) -> ClientCredentials:
+    """Return the gateway's own token by client credentials. Raises `ConfigurationError`.
+
+    HTTP is imported only if it is needed, because that takes 60 ms.
+    """
+    try:
+        from gateway.remote.fetching import Fetcher
+        from gateway.remote.oauth import ClientCredentials
+    except ModuleNotFoundError as missing:
+        raise explained(missing) from None
+
+    fetcher = Fetcher(settings.ca_file)
+    if settings.token_url is not None:
+        ask = partial(fetcher.token, settings.token_url)
+    else:
+        assert settings.issuer is not None  # as the configuration was checked
+        ask = partial(fetcher.issued, settings.issuer)
+    return ClientCredentials(
+        ask,
+        settings.client_id,
+        settings.client_secret_file,
+        scope=settings.scope,
+        audience=settings.audience,
+        log=log,
+    )
+
+
+def make_verifiers(identity: model.Identity, needs: Needs) -> dict[str, Verifier]:
+    """Return verifiers by the authentication method that clients name.
+
+    Their packages are imported only where they are needed: tokens alone take 12 MB and 40 ms.
+    """
+    verifiers: dict[str, Verifier] = {}
+    for name, settings in identity.methods().items():
+        try:
+            verifier = import_module(settings.verified_by).make_verifier(settings, needs)
+        except ModuleNotFoundError as missing:
+            raise explained(missing) from None
+        verifiers |= dict.fromkeys(settings.shown_as or (name,), verifier)
+    return verifiers
+
+
+def make_naming(identity: model.Identity) -> Callable[[str], str | None]:
+    """Return what makes principals of the names that clients prove; None: of no acceptable one."""
+    rules = [names.Mapping(compiled(it.match), it.principal) for it in identity.principals]
+    return partial(names.mapped, rules=rules)

@@ -6,13 +6,20 @@ others. Each skips data of an unexpected shape, which the model reports.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gateway import protocols
 from gateway.config import units
 from gateway.config.mistakes import Mistake, Place, format_place, nearest
-from gateway.config.model import METHODS, PUBLIC_KEY_ALGORITHMS, SECRET_ALGORITHMS
+from gateway.config.model import (
+    CREDENTIALS,
+    KEYS,
+    METHODS,
+    OF_ISSUERS,
+    PUBLIC_KEY_ALGORITHMS,
+    SECRET_ALGORITHMS,
+)
 from gateway.config.store import address
 
 if TYPE_CHECKING:
@@ -36,11 +43,17 @@ def find_mistakes(data: object) -> Iterator[Mistake]:
     yield from _protocols_fit(listeners, data.get("clusters"))
     for place, listener in listeners:
         yield from _identity_fits(listener, place)
+        yield from _client_certificates_fit(listener, place)
+        yield from _access_fits(listener, place, data)
+    yield from _agent_is_asked(data, listeners)
     for place, store in _mapping(data, "store"):
         yield from _store_is_secured(store, place)
     for place, cluster in clusters:
         yield from _names_are_of_one_kind(cluster, place)
         yield from _targets_have_effect(cluster, place)
+        yield from _tls_has_effect(cluster, place)
+        yield from _credential_is_one(cluster, place)
+        yield from _principals_are_known(cluster, place, listeners)
 
 
 def _mapping(part: Part, key: str, place: Place = ()) -> Iterator[Placed]:
@@ -132,7 +145,7 @@ def _identity_fits(listener: Part, place: Place) -> Iterator[Mistake]:
         verifies = identity.get("mode") in ("verify", "verify-and-forward")
         methods = [name for name in METHODS if identity.get(name) is not None]
         if verifies and not methods:
-            text = "is missing; verifying needs a secret_file or a public_key_file in it"
+            text = "is missing; verifying needs a key of those who issue tokens in it"
             yield Mistake((*where, "token"), text)
         for name in methods if identity.get("mode", "pass-through") == "pass-through" else ():
             text = "has no effect: pass-through verifies nothing; set mode: verify, or leave it out"
@@ -142,16 +155,96 @@ def _identity_fits(listener: Part, place: Place) -> Iterator[Mistake]:
                 "has no effect: pass-through trusts no proxies; set mode: verify, or leave it out"
             )
             yield Mistake((*where, "trusted_proxies"), text)
+        if identity.get("trusted_proxies") and identity.get("anonymous") is not None:
+            text = "would let anybody be one of them, with anonymous; use two listeners"
+            yield Mistake((*where, "trusted_proxies"), text)
+        if identity.get("principals") and not verifies:
+            text = "has no effect: pass-through knows no names; set mode: verify, or leave it out"
+            yield Mistake((*where, "principals"), text)
+        if identity.get("tls") is not None and not _asks_for_certificates(listener):
+            text = "has no effect: clients show no certificate; set tls.client_certificates"
+            yield Mistake((*where, "tls"), text)
         for inside, token in _mapping(identity, "token", where):
-            yield from _key_is_one(token, inside)
-            yield from _algorithms_fit(token, inside)
+            yield from _issuers_fit(token, inside)
 
 
-def _key_is_one(token: Part, place: Place) -> Iterator[Mistake]:
-    keys = len(token.keys() & {"secret_file", "public_key_file"})
-    if keys != 1:
-        text = f"has {keys or 'no'} keys; a secret_file or a public_key_file"
+def _verifies(listener: Part) -> bool:
+    identity = listener.get("identity")
+    return isinstance(identity, Mapping) and identity.get("mode", "pass-through") != "pass-through"
+
+
+def _asks_for_certificates(listener: Part) -> bool:
+    tls = listener.get("tls")
+    return isinstance(tls, Mapping) and tls.get("client_certificates", "none") != "none"
+
+
+def _client_certificates_fit(listener: Part, place: Place) -> Iterator[Mistake]:
+    for where, tls in _mapping(listener, "tls", place):
+        asks = _asks_for_certificates(listener)
+        if asks and tls.get("client_ca_file") is None:
+            text = "is missing; the file of the authorities that sign clients' certificates"
+            yield Mistake((*where, "client_ca_file"), text)
+        for name in ("client_ca_file", "crl_files"):
+            if tls.get(name) and not asks:
+                text = "has no effect: clients show no certificate; set client_certificates"
+                yield Mistake((*where, name), text)
+
+
+def _access_fits(listener: Part, place: Place, data: Part) -> Iterator[Mistake]:
+    access, where = listener.get("access", "open"), (*place, "access")
+    if access == "open":
+        return
+    if access == "opa" and not data.get("opa"):
+        text = "asks a policy agent, but none is named; name its url in opa"
+        yield Mistake(where, text)
+    elif access != "opa" and not data.get("rules"):
+        text = "lets nobody do anything, as there are no rules that allow it; name files in rules"
+        yield Mistake(where, text)
+    if access in ("closed", "opa") and listener.get("unknown", "pass") == "pass":
+        text = "lets commands pass that are not known, and whose rights are not; unknown: mask"
+        yield Mistake(where, text)
+
+
+def _agent_is_asked(data: Part, listeners: Iterable[Placed]) -> Iterator[Mistake]:
+    if data.get("opa") and not any(it.get("access") == "opa" for _, it in listeners):
+        text = "has no effect: no listener asks it; set access: opa of one, or remove it"
+        yield Mistake(("opa",), text)
+
+
+def _issuers_fit(token: Part, place: Place) -> Iterator[Mistake]:
+    listed = [((*place, *where), it) for where, it in _mappings(token, "issuers")]
+    unused = listed and not _key_settings(token)
+    for setting in sorted(set(token) & set(OF_ISSUERS)) if unused else ():
+        yield Mistake((*place, setting), "has no effect: each of issuers has its own")
+    issuers = listed if unused else [(place, token), *listed]
+    first: dict[object, Place] = {}
+    for where, issuer in issuers:
+        yield from _key_is_one(issuer, where)
+        yield from _algorithms_fit(issuer, where)
+        name = issuer.get("issuer")
+        if (name is None or _is_text(name)) and first.setdefault(name, where) != where:
+            other = format_place(first[name])
+            text = f"is the same as of {other}; tokens must tell their issuers apart"
+            yield Mistake((*where, "issuer"), text)
+
+
+def _key_settings(issuer: Part) -> list[str]:
+    return [name for name in KEYS if issuer.get(name)]
+
+
+def _key_is_one(issuer: Part, place: Place) -> Iterator[Mistake]:
+    keys = _key_settings(issuer)
+    if len(keys) != 1:
+        text = f"has {len(keys) or 'no'} keys; one of {', '.join(KEYS)}"
         yield Mistake(place, text)
+    if "discovery" in keys:
+        try:
+            units.https(issuer.get("issuer"))
+        except ValueError as why:
+            yield Mistake((*place, "issuer"), f"cannot be discovered: {why}")
+    if issuer.get("ca_file") and not {"discovery", "jwks_url"} & set(keys):
+        text = "has no effect: nothing is fetched; with jwks_url or discovery, or leave it out"
+        yield Mistake((*place, "ca_file"), text)
 
 
 def _algorithms_fit(token: Part, place: Place) -> Iterator[Mistake]:
@@ -166,9 +259,10 @@ def _algorithms_fit(token: Part, place: Place) -> Iterator[Mistake]:
 
 def _fitting(token: Part) -> tuple[str, ...]:
     """Return the algorithms that fit the one key, or none if there is not exactly one."""
-    if ("secret_file" in token) == ("public_key_file" in token):
+    keys = _key_settings(token)
+    if len(keys) != 1:
         return ()
-    return SECRET_ALGORITHMS if "secret_file" in token else PUBLIC_KEY_ALGORITHMS
+    return SECRET_ALGORITHMS if keys == ["secret_file"] else PUBLIC_KEY_ALGORITHMS
 
 
 # -- clusters --------------------------------------------------------------------------------
@@ -178,6 +272,41 @@ def _targets_have_effect(cluster: Part, place: Place) -> Iterator[Mistake]:
     if cluster.get("brokers_are") == "gateways" and cluster.get("targets") is not None:
         text = "has no effect: gateways know where their brokers are; leave it out"
         yield Mistake((*place, "targets"), text)
+
+
+def _credential_is_one(cluster: Part, place: Place) -> Iterator[Mistake]:
+    for where, credential in _mapping(cluster, "credential", place):
+        given = [name for name in CREDENTIALS if credential.get(name)]
+        if len(given) != 1:
+            found = " and ".join(given) or "none"
+            yield Mistake(where, f"is {found}; exactly one of {', '.join(CREDENTIALS)}")
+        tls = cluster.get("tls")
+        if "tls" in given and not (isinstance(tls, Mapping) and tls.get("certificate")):
+            text = "shows a certificate that is not named; set tls.certificate of the cluster"
+            yield Mistake((*where, "tls"), text)
+        for inside, oauth in _mapping(credential, "oauth2", where):
+            if len(oauth.keys() & {"token_url", "issuer"}) != 1:
+                yield Mistake(inside, "needs one place to ask; either token_url or issuer")
+
+
+def _principals_are_known(
+    cluster: Part, place: Place, listeners: list[Placed]
+) -> Iterator[Mistake]:
+    of = [listener for _, listener in listeners if listener.get("cluster") == place[-1]]
+    for where, header in _mapping(cluster, "proxy_protocol", place):
+        if header.get("principal") is True and of and not any(map(_verifies, of)):
+            text = "has no effect: no listener of the cluster verifies clients; leave it out"
+            yield Mistake((*where, "principal"), text)
+
+
+def _tls_has_effect(cluster: Part, place: Place) -> Iterator[Mistake]:
+    urls = units.brokers(cluster.get("brokers"))
+    listed = [url for url in urls if _is_text(url)] if isinstance(urls, list) else []
+    schemes = [name for name, it in protocols.SCHEMES.items() if it.tls]
+    says_tls = any(url.partition("://")[0].strip().lower() in schemes for url in listed)
+    if cluster.get("tls") is not None and listed and not says_tls:
+        text = f"has no effect: no broker's URL says TLS; {' or '.join(schemes)}://host:port"
+        yield Mistake((*place, "tls"), text)
 
 
 def _names_are_of_one_kind(cluster: Part, place: Place) -> Iterator[Mistake]:

@@ -1,6 +1,7 @@
 """`gateway init`: writes a commented configuration, and the secrets that can be generated.
 
-`gateway check` accepts the file at once. Existing files are never overwritten.
+`gateway check` accepts the file at once, or with TLS once the certificates exist that it names.
+Existing files are never overwritten.
 
 What only the user has (an issuer's public key) is neither left blank nor filled with a secret that
 everybody knows. An edge gets the key of a trial issuer, which signed one token for a first client
@@ -22,6 +23,9 @@ from gateway.errors import ConfigurationError
 SECRETS = "secrets"
 """The folder beside the configuration for files that only the gateway may read."""
 
+RULES = "rules"
+"""The folder beside the configuration for files of rules."""
+
 _SEAL_BYTES = 32
 """256 random bits, from which a cipher of that strength is derived."""
 
@@ -35,8 +39,9 @@ class _Secret(NamedTuple):
     mode: int = _OWN
 
 
-def write(use: str, path: Path) -> str:
+def write(use: str, path: Path, *, tls: bool = False) -> str:
     """Write the configuration for a use (sidecar, edge, shaper), and the secrets that it names.
+    `tls`: brokers, and clients of an edge and a shaper, are spoken to with TLS.
 
     Return the text to print: what was written, and the next commands. Raises `ConfigurationError`
     if the file exists, or something cannot be written.
@@ -49,21 +54,55 @@ def write(use: str, path: Path) -> str:
         if not path.parent.is_dir():
             advice = f"create it first: mkdir -p {shlex.quote(str(path.parent))}"
             raise ConfigurationError(f"{path}: its folder does not exist; {advice}")
-        made = _make_secrets(use, path.parent / SECRETS)
-        _create(path, _template(use), _ANYBODY)
+        made = [*_make_secrets(use, path.parent / SECRETS), *_make_rules(use, path.parent / RULES)]
+        if tls:  # for the certificates that the user provides
+            (path.parent / SECRETS).mkdir(mode=0o700, exist_ok=True)
+        _create(path, template(use, tls=tls).encode(), _ANYBODY)
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
         raise ConfigurationError(
             f"{error.filename}: cannot be written: {reason}; {_WHERE}"
         ) from None
-    return "\n".join([f"{path}: written, for use as {use}", *made, "", *_next(use, path)])
+    written = f"{path}: written, for use as {use}{' with TLS' if tls else ''}"
+    provided = _provided(use, path.parent / SECRETS) if tls else ()
+    return "\n".join([written, *made, "", *provided, *_next(use, path, tls=tls)])
 
 
 _WHERE = "choose another folder, or let this user write there"
 
 
-def _template(use: str) -> bytes:
-    return files("gateway.config").joinpath("templates", f"{use}.yaml").read_bytes()
+_PLAIN, _TLS, _ALL = "#: plain", "#: tls", "#: all"
+"""Lines of templates: the lines behind them are for files without TLS, with TLS, or both."""
+
+
+def template(use: str, *, tls: bool) -> str:
+    """Return the configuration for a use."""
+    text = _text(use)
+    kept, left_out, skips = [], _PLAIN if tls else _TLS, False
+    for line in text.splitlines(keepends=True):
+        if line.strip() in (_PLAIN, _TLS, _ALL):
+            skips = line.strip() == left_out
+        elif not skips:
+            kept.append(line)
+    return "".join(kept)
+
+
+def _make_rules(use: str, folder: Path) -> Iterator[str]:
+    """Write the rules of an edge, if there are none. Yield a line about them."""
+    file = folder / "access.yaml"
+    if use != "edge":
+        return
+    if os.path.lexists(file):
+        yield f"{file}: kept as it was"
+        return
+    folder.mkdir(exist_ok=True)
+    _create(file, _text("rules/access").encode(), _ANYBODY)
+    yield f"{file}: made: who may do what"
+
+
+def _text(name: str) -> str:
+    """Return the text of a template."""
+    return (files("gateway.config") / "templates" / f"{name}.yaml").read_text(encoding="utf-8")
 
 
 # -- secrets ---------------------------------------------------------------------------------
@@ -117,13 +156,34 @@ def _create(path: Path, content: bytes, mode: int) -> None:
 # -- the printed text ------------------------------------------------------------------------
 
 
-def _next(use: str, path: Path) -> Iterator[str]:
+TRIAL_CERTIFICATE = (
+    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 365 "
+    "-subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 "
+    "-keyout {folder}/tls.key -out {folder}/tls.crt"
+)
+"""Makes a certificate that signs itself; the templates have the same command."""
+
+
+def _provided(use: str, folder: Path) -> Iterator[str]:
+    """Yield the files that only the user has."""
+    yield "It names files that are yours to provide:"
+    if use != "sidecar":
+        yield f"  {folder / 'tls.crt'}, {folder / 'tls.key'}: what clients are shown. For a trial:"
+        yield f"    {TRIAL_CERTIFICATE.format(folder=shlex.quote(str(folder)))}"
+    yield f"  {folder / 'brokers-ca.crt'}: who signs the brokers' certificates"
+    yield ""
+
+
+def _next(use: str, path: Path, *, tls: bool) -> Iterator[str]:
     yield "Next:"
     for command, purpose in _COMMANDS.items():
         yield f"  {f'gateway {command} {shlex.quote(str(path))}':<30} # {purpose}"
     yield ""
-    yield "It expects brokers on 127.0.0.1:16650. In another terminal, brokers to try it with:"
-    yield "  gateway sandbox"
+    if tls:
+        yield "It expects brokers with TLS on 127.0.0.1:16651: name yours by GATEWAY_BROKERS."
+    else:
+        yield "It expects brokers on 127.0.0.1:16650. In another terminal, brokers to try it with:"
+        yield "  gateway sandbox"
     if use == "edge":
         token = path.parent / SECRETS / "trial.token"
         yield f"Clients need a token: {token} is one."

@@ -80,7 +80,11 @@ def build(data: object, folder: Path) -> tuple[Configuration | None, tuple[Mista
     mistakes = tuple(find_mistakes(data))
     try:
         locate = partial(_locate, folder.absolute())
-        context = {"locate": locate, "locate_folder": partial(locate, or_folder=True)}
+        context = {
+            "locate": locate,
+            "locate_folder": partial(locate, or_folder=True),
+            "locate_new": partial(_locate_new, folder.absolute()),
+        }
         return Configuration.model_validate(data, context=context), mistakes
     except ValidationError as error:
         return None, (*mistakes, *explain(error, Configuration))
@@ -94,6 +98,14 @@ def read_text(path: Path, advice: str) -> str:
         raise ConfigurationError(f"{path}: cannot be read: {_reason(error)}; {advice}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path}: is not UTF-8 text; save it as UTF-8") from None
+
+
+def _locate_new(folder: Path, name: str) -> Path:
+    """Return the path of a file that the gateway may make. Raises `ValueError`."""
+    path = folder / name
+    if not path.parent.is_dir() or path.is_dir():
+        raise ValueError("is not in a folder that exists; a path, relative to the configuration's")
+    return path
 
 
 def _locate(folder: Path, name: str, *, or_folder: bool = False) -> Path:

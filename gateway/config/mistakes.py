@@ -82,12 +82,17 @@ def _example(model: type[BaseModel], place: Place) -> str:
 
 def _keys(model: type[BaseModel], place: Place) -> Iterable[str]:
     found = _inside(model, place)
-    return found.model_fields if found is not None else ()
+    return _fields(found) if found is not None else ()
 
 
 def _field(model: type[BaseModel], place: Place) -> FieldInfo | None:
     owner = _inside(model, place[:-1])
-    return owner.model_fields.get(str(place[-1])) if owner is not None else None
+    return _fields(owner).get(str(place[-1])) if owner is not None else None
+
+
+def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Return the fields of a model by their keys in the file."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _inside(kind: Any, place: Place) -> type[BaseModel] | None:
@@ -100,7 +105,7 @@ def _inside(kind: Any, place: Place) -> type[BaseModel] | None:
 def _step(kind: Any, step: str | int) -> Any:
     model = _model(kind)
     if model is not None:
-        field = model.model_fields.get(str(step))
+        field = _fields(model).get(str(step))
         return field.annotation if field is not None else None
     # The first argument of tuple[Part, ...], the second of Mapping[str, Part].
     arguments = get_args(kind)

@@ -6,6 +6,7 @@ located by a function in the validation context, `{"locate": ...}`, so that noth
 file; without it a path stays as written.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
@@ -20,9 +21,11 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
+from pydantic.json_schema import WithJsonSchema
 
 from gateway import protocols
 from gateway.config import store, units
+from gateway.config.expressions import compiled
 from gateway.config.store import StoreAddress
 from gateway.config.units import KIB, MIB, Network
 from gateway.wire.address import Address
@@ -32,6 +35,9 @@ Several = TypeVar("Several", tuple[Any, ...], Mapping[str, Any])
 
 VERSIONS = (1,)
 
+HEADER_VERSION = 2
+"""The version of the PROXY protocol that brokers are sent."""
+
 MOST_WORKERS = 64
 """Larger hosts should run several gateways: all workers wake up for each new connection."""
 
@@ -39,6 +45,7 @@ SECRET_ALGORITHMS: tuple[str, ...] = ("HS256", "HS384", "HS512")
 PUBLIC_KEY_ALGORITHMS: tuple[str, ...] = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512"),
+    *("EdDSA", "Ed25519"),  # two names of one signature (RFC 8037, RFC 9864)
 )
 _ALGORITHMS = (*SECRET_ALGORITHMS, *PUBLIC_KEY_ALGORITHMS)
 
@@ -60,6 +67,12 @@ def _version(value: object) -> int:
         known = ", ".join(str(version) for version in VERSIONS)
         raise ValueError(f"is not a version that this gateway understands; {known}, without quotes")
     return units.whole(value)
+
+
+def _header_version(value: object) -> int:
+    if isinstance(value, bool) or value != HEADER_VERSION:
+        raise ValueError(f"is not a version that can be sent; {HEADER_VERSION}, without quotes")
+    return HEADER_VERSION
 
 
 def _workers(value: object) -> int | Literal["auto"]:
@@ -101,12 +114,13 @@ def _algorithm(value: object) -> str:
 
 def _usual_algorithms(token: dict[str, Any]) -> tuple[str, ...]:
     """Return the algorithms that Pulsar's own brokers accept by default."""
-    return ("RS256",) if token.get("public_key_file") else ("HS256",)
+    return ("HS256",) if token.get("secret_file") else ("RS256",)
 
 
 # The message about a missing key shows the examples.
 Name = Annotated[str, PlainValidator(units.name), Field(examples=["main"])]
 Text = Annotated[str, PlainValidator(units.text)]
+Flag = Annotated[bool, PlainValidator(units.flag), WithJsonSchema({"type": "boolean"})]
 File = Annotated[Path, _located("locate"), Field(examples=["secrets/key"])]
 FileOrFolder = Annotated[Path, _located("locate_folder"), Field(examples=["rules"])]
 Bind = Annotated[Address, PlainValidator(units.bind), Field(examples=["127.0.0.1:6650"])]
@@ -133,14 +147,23 @@ class Method(Part):
     verified_by: ClassVar[str]
     """The module whose `make_verifier` takes these settings; it is loaded where it is needed."""
 
+    shown_as: ClassVar[tuple[str, ...]] = ()
+    """What clients call the method; empty: as its field is called."""
 
-class Token(Method):
-    """How to verify the JSON Web Tokens of clients: by one secret or one public key."""
 
-    verified_by = "gateway.identity.token"
+class Issuer(Part):
+    """How to verify the JSON Web Tokens of one issuer: by a secret, a public key, or the set of
+    keys that it publishes."""
 
     secret_file: File | None = None
     public_key_file: File | None = None
+    # A JSON Web Key Set, from a file or from the issuer.
+    jwks_file: File | None = None
+    jwks_url: Annotated[str, PlainValidator(units.https)] | None = None
+    # The set that the OpenID configuration below `issuer` names.
+    discovery: Flag = False
+    # Of the server of `jwks_url` or `issuer`. None: the authorities that this machine trusts.
+    ca_file: File | None = None
     # Never taken from the token itself, which could choose a check that it passes.
     algorithms: Annotated[tuple[Algorithm, ...], _ENTRIES, AfterValidator(_some)] = Field(
         default_factory=_usual_algorithms
@@ -152,12 +175,92 @@ class Token(Method):
     clock_skew: Annotated[float, _within(units.seconds, 0, "10m")] = 0.0
 
 
+KEYS = ("secret_file", "public_key_file", "jwks_file", "jwks_url", "discovery")
+"""Settings of an issuer that say where its keys are."""
+
+OF_ISSUERS = tuple(name for name in Issuer.model_fields if name not in KEYS)
+"""The other settings of an issuer."""
+
+
+class Token(Issuer, Method):
+    """How to verify the JSON Web Tokens of clients: of one issuer, or of several."""
+
+    verified_by = "gateway.verifiers.tokens"
+
+    # Each verifies the tokens that name it in `iss`.
+    issuers: tuple[Issuer, ...] = ()
+
+    def all_issuers(self) -> tuple[Issuer, ...]:
+        """Return the issuers, at least one."""
+        own = any(getattr(self, name) for name in KEYS)
+        return (*((self,) if own else ()), *self.issuers)
+
+
+NameKind = Literal["spiffe", "uri", "dns", "email", "common_name", "subject"]
+
+
+class Certificates(Method):
+    """How to name clients by the TLS certificate that they show to the listener."""
+
+    verified_by = "gateway.identity.certificates"
+
+    # The first that a certificate has. Others than the SPIFFE ID may occur several times.
+    names: Annotated[tuple[NameKind, ...], _ENTRIES, AfterValidator(_some)] = (
+        "spiffe",
+        "common_name",
+    )
+
+
+class Basic(Method):
+    """How to verify names and passwords: by a file of bcrypt or argon2id hashes."""
+
+    verified_by = "gateway.verifiers.passwords"
+
+    htpasswd_file: File
+
+
+class Anonymous(Method):
+    """Clients without a credential are let in, all under one name."""
+
+    verified_by = "gateway.identity.anonymous"
+    shown_as = ("", "none")
+
+    principal: Text = "anonymous"
+
+
+GROUP = re.compile(r"\{(\w+)\}")
+"""What stands for a group of a match: `{1}`, or `{name}`."""
+
+
+class PrincipalMapping(Part):
+    """What becomes of names that match: `{1}` in `principal` is what the first group matched."""
+
+    match: Annotated[str, PlainValidator(units.pattern), Field(examples=["(.*)@a.com"])]
+    principal: Text
+
+    @model_validator(mode="after")
+    def _groups_exist(self) -> Self:
+        match = compiled(self.match)
+        numbers = {str(number) for number in range(match.groups + 1)}
+        known = numbers | set(match.groupindex)
+        unknown = [name for name in GROUP.findall(self.principal) if name not in known]
+        if unknown:
+            raise ValueError(f"names the group {unknown[0]}, which match does not have")
+        return self
+
+
 class Identity(Part):
     """Who authenticates clients: the broker (pass-through), or the gateway."""
 
     # The default suits a sidecar: nothing changes for clients and brokers.
     mode: Literal["pass-through", "verify", "verify-and-forward"] = "pass-through"
     token: Token | None = None
+    tls: Certificates | None = None
+    basic: Basic | None = None
+    anonymous: Anonymous | None = None
+    # None: names stay as they are. Otherwise the first that fits counts, and who fits none is
+    # refused.
+    principals: tuple[PrincipalMapping, ...] = ()
     # Gateways before this one, by the names in their tokens. They may state a client's principal.
     trusted_proxies: Annotated[tuple[Text, ...], _ENTRIES] = ()
 
@@ -176,6 +279,76 @@ METHODS = tuple(
 """The methods that the gateway can verify: fields of `Identity`."""
 
 
+class Certificate(Part):
+    """A certificate, with the chain of its authorities behind it, and its key; PEM files."""
+
+    certificate_file: File
+    key_file: File
+
+
+class ListenerTls(Part):
+    """How a listener speaks TLS. Clients of it connect by a URL with TLS."""
+
+    # The first is for clients that name no server, or one that no certificate is for.
+    certificates: Annotated[
+        tuple[Certificate, ...],
+        AfterValidator(_some),
+        Field(examples=["[{certificate_file: tls.crt, key_file: tls.key}]"]),
+    ]
+    # Clients that are ten years old speak 1.2; older versions are broken (RFC 8996).
+    minimum: Literal["1.2", "1.3"] = "1.2"
+    client_certificates: Literal["none", "optional", "required"] = "none"
+    # Who signs the certificates of clients. Never the machine's: these sign for everybody.
+    client_ca_file: File | None = None
+    crl_files: Annotated[tuple[File, ...], _ENTRIES] = ()
+
+
+class ClusterTls(Part):
+    """How the gateway speaks TLS to brokers, with those whose URL says so."""
+
+    # None: the certificate authorities that this machine trusts.
+    ca_file: File | None = None
+    # Shown to brokers that ask for one.
+    certificate: Certificate | None = None
+    # Without it any broker that a trusted authority signed for could stand in for another.
+    verify_host: Flag = True
+
+
+class EachAddress(Part):
+    """What one address may take of a listener; of IPv6, one /64. None: no bound, as all clients
+    may come from one address, that of a balancer."""
+
+    connections: Annotated[int, _within(units.whole, 1, 1_000_000)] | None = None
+    # New connections for each second, two seconds of them at once.
+    connects: Annotated[int, _within(units.whole, 1, 1_000_000)] | None = None
+
+
+class EachPrincipal(Part):
+    """What one principal may take of a listener. None: no bound."""
+
+    connections: Annotated[int, _within(units.whole, 1, 1_000_000)] | None = None
+
+
+class TrustedProxies(Part):
+    """Proxies that say who their clients are, by a header of the PROXY protocol."""
+
+    # Required of them, and read from nobody else: an address that anybody may state is worthless.
+    from_: Annotated[
+        Networks, AfterValidator(_some), Field(alias="from", examples=["[10.1.2.3, 10.1.2.4]"])
+    ]
+
+
+class ClientHeader(Part):
+    """What brokers are told about clients, by a header of the PROXY protocol."""
+
+    # Version 1 can say no more than addresses.
+    version: Annotated[int, PlainValidator(_header_version), Field(examples=[2])]
+    # As the gateway verified it.
+    principal: Flag = False
+    # None: as Pulsar's brokers want it, which look for it inside TLS; gateways look before it.
+    inside_tls: Flag | None = None
+
+
 class Listener(Part):
     """One address where clients connect."""
 
@@ -186,12 +359,41 @@ class Listener(Part):
         tuple[Address, ...], PlainValidator(units.binds), Field(examples=["127.0.0.1:6650"])
     ]
     cluster: Name
+    # None: the address of a connection is its client's.
+    proxy_protocol: TrustedProxies | None = None
+    # None: clients speak without TLS.
+    tls: ListenerTls | None = None
     identity: Identity = Identity()
+    each_address: EachAddress = EachAddress()
+    each_principal: EachPrincipal = EachPrincipal()
+    # What clients may do that no rule decides. An edge lists what is allowed.
+    access: Literal["open", "closed", "shadow", "opa"] = "open"
     # With `pass`, newer clients and brokers keep working; an edge masks unknown features.
     unknown: Literal["pass", "mask"] = "pass"
     # Brokers and consumers verify anyway; here it shows on which side messages are damaged.
     checksums: Literal["pass", "verify"] = "pass"
     trace: Networks = ()
+
+
+class OAuth2(Part):
+    """A token that an issuer gives the gateway for its client credentials, and renews in time."""
+
+    # One of both: the token endpoint, or the issuer whose configuration names it.
+    token_url: Annotated[str, PlainValidator(units.https)] | None = None
+    issuer: Annotated[str, PlainValidator(units.https)] | None = None
+    client_id: Text
+    client_secret_file: File
+    scope: Text | None = None
+    audience: Text | None = None
+    # Of the issuer's server. None: the authorities that this machine trusts.
+    ca_file: File | None = None
+
+
+class Password(Part):
+    """The gateway's name and password."""
+
+    username: Text
+    password_file: File
 
 
 class Credential(Part):
@@ -201,7 +403,15 @@ class Credential(Part):
     accept.
     """
 
-    token_file: File
+    token_file: File | None = None
+    oauth2: OAuth2 | None = None
+    basic: Password | None = None
+    # By the certificate of the cluster's `tls`, which names the gateway to brokers.
+    tls: Flag = False
+
+
+CREDENTIALS = ("token_file", "oauth2", "basic", "tls")
+"""Settings that say what the gateway shows to brokers."""
 
 
 class Targets(Part):
@@ -279,12 +489,29 @@ class Cluster(Part):
     ]
     # Names that `gateways` advertise are handed back to them, and never dialled.
     brokers_are: Literal["brokers", "gateways"] = "brokers"
+    # None: brokers see the gateway's address alone.
+    proxy_protocol: ClientHeader | None = None
+    # None: TLS with its defaults if a broker's URL says so.
+    tls: ClusterTls | None = None
     credential: Credential | None = None
     # None: the hosts and ports of `brokers`, and nothing else.
     targets: Targets | None = None
     names: Names = Names(sealed=Sealed())
     # Known targets of migrations; clients are not told about others.
     migrations: tuple[Migration, ...] = ()
+
+    @property
+    def header_is_inside_tls(self) -> bool:
+        """Return whether a PROXY header to a broker with TLS comes behind the handshake."""
+        header = self.proxy_protocol
+        if header is None or header.inside_tls is None:
+            return self.brokers_are == "brokers"
+        return header.inside_tls
+
+    @property
+    def has_tls(self) -> bool:
+        """Return whether the gateway speaks TLS to brokers."""
+        return self.tls is not None or any(broker.tls for broker in self.brokers)
 
 
 class Admin(Part):
@@ -320,6 +547,8 @@ class Deadlines(Part):
     # For draining. Moving a client takes milliseconds, and waits 4 s for a broker that does not
     # answer. Well below the 30 s after which Kubernetes kills.
     grace: Annotated[float, _within(units.seconds, 0, "10m")] = 20.0
+    # For a client to show a newer credential once its own has expired. Brokers give a minute.
+    expired: Annotated[float, _within(units.seconds, 0, "10m")] = 10.0
 
 
 class ResourceLimits(Part):
@@ -327,6 +556,9 @@ class ResourceLimits(Part):
 
     # Each takes two descriptors, and up to 5 KB when idle: 50 MB in all.
     connections: Annotated[int, _within(units.whole, 1, 1_000_000)] = 10_000
+    # Those that are not authenticated, over all listeners of a process. Above it, the oldest that
+    # waits for its client gives way. At 2,000 new ones a second each still has half a second.
+    unauthenticated: Annotated[int, _within(units.whole, 1, 1_000_000)] = 1_000
     # Before authentication. Tokens are below 16 KiB; Kerberos tickets reach 64.
     handshake_frame: Annotated[int, _within(units.size, "1KiB", "5MiB")] = 64 * KIB
     # Brokers allow 5 MiB of payload; metadata come on top.
@@ -464,6 +696,41 @@ class Log(Part):
     # Bytes that wait to be written: ten seconds of a folded flood, at some 250 bytes a line.
     queue: Annotated[int, _within(units.size, "64KiB", "1GiB")] = 4 * MIB
     queue_lines: Annotated[int, _within(units.whole, 100, 1_000_000)] = 10_000
+    # `pseudonymous`: another name for each principal, the same as long as the process runs.
+    principals: Literal["plain", "masked", "pseudonymous"] = "plain"
+
+
+class Audit(Part):
+    """A line for each connection that ended and each right that was denied."""
+
+    file: Annotated[Path, _located("locate_new")] | None = None
+    # Used if no file is named.
+    stream: Literal["stdout", "stderr"] = "stdout"
+
+
+class PolicyAgent(Part):
+    """Open Policy Agent, which decides what no rule does on listeners with `access: opa`."""
+
+    # Of the rule that decides, in its Data API.
+    url: Annotated[
+        str,
+        PlainValidator(units.https),
+        Field(examples=["http://127.0.0.1:8181/v1/data/gateway/allow"]),
+    ]
+    # Of its server. None: the authorities that this machine trusts.
+    ca_file: File | None = None
+    # A bearer token, read for each question.
+    token_file: File | None = None
+    # Of one answer. Clients wait 10 s or more for what they open.
+    deadline: Annotated[float, _within(units.seconds, "10ms", "5s")] = 1.0
+    # How long an answer is known: a reconnecting client asks the same questions again.
+    lasting: Annotated[float, _within(units.seconds, "1s", "1h")] = 10.0
+    # Answers that are known, of some 500 bytes each.
+    known: Annotated[int, _within(units.whole, 100, 1_000_000)] = 10_000
+    # Questions under way; one principal may have a quarter of them.
+    at_once: Annotated[int, _within(units.whole, 1, 1000)] = 16
+    # What takes the place of its answer while it gives none.
+    while_away: Literal["deny", "allow"] = "deny"
 
 
 class Configuration(Part):
@@ -487,8 +754,12 @@ class Configuration(Part):
     limits: ResourceLimits = ResourceLimits()
     data_plane: DataPlane = DataPlane()
     log: Log = Log()
+    # None: nothing is written.
+    audit: Audit | None = None
     # Without a store each replica has its own limits.
     store: Store | None = None
+    # None: rules and listeners decide alone.
+    opa: PolicyAgent | None = None
     # Without rules nothing is limited.
     rules: Annotated[tuple[FileOrFolder, ...], _ENTRIES] = ()
 

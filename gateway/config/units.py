@@ -10,8 +10,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from gateway import protocols
+from gateway.config.expressions import compiled
 from gateway.wire.address import (
     LAST_PORT,
     Address,
@@ -53,9 +55,7 @@ _LARGEST_NUMBER = "999999"
 
 _EMPTY = "is empty; leave the line out or give it a value"
 _BIND_HELP = "host:port, [IPv6 address]:port in quotes, or :port for all addresses"
-_BROKER_HELP = " or ".join(
-    f"{name}://host:port" for name, it in protocols.SCHEMES.items() if not it.tls
-)
+_BROKER_HELP = " or ".join(f"{name}://host:port" for name in protocols.SCHEMES)
 
 
 def seconds(value: object) -> float:
@@ -73,6 +73,43 @@ def whole(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise ValueError("is not a whole number; digits only, without quotes")
+
+
+def flag(value: object) -> bool:
+    """Read true or false. An environment variable holds them as text."""
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if isinstance(value, bool):
+        return value
+    raise ValueError("is neither true nor false; one of them, without quotes")
+
+
+def https(value: object) -> str:
+    """Read a URL whose answers can be trusted: with TLS, or of this machine. It is shown in logs,
+    so no password may stand in it."""
+    url = text(value).strip()
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or not url.isprintable() or " " in url:
+        raise ValueError("is not a URL; https://host/path")
+    if "@" in parts.netloc:
+        raise ValueError("contains a user or password; https://host/path")
+    if parts.scheme != "https" and not (parts.scheme == "http" and host in _THIS_MACHINE):
+        raise ValueError("is not secured by TLS; https://host/path")
+    return url
+
+
+def pattern(value: object) -> str:
+    """Read a regular expression."""
+    read = text(value)
+    compiled(read)
+    return read
+
+
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def _quantity(value: object, units: Mapping[str, float], complaint: str) -> float:
@@ -152,12 +189,9 @@ def broker(value: object) -> Address:
     """Read the URL of one broker."""
     url = text(value).strip()
     try:
-        address = parse_url(url, protocols.SCHEMES)
+        return parse_url(url, protocols.SCHEMES)
     except ValueError as why:
         raise ValueError(f"{why}; {_BROKER_HELP}") from None
-    if address.tls:
-        raise ValueError(f"TLS to brokers is not supported yet; {_BROKER_HELP}")
-    return address
 
 
 def brokers(value: object) -> object:

@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 
 from gateway.brokers.names import TemplateNames
 from gateway.config import model
-from gateway.doctor import targets
+from gateway.doctor import secured, targets
+from gateway.doctor.checks import Plan
 from gateway.doctor.finding import Finding, fail, ok
-from gateway.doctor.reach import Network, Resolved, Unreached, judge_unreached, run_all
+from gateway.doctor.insecure import Insecure, judge_insecure
+from gateway.doctor.reach import Resolved, Unreached, judge_unreached, run_all
 from gateway.wire.address import Address
 from gateway.wire.contract import Denial
 
 
-async def examine(
-    network: Network,
-    cluster: model.Cluster,
-    names: TemplateNames | None,
-    addresses: Sequence[Address],
-) -> list[Finding]:
-    """Check each address as the gateway would use it for a client that returns with its name.
-
-    `names`: the cluster's template; None if names are sealed, since every broker then has one.
-    """
-    resolved = await run_all([partial(network.resolve, it.host) for it in addresses])
+async def examine(plan: Plan, addresses: Sequence[Address]) -> list[Finding]:
+    """Check each address as the gateway would use it for a client that returns with its name."""
+    cluster, names = plan.cluster, plan.names
+    resolved = await run_all([partial(plan.network.resolve, it.host) for it in addresses])
     known = dict(zip(addresses, resolved, strict=True))
     missing = [address for address in addresses if is_forbidden(cluster, address, known[address])]
     arrived = await run_all(
         [
-            partial(_check_reachable, network, cluster, address, known[address])
+            partial(_check_reachable, plan, address, known[address])
             for address in addresses
             if address not in missing
         ]
     )
     refused = [_refused(address, cluster, missing) for address in missing]
+    # Sealed names are for any broker.
     named = [_named(address, names) for address in addresses] if names is not None else []
     return [*arrived, *refused, *named]
 
@@ -55,9 +52,7 @@ def _refused(address: Address, cluster: model.Cluster, missing: Sequence[Address
     )
 
 
-async def _check_reachable(
-    network: Network, cluster: model.Cluster, address: Address, resolved: Resolved
-) -> Finding:
+async def _check_reachable(plan: Plan, address: Address, resolved: Resolved) -> Finding:
     check = _title(address)
     if not resolved.ips:
         return fail(
@@ -66,20 +61,26 @@ async def _check_reachable(
             "Let the brokers advertise a name that the gateway's machine knows "
             "(advertisedAddress in broker.conf).",
         )
-    ips = targets.allowed_ips(targets.allow_list(cluster), address, resolved.ips)
-    tries = [partial(_try_connect, network, Address(ip, address.port)) for ip in ips]
+    ips = targets.allowed_ips(targets.allow_list(plan.cluster), address, resolved.ips)
+    tries = [partial(_try_connect, plan, address, ip) for ip in ips]
     failures = [it for it in await run_all(tries) if it is not None]
     if len(failures) < len(ips):
-        return ok(check, "allowed, and can be connected to")
-    return judge_unreached(check, address, failures[0].code)
+        return ok(check, f"allowed, and can be connected to{' with TLS' if address.tls else ''}")
+    first = failures[0]
+    if isinstance(first, Insecure):
+        return judge_insecure(check, first, plan.trust(address), time.time())
+    return judge_unreached(check, address, first.code)
 
 
-async def _try_connect(network: Network, address: Address) -> Unreached | None:
+async def _try_connect(plan: Plan, address: Address, ip: str) -> Unreached | Insecure | None:
     """Return why the connection failed, or None."""
-    sock = await network.connect(address)
-    if isinstance(sock, Unreached):
-        return sock
-    sock.close()
+    there = Address(ip, address.port)
+    stream = await secured.connect(plan.network, there, plan.secure(address))
+    if isinstance(stream, Insecure):
+        return await secured.explain(plan.network, there, address.host, stream)
+    if isinstance(stream, Unreached):
+        return stream
+    stream.close()
     return None
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 
 from gateway.doctor import advertised
 from gateway.doctor.checks import Checks, Examined, Plan, checks_of
-from gateway.doctor.finding import Finding, Section, Status, fail, ok, warn
+from gateway.doctor.finding import Finding, Section, Status, fail, ok, skip, warn
 from gateway.doctor.reach import Resolved, is_literal, run_all
 from gateway.protocols import PLUGINS
 from gateway.wire.address import Address
@@ -26,7 +26,7 @@ async def examine(plan: Plan) -> Section:
     )
     findings = list(chain.from_iterable(_findings(names, found) for names, found in examined))
     named = sorted(set().union(*(found.advertised for _, found in examined)))
-    findings += await advertised.examine(plan.network, plan.cluster, plan.names, named)
+    findings += await advertised.examine(plan, named)
     if not plan.modes:
         findings.append(warn("listeners", "none leads there", "Give it one, or take it out."))
     return Section(f"cluster {plan.name}", tuple(findings))
@@ -36,7 +36,10 @@ async def _examine_broker(
     checks: Checks, plan: Plan, broker: Address
 ) -> tuple[list[Finding], Examined]:
     resolved = await plan.network.resolve(broker.host)
-    addresses = [Address(ip, broker.port) for ip in resolved.ips]
+    if broker.tls and plan.tls is None:
+        unread = "not tried: a file of the cluster's TLS cannot be used, see above"
+        return _named(broker, resolved), Examined([skip(f"broker {broker}", unread)])
+    addresses = [Address(ip, broker.port, broker.tls) for ip in resolved.ips]
     return _named(broker, resolved), await checks.examine_broker(plan, broker, addresses)
 
 

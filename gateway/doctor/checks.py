@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import NamedTuple, Protocol, cast
 
 from gateway.brokers.names import TemplateNames
 from gateway.config import model
 from gateway.doctor.finding import Finding
+from gateway.doctor.insecure import Trust
 from gateway.doctor.reach import Network
-from gateway.identity.credential import OwnCredential
+from gateway.doctor.secured import Secure
+from gateway.identity.credential import StoredCredential
+from gateway.tls.sides import ClientSide
 from gateway.wire.address import Address
 from gateway.wire.plugin import Plugin
 
@@ -21,17 +25,29 @@ class Plan:
     """The checks of one cluster.
 
     `modes`: identity modes of its listeners. `own`: the gateway's credential for these brokers,
-    None if unusable. `role`: the role that it states. `names`: of the template, if any.
+    None if unusable. `role`: the role that it states. `names`: of the template, if any. `tls`:
+    makes TLS streams to brokers; None if none speaks TLS, or its files are wrong.
     """
 
     name: str
     protocol: str
     cluster: model.Cluster
     modes: Collection[str]
-    own: OwnCredential | None
+    own: StoredCredential | None
     role: str | None
     names: TemplateNames | None
     network: Network
+    tls: ClientSide | None = None
+
+    def secure(self, broker: Address) -> Secure | None:
+        """Return what puts TLS over a socket to a broker; None if it is dialled without."""
+        if not broker.tls or self.tls is None:
+            return None
+        return Secure(broker.host, partial(self.tls.stream, host=broker.host))
+
+    def trust(self, broker: Address) -> Trust:
+        """Return what the gateway trusts where it dials a broker."""
+        return Trust(self.name, self.cluster.tls or model.ClusterTls(), broker.host)
 
     @property
     def passes_through(self) -> bool:
@@ -75,11 +91,14 @@ class Checks(Protocol):
     async def examine_broker(
         self, plan: Plan, broker: Address, addresses: Sequence[Address]
     ) -> Examined:
-        """Check one broker at all its IP addresses."""
+        """Check one broker at all its IP addresses, which speak TLS if it does."""
         ...
 
-    async def identify(self, network: Network, address: Address) -> Spoken | None:
-        """Return what a peer at an IP address speaks; None without an answer."""
+    async def identify(
+        self, network: Network, address: Address, secure: Secure | None
+    ) -> Spoken | None:
+        """Return what a peer at an IP address speaks, under TLS if `secure` is given; None without
+        an answer."""
         ...
 
 

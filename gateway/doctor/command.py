@@ -11,16 +11,25 @@ from pathlib import Path
 
 import trio
 
+from gateway.assembly import make_client_side
 from gateway.brokers.names import TemplateNames
 from gateway.config import model
 from gateway.config.load import load
-from gateway.doctor import brokers, files, machine, ports, store
+from gateway.doctor import brokers, files, handshakes, issuers, machine, ports, store, tls_files
 from gateway.doctor.checks import Plan
 from gateway.doctor.finding import Section, nothing_failed
 from gateway.doctor.reach import LONGEST_TIMEOUT, Network, run_all
 from gateway.doctor.report import table
 from gateway.errors import ConfigurationError
-from gateway.identity.credential import NoCredential, OwnCredential, TokenFile
+from gateway.identity.credential import (
+    NoCredential,
+    OwnCertificate,
+    PasswordFile,
+    StoredCredential,
+    TokenFile,
+)
+from gateway.tls.sides import ClientSide
+from gateway.tls.stream import Shared
 
 WORKS, FAILS, INTERRUPTED = 0, 1, 130
 """Exit statuses; 130 is the shells' own for Ctrl-C. An unreadable configuration has status 2."""
@@ -50,35 +59,54 @@ async def examine(
     configuration: model.Configuration, folder: Path, network: Network
 ) -> list[Section]:
     """Run all checks; `folder` is the configuration's own."""
-    listening = partial(_examine_ports, configuration, network)
+    listening = partial(_examine_ports, configuration, folder, network)
     stores = [partial(_examine_store, configuration.store, network)] if configuration.store else []
+    asked = [partial(_examine_issuers, configuration)] if issuers.has_any(configuration) else []
     clusters = [
-        partial(brokers.examine, _plan(configuration, name, network))
-        for name in configuration.clusters
+        partial(_examine_brokers, configuration, name, network) for name in configuration.clusters
     ]
+    now = time.time()
+    held = (
+        *files.examine(configuration, folder, now),
+        *tls_files.examine(configuration, folder, now),
+    )
     return [
-        Section("files", tuple(files.examine(configuration, folder, time.time()))),
-        *await run_all([listening, *stores, *clusters]),
+        Section("files", held),
+        *await run_all([listening, *stores, *asked, *clusters]),
         Section("machine", tuple(machine.examine(configuration))),
     ]
 
 
-async def _examine_ports(configuration: model.Configuration, network: Network) -> Section:
-    return Section("ports", tuple(await ports.examine(configuration, network)))
+async def _examine_ports(
+    configuration: model.Configuration, folder: Path, network: Network
+) -> Section:
+    bound = await ports.examine(configuration, network)
+    return Section("ports", (*bound, *await handshakes.examine(configuration, folder, network)))
 
 
 async def _examine_store(configured: model.Store, network: Network) -> Section:
     return Section("store", (await store.examine(configured, network),))
 
 
-def _plan(configuration: model.Configuration, name: str, network: Network) -> Plan:
+async def _examine_issuers(configuration: model.Configuration) -> Section:
+    return Section("issuers", tuple(await issuers.examine(configuration)))
+
+
+async def _examine_brokers(
+    configuration: model.Configuration, name: str, network: Network
+) -> Section:
+    return await brokers.examine(await _plan(configuration, name, network))
+
+
+async def _plan(configuration: model.Configuration, name: str, network: Network) -> Plan:
     cluster = configuration.clusters[name]
     modes = {it.identity.mode for it in configuration.listeners if it.cluster == name}
-    own = _own_credential(cluster)
+    own = await _own_credential(cluster)
     held = files.read_claims(own.current().data) if own is not None else None
     role, names = held.role if held else None, _template_names(cluster.names)
     protocol = configuration.protocol_of(name)
-    return Plan(name, protocol, cluster, modes, own, role, names, network)
+    tls = _client_side(cluster)
+    return Plan(name, protocol, cluster, modes, own, role, names, network, tls)
 
 
 def _template_names(names: model.Names) -> TemplateNames | None:
@@ -86,11 +114,27 @@ def _template_names(names: model.Names) -> TemplateNames | None:
     return None if template is None else TemplateNames(template.advertise, template.broker)
 
 
-def _own_credential(cluster: model.Cluster) -> OwnCredential | None:
-    """Return the gateway's credential; None if its file is wrong, which `files` reports."""
+def _client_side(cluster: model.Cluster) -> ClientSide | None:
+    """Return what makes TLS streams to brokers; None without, or if a file is wrong, which
+    `tls_files` reports."""
+    try:
+        return make_client_side(cluster, Shared())
+    except ConfigurationError:
+        return None
+
+
+async def _own_credential(cluster: model.Cluster) -> StoredCredential | None:
+    """Return the gateway's credential; None if there is none, which `files` or `issuers` report."""
     if cluster.credential is None:
         return NoCredential()
     try:
-        return TokenFile(cluster.credential.token_file)
-    except ConfigurationError:
+        if cluster.credential.token_file is not None:
+            return TokenFile(cluster.credential.token_file)
+        if cluster.credential.basic is not None:
+            basic = cluster.credential.basic
+            return PasswordFile(basic.username, basic.password_file)
+        if cluster.credential.oauth2 is not None:
+            return await issuers.own_token(cluster.credential.oauth2)
+    except (OSError, ValueError, ConfigurationError):
         return None
+    return OwnCertificate()

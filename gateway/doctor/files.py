@@ -1,6 +1,6 @@
 """Checks key and token files: readable, protected from other users, and with valid content.
 
-A certificate, once the configuration can name one, needs one more function here.
+`tls_files` checks certificates and their keys.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DAY = 86_400.0
 SOON = 7 * DAY
 """Seconds. Renew a token in its last week, not in its last night."""
 
-_SECRET = stat.S_IRWXO
+SECRET = stat.S_IRWXO
 """Rights of other users that a secret must not have; groups are the administrator's choice."""
 
 _PUBLIC = stat.S_IWOTH
@@ -51,12 +51,12 @@ def examine(configuration: model.Configuration, folder: Path, now: float) -> Ite
             yield from _check_keys(token, listener.name, folder)
     for name, cluster in configuration.clusters.items():
         yield from _check_seals(name, cluster.names.sealed, folder)
-        if cluster.credential is not None:
+        if cluster.credential is not None and cluster.credential.token_file is not None:
             used = uses_credential(configuration, name)
             yield from _check_credential(cluster.credential.token_file, folder, now, used=used)
     if configuration.store is not None and configuration.store.password_file is not None:
         path = configuration.store.password_file
-        yield _check_rights(display_path(path, folder), path, "the password of the store", _SECRET)
+        yield check_rights(display_path(path, folder), path, "the password of the store", SECRET)
 
 
 def uses_credential(configuration: model.Configuration, cluster: str) -> bool:
@@ -80,7 +80,7 @@ def _check_keys(token: model.Token, listener: str, folder: Path) -> Iterator[Fin
             yield file_error(check, error)
             continue
         used = f"{_describe_key(key)}; verifies {', '.join(token.algorithms)} for {listener}"
-        yield _check_rights(check, path, used, _SECRET if isinstance(key, OctKey) else _PUBLIC)
+        yield check_rights(check, path, used, SECRET if isinstance(key, OctKey) else _PUBLIC)
 
 
 def _describe_key(key: TokenKey) -> str:
@@ -114,8 +114,8 @@ def _check_seals(cluster: str, sealed: model.Sealed | None, folder: Path) -> Ite
             yield file_error(check, error)
             continue
         does = "opens names" if number else "seals and opens names"
-        yield _check_rights(
-            check, key.file, f"sealing key {made.key_id}; {does} of {cluster}", _SECRET
+        yield check_rights(
+            check, key.file, f"sealing key {made.key_id}; {does} of {cluster}", SECRET
         )
 
 
@@ -147,15 +147,15 @@ def _check_dates(check: str, path: Path, claims: Claims | None, now: float) -> F
         )
     role = f'a token of the role "{claims.role}"' if claims.role else "a token without `sub`"
     if claims.expires_at is not None and claims.expires_at <= now:
-        return fail(check, f"{role}, expired since {_date(claims.expires_at)}", _RENEW)
+        return fail(check, f"{role}, expired since {format_date(claims.expires_at)}", _RENEW)
     if claims.begins_at is not None and claims.begins_at > now:
         remedy = "Wait for it, or set this machine's clock right."
-        return fail(check, f"{role}, not valid before {_date(claims.begins_at)}", remedy)
+        return fail(check, f"{role}, not valid before {format_date(claims.begins_at)}", remedy)
     if claims.expires_at is None:
-        return _check_rights(check, path, f"{role}, without an end", _SECRET)
+        return check_rights(check, path, f"{role}, without an end", SECRET)
     if claims.expires_at - now < SOON:
-        return warn(check, f"{role}, expires soon: {_date(claims.expires_at)}", _RENEW)
-    return _check_rights(check, path, f"{role}, until {_date(claims.expires_at)}", _SECRET)
+        return warn(check, f"{role}, expires soon: {format_date(claims.expires_at)}", _RENEW)
+    return check_rights(check, path, f"{role}, until {format_date(claims.expires_at)}", SECRET)
 
 
 _RENEW = "Put a newer token into the file; a running gateway reads it by itself."
@@ -194,7 +194,8 @@ _FAR = 250_000_000_000
 """Seconds since 1970. Calendars end there, and no token means such a time."""
 
 
-def _date(seconds: float) -> str:
+def format_date(seconds: float) -> str:
+    """Return a time in seconds since 1970 as people read it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
@@ -212,7 +213,7 @@ def file_error(check: str, error: ConfigurationError) -> Finding:
     return fail(check, wrong, right or "Name another file, or other algorithms.")
 
 
-def _check_rights(check: str, path: Path, detail: str, forbidden: int) -> Finding:
+def check_rights(check: str, path: Path, detail: str, forbidden: int) -> Finding:
     """Return ok, unless other users have any of the forbidden rights."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -225,5 +226,5 @@ def _check_rights(check: str, path: Path, detail: str, forbidden: int) -> Findin
         check,
         f"{detail}; everybody on this machine may {right} it",
         "For a file (in Kubernetes, `defaultMode: 0400` of the secret's volume):",
-        f"chmod o-rwx {path}" if forbidden == _SECRET else f"chmod o-w {path}",
+        f"chmod o-rwx {path}" if forbidden == SECRET else f"chmod o-w {path}",
     )

@@ -15,6 +15,7 @@ from gateway.config import model
 from gateway.doctor.checks import Spoken, checks_of
 from gateway.doctor.finding import Finding, fail, ok, warn
 from gateway.doctor.reach import Network, Unreached, run_all
+from gateway.doctor.secured import unverifying
 from gateway.protocols import PLUGINS
 from gateway.wire.address import Address
 
@@ -62,7 +63,8 @@ async def _examine_listener(
     if error != errno.EADDRINUSE:
         return _bind_finding(check, bind, error)
     checks = checks_of(PLUGINS[listener.protocol])
-    spoken = await checks.identify(network, _reachable(bind))
+    secure = None if listener.tls is None else unverifying("localhost")
+    spoken = await checks.identify(network, reachable(bind), secure)
     if spoken is not None and spoken.is_protocol:
         return warn(check, f"taken by something that {spoken.words}: {_RUNS}", *_remedy(bind))
     return _taken(check, bind, spoken)
@@ -73,7 +75,7 @@ async def _examine_admin(admin: model.Admin, network: Network) -> Finding:
     error = try_bind(admin.bind)
     if error != errno.EADDRINUSE:
         return _bind_finding(check, admin.bind, error)
-    if await _is_gateway(_reachable(admin.bind), network):
+    if await _is_gateway(reachable(admin.bind), network):
         return warn(check, f"taken: {_RUNS}, and says that it is alive", *_remedy(admin.bind))
     return _taken(check, admin.bind, None)
 
@@ -159,7 +161,8 @@ def _ss(bind: Address) -> str:
 # -- probing ---------------------------------------------------------------------------------
 
 
-def _reachable(bind: Address) -> Address:
+def reachable(bind: Address) -> Address:
+    """Return where this machine reaches what listens at an address."""
     return Address(_LOOPBACK.get(bind.host, bind.host), bind.port)
 
 

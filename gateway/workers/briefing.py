@@ -32,7 +32,7 @@ class Briefing:
     def inherited(self) -> Inherited:
         """Return the inherited sockets and seals. Call this once, in the worker."""
         sockets = {name: list(map(_socket, numbers)) for name, numbers in self.descriptors.items()}
-        return Inherited(sockets, self.seals)
+        return Inherited(sockets, self.seals, self.worker)
 
 
 def encode(briefing: Briefing) -> str:

@@ -31,6 +31,8 @@ OTHERWISE: Mapping[str, Combine] = {
     # Rules are in force everywhere once the last worker has them.
     "gateway_rules_generation": min,
     "gateway_rules_last_reload_timestamp_seconds": min,
+    # The worker that has not loaded a new certificate yet decides.
+    "gateway_tls_expiry_timestamp_seconds": min,
     # The gateway started when its parent did.
     "process_start_time_seconds": min,
     # Each process has its own bound: the one nearest to it counts.

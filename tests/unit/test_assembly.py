@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+import trio
 
 from gateway import assembly
+from gateway.app import Application
 from gateway.config.load import build
-from gateway.config.model import Configuration
+from gateway.config.model import Anonymous, Audit, Basic, Certificates, Configuration, Identity
+from gateway.errors import ConfigurationError
 from gateway.plane.state import PlaneSettings
+from gateway.verifiers import Needs
 
 MIB = 1 << 20
 
@@ -31,6 +37,52 @@ def configured(**limits: str) -> Configuration:
 def settings(**limits: str) -> PlaneSettings:
     """Return the settings of the data plane with these limits."""
     return assembly.plane_settings(configured(**limits))
+
+
+@pytest.mark.parametrize("worker", [None, 3])
+def test_lines_of_the_audit_name_the_worker_if_there_are_several(
+    worker: int | None, tmp_path: Path
+) -> None:
+    """Connections have numbers of their worker, so two may have the same."""
+    file = tmp_path / "audit.jsonl"
+    configuration = with_audit(configured(), file)
+    inherited = None if worker is None else assembly.Inherited({}, {}, worker)
+    audit = assembly.make_audit(configuration, inherited)
+    assert audit is not None
+    audit.ended("clients", 1, "192.0.2.1:1", None, "client_closed", 1.0, "")
+    audit.close()
+    assert json.loads(file.read_text()).get("worker") == worker
+
+
+async def test_an_audit_is_written_whole_when_a_bug_ends_the_gateway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    application = Application(with_audit(configured(), tmp_path / "audit.jsonl"))
+    audit = application._audit
+    assert audit is not None
+
+    async def bug(_nursery: trio.Nursery) -> None:
+        audit.ended("clients", 1, "192.0.2.1:1", None, "internal_error", 1.0, "")
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(application, "_start_admin", bug)
+    monkeypatch.setattr(audit, "close", Mock(wraps=audit.close))
+    with pytest.RaisesGroup(pytest.RaisesExc(RuntimeError, match="a bug")):
+        await application.serve()
+    assert audit.close.call_count == 1  # type: ignore[attr-defined]
+
+
+def test_without_settings_there_is_no_audit() -> None:
+    assert assembly.make_audit(configured()) is None
+
+
+def test_an_audit_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"The audit file .* cannot be written: Is a"):
+        assembly.make_audit(with_audit(configured(), tmp_path))
+
+
+def with_audit(configuration: Configuration, file: Path) -> Configuration:
+    return configuration.model_copy(update={"audit": Audit.model_construct(file=file)})
 
 
 def test_memory_is_divided_by_default_as_documented() -> None:
@@ -71,3 +123,36 @@ def test_sessions_may_keep_twice_the_buffered_bytes_unless_configured() -> None:
     assert configured().limits.all_remembered == 512 * MIB
     assert configured(buffered="32MiB").limits.all_remembered == 64 * MIB
     assert configured(remembered="5MiB").limits.all_remembered == 5 * MIB
+
+
+# -- identity ----------------------------------------------------------------------------------
+
+
+def test_each_way_to_verify_is_found_by_what_clients_call_it(tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text("alice:$2y$10$" + "a" * 53)
+    identity = Identity(
+        mode="verify",
+        tls=Certificates(),
+        basic=Basic.model_construct(htpasswd_file=users),
+        anonymous=Anonymous(),
+    )
+    found = assembly.make_verifiers(identity, Needs(pytest.fail))
+    assert {name: type(it).__name__ for name, it in found.items()} == {
+        "tls": "CertificateVerifier",
+        "basic": "PasswordVerifier",
+        "": "Anonymous",
+        "none": "Anonymous",
+    }
+
+
+def test_nobody_is_verified_in_pass_through() -> None:
+    assert assembly.make_verifiers(Identity(), Needs(pytest.fail)) == {}
+
+
+def test_names_are_written_anew_as_configured() -> None:
+    rules = [{"match": "(.*)@a", "principal": "{1}"}, {"match": "b", "principal": "c"}]
+    identity = Identity.model_validate({"mode": "verify", "anonymous": {}, "principals": rules})
+    naming = assembly.make_naming(identity)
+    assert [naming(name) for name in ("alice@a", "b", "d")] == ["alice", "c", None]
+    assert assembly.make_naming(Identity())("d") == "d"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -16,6 +17,7 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as generate_rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from joserfc.jwk import RSAKey
 from pydantic import BaseModel, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
@@ -24,21 +26,28 @@ from gateway.config.model import Configuration, Part
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.exposition import TopicExposition
 from gateway.telemetry.figures import (
+    AgentFigures,
+    AuditFigures,
     BrokerFailures,
     BrokerHealth,
     ClusterFigures,
     CrewFigures,
+    Denied,
+    IssuerFigures,
     ListenerFigures,
     LogFigures,
+    OpeningFigures,
     PlaneFigures,
     ReloadFigures,
     RuleFigures,
     StoreFigures,
+    TlsFigures,
 )
 from gateway.telemetry.process import CrewMetrics, ProcessMetrics, Sources
+from gateway.tls.files import Expiry, Kind
 from gateway.wire.account import Action
 from gateway.wire.contract import EndReason
-from tests.support.certificates import self_signed
+from tests.support.certificates import CertificateAuthority, self_signed
 from tests.support.subjects import subject_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,13 +131,23 @@ def _is_of_rules(text: str) -> bool:
 
 @pytest.fixture(scope="module")
 def keys() -> Mapping[str, bytes]:
-    """What a public key file holds, by the family of the algorithm; `CA`: an authority's."""
+    """What files hold: a public key by the family of the algorithm, `CA` and `CRL` the certificate
+    of an authority and what it revoked, `certificate` and `key` those of a pair."""
     form = (Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    authority, pair = CertificateAuthority(), self_signed("gateway.example")
     rsa, curve = generate_rsa(65537, 2048), generate_private_key(SECP256R1())
     return {
         "R": rsa.public_key().public_bytes(*form),
         "E": curve.public_key().public_bytes(*form),
-        "CA": self_signed("authority.example").certificate,
+        "CA": authority.certificate,
+        "certificate": pair.certificate,
+        "key": pair.key,
+        "token": b"a.token.here\n",
+        "password": b"a password\n",
+        "random": os.urandom(64),
+        "htpasswd": b"alice:$2y$10$" + 53 * b"a",
+        "jwks": json.dumps({"keys": [RSAKey.import_key(rsa.public_key()).as_dict()]}).encode(),
+        "CRL": authority.revoke(),
     }
 
 
@@ -162,18 +181,29 @@ def _files(part: object, keys: Mapping[str, bytes]) -> Iterator[tuple[str, bytes
     for key, value in part.items():
         if key == "public_key_file":
             yield value, keys[part.get("algorithms", ["RS256"])[0][0]]
-        elif key == "token_file":
-            yield value, b"a.token.here\n"
-        elif key == "password_file":
-            yield value, b"a password\n"
-        elif key == "ca_file":
-            yield value, keys["CA"]
-        elif key in ("secret_file", "file"):
-            yield value, os.urandom(64)
+        elif key in _HELD:
+            content = keys[_HELD[key]]
+            yield from ((file, content) for file in ([value] if isinstance(value, str) else value))
         elif key == "rules":
             yield f"{value}/tenants.yaml", (ROOT / "rules" / "tenants.yaml").read_bytes()
         else:
             yield from _files(value, keys)
+
+
+_HELD = {
+    "token_file": "token",
+    "password_file": "password",
+    "secret_file": "random",
+    "file": "random",
+    "ca_file": "CA",
+    "client_ca_file": "CA",
+    "certificate_file": "certificate",
+    "key_file": "key",
+    "crl_files": "CRL",
+    "htpasswd_file": "htpasswd",
+    "jwks_file": "jwks",
+    "client_secret_file": "password",
+}
 
 
 def test_there_are_examples() -> None:
@@ -207,7 +237,8 @@ class Setting(NamedTuple):
 def _settings(model: type[BaseModel] = Configuration, path: str = "") -> Iterator[Any]:
     """All settings of the model, each with the path of its part as the page writes it."""
     for name, field in model.model_fields.items():
-        yield path, Setting(name, field)
+        # Some keys of the file are words of Python.
+        yield path, Setting(field.alias or name, field)
         kinds = (field.annotation, *get_args(field.annotation))
         for inner in kinds:
             if isinstance(inner, type) and issubclass(inner, Part):
@@ -270,7 +301,8 @@ def _bounds(setting: Setting) -> str:
 def _read(setting: Setting, value: object) -> object:
     """Validate a value of one setting alone."""
     fields: dict[str, Any] = {"value": (setting.field.annotation, setting.field)}
-    alone: Any = create_model("Alone", **fields).model_validate({"value": value})
+    key = setting.field.alias or "value"
+    alone: Any = create_model("Alone", **fields).model_validate({key: value})
     return alone.value
 
 
@@ -291,6 +323,12 @@ def _exposition() -> str:
         failures=lambda: [BrokerFailures("b", "silent", 0)],
         rules=lambda: [RuleFigures("r", "publish.bytes", "shadow")],
         log=LogFigures(),
+        audit=AuditFigures(),
+        openings=OpeningFigures(),
+        denied={Denied("clients", "r", "produce", "enforce"): 1},
+        issuers={"https://issuer.example": IssuerFigures()},
+        agent=AgentFigures(),
+        tls=TlsFigures(expiries={"listener a": [Expiry(Kind.CERTIFICATE, Path("a.crt"), 0)]}),
         reloads=ReloadFigures(loaded_at=0),
         store=StoreFigures(),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,11 +11,13 @@ from itertools import chain
 from gateway.doctor import targets
 from gateway.doctor.checks import Examined, Plan, Spoken
 from gateway.doctor.finding import Finding, skip
+from gateway.doctor.insecure import Agreed, Insecure, Trouble, judge_agreed, judge_insecure
 from gateway.doctor.pulsar import hello, lookups, verdicts
-from gateway.doctor.pulsar.asking import ask
+from gateway.doctor.pulsar.asking import TimedAnswer, ask
 from gateway.doctor.pulsar.hello import Accepted, NotPulsar, Probe
 from gateway.doctor.pulsar.verdicts import BrokerAnswers
 from gateway.doctor.reach import Network, Unreached, run_all
+from gateway.doctor.secured import Secure
 from gateway.wire.address import Address
 
 
@@ -25,13 +28,17 @@ class _AddressResult:
     address: Address
     answers: BrokerAnswers
     seconds: float
+    agreed: Agreed | None
 
 
-async def identify(network: Network, address: Address) -> Spoken | None:
+async def identify(network: Network, address: Address, secure: Secure | None) -> Spoken | None:
     """See `checks.Checks`."""
-    answer = (await ask(network, address, hello.anonymous())).answer
+    answer = (await ask(network, address, hello.anonymous(), secure)).answer
     if isinstance(answer, Unreached):
         return None
+    if isinstance(answer, Insecure):
+        wants = answer.trouble is Trouble.WANTED
+        return Spoken(wants, "speaks TLS and wants a certificate" if wants else "speaks no TLS")
     if isinstance(answer, NotPulsar):
         return Spoken(False, answer.value)
     return Spoken(True, "speaks Pulsar")
@@ -39,30 +46,45 @@ async def identify(network: Network, address: Address) -> Spoken | None:
 
 async def examine_broker(plan: Plan, broker: Address, addresses: Sequence[Address]) -> Examined:
     """See `checks.Checks`."""
-    answered = await run_all([partial(_ask_address, plan, address) for address in addresses])
-    connected = [_connected(broker, it) for it in answered]
+    answered = await run_all([partial(_ask_address, plan, broker, it) for it in addresses])
+    connected = [_connected(plan, broker, it) for it in answered]
+    agreed = [_agreed(broker, it) for it in answered]
     access = chain.from_iterable(_check_access(plan, broker, it) for it in answered)
     results, found = await _look_up(plan, broker, answered)
-    return Examined(connected, (*access, *found), results.addresses)
+    return Examined(connected, (*chain.from_iterable(agreed), *access, *found), results.addresses)
 
 
-async def _ask_address(plan: Plan, address: Address) -> _AddressResult:
+async def _ask_address(plan: Plan, broker: Address, address: Address) -> _AddressResult:
     """Send each kind of CONNECT that matters; only one if the peer does not speak Pulsar."""
-    own, network = plan.own, plan.network
-    first = await ask(network, address, hello.anonymous())
+    own, secure = plan.own, plan.secure(broker)
+
+    async def send(probe: Probe) -> TimedAnswer:
+        return await ask(plan.network, address, probe, secure)
+
+    first = await send(hello.anonymous())
     answers = BrokerAnswers(first.answer)
     if own is not None and plan.verifying and isinstance(first.answer, Accepted | hello.Rejected):
-        proxied = await ask(network, address, hello.speaking_for(own))
+        proxied = await send(hello.speaking_for(own))
         answers = replace(answers, proxied=proxied.answer)
         if own.current().method != "none":
-            alone = await ask(network, address, hello.alone(own))
+            alone = await send(hello.alone(own))
             answers = replace(answers, alone=alone.answer)
-    return _AddressResult(address, answers, first.seconds)
+    return _AddressResult(address, answers, first.seconds, first.agreed)
 
 
-def _connected(broker: Address, answered: _AddressResult) -> Finding:
+def _connected(plan: Plan, broker: Address, answered: _AddressResult) -> Finding:
     check = f"broker {_name_address(broker, answered.address)}"
-    return verdicts.judge_broker(check, answered.address, answered.answers.best, answered.seconds)
+    best = answered.answers.best
+    if isinstance(best, Insecure):
+        return judge_insecure(check, best, plan.trust(broker), time.time())
+    return verdicts.judge_broker(check, broker, best, answered.seconds)
+
+
+def _agreed(broker: Address, answered: _AddressResult) -> list[Finding]:
+    if answered.agreed is None:
+        return []
+    check = f"TLS of {_name_address(broker, answered.address)}"
+    return [judge_agreed(check, answered.agreed, time.time())]
 
 
 def _name_address(broker: Address, address: Address) -> str:
@@ -99,9 +121,10 @@ async def _look_up(
     for it in answered:
         probe = _probe(plan, it.answers)
         if probe is not None:
-            search = lookups.TopicLookups(plan.network, probe, allowed, broker, it.address.host)
+            search = lookups.TopicLookups(plan, probe, allowed, broker, it.address.host)
             results = await search.run()
-            return results, [lookups.judge(check, results, plan.role if plan.verifying else None)]
+            role = plan.role if plan.verifying else None
+            return results, [lookups.judge(check, results, role, tls=broker.tls)]
     if not any(isinstance(it.answers.best, Accepted | hello.Rejected) for it in answered):
         return lookups.LookupResults(), []
     return lookups.LookupResults(), [_skip_lookups(plan, check)]
@@ -122,5 +145,6 @@ def _skip_lookups(plan: Plan, check: str) -> Finding:
 
 def _probe(plan: Plan, answers: BrokerAnswers) -> Probe | None:
     if isinstance(answers.proxied, Accepted) and plan.own is not None:
-        return hello.speaking_for(plan.own)
-    return hello.anonymous() if isinstance(answers.anonymous, Accepted) else None
+        return hello.speaking_for(plan.own, tls=plan.cluster.has_tls)
+    tls = plan.cluster.has_tls
+    return hello.anonymous(tls=tls) if isinstance(answers.anonymous, Accepted) else None

@@ -15,8 +15,9 @@ from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import SealedNames
 from gateway.brokers.seal import SealKey
 from gateway.control.services import ClusterParts, ListenerServices
+from gateway.doctor.insecure import Insecure
 from gateway.doctor.reach import Unreached
-from gateway.identity.credential import NoCredential, OwnCredential
+from gateway.identity.credential import NoCredential, StoredCredential
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import ClusterFigures
 from gateway.wire.contract import (
@@ -83,13 +84,14 @@ class NotPulsar(Enum):
     """Apparent nature of a peer that is not a Pulsar broker."""
 
     TLS = "speaks TLS"
+    PLAIN = "speaks Pulsar without TLS"
     HTTP = "speaks HTTP"
     SILENT = "accepts, and says nothing"
     CLOSED = "accepts, and closes without a word"
     STRANGE = "answers in a protocol that is not Pulsar's"
 
 
-Answer = Accepted | Rejected | NotPulsar | Unreached
+Answer = Accepted | Rejected | NotPulsar | Unreached | Insecure
 
 
 # -- probes ----------------------------------------------------------------------------------
@@ -114,29 +116,36 @@ class Probe:
         return None if isinstance(proof, Denial) or proof.method == "none" else proof
 
 
-def anonymous() -> Probe:
-    """Return the probe of a client without a credential, passed through."""
-    return _probe(Mode.PASS_THROUGH, NoCredential(), _NOBODY)
+def anonymous(*, tls: bool = False) -> Probe:
+    """Return the probe of a client without a credential, passed through. `tls`: lookups follow
+    URLs with TLS."""
+    return _probe(Mode.PASS_THROUGH, NoCredential(), _NOBODY, tls=tls)
 
 
-def alone(own: OwnCredential) -> Probe:
+def alone(own: StoredCredential) -> Probe:
     """Return the probe with the gateway's credential, on its own behalf."""
     return _probe(Mode.PASS_THROUGH, own, own.current())
 
 
-def speaking_for(own: OwnCredential) -> Probe:
-    """Return the probe of the gateway on behalf of a verified client."""
-    return _probe(Mode.VERIFY, own, _NOBODY)
+def speaking_for(own: StoredCredential, *, tls: bool = False) -> Probe:
+    """Return the probe of the gateway on behalf of a verified client. `tls`: as of `anonymous`."""
+    return _probe(Mode.VERIFY, own, _NOBODY, tls=tls)
 
 
-def _probe(mode: Mode, own: OwnCredential, credential: Credential) -> Probe:
+def _probe(
+    mode: Mode, own: StoredCredential, credential: Credential, *, tls: bool = False
+) -> Probe:
     connect = CommandConnect(client_version=VERSION, protocol_version=PROTOCOL)
     connect.auth_method_name = credential.method
     connect.auth_data = credential.data
     names = SealedNames(DOCTOR, [SealKey.random()])
     parts = ClusterParts(DOCTOR, names, LearnedHosts(PULSAR), own, AccountBook(), ClusterFigures())
     listener = ListenerContext(
-        services=ListenerServices(parts, {}), commands=COMMANDS, mode=mode, version=VERSION
+        services=ListenerServices(parts, {}),
+        commands=COMMANDS,
+        mode=mode,
+        version=VERSION,
+        brokers_tls=tls,
     )
     return Probe(listener, Client(connect, Principal(DOCTOR, verified=True), credential, NOBODY))
 

@@ -11,11 +11,14 @@ from math import inf
 import trio
 
 from gateway.brokers.targets import REFUSED, TargetList
+from gateway.doctor import secured
+from gateway.doctor.checks import Plan
 from gateway.doctor.finding import Finding, fail, ok, skip, warn
+from gateway.doctor.insecure import Insecure
 from gateway.doctor.pulsar.asking import LARGEST_ANSWER
 from gateway.doctor.pulsar.hello import DOCTOR, Probe, Rejected, frame_length, printable
 from gateway.doctor.pulsar.verdicts import UNAUTHENTICATED, UNAUTHORIZED, describe
-from gateway.doctor.reach import Network, Unreached
+from gateway.doctor.reach import Unreached
 from gateway.doctor.targets import allowed_ips
 from gateway.errors import PeerError
 from gateway.front.conversation import Conversation
@@ -25,7 +28,7 @@ from gateway.wire.contract import Denial, Dialled, Refusal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandLookupTopicResponse
 from gateway.wire.pulsar.chase import Chase, Hop
 from gateway.wire.pulsar.commands import decode, encode
-from gateway.wire.pulsar.urls import parse
+from gateway.wire.pulsar.urls import choose, parse
 
 NAMESPACE = "public/default"
 
@@ -34,6 +37,7 @@ TOPICS = tuple(f"persistent://{NAMESPACE}/{DOCTOR}-{number}" for number in range
 
 _TOO_SLOW = Denial(Refusal.TIMEOUT, "no answer in time")
 _NOT_REACHED = Denial(Refusal.NOT_READY, "a broker cannot be connected to")
+_NO_TLS = Denial(Refusal.NOT_READY, "the TLS handshake with a broker fails")
 _NOT_KNOWN = Denial(Refusal.NOT_READY, "a broker's name does not resolve here")
 _NOWHERE = Denial(Refusal.NOT_READY, "no broker is named in the answer")
 
@@ -41,7 +45,8 @@ _NOWHERE = Denial(Refusal.NOT_READY, "no broker is named in the answer")
 @dataclass(slots=True)
 class LookupResults:
     """Results of the lookups at one broker: brokers found (`owners`), redirects on the way (`hops`,
-    of which `forbidden` are not allowed), addresses with TLS only, and refusals.
+    of which `forbidden` are not allowed), URLs with TLS that the gateway does not speak
+    (`tls_only`), and refusals.
     """
 
     owners: set[Address] = field(default_factory=set)
@@ -60,9 +65,10 @@ class TopicLookups:
     """The lookups that begin at one broker: `named` in the configuration, dialled at `ip`."""
 
     def __init__(
-        self, network: Network, probe: Probe, targets: TargetList, named: Address, ip: str
+        self, plan: Plan, probe: Probe, targets: TargetList, named: Address, ip: str
     ) -> None:
-        self._network = network
+        self._plan = plan
+        self._network = plan.network
         self._probe = probe
         self._targets = targets
         self._named = named
@@ -117,11 +123,14 @@ class TopicLookups:
         ips = await self._ips(target)
         if isinstance(ips, Denial):
             return ips
+        failed, secure = _NOT_REACHED, self._plan.secure(target)
         for ip in ips:
-            sock = await self._network.connect(Address(ip, target.port))
-            if not isinstance(sock, Unreached):
-                return Leg(sock, frame_length, LARGEST_ANSWER)
-        return _NOT_REACHED
+            stream = await secured.connect(self._network, Address(ip, target.port), secure)
+            if isinstance(stream, Insecure):
+                failed = _NO_TLS
+            elif not isinstance(stream, Unreached):
+                return Leg(stream, frame_length, LARGEST_ANSWER)
+        return failed
 
     async def _ips(self, target: Address) -> tuple[str, ...] | Denial:
         """Return the IP addresses to dial; the first broker's is known."""
@@ -147,11 +156,12 @@ class TopicLookups:
         self._note_owner(answer)
 
     def _note_owner(self, answer: CommandLookupTopicResponse) -> None:
-        owner = parse(answer.brokerServiceUrl)
-        if owner is not None:
-            self._results.owners.add(owner)
-        elif answer.brokerServiceUrlTls:
+        tls = self._probe.listener.brokers_tls
+        owner = parse(choose(answer.brokerServiceUrl, answer.brokerServiceUrlTls, tls=tls))
+        if owner is not None and owner.tls and not tls:
             self._results.tls_only.add(printable(answer.brokerServiceUrlTls))
+        elif owner is not None:
+            self._results.owners.add(owner)
         else:
             self._results.refusals.append(_NOWHERE)
 
@@ -159,17 +169,28 @@ class TopicLookups:
 # -- findings --------------------------------------------------------------------------------
 
 
-def judge(check: str, results: LookupResults, role: str | None = None) -> Finding:
-    """Return the finding for one broker's answers. `role`: of the gateway, if it has one there."""
+def judge(
+    check: str, results: LookupResults, role: str | None = None, *, tls: bool = False
+) -> Finding:
+    """Return the finding for one broker's answers. `role`: of the gateway, if it has one there.
+    `tls`: it is dialled with TLS."""
     if results.tls_only:
         return fail(
             check,
-            f"lead to {_listed(results.tls_only)}: TLS, which the gateway does not speak yet",
-            "Let the brokers advertise a plain port too (brokerServicePort in broker.conf).",
+            f"lead to {_listed(results.tls_only)}: TLS, and `brokers` name no URL with TLS",
+            "Name the brokers by such URLs, and who signs for them:",
+            "brokers: pulsar+ssl://HOST:6651\ntls: {ca_file: secrets/brokers-ca.crt}",
         )
     if results.refusals:
         return _refused(check, results.refusals[0], results, role)
     way = ", by redirects" if results.hops else ""
+    plain = {owner for owner in results.owners if not owner.tls}
+    if tls and plain:
+        return warn(
+            check,
+            f"lead to {_listed(plain)}{way}, without TLS, and the gateway goes there without",
+            "Let these brokers have a port with TLS (brokerServicePortTls in broker.conf).",
+        )
     return ok(check, f"lead to {_listed(results.owners)}{way}")
 
 

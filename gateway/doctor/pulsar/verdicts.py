@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from gateway.doctor.finding import Finding, fail, ok, warn
+from gateway.doctor.insecure import Insecure
 from gateway.doctor.pulsar.hello import Accepted, Answer, NotPulsar, Rejected
 from gateway.doctor.reach import Unreached, judge_unreached
 from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
+from gateway.wire.pulsar.urls import write
 
 UNAUTHENTICATED = ServerError.AuthenticationError
 UNAUTHORIZED = ServerError.AuthorizationError
@@ -38,8 +40,11 @@ class BrokerAnswers:
 # -- brokers ---------------------------------------------------------------------------------
 
 
-def judge_broker(check: str, address: Address, answer: Answer, seconds: float) -> Finding:
-    """Return whether a Pulsar broker answers at an address, as a finding."""
+def judge_broker(
+    check: str, broker: Address, answer: Accepted | Rejected | NotPulsar | Unreached, seconds: float
+) -> Finding:
+    """Return whether a Pulsar broker answers at an address, as a finding. `broker`: as the
+    configuration names it."""
     match answer:
         case Accepted(server, protocol, largest):
             size = f", messages up to {largest / MIB:.3g} MiB" if largest else ""
@@ -49,10 +54,9 @@ def judge_broker(check: str, address: Address, answer: Answer, seconds: float) -
         case Rejected(code, text):
             return fail(check, f"refuses: {describe(Rejected(code, text))}", _refusal_remedy(code))
         case NotPulsar():
-            remedy = _PEER_REMEDIES.get(answer, _PEER_REMEDY)
-            return fail(check, f"{answer.value}: not a broker's plain port", remedy)
+            return _judge_peer(check, broker, answer)
         case Unreached(code):
-            return judge_unreached(check, address, code)
+            return judge_unreached(check, broker, code)
         case _:
             assert_never(answer)
 
@@ -75,16 +79,31 @@ def _refusal_remedy(code: int | None) -> str:
     return "The broker's log has the reason."
 
 
-_PEER_REMEDIES = {
-    NotPulsar.TLS: "It may be brokerServicePortTls (6651). The gateway has no TLS to brokers yet: "
-    "name brokerServicePort, usually 6650.",
-    NotPulsar.HTTP: "It may be the broker's webServicePort (8080): "
-    "name brokerServicePort, usually 6650.",
-}
-_PEER_REMEDY = (
-    "See that the port is the broker's brokerServicePort (6650), and that what lies "
-    "between (a balancer, a mesh) has a broker behind it."
-)
+def _judge_peer(check: str, broker: Address, peer: NotPulsar) -> Finding:
+    port = "port with TLS" if broker.tls else "plain port"
+    setting, usual = ("brokerServicePortTls", 6651) if broker.tls else ("brokerServicePort", 6650)
+    detail = f"{peer.value}: not a broker's {port}"
+    match peer:
+        case NotPulsar.TLS:
+            remedy = "If it is brokerServicePortTls (6651), name it by its URL with TLS:"
+            return fail(check, detail, remedy, f"brokers: {write(broker, tls=True)}")
+        case NotPulsar.PLAIN:
+            remedy = (
+                "Name brokerServicePortTls, usually 6651; or, if clear text may pass between "
+                "gateway and broker:"
+            )
+            return fail(check, detail, remedy, f"brokers: {write(broker, tls=False)}")
+        case NotPulsar.HTTP:
+            web = "webServicePortTls (8443)" if broker.tls else "webServicePort (8080)"
+            remedy = f"It may be the broker's {web}: name {setting}, usually {usual}."
+            return fail(check, detail, remedy)
+        case _:
+            wants = " Or it wants a certificate of the gateway, without a word." * broker.tls
+            remedy = (
+                f"See that the port is the broker's {setting} ({usual}), and that what lies "
+                f"between (a balancer, a mesh) has a broker behind it.{wants}"
+            )
+            return fail(check, detail, remedy)
 
 
 # -- access ----------------------------------------------------------------------------------
@@ -118,7 +137,7 @@ def judge_verified(
             return _judge_role(check, answers, error, named, role)
         case Rejected(code, _) as error:
             return fail(check, f"refuses the gateway: {describe(error)}", _refusal_remedy(code))
-        case NotPulsar() | Unreached():
+        case NotPulsar() | Unreached() | Insecure():
             return fail(
                 check,
                 "does not answer the gateway, though it answers others",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gateway.identity.verified import Verified
 from gateway.lab.sandbox.answers import ErrorReply
 from gateway.wire.contract import Denial
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
@@ -47,6 +48,7 @@ class Authenticator:
         found = self._verifier.verify(connect.auth_data, now)
         if isinstance(found, Denial):
             return ErrorReply(ServerError.AuthenticationError, found.text)
+        assert isinstance(found, Verified)  # its key never changes
         return self._check_roles(found.name, original, by_proxy=bool(connect.proxy_version))
 
     def _check_roles(

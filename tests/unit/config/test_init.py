@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import structlog
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 from gateway.__main__ import main
 from gateway.config import source
-from gateway.config.init import write
+from gateway.config.init import TRIAL_CERTIFICATE, template, write
 from gateway.config.load import load
 from gateway.config.model import Configuration
 from gateway.config.trial import LIFETIME, issue
+from gateway.doctor.certificates import facts_of
 from gateway.errors import ConfigurationError
 from gateway.identity.keys import public_key
-from gateway.identity.token import EXPIRED, TokenVerifier, Verified
+from gateway.identity.token import EXPIRED, TokenVerifier
+from gateway.identity.verified import Verified
 from gateway.wire.address import Address
+from tests.support.certificates import CertificateAuthority
 
 ROOT = Path(__file__).resolve().parents[3]
 TEMPLATES = ROOT / "gateway" / "config" / "templates"
@@ -28,7 +35,12 @@ USES = ("sidecar", "edge", "shaper")
 
 MADE = {
     "sidecar": set[str](),
-    "edge": {"secrets/seal.key", "secrets/trial-issuer.pem", "secrets/trial.token"},
+    "edge": {
+        "rules/access.yaml",
+        "secrets/seal.key",
+        "secrets/trial-issuer.pem",
+        "secrets/trial.token",
+    },
     "shaper": {"secrets/seal.key"},
 }
 
@@ -234,12 +246,12 @@ def test_several_gateways_can_share_a_sealing_key(use: str) -> None:
     assert [key.file.name for key in sealed.keys] == ["seal.key"]
 
 
+@pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize("use", USES)
-def test_all_variables_of_a_file_are_documented_with_their_defaults(use: str) -> None:
+def test_all_variables_of_a_file_are_documented_with_their_defaults(use: str, tls: bool) -> None:
     page = (ROOT / "docs" / "configuration.md").read_text()
     documented = dict(re.findall(r"^\| `(GATEWAY_\w+)` \| ([^|]+) \|", page, re.MULTILINE))
-    template = (TEMPLATES / f"{use}.yaml").read_text()
-    named = dict(re.findall(r"\$\{(GATEWAY_\w+):-([^}]*)\}", template))
+    named = dict(re.findall(r"\$\{(GATEWAY_\w+):-([^}]*)\}", template(use, tls=tls)))
     assert len(named) >= 10
     for name, default in named.items():
         assert f"`{default}`" in documented[name] if default else "empty" in documented[name]
@@ -265,3 +277,95 @@ def test_commented_settings_are_valid_too(use: str, folder: Path) -> None:
     (folder / "f.yaml").write_text(text)
     assert not source.parse(text, "f.yaml", {}).repeated
     assert load(Path("f.yaml"), {})
+
+
+# -- with TLS ------------------------------------------------------------------------------------
+
+AUTHORITY = CertificateAuthority("the brokers' authority")
+
+LISTENERS = "listeners[0].tls.certificates[0]"
+MISSING = {
+    "sidecar": ["clusters.main.tls.ca_file"],
+    "edge": [f"{LISTENERS}.certificate_file", f"{LISTENERS}.key_file", "clusters.main.tls.ca_file"],
+}
+MISSING["shaper"] = MISSING["edge"]
+
+
+def provide(folder: Path) -> None:
+    """Do what the printed text and the comments ask for."""
+    (folder / "secrets/brokers-ca.crt").write_bytes(AUTHORITY.certificate)
+    text = (folder / "f.yaml").read_text()
+    for command in re.findall(r"^ +# +(openssl .*)$", text, re.MULTILINE):
+        subprocess.run(command, shell=True, check=True, capture_output=True, cwd=folder)
+
+
+@pytest.mark.parametrize("use", USES)
+def test_with_tls_check_names_the_files_that_are_missing(
+    use: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", use, "f.yaml", "--tls"]) == 0
+    assert capsys.readouterr().out.startswith(f"f.yaml: written, for use as {use} with TLS\n")
+    assert main(["check", "f.yaml"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[1] for line in lines] == MISSING[use]
+    assert all("cannot be read: no such file or directory" in line for line in lines)
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_with_tls_the_file_is_valid_once_its_files_exist(
+    use: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(use, Path("f.yaml"), tls=True)
+    provide(folder)
+    assert main(["check", "f.yaml"]) == 0
+    found = load(Path("f.yaml"), {})
+    (listener,), cluster = found.listeners, found.clusters["main"]
+    assert cluster.brokers == (Address("127.0.0.1", 16651, tls=True),)
+    assert (listener.tls is None) == (use == "sidecar")
+    assert listener.bind[0].port == (6650 if use == "sidecar" else 6651)
+
+
+@pytest.mark.parametrize("use", ["edge", "shaper"])
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_the_command_makes_a_certificate_for_this_machine(use: str, folder: Path) -> None:
+    said = write(use, Path("f.yaml"), tls=True)
+    command = TRIAL_CERTIFICATE.format(folder="secrets")
+    assert f"    {command}\n" in said
+    assert f"        #   {command}\n" in (folder / "f.yaml").read_text()
+    provide(folder)
+    certificate = x509.load_pem_x509_certificate((folder / "secrets/tls.crt").read_bytes())
+    facts = facts_of(certificate)
+    assert facts.names == ("localhost", "127.0.0.1")
+    assert facts.is_own_issuer
+    key = certificate.public_key()
+    assert isinstance(key, EllipticCurvePublicKey)
+    assert key.curve.name == "secp256r1"
+    assert mode(folder / "secrets/tls.key") & 0o077 == 0
+
+
+def test_the_folder_for_certificates_is_the_owners(folder: Path) -> None:
+    write("sidecar", Path("f.yaml"), tls=True)
+    assert mode(folder / "secrets") & 0o077 == 0
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("tls", [False, True])
+def test_no_mark_of_the_template_is_left(use: str, tls: bool) -> None:
+    text = template(use, tls=tls)
+    assert "#:" not in text
+    assert ("pulsar+ssl://" in text) == tls
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_commented_settings_of_tls_are_valid_too(folder: Path) -> None:
+    write("edge", Path("f.yaml"), tls=True)
+    provide(folder)
+    for name in ("clients-ca.crt", "gateway.crt", "gateway.key"):
+        (folder / "secrets" / name).write_text("something")
+    text = (folder / "f.yaml").read_text()
+    setting = re.compile(r"^( *)# ((?:client_|certificate:).*)$", re.MULTILINE)
+    text, found = setting.subn(r"\1\2", text)
+    assert found == 3
+    (folder / "f.yaml").write_text(text)
+    assert load(Path("f.yaml"), {}).listeners[0].tls is not None

@@ -15,7 +15,15 @@ from pydantic import ValidationError
 
 from gateway.config.load import build, check, load
 from gateway.config.mistakes import Place, format_place
-from gateway.config.model import Configuration, Deadlines, Identity, Names, Sealed
+from gateway.config.model import (
+    Anonymous,
+    Certificates,
+    Configuration,
+    Deadlines,
+    Identity,
+    Names,
+    Sealed,
+)
 from gateway.errors import ConfigurationError
 from gateway.wire.address import Address
 
@@ -195,7 +203,11 @@ ONE_MISTAKE = [
         "    unknwn: mask",
         "unknwn: is not a key known here; did you mean 'unkn",
     ),
-    ("    unknown: mask", "    zzz: mask", "zzz: is not a key known here; known here: bind, chec"),
+    (
+        "    unknown: mask",
+        "    zzz: mask",
+        "zzz: is not a key known here; known here: access, bind, ",
+    ),
     ("    unknown: mask", "    unknown: hide", "unknown: is not understood; one of 'pass' or 'mas"),
     ("    bind: :6650", "    bind: nowhere", "listeners[0].bind: has no port; host:port"),
     (
@@ -215,11 +227,7 @@ ONE_MISTAKE = [
     ("[ES256, PS256]", "{a: b}", "token.algorithms: is not a list; indented lines"),
     ("clock_skew: 30s", "clock_skew: 1h", "clock_skew: is out of bounds; from 0 to 10m"),
     ('"::1"]', '"::1", here]', "listeners[0].trace[2]: is not a network; 10.0.0.0/8"),
-    (
-        "pulsar://a:16650",
-        "pulsar+ssl://a:1",
-        "brokers[0]: TLS to brokers is not supported yet; pulsar",
-    ),
+    ("pulsar://a:16650", "http://a:1", "brokers[0]: has a scheme that is not known; pulsar"),
     ("pulsar://a:16650", "pulsar://b:6650", "clusters.main.brokers: has the same broker twice"),
     ("pulsar://c:1,d:2", "pulsar://c:1,d:x", "clusters.other.brokers[1]: is not an address with"),
     ("[pulsar://a:16650, ", "[3, ", "clusters.main.brokers[0]: is not a text; put it in quotes"),
@@ -282,12 +290,15 @@ def test_a_missing_key_is_reported_where_it_belongs(
 @pytest.mark.parametrize(
     ("identity", "complaint"),
     [
-        ("{mode: verify}", "identity.token: is missing; verifying needs a secret_file or"),
+        ("{mode: verify}", "identity.token: is missing; verifying needs a key of those"),
         ("{token: {secret_file: keys/token}}", "identity.token: has no effect: pass-through"),
-        ("{mode: verify, token: {audience: a}}", "identity.token: has no keys; a secret_file or"),
+        (
+            "{mode: verify, token: {audience: a}}",
+            "identity.token: has no keys; one of secret_file, ",
+        ),
         (
             "{mode: verify, token: {secret_file: keys/token, public_key_file: keys/public.pem}}",
-            "identity.token: has 2 keys; a secret_file or a public_key_file",
+            "identity.token: has 2 keys; one of secret_file, public_key_file, ",
         ),
         (
             "{mode: verify, token: {secret_file: keys/token, algorithms: [RS256]}}",
@@ -302,6 +313,45 @@ def test_identity_and_token_must_fit(
     (mistake,) = mistakes_of(text)
     assert mistake.startswith("gateway.yaml:2: listeners[0].identity.")
     assert complaint in mistake
+
+
+@pytest.mark.parametrize(
+    ("access", "rules", "complaints"),
+    [
+        ("access: open", False, []),
+        ("access: open", True, []),
+        ("access: shadow", True, []),
+        ("access: shadow, unknown: mask", True, []),
+        ("access: closed, unknown: mask", True, []),
+        ("access: shadow", False, ["lets nobody do anything"]),
+        ("access: closed, unknown: mask", False, ["lets nobody do anything"]),
+        ("access: closed", True, ["lets commands pass"]),
+        ("access: closed, unknown: pass", True, ["lets commands pass"]),
+        ("access: closed", False, ["lets commands pass", "lets nobody do anything"]),
+        ("access: opa, unknown: mask", False, ["asks a policy agent, but none is named"]),
+        ("access: opa", True, ["asks a policy agent, but none is named", "lets commands pass"]),
+        ("access: shut", True, ["is not understood; one of 'open', 'closed', 'shadow' or 'opa'"]),
+    ],
+)
+def test_access_needs_rules_and_knows_all_commands(
+    tmp_path: Path, write: Write, access: str, rules: bool, complaints: list[str]
+) -> None:
+    (tmp_path / "rules.yaml").write_text("version: 1\nrules: [{id: a, allow: produce}]")
+    text = SMALLEST.replace("cluster: main}", f"cluster: main, {access}}}")
+    path = write(text + ("rules: rules.yaml\n" if rules else ""))
+    told: list[str] = []
+    try:
+        load(path, {})
+    except ConfigurationError as error:
+        told = str(error).splitlines()
+    prefix = "gateway.yaml:2: listeners[0].access: "
+    for line, complaint in zip(sorted(told), complaints, strict=True):
+        assert line.removeprefix(f"{tmp_path}/").startswith(prefix + complaint)
+
+
+def test_access_is_open_unless_the_file_says_otherwise(write: Write) -> None:
+    (listener,) = load(write(SMALLEST), {}).listeners
+    assert listener.access == "open"
 
 
 @pytest.mark.parametrize(
@@ -357,7 +407,7 @@ listeners:
     cluster: main
 clusters:
   main:
-    brokers: [pulsar+ssl://b]
+    brokers: [http://b]
     names: {}
 deadlines: {idle: ages}
 """
@@ -374,7 +424,8 @@ gateway.yaml:10: listeners[0].identity.token.secret_file: \
 cannot be read: no such file or directory; a path, relative to the configuration's folder
 gateway.yaml:11: listeners[1].name: is also the name of listeners[0]; choose another
 gateway.yaml:12: listeners[1].bind: overlaps with listeners[0].bind; choose another port or address
-gateway.yaml:16: clusters.main.brokers[0]: TLS to brokers is not supported yet; pulsar://host:port
+gateway.yaml:16: clusters.main.brokers[0]: has a scheme that is not known; \
+pulsar://host:port or pulsar+ssl://host:port
 gateway.yaml:17: clusters.main.names: needs one kind of names; either sealed or template
 gateway.yaml:18: deadlines.idle: is not a duration; 500ms, 10s, 2m or a number of seconds
 """
@@ -513,3 +564,127 @@ def test_a_file_of_anything_is_a_mistake(
     found, mistakes = build(value, tmp_path_factory.getbasetemp())
     assert found is None
     assert mistakes
+
+
+# -- ways to verify a client -------------------------------------------------------------------
+
+
+def verifying(identity: str, listener: str = "") -> str:
+    """Return a file whose listener verifies clients in these ways."""
+    more = f", {listener}" if listener else ""
+    whole = f"cluster: main, identity: {{mode: verify, {identity}}}{more}}}"
+    return SMALLEST.replace("cluster: main}", whole)
+
+
+def test_clients_may_be_verified_in_several_ways(write: Write) -> None:
+    ways = "token: {jwks_url: 'https://a.example/keys'}, basic: {htpasswd_file: keys/token}"
+    identity = load(write(verifying(f"{ways}, anonymous: {{}}"))).listeners[0].identity
+    assert list(identity.methods()) == ["token", "basic", "anonymous"]
+    assert identity.anonymous == Anonymous(principal="anonymous")
+    assert identity.methods()["anonymous"].shown_as == ("", "none")
+
+
+def test_an_issuer_in_the_token_part_is_one_of_several(write: Write) -> None:
+    own = "secret_file: keys/token, issuer: one"
+    other = "issuers: [{issuer: two, jwks_url: 'https://a.example', clock_skew: 5s}]"
+    token = load(write(verifying(f"token: {{{own}, {other}}}"))).listeners[0].identity.token
+    assert token is not None
+    one, two = token.all_issuers()
+    assert (one.issuer, one.algorithms, one.clock_skew) == ("one", ("HS256",), 0)
+    assert (two.issuer, two.algorithms, two.clock_skew) == ("two", ("RS256",), 5)
+
+
+def test_without_a_key_of_its_own_the_token_part_is_no_issuer(write: Write) -> None:
+    text = verifying("token: {issuers: [{jwks_url: 'https://a.example'}]}")
+    token = load(write(text)).listeners[0].identity.token
+    assert token is not None
+    assert [it.jwks_url for it in token.all_issuers()] == ["https://a.example"]
+
+
+def test_discovery_takes_the_issuer_as_a_url(write: Write) -> None:
+    text = verifying("token: {discovery: true, issuer: 'https://a.example', ca_file: keys/token}")
+    token = load(write(text)).listeners[0].identity.token
+    assert token is not None
+    assert (token.discovery, token.algorithms) == (True, ("RS256",))
+
+
+URL = "jwks_url: 'https://a.example'"
+
+
+@pytest.mark.parametrize(
+    ("identity", "complaint"),
+    [
+        (f"token: {{{URL}, discovery: true, issuer: 'https://a'}}", "token: has 2 keys; one of"),
+        ("token: {discovery: false}", "token: has no keys; one of secret_file"),
+        (f"token: {{issuers: [{{{URL}}}, {{audience: a}}]}}", "issuers[1]: has no keys; one of"),
+        ("token: {discovery: true}", "token.issuer: cannot be discovered: is empty"),
+        (
+            "token: {discovery: true, issuer: a.example}",
+            "token.issuer: cannot be discovered: is not a URL",
+        ),
+        (
+            "token: {jwks_file: keys/token, ca_file: keys/token}",
+            "token.ca_file: has no effect: nothing is fetched",
+        ),
+        (f"token: {{{URL}, algorithms: [HS256]}}", "algorithms[0]: does not fit the kind of key"),
+        (
+            f"token: {{issuers: [{{{URL}}}, {{{URL}}}]}}",
+            "issuers[1].issuer: is the same as of listeners[0].identity.token.issuers[0]; tokens",
+        ),
+        (
+            f"token: {{{URL}, issuer: a, issuers: [{{{URL}, issuer: a}}]}}",
+            "issuers[0].issuer: is the same as of listeners[0].identity.token; tokens must",
+        ),
+        ("tls: {}", "tls: has no effect: clients show no certificate; set tls.client_certificates"),
+        ("tls: {names: []}", "names: is empty; at least one"),
+        ("basic: {}", "basic.htpasswd_file: is missing; for example"),
+        (f"token: {{{URL}}}, principals: [{{match: a}}]", "principal: is missing; for example"),
+        (
+            f"token: {{{URL}}}, principals: [{{match: '(', principal: a}}]",
+            "principals[0].match: is not a regular expression: missing )",
+        ),
+        (
+            f"token: {{{URL}}}, principals: [{{match: '(?P<a>.)', principal: '{{b}}'}}]",
+            "principals[0]: names the group b, which match does not have",
+        ),
+        (f"token: {{{URL}, issuers: 1}}", "issuers: is not a list"),
+        (f"token: {{{URL}, issuers: [1]}}", "issuers[0]: is not a mapping"),
+        (f"token: {{{URL}, issuer: [a]}}", "issuer: is not a text"),
+        (f"token: {{issuers: [{{{URL}, issuer: {{}}}}, {{{URL}, issuer: a}}]}}", "is not a text"),
+    ],
+)
+def test_a_mistake_in_the_ways_to_verify_is_reported(
+    mistakes_of: MistakesOf, identity: str, complaint: str
+) -> None:
+    found = mistakes_of(verifying(identity))
+    assert any(complaint in it for it in found), found
+    assert all(it.startswith("gateway.yaml:2: listeners[0].identity.") for it in found)
+
+
+@pytest.mark.parametrize(
+    "identity",
+    [
+        "anonymous: {}",
+        "tls: {}, anonymous: {}",
+        "basic: {htpasswd_file: keys/token}",
+        "principals: [{match: a, principal: b}]",
+    ],
+)
+def test_pass_through_verifies_in_no_way(mistakes_of: MistakesOf, identity: str) -> None:
+    text = SMALLEST.replace("cluster: main}", f"cluster: main, identity: {{{identity}}}}}")
+    found = mistakes_of(text)
+    assert found
+    assert all("has no effect" in it for it in found)
+
+
+@pytest.mark.parametrize("identity", ["token: {issuers: []}", "token: {}", ""])
+def test_verifying_needs_a_way(mistakes_of: MistakesOf, identity: str) -> None:
+    (mistake,) = mistakes_of(verifying(identity))
+    assert "has no keys" in mistake or "is missing; verifying needs a key" in mistake
+
+
+def test_certificates_need_a_listener_that_asks_for_them(write: Write) -> None:
+    shown = "certificates: [{certificate_file: keys/token, key_file: keys/token}]"
+    tls = f"tls: {{{shown}, client_certificates: optional, client_ca_file: keys/token}}"
+    identity = load(write(verifying("tls: {names: dns}", tls))).listeners[0].identity
+    assert identity.tls == Certificates(names=("dns",))

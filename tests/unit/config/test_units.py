@@ -111,7 +111,6 @@ def test_brokers_are_read(written: object, address: Address) -> None:
 @pytest.mark.parametrize(
     ("written", "complaint"),
     [
-        ("pulsar+ssl://b:6651", "TLS to brokers is not supported yet"),
         ("http://b:80", "has a scheme that is not known"),
         ("b:6650", "has no scheme"),
         ("pulsar://", "has no host"),
@@ -238,3 +237,87 @@ def test_templates_need_the_number_of_a_broker() -> None:
 def test_other_ports_are_refused(port: object) -> None:
     with pytest.raises(ValueError, match=r";"):
         units.port(port)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "https://a.example",
+        "https://a.example:8443/keys?x=1",
+        "HTTPS://A.example/",
+        "https://[2001:db8::1]/",
+        "http://localhost:8080/keys",
+        "http://127.0.0.1/",
+        "http://[::1]:1/",
+        "http://LOCALHOST/",
+    ],
+)
+def test_a_url_whose_answers_can_be_trusted(written: str) -> None:
+    assert units.https(f" {written} ") == written
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "http://a.example",
+        "http://127.0.0.2/",
+        "http://localhost.a.example/",
+        "ftp://localhost/",
+        "file://localhost/etc/passwd",
+        "//localhost/",
+        "ws://localhost",
+    ],
+)
+def test_a_url_without_tls_is_refused(written: str) -> None:
+    with pytest.raises(ValueError, match="is not secured by TLS; https://host/path"):
+        units.https(written)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("a.example", "/keys", "https:", "https://", "https:///keys", "https://:1", "https://[/"),
+        *("https://a:x/", "https://a:70000/", "https://a b/", "https://a/\0", "https://a\u202e/"),
+        "https://\ud800/",
+    ],
+)
+def test_what_is_no_url_is_refused(written: str) -> None:
+    with pytest.raises(ValueError, match="is not a URL; https://host/path"):
+        units.https(written)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "https://user:hidden@a.example/",
+        "https://hidden@a.example",
+        "https://:hidden@a",
+        "https://@a",
+    ],
+)
+def test_a_url_with_a_password_is_refused_and_not_repeated(written: str) -> None:
+    with pytest.raises(ValueError, match="contains a user or password; https://host/path") as it:
+        units.https(written)
+    assert "hidden" not in str(it.value)
+
+
+@pytest.mark.parametrize("written", [None, "", " ", 1, True, ["https://a"]])
+def test_a_url_is_a_text(written: object) -> None:
+    with pytest.raises(ValueError, match=r"is empty|is not a text"):
+        units.https(written)
+
+
+def test_a_pattern_is_a_regular_expression() -> None:
+    assert units.pattern("(?P<user>.*)@a") == "(?P<user>.*)@a"
+
+
+@pytest.mark.parametrize("written", ["(", "[", "*", "(?P<a", "a{2,1}", "(" * 9999, "(?=a)"])
+def test_other_patterns_are_refused(written: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a regular expression: .+"):
+        units.pattern(written)
+
+
+@pytest.mark.parametrize("written", [None, "", 1, ["a"]])
+def test_a_pattern_is_a_text(written: object) -> None:
+    with pytest.raises(ValueError, match=r"is empty|is not a text"):
+        units.pattern(written)

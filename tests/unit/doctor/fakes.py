@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import trio
+from google.protobuf.message import DecodeError
 
 from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
@@ -84,14 +85,15 @@ NOT_FOUND = failing(ServerError.TopicNotFound, "no such topic")
 
 @dataclass
 class FakeBroker:
-    """A script that answers CONNECT and LOOKUP, and records received commands."""
+    """A script that answers CONNECT and LOOKUP, and records received commands. As a broker, it
+    closes on what is no command."""
 
     on_connect: OnConnect = lambda _connect: CONNECTED
     on_lookup: OnLookup = NOT_FOUND
     connects: list[CommandConnect] = field(default_factory=list)
 
     async def __call__(self, stream: trio.SocketStream) -> None:
-        with suppress(trio.BrokenResourceError):
+        with suppress(trio.BrokenResourceError, DecodeError):
             while (command := await _ask_address(stream)) is not None:
                 await stream.send_all(self._answer(command))
 

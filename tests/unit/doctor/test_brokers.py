@@ -18,7 +18,7 @@ from gateway.doctor.checks import Plan
 from gateway.doctor.finding import Finding, Status
 from gateway.doctor.pulsar.lookups import NAMESPACE, TOPICS
 from gateway.doctor.reach import Network
-from gateway.identity.credential import NoCredential, OwnCredential, TokenFile
+from gateway.identity.credential import NoCredential, StoredCredential, TokenFile
 from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     CommandConnect,
@@ -60,7 +60,7 @@ def cluster(*brokers: Address | str, **settings: Any) -> Cluster:
 async def examined(
     of: Cluster,
     modes: Collection[str] = PASS_THROUGH,
-    own: OwnCredential | None = None,
+    own: StoredCredential | None = None,
     network: Network | None = None,
 ) -> list[Finding]:
     role = "proxy" if own is not None else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -10,9 +12,12 @@ import pytest
 import trio
 import yaml
 
+from gateway.config import init
 from gateway.doctor.command import FAILS, INTERRUPTED, WORKS, doctor
 from gateway.errors import ConfigurationError
+from tests.support.certificates import DAY, CertificateAuthority, Wanted
 from tests.unit.doctor.fakes import HOST, FakeBroker, connect_to, free_port, peer
+from tests.unit.doctor.fronts import front, serving
 
 Write = Callable[..., Path]
 
@@ -110,3 +115,42 @@ def test_ctrl_c_ends_without_output(
     monkeypatch.setattr("gateway.doctor.brokers.examine", interrupted)
     assert doctor(written(f"{HOST}:1")) == INTERRUPTED
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_a_first_configuration_with_tls_works_once_its_files_exist(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`gateway init edge --tls`, the command that it prints, the brokers' authority, `doctor`."""
+    path, secrets = tmp_path / "gateway.yaml", tmp_path / "secrets"
+    init.write("edge", path, tls=True)
+    authority = CertificateAuthority()
+    (secrets / "brokers-ca.crt").write_bytes(authority.certificate)
+    command = init.TRIAL_CERTIFICATE.format(folder=secrets)
+    subprocess.run(command.split(), check=True, capture_output=True)
+    wanted = Wanted([HOST], ends=60 * DAY, lives=365 * DAY)
+    context = serving(authority.issue(wanted).written(tmp_path, "broker"))
+    monkeypatch.setenv("GATEWAY_BIND", f"{HOST}:0")
+    monkeypatch.setenv("GATEWAY_ADMIN_BIND", f"{HOST}:0")
+    broker, statuses = FakeBroker(), []
+
+    async def serve() -> None:
+        async with peer(broker) as plain:
+            with front(context, plain) as at:
+                monkeypatch.setenv("GATEWAY_BROKERS", f"pulsar+ssl://{at}")
+                statuses.append(await trio.to_thread.run_sync(doctor, path))
+
+    thread = Thread(target=trio.run, args=[serve])
+    thread.start()
+    thread.join()
+    output = capsys.readouterr().out
+    assert statuses == [WORKS], output
+    said = " ".join(output.split())
+    for row in (
+        "ok secrets/tls.crt for localhost, 127.0.0.1, until ",
+        "ok secrets/tls.key the key of secrets/tls.crt ",
+        "ok TLS of edge secrets/tls.crt works: TLSv1.3",
+        "Pulsar Server of a test, protocol 20",
+        "TLSv1.3, TLS_AES_256_GCM_SHA384; its certificate is for 127.0.0.1",
+    ):
+        assert row in said, output

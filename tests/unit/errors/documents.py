@@ -107,7 +107,7 @@ SHAPES_AND_KEYS = [
         "an unknown key",
         config(rest="log: {xyzzy: 1}"),
         "gateway.yaml:4: log.xyzzy: is not a key known here; known here: burst, format, level, "
-        "longest_text, queue, queue_lines",
+        "longest_text, principals, queue, queue_lines",
     ),
     Case(
         "a value that is not a choice",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.unit.errors.case import Case, config, verify
 
 _PEM = (Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 P256 = generate_private_key(SECP256R1()).public_key().public_bytes(*_PEM)
-ED25519 = Ed25519PrivateKey.generate().public_key().public_bytes(*_PEM)
+ED448 = Ed448PrivateKey.generate().public_key().public_bytes(*_PEM)
 
 CASES = [
     Case(
@@ -108,9 +108,9 @@ CASES = [
         verify("public_key_file: key.pem"),
         (
             "The token public key file key.pem holds a key that cannot be used. It must be "
-            "RSA of at least 2048 bits, or of the curve P-256, P-384 or P-521"
+            "RSA of at least 2048 bits, of the curve P-256, P-384 or P-521, or Ed25519"
         ),
-        files={"key.pem": ED25519},
+        files={"key.pem": ED448},
     ),
     Case(
         "a public key for other algorithms",

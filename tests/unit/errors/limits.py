@@ -10,12 +10,51 @@ def rules(rest: str = "", *, id: str = "a", limit: str = "{publish: {messages: 1
     return f"version: 1\nrules:\n  - id: {id}\n    limit: {limit}\n    {rest}\n"
 
 
+def right(*lines: str) -> str:
+    """Return a file of one rule of rights."""
+    return "\n    ".join(["version: 1\nrules:\n  - id: a", *lines]) + "\n"
+
+
 CASES = [
     Case("an empty file of rules", "", "rules.yaml:1: is empty; at least version and rules"),
     Case(
         "a rule without a limit",
         "version: 1\nrules: [{id: a}]",
-        "rules.yaml:2: rules[0].limit: is missing; for example limit: {publish: {messages: 100/s}}",
+        "rules.yaml:2: rules[0]: has none of limit, allow and deny; exactly one",
+    ),
+    Case(
+        "a rule that limits and allows",
+        rules("allow: produce"),
+        "rules.yaml:3: rules[0]: has limit and allow of limit, allow and deny; exactly one",
+    ),
+    Case(
+        "a right by connection",
+        right("allow: produce", "per: connection"),
+        "rules.yaml:3: rules[0]: has per, which is for limits alone; leave it out",
+    ),
+    Case(
+        "a right to produce by subscription",
+        right("deny: [produce, consume]", "match: {subscription: s}"),
+        (
+            "rules.yaml:3: rules[0]: is about produce by subscription, which only consumers have; "
+            "leave one of them out"
+        ),
+    ),
+    Case(
+        "a right on half a topic",
+        right("deny: produce", "match: {topic: web/orders}"),
+        (
+            "rules.yaml:3: rules[0]: names a topic as no client may name one; orders, "
+            "acme/web/orders or persistent://acme/web/orders"
+        ),
+    ),
+    Case(
+        "a right on one partition",
+        right("deny: produce", 'match: {topic: "orders-partition-*"}'),
+        (
+            "rules.yaml:3: rules[0]: names a partition of a topic, and rights are those of the "
+            "whole topic; the topic's own name"
+        ),
     ),
     Case(
         "a rule that limits nothing",
@@ -89,8 +128,8 @@ CASES = [
         ),
     ),
     Case(
-        "an override in quotes",
-        rules("override: 'true'"),
+        "an override that is neither",
+        rules("override: 'yes'"),
         "rules.yaml:5: rules[0].override: is neither true nor false; one of them, without quotes",
     ),
     Case(

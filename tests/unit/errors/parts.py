@@ -45,6 +45,39 @@ LISTENERS = [
         "gateway.yaml:2: listeners[0].protocol: is not a protocol; pulsar",
     ),
     Case(
+        "a closed listener without rules",
+        config(listener="access: closed, unknown: mask"),
+        (
+            "gateway.yaml:2: listeners[0].access: lets nobody do anything, as there are no rules "
+            "that allow it; name files in rules"
+        ),
+    ),
+    Case(
+        "a listener that asks nobody",
+        config(listener="access: opa, unknown: mask"),
+        (
+            "gateway.yaml:2: listeners[0].access: asks a policy agent, but none is named; name its "
+            "url in opa"
+        ),
+    ),
+    Case(
+        "a policy agent whom no listener asks",
+        config(rest="opa: {url: 'http://127.0.0.1:8181/v1/data/gateway/allow'}"),
+        (
+            "gateway.yaml:4: opa: has no effect: no listener asks it; set access: opa of one, or "
+            "remove it"
+        ),
+    ),
+    Case(
+        "a closed listener that lets unknown commands pass",
+        config(listener="access: closed", rest="rules: rules.yaml"),
+        (
+            "gateway.yaml:2: listeners[0].access: lets commands pass that are not known, and whose "
+            "rights are not; unknown: mask"
+        ),
+        files={"rules.yaml": b"version: 1\nrules: [{id: a, allow: produce}]"},
+    ),
+    Case(
         "two listeners of one name",
         config(listeners=TWINS),
         "gateway.yaml:2: listeners[1].name: is also the name of listeners[0]; choose another",
@@ -66,6 +99,37 @@ LISTENERS = [
         "gateway.yaml:2: listeners[0].cluster: names no cluster; known here: main",
     ),
     Case(
+        "proxies without networks",
+        config(listener="proxy_protocol: {from: []}"),
+        "gateway.yaml:2: listeners[0].proxy_protocol.from: is empty; at least one",
+    ),
+    Case(
+        "proxies anywhere",
+        config(listener="proxy_protocol: {}"),
+        (
+            "gateway.yaml:2: listeners[0].proxy_protocol.from: is missing; for example "
+            "from: [10.1.2.3, 10.1.2.4]"
+        ),
+    ),
+    Case(
+        "proxies by name",
+        config(listener="proxy_protocol: {from: [balancer.example]}"),
+        (
+            "gateway.yaml:2: listeners[0].proxy_protocol.from[0]: is not a network; 10.0.0.0/8, "
+            "fd00::/8 or one address"
+        ),
+    ),
+    Case(
+        "proxies under a wrong key",
+        config(listener="proxy_protocol: {form: [10.0.0.1]}"),
+        (
+            "gateway.yaml:2: listeners[0].proxy_protocol.form: is not a key known here; did you "
+            "mean 'from'?\n"
+            "gateway.yaml:2: listeners[0].proxy_protocol.from: is missing; for example "
+            "from: [10.1.2.3, 10.1.2.4]"
+        ),
+    ),
+    Case(
         "a trace of an invalid network",
         config(listener="trace: [localhost]"),
         (
@@ -85,8 +149,8 @@ IDENTITY = [
         "verifying without token",
         config(listener="identity: {mode: verify}"),
         (
-            "gateway.yaml:2: listeners[0].identity.token: is missing; verifying needs a "
-            "secret_file or a public_key_file in it"
+            "gateway.yaml:2: listeners[0].identity.token: is missing; verifying needs a key of "
+            "those who issue tokens in it"
         ),
     ),
     Case(
@@ -118,16 +182,16 @@ IDENTITY = [
         "a token without key",
         verify("audience: a"),
         (
-            "gateway.yaml:2: listeners[0].identity.token: has no keys; a secret_file or a "
-            "public_key_file"
+            "gateway.yaml:2: listeners[0].identity.token: has no keys; one of secret_file, "
+            "public_key_file, jwks_file, jwks_url, discovery"
         ),
     ),
     Case(
         "a token with two keys",
         verify("secret_file: secret, public_key_file: secret"),
         (
-            "gateway.yaml:2: listeners[0].identity.token: has 2 keys; a secret_file or a "
-            "public_key_file"
+            "gateway.yaml:2: listeners[0].identity.token: has 2 keys; one of secret_file, "
+            "public_key_file, jwks_file, jwks_url, discovery"
         ),
         files={"secret": KEY},
     ),
@@ -137,7 +201,7 @@ IDENTITY = [
         (
             "gateway.yaml:2: listeners[0].identity.token.algorithms[0]: would accept unsigned "
             "tokens; one of HS256, HS384, HS512, RS256, RS384, RS512, "
-            "PS256, PS384, PS512, ES256, ES384, ES512"
+            "PS256, PS384, PS512, ES256, ES384, ES512, EdDSA, Ed25519"
         ),
         files={"secret": KEY},
     ),
@@ -147,7 +211,7 @@ IDENTITY = [
         (
             "gateway.yaml:2: listeners[0].identity.token.algorithms[0]: is not a known "
             "algorithm; one of HS256, HS384, HS512, RS256, RS384, RS512, PS256, "
-            "PS384, PS512, ES256, ES384, ES512"
+            "PS384, PS512, ES256, ES384, ES512, EdDSA, Ed25519"
         ),
         files={"secret": KEY},
     ),
@@ -183,16 +247,32 @@ CLUSTERS = [
         "gateway.yaml:3: clusters.main.brokers: has the same broker twice; list each once",
     ),
     Case(
-        "a broker without scheme",
-        config(brokers="[a:6650]"),
-        "gateway.yaml:3: clusters.main.brokers[0]: has no scheme; pulsar://host:port",
+        "a header of version 1 for brokers",
+        config(cluster="proxy_protocol: {version: 1}"),
+        (
+            "gateway.yaml:3: clusters.main.proxy_protocol.version: is not a version that can be "
+            "sent; 2, without quotes"
+        ),
     ),
     Case(
-        "a broker over TLS",
-        config(brokers="[pulsar+ssl://a:6651]"),
+        "a header for brokers without version",
+        config(cluster="proxy_protocol: {principal: false}"),
+        "gateway.yaml:3: clusters.main.proxy_protocol.version: is missing; for example version: 2",
+    ),
+    Case(
+        "a header for brokers with names that nobody verifies",
+        config(cluster="proxy_protocol: {version: 2, principal: true}"),
         (
-            "gateway.yaml:3: clusters.main.brokers[0]: TLS to brokers is not supported yet; "
-            "pulsar://host:port"
+            "gateway.yaml:3: clusters.main.proxy_protocol.principal: has no effect: no listener "
+            "of the cluster verifies clients; leave it out"
+        ),
+    ),
+    Case(
+        "a broker without scheme",
+        config(brokers="[a:6650]"),
+        (
+            "gateway.yaml:3: clusters.main.brokers[0]: has no scheme; "
+            "pulsar://host:port or pulsar+ssl://host:port"
         ),
     ),
     Case(
@@ -200,13 +280,16 @@ CLUSTERS = [
         config(brokers="[kafka://a:9092]"),
         (
             "gateway.yaml:3: clusters.main.brokers[0]: has a scheme that is not known; "
-            "pulsar://host:port"
+            "pulsar://host:port or pulsar+ssl://host:port"
         ),
     ),
     Case(
         "a broker without host",
         config(brokers="[pulsar://]"),
-        "gateway.yaml:3: clusters.main.brokers[0]: has no host, or port 0; pulsar://host:port",
+        (
+            "gateway.yaml:3: clusters.main.brokers[0]: has no host, or port 0; "
+            "pulsar://host:port or pulsar+ssl://host:port"
+        ),
     ),
     Case(
         "a broker that is not text",

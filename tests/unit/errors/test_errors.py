@@ -12,12 +12,25 @@ import structlog
 from gateway.app import check
 from gateway.errors import ConfigurationError
 from gateway.rules import files
-from tests.unit.errors import documents, keyfiles, limits, parts, starts, stores
+from tests.unit.errors import (
+    credentials,
+    documents,
+    identities,
+    keyfiles,
+    limits,
+    parts,
+    starts,
+    stores,
+    tlsfiles,
+)
 from tests.unit.errors.case import Case, config
 from tests.unit.errors.starts import Start
 
-CASES = [*documents.CASES, *parts.CASES, *keyfiles.CASES, *stores.CASES]
-STARTS = [*starts.STARTS, *stores.STARTS]
+CASES = [
+    *(*documents.CASES, *parts.CASES, *keyfiles.CASES),
+    *(*identities.CASES, *stores.CASES, *tlsfiles.CASES, *credentials.CASES),
+]
+STARTS = [*starts.STARTS, *stores.STARTS, *identities.STARTS]
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[3]
 GATEWAY = ROOT / "gateway"
 
 PLACES = (
-    *("config", "identity", "brokers", "policy"),
-    *("front/binding.py", "admin/server.py", "app.py", "fleet/stores.py"),
+    *("config", "identity", "verifiers", "brokers", "policy"),
+    *("tls/files.py", "front/binding.py", "admin/server.py", "app.py", "fleet/stores.py"),
 )
 """Modules that find mistakes of people. `__main__` leaves that to argparse."""
 

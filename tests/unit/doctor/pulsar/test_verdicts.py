@@ -29,7 +29,7 @@ ROLES = Rejected(ServerError.AuthorizationError, "Invalid roles.")
 STARTING = Rejected(ServerError.ServiceNotReady, "Server is not ready")
 
 
-def of(answer: Answer) -> Finding:
+def of(answer: Accepted | Rejected | NotPulsar | Unreached) -> Finding:
     return judge_broker("b", ADDRESS, answer, 0.0031)
 
 

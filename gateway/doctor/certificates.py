@@ -1,0 +1,231 @@
+"""What certificates say, and what is wrong with that: pure decisions of facts and a time.
+
+`tls_files` reads the files of a configuration, and `handshakes` and `insecure` what peers show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.x509.oid import ExtensionOID, NameOID
+
+from gateway.doctor.files import DAY, format_date
+from gateway.doctor.finding import Finding, fail, ok, warn
+
+SOON = 30 * DAY
+"""Seconds. Authorities that renew by themselves have done it by then; people need days."""
+
+_LAST_PART = 1 / 3
+"""Certificates that live for less than 90 days are renewed in the last third of their life."""
+
+_LAST_PART_OF_LIST = 1 / 10
+"""Lists of revoked certificates live for days, and each is followed by the next in time."""
+
+LONGEST_NAME = 100
+"""Characters that are shown of a name, which a peer chooses. Common names have 64 at most."""
+
+MOST_NAMES = 5
+"""Names that are shown of a certificate, which may have hundreds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The facts of a certificate. `subject`, `issuer`: common names, or all of a name without one.
+    `names`: hosts and addresses that it is for. `is_own_issuer`: it signed itself. Times are
+    seconds since 1970.
+    """
+
+    subject: str
+    issuer: str
+    names: tuple[str, ...]
+    begins: float
+    ends: float
+    is_own_issuer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListFacts:
+    """The facts of a list of revoked certificates. `next`: when the next list is due."""
+
+    issuer: str
+    begins: float
+    next: float
+
+
+def facts_of(certificate: x509.Certificate) -> Facts:
+    """Return the facts of a certificate."""
+    return Facts(
+        subject=_shown(certificate.subject),
+        issuer=_shown(certificate.issuer),
+        names=_names_of(certificate),
+        begins=certificate.not_valid_before_utc.timestamp(),
+        ends=certificate.not_valid_after_utc.timestamp(),
+        is_own_issuer=is_issued_by(certificate, certificate),
+    )
+
+
+def is_issued_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
+    """Return whether one certificate signed another."""
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+def list_facts_of(revocations: x509.CertificateRevocationList) -> ListFacts:
+    """Return the facts of a list of revoked certificates."""
+    due = revocations.next_update_utc
+    return ListFacts(
+        _shown(revocations.issuer),
+        revocations.last_update_utc.timestamp(),
+        inf if due is None else due.timestamp(),
+    )
+
+
+def _shown(name: x509.Name) -> str:
+    common = name.get_attributes_for_oid(NameOID.COMMON_NAME)
+    shown = str(common[0].value) if common else name.rfc4514_string()
+    return shown[:LONGEST_NAME] or "nobody"
+
+
+def _names_of(certificate: x509.Certificate) -> tuple[str, ...]:
+    try:
+        found = certificate.extensions.get_extension_for_oid(
+            ExtensionOID.SUBJECT_ALTERNATIVE_NAME
+        ).value
+    except (x509.ExtensionNotFound, ValueError):
+        return ()
+    assert isinstance(found, x509.SubjectAlternativeName)
+    hosts = [name.lower() for name in found.get_values_for_type(x509.DNSName)]
+    return (*hosts, *map(str, found.get_values_for_type(x509.IPAddress)))
+
+
+# -- texts -----------------------------------------------------------------------------------
+
+
+def listed(names: Collection[str]) -> str:
+    """Return names as a text, which ends with the number of others if there are many."""
+    shown = ", ".join(name[:LONGEST_NAME] for name in list(names)[:MOST_NAMES])
+    others = len(names) - MOST_NAMES
+    return f"{shown} and {others} more" if others > 0 else shown
+
+
+def describe(facts: Facts) -> str:
+    """Return for whom a certificate is, and how long."""
+    whose = f"for {listed(facts.names)}" if facts.names else f"of {facts.subject}"
+    return f"{whose}, until {format_date(facts.ends)}"
+
+
+# -- dates -----------------------------------------------------------------------------------
+
+
+def ends_soon(facts: Facts, now: float) -> bool:
+    """Return whether a certificate should have been renewed by now."""
+    return facts.ends - now < min(SOON, (facts.ends - facts.begins) * _LAST_PART)
+
+
+def judge_certificate(check: str, chain: Sequence[Facts], use: str, now: float) -> Finding:
+    """Return the finding for the dates of a file's certificates. `use`: "shown by edge"."""
+    wrong = [it for it in chain if not it.begins <= now <= it.ends]
+    first = min(wrong or chain, key=lambda it: it.ends)
+    detail = f"{describe(chain[0])}; {use}"
+    if first is not chain[0]:
+        detail = f"{detail}; behind it {first.subject}"
+    if first.ends < now:
+        return fail(check, f"{detail}, expired since {format_date(first.ends)}", RENEW)
+    if first.begins > now:
+        return fail(check, f"{detail}, not valid before {format_date(first.begins)}", WAIT)
+    if ends_soon(first, now):
+        return warn(check, f"{detail}, expires soon: {format_date(first.ends)}", RENEW)
+    return ok(check, f"{describe(chain[0])}; {use}")
+
+
+RENEW = "Put a newer certificate and its key into the files; a running gateway reads them."
+WAIT = "Wait for it, or set this machine's clock right."
+
+
+def judge_authorities(check: str, held: Sequence[Facts], use: str, now: float) -> Finding:
+    """Return the finding for the dates of a file of authorities. `use`: "sign clients of edge"."""
+    first = min(held, key=lambda it: it.ends)
+    whose = f"{first.subject}, until {format_date(first.ends)}"
+    detail = whose if len(held) == 1 else f"{len(held)} authorities, the first to end {whose}"
+    detail = f"{detail}; {use}"
+    remedy = "Add their newer certificates to the file; a running gateway reads it."
+    out = [it for it in held if it.ends < now]
+    if out:
+        text = f"{detail}; expired: {listed([it.subject for it in out])}"
+        return (fail if len(out) == len(held) else warn)(check, text, remedy)
+    if all(it.begins > now for it in held):
+        begins = format_date(min(it.begins for it in held))
+        return fail(check, f"{detail}; not valid before {begins}", WAIT)
+    if ends_soon(first, now):
+        return warn(check, f"{detail}; expires soon", remedy)
+    return ok(check, detail)
+
+
+def judge_list(check: str, held: ListFacts, use: str, now: float) -> Finding:
+    """Return the finding for the dates of a list of revoked certificates."""
+    detail = f"certificates that {held.issuer} revoked; {use}"
+    remedy = "Fetch the authority's next list into the file; a running gateway reads it."
+    if held.next < now:
+        due = format_date(held.next)
+        text = f"the next was due {due}: every client's certificate of {held.issuer} is refused"
+        return fail(check, f"{detail}; {text}", remedy)
+    if held.begins > now:
+        return fail(check, f"{detail}; not valid before {format_date(held.begins)}", WAIT)
+    if held.next == inf:
+        return ok(check, detail)
+    if held.next - now < (held.next - held.begins) * _LAST_PART_OF_LIST:
+        return warn(check, f"{detail}; the next is due soon: {format_date(held.next)}", remedy)
+    return ok(check, f"{detail}; the next is due {format_date(held.next)}")
+
+
+# -- the rest --------------------------------------------------------------------------------
+
+
+def judge_names(check: str, leaf: Facts) -> Finding | None:
+    """Return the finding for a certificate that clients cannot find their host in."""
+    if leaf.names:
+        return None
+    return warn(
+        check,
+        "names no host as subjectAltName: clients that verify hosts refuse it",
+        "Have it made with the names and addresses by which clients connect:",
+        "subjectAltName=DNS:gateway.example,IP:192.0.2.1",
+    )
+
+
+def judge_chain(check: str, leaf: Facts, *, known: bool) -> Finding | None:
+    """Return the finding for a certificate whose issuer is missing. `known`: the issuer is in the
+    file, or among authorities that are known here."""
+    if known or leaf.is_own_issuer:
+        return None
+    return warn(
+        check,
+        f"does not hold the certificate of {leaf.issuer}, who signed it: clients that do not have "
+        "that one fail",
+        "If that is an intermediate authority, add its certificate behind the first one in the "
+        "file; if it is the one that clients trust, all is well.",
+    )
+
+
+def judge_missing_lists(
+    check: str, authorities: Sequence[Facts], lists: Sequence[ListFacts]
+) -> Finding | None:
+    """Return the finding for authorities without a list of revoked certificates, where others have
+    one. OpenSSL refuses what they signed."""
+    having = {it.issuer for it in lists}
+    without = [it.subject for it in authorities if it.subject not in having]
+    if not lists or not without:
+        return None
+    return warn(
+        check,
+        f"no list in crl_files is of {listed(without)}: every certificate that it signed is "
+        "refused",
+        "Add its list to crl_files, unless it signs other authorities alone.",
+    )

@@ -1,0 +1,67 @@
+"""Mistakes in what the gateway shows to brokers, and in where it writes its audit."""
+
+from __future__ import annotations
+
+from tests.unit.errors.case import Case, config
+
+KINDS = "token_file, oauth2, basic, tls"
+OAUTH = "client_id: a, client_secret_file: secret"
+
+
+def credential(settings: str) -> str:
+    """Return a file whose cluster has a credential."""
+    return config(cluster=f"credential: {{{settings}}}")
+
+
+CASES = [
+    Case(
+        "trusted proxies beside anonymous clients",
+        config(listener="identity: {mode: verify, anonymous: {}, trusted_proxies: [a]}"),
+        (
+            "gateway.yaml:2: listeners[0].identity.trusted_proxies: would let anybody be one of "
+            "them, with anonymous; use two listeners"
+        ),
+    ),
+    Case(
+        "a credential that is none",
+        credential("tls: false"),
+        f"gateway.yaml:3: clusters.main.credential: is none; exactly one of {KINDS}",
+    ),
+    Case(
+        "a certificate that is shown and not named",
+        credential("tls: true"),
+        (
+            "gateway.yaml:3: clusters.main.credential.tls: shows a certificate that is not named; "
+            "set tls.certificate of the cluster"
+        ),
+    ),
+    Case(
+        "a token from nowhere",
+        credential(f"oauth2: {{{OAUTH}}}"),
+        (
+            "gateway.yaml:3: clusters.main.credential.oauth2: needs one place to ask; either "
+            "token_url or issuer"
+        ),
+        files={"secret": b"x"},
+    ),
+    Case(
+        "a client secret that is too large",
+        credential(f"oauth2: {{token_url: 'https://a.example', {OAUTH}}}"),
+        "The client secret file secret must hold 1 to 16384 bytes",
+        files={"secret": b"x" * 16_385},
+    ),
+    Case(
+        "a client secret that is not a text",
+        credential(f"oauth2: {{token_url: 'https://a.example', {OAUTH}}}"),
+        "The client secret file secret is not UTF-8",
+        files={"secret": b"\xff"},
+    ),
+    Case(
+        "an audit in a folder that does not exist",
+        config(rest="audit: {file: no/audit.jsonl}"),
+        (
+            "gateway.yaml:4: audit.file: is not in a folder that exists; a path, relative to the "
+            "configuration's"
+        ),
+    ),
+]
