@@ -1,8 +1,9 @@
 """`python -m tests.bench`: measures, and prints the table on standard output.
 
-`PEERS=java` adds Apache's proxy; `BESIDE=FOLDER` adds the gateway of another checkout, so that two
-versions are compared in one run; `BENCH_PYTHON=/usr/bin/python3` runs the gateway with another
-interpreter. The exit status is also 0 if the machine lacks something, which is then printed.
+`PEERS=java` adds Apache's proxy, `PEERS=rights` the gateway with rules of rights; `BESIDE=FOLDER`
+adds the gateway of another checkout, so that two versions are compared in one run;
+`BENCH_PYTHON=/usr/bin/python3` runs the gateway with another interpreter. The exit status is also 0
+if the machine lacks something, which is then printed.
 """
 
 import argparse
@@ -24,13 +25,15 @@ from tests.bench.proxies import (
     HOST,
     Proxy,
     Recipe,
+    Shown,
+    certificates,
     gateway,
     haproxy,
     haproxy_version,
     running,
 )
 from tests.bench.rounds import AT_ONCE, DISTURBED, Bench, Life, possible_connections, say
-from tests.bench.rows import EXTRA, LIFE, ROWS, Kind, Row
+from tests.bench.rows import EXTRA, LIFE, ROWS, TLS_LIFE, TLS_ROWS, Door, Kind, LifeFigure, Row
 from tests.real.brokers.jars import FetchError, MissingToolError
 from tests.real.brokers.ports import free_ports
 
@@ -63,6 +66,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--extra", action="store_true", help="rows without a place in the goals too"
     )
+    parser.add_argument("--tls", action="store_true", help="the rows with TLS, and no others")
     parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
     parser.add_argument("--list", action="store_true", help="name the rows, measure nothing")
     return parser.parse_args(arguments)
@@ -70,21 +74,22 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _measured(options: argparse.Namespace, folder: Path) -> str:
     """Measure the chosen rows, and return the table."""
-    rows = [
-        row for row in (*ROWS, *(EXTRA if options.extra else ())) if _is_chosen(row.key, options)
-    ]
+    known = TLS_ROWS if options.tls else (*ROWS, *(EXTRA if options.extra else ()))
+    rows = [row for row in known if _is_chosen(row.key, options)]
     life = _is_chosen("life", options)
     if options.list:
         return "\n".join([*(f"{row.key}: {row.title}" for row in rows), "life" if life else ""])
     interpreter, connections = Interpreter.chosen(), possible_connections(descriptors())
     (port,) = free_ports(HOST, 1)
-    generator = Generator(build(BUILD), f"{HOST}:{port}")
+    generator = Generator(build(BUILD, tls=options.tls), f"{HOST}:{port}")
     bench = Bench(generator, Cores.of_this_process(), options.rounds, options.seconds, connections)
     os.sched_setaffinity(0, {bench.cores.load})
-    recipes = _recipes(folder, generator.listen, connections, interpreter)
+    shown = certificates(folder) if options.tls else {}
+    recipes = _recipes(folder, generator.listen, connections, interpreter, shown)
     lines = _loads(bench, recipes, rows) if rows else []
     if life:
-        lines += _lives(bench, recipes, max(1, min(9, options.rounds)))
+        figures, door = (TLS_LIFE, Door.ECDSA) if options.tls else (LIFE, Door.PLAIN)
+        lines += _lives(bench, recipes, max(1, min(9, options.rounds)), figures, door)
     write = report.markdown if options.markdown else report.text
     return write(
         _circumstances(bench, recipes, interpreter), [recipe.name for recipe in recipes], lines
@@ -95,17 +100,28 @@ def _is_chosen(key: str, options: argparse.Namespace) -> bool:
     return not options.only or any(part in key for part in options.only)
 
 
-def _recipes(folder: Path, broker: str, connections: int, interpreter: Interpreter) -> list[Recipe]:
+def _recipes(
+    folder: Path, broker: str, connections: int, interpreter: Interpreter, shown: Shown
+) -> list[Recipe]:
     # Some more than are opened: recently closed ones may still count.
     room = connections + 500
-    recipes = [haproxy(folder, broker, room), gateway(folder, broker, room, interpreter)]
-    if "java" in os.environ.get("PEERS", "").split(","):
+    recipes = [
+        haproxy(folder, broker, room, shown),
+        gateway(folder, broker, room, interpreter, shown),
+    ]
+    peers = os.environ.get("PEERS", "").split(",")
+    if "rights" in peers:
+        name = "with rights"
+        guarded = gateway(folder, broker, room, interpreter, shown, name=name, guarded=True)
+        recipes.append(guarded)
+    if "java" in peers:
         from tests.bench import javaproxy
 
         recipes += javaproxy.recipes(folder, broker)
     if "BESIDE" in os.environ:
         checkout = Path(os.environ["BESIDE"]).resolve()
-        recipes.append(gateway(folder, broker, room, interpreter, checkout, "gateway beside"))
+        beside = gateway(folder, broker, room, interpreter, shown, checkout, "gateway beside")
+        recipes.append(beside)
     return recipes
 
 
@@ -131,11 +147,17 @@ def _line(row: Row, samples: Iterable[tuple[str, Sample]]) -> Line:
     return cpu_line(row, medians((proxy, it["proxy_us_per_frame"]) for proxy, it in samples))
 
 
-def _lives(bench: Bench, recipes: Sequence[Recipe], rounds: int) -> list[Line]:
-    lives = bench.lives(recipes, rounds)
+def _lives(
+    bench: Bench,
+    recipes: Sequence[Recipe],
+    rounds: int,
+    figures: Sequence[LifeFigure],
+    door: Door,
+) -> list[Line]:
+    lives = bench.lives(recipes, rounds, door)
     return [
         life_line(figure, medians((proxy, _value(life, figure.key)) for proxy, life in lives))
-        for figure in LIFE
+        for figure in figures
     ]
 
 

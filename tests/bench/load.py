@@ -21,16 +21,20 @@ class BenchError(Exception):
     """A measurement failed."""
 
 
-def build(into: Path) -> Path:
-    """Return the compiled load generator. Raises MissingToolError without a C compiler."""
+def build(into: Path, *, tls: bool = False) -> Path:
+    """Return the compiled load generator. Raises MissingToolError without a C compiler, and with
+    `tls` without OpenSSL's headers."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         raise MissingToolError("gcc")
     into.mkdir(parents=True, exist_ok=True)
-    binary = into / "loadgen"
+    binary = into / ("loadgen-tls" if tls else "loadgen")
     if not binary.exists() or binary.stat().st_mtime < SOURCE.stat().st_mtime:
         command = [compiler, "-O2", "-Wall", "-pthread", str(SOURCE), "-o", str(binary)]
+        command += ["-DTLS", "-lssl", "-lcrypto"] if tls else []
         built = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+        if tls and "openssl/" in built.stderr:
+            raise MissingToolError("OpenSSL", "has no headers here (Debian's package: libssl-dev)")
         if built.returncode:
             raise BenchError(f"loadgen.c does not compile:\n{built.stderr}")
     return binary

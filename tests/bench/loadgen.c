@@ -1,7 +1,8 @@
 /*
  * loadgen: a cheap, bounded load generator for proxies of the Pulsar protocol. Loopback only.
  *
- *     gcc -O2 -pthread loadgen.c -o loadgen
+ *     gcc -O2 -pthread loadgen.c -o loadgen              without TLS
+ *     gcc -O2 -pthread -DTLS loadgen.c -o loadgen -lssl -lcrypto
  *     loadgen MODE --listen 127.0.0.1:7000 --target 127.0.0.1:7001 [options]
  *
  * One process, two threads. The *server* is the broker that the proxy dials (--listen). The
@@ -15,6 +16,7 @@
  *                 timed where the window is 1
  *     idle        opens --conns connections, one round trip on each, then holds them; prints the
  *                 memory and the CPU that the processes --pids used for it
+ *     shake       TLS handshakes, --at-once under way, each closed once its ticket has come
  *
  * OPTIONS
  *     --hello NAME       each connection is opened as a Pulsar client does: CONNECT with NAME as
@@ -32,6 +34,8 @@
  *     --secs S --warm S  seconds to measure, and seconds before them
  *     --hold S           for idle: seconds that all connections stay open
  *     --at-once N        for idle: connections that are opened together
+ *     --tls 0|1          the client speaks TLS 1.3, by P-256 and AES-128-GCM
+ *     --resume 0|1       for shake: all but the first resume its session
  *     --ccpu N --scpu N  the cores of the client and of the server
  *     --pids A,B         processes whose CPU time and memory are printed
  *
@@ -56,6 +60,12 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef TLS
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#else
+typedef void SSL;
+#endif
 
 #define MAX_PIDS 64
 #define MAX_SIZES 64
@@ -74,6 +84,7 @@ typedef struct {
     uint64_t part;                 /* bytes of an incomplete frame */
     uint64_t sent_at;              /* client, window 1: nanoseconds */
     int wants_out;
+    SSL *ssl;                      /* client: NULL without TLS */
     uint8_t *opening;              /* server: an incomplete command */
     size_t opening_len;
     int opening_left;              /* server: commands to answer; -1: not begun */
@@ -82,7 +93,8 @@ typedef struct {
 static struct {
     const char *mode, *dir, *cmd, *mix, *hello;
     struct sockaddr_in listen, target;
-    int conns, window, batch, producers, at_once, ccpu, scpu, pids[MAX_PIDS], npids;
+    int conns, window, batch, producers, at_once, tls, resume, ccpu, scpu, pids[MAX_PIDS],
+        npids;
     long frame;
     double secs, warm, hold;
 } opt = {
@@ -174,6 +186,97 @@ static void watch(int epoll, int op, int fd, uint32_t events, void *data)
 
 static int mode_is(const char *mode) { return !strcmp(opt.mode, mode); }
 static int messages(void) { return !strcmp(opt.cmd, "message"); }
+
+/* -- bytes, under TLS or not -------------------------------------------------------------- */
+
+#ifdef TLS
+static SSL_CTX *tls;
+static SSL_SESSION *session;       /* the latest ticket's */
+static long tickets;
+
+/* What recv and send would return and set where the two below return nothing. */
+static ssize_t tls_failed(const SSL *ssl)
+{
+    int why = SSL_get_error(ssl, 0);
+    if (why == SSL_ERROR_ZERO_RETURN)
+        return 0;
+    errno = why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE ? EAGAIN : EIO;
+    ERR_clear_error();
+    return -1;
+}
+
+static ssize_t give(const conn_t *c, const void *from, size_t len)
+{
+    size_t n;
+    if (!c->ssl)
+        return send(c->fd, from, len, MSG_NOSIGNAL);
+    return SSL_write_ex(c->ssl, from, len, &n) ? (ssize_t)n : tls_failed(c->ssl);
+}
+
+static ssize_t take(const conn_t *c, void *to, size_t len)
+{
+    size_t n;
+    if (!c->ssl)
+        return recv(c->fd, to, len, 0);
+    return SSL_read_ex(c->ssl, to, len, &n) ? (ssize_t)n : tls_failed(c->ssl);
+}
+
+/* OpenSSL gives a session up once a connection that resumed it has got another ticket. */
+static int keep_session(SSL *ssl, SSL_SESSION *given)
+{
+    (void)ssl;
+    tickets++;
+    if (!opt.resume)
+        return 0;
+    SSL_SESSION_free(session);
+    session = given;
+    return 1;
+}
+
+/* One cipher and one group, so that no proxy is asked for dearer ones than another. */
+static void begin_tls(void)
+{
+    if (!(tls = SSL_CTX_new(TLS_client_method())))
+        fail("no TLS");
+    SSL_CTX_set_min_proto_version(tls, TLS1_3_VERSION);
+    if (!SSL_CTX_set_ciphersuites(tls, "TLS_AES_128_GCM_SHA256") ||
+        !SSL_CTX_set1_groups_list(tls, "P-256"))
+        fail("TLS lacks AES-128-GCM or P-256");
+    SSL_CTX_set_mode(tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+    SSL_CTX_sess_set_new_cb(tls, keep_session);
+}
+
+static SSL *secured(int fd)
+{
+    SSL *ssl = SSL_new(tls);
+    if (!ssl || !SSL_set_fd(ssl, fd))
+        fail("no TLS connection");
+    if (session)
+        SSL_set_session(ssl, session);
+    SSL_set_connect_state(ssl);
+    return ssl;
+}
+
+/* Blocking. */
+static void shake(conn_t *c)
+{
+    c->ssl = secured(c->fd);
+    if (SSL_do_handshake(c->ssl) != 1) {
+        ERR_print_errors_fp(stderr);
+        fail("the handshake failed");
+    }
+}
+#else
+static ssize_t give(const conn_t *c, const void *from, size_t len)
+{
+    return send(c->fd, from, len, MSG_NOSIGNAL);
+}
+
+static ssize_t take(const conn_t *c, void *to, size_t len) { return recv(c->fd, to, len, 0); }
+static void begin_tls(void) { fail("built without TLS"); }
+static void shake(conn_t *c) { (void)c; }
+#endif
 
 /* -- frames ------------------------------------------------------------------------------- */
 
@@ -416,10 +519,10 @@ static size_t put_answer(uint8_t *out, const uint8_t *command, size_t len)
     }
 }
 
-static void read_all(int fd, uint8_t *to, size_t len)
+static void read_all(const conn_t *c, uint8_t *to, size_t len)
 {
     while (len) {
-        ssize_t n = recv(fd, to, len, 0);
+        ssize_t n = take(c, to, len);
         if (n <= 0)
             fail("closed during the opening");
         to += n;
@@ -432,7 +535,7 @@ static void opening_write(const conn_t *c, int step)
 {
     uint8_t frame[MAX_COMMAND];
     size_t len = step ? put_open(frame, step) : put_connect(frame);
-    if (send(c->fd, frame, len, MSG_NOSIGNAL) != (ssize_t)len)
+    if (give(c, frame, len) != (ssize_t)len)
         die("opening");
 }
 
@@ -440,11 +543,11 @@ static void opening_read(const conn_t *c, int step)
 {
     uint8_t frame[MAX_COMMAND];
     int wanted = !step ? CONNECTED : messages() ? SUCCESS : PRODUCER_SUCCESS;
-    read_all(c->fd, frame, 4);
+    read_all(c, frame, 4);
     uint32_t len = read_be32(frame);
     if (len > MAX_COMMAND)
         fail("no frame in the opening");
-    read_all(c->fd, frame, len);
+    read_all(c, frame, len);
     if (frame[5] != wanted) {
         fprintf(stderr, "loadgen: the opening was answered by command %d\n", frame[5]);
         exit(2);
@@ -493,7 +596,7 @@ static ssize_t send_block(conn_t *c, size_t at_most)
         len = CHUNK;
     if (len > at_most)
         len = at_most;
-    ssize_t n = send(c->fd, block + c->off, len, MSG_NOSIGNAL);
+    ssize_t n = give(c, block + c->off, len);
     if (n > 0)
         c->off = (c->off + n) % block_len;
     return n;
@@ -501,7 +604,9 @@ static ssize_t send_block(conn_t *c, size_t at_most)
 
 static ssize_t receive_nothing(const conn_t *c)
 {
-    static __thread uint8_t unused[1];
+    static __thread uint8_t unused[1], opened_record[16384];
+    if (c->ssl)
+        return take(c, opened_record, sizeof opened_record);
     return recv(c->fd, unused, 1 << 20, MSG_TRUNC);  /* TCP: drops the bytes, writes none */
 }
 
@@ -641,6 +746,8 @@ static conn_t *open_all(void)
             cs[i].id = i;
             cs[i].fd = dial();
         }
+        for (int i = base; opt.tls && i < end; i++)
+            shake(&cs[i]);
         for (int step = 0; opt.hello && step <= opt.producers; step++) {
             for (int i = base; i < end; i++)
                 opening_write(&cs[i], step);
@@ -671,7 +778,7 @@ static void may_send(int epoll, conn_t *c)
 {
     if (round_trips)
         c->sent_at = now_ns();
-    for (int i = 0; i < 4 && c->budget; i++) {
+    for (int i = 0; i < (c->ssl ? 64 : 4) && c->budget; i++) {
         ssize_t n = send_block(c, c->budget);
         if (n < 0)
             break;
@@ -685,7 +792,8 @@ static void may_send(int epoll, conn_t *c)
     }
 }
 
-static void client_in(int epoll, conn_t *c)
+/* Returns 0 if no bytes had come. */
+static int client_in_once(int epoll, conn_t *c)
 {
     ssize_t n = receive_nothing(c);
     if (is_gone(n)) {
@@ -693,21 +801,28 @@ static void client_in(int epoll, conn_t *c)
         exit(2);
     }
     if (n < 0)
-        return;
+        return 0;
     atomic_fetch_add_explicit(&client_bytes, n, memory_order_relaxed);
     if (!mode_is("pingpong"))
-        return;
+        return 1;
     c->part += n;
     uint64_t frames = c->part / receipt_len;
     c->part %= receipt_len;
     if (!frames)
-        return;
+        return 1;
     frames_back += frames;
     if (round_trips && round_trips_len < MAX_ROUND_TRIPS)
         round_trips[round_trips_len++] = (uint32_t)(now_ns() - c->sent_at);
     c->budget += frames * opt.frame;
     if (!c->wants_out)
         may_send(epoll, c);
+    return 1;
+}
+
+static void client_in(int epoll, conn_t *c)
+{
+    for (int i = 0; client_in_once(epoll, c) && c->ssl && i < 64; i++)
+        ;
 }
 
 typedef struct {
@@ -803,10 +918,10 @@ static void ping_all(conn_t *cs)
     for (int base = 0; base < opt.conns; base += 64) {
         int end = base + 64 < opt.conns ? base + 64 : opt.conns;
         for (int i = base; i < end; i++)
-            if (send(cs[i].fd, block, opt.frame, MSG_NOSIGNAL) != opt.frame)
+            if (give(&cs[i], block, opt.frame) != opt.frame)
                 die("send");
         for (int i = base; i < end; i++)
-            read_all(cs[i].fd, answer, receipt_len);
+            read_all(&cs[i], answer, receipt_len);
     }
 }
 
@@ -848,6 +963,79 @@ static void run_idle(void)
            close_cpu * 1e6 / opt.conns);
 }
 
+#ifdef TLS
+typedef struct {
+    int fd;
+    long tickets;                  /* seen before this one */
+    SSL *ssl;
+} shake_t;
+
+static void begin_shake(int epoll, shake_t *s)
+{
+    int one = 1;
+    s->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (connect(s->fd, (struct sockaddr *)&opt.target, sizeof opt.target) && errno != EINPROGRESS)
+        die("connect");
+    s->ssl = secured(s->fd);
+    watch(epoll, EPOLL_CTL_ADD, s->fd, EPOLLIN | EPOLLOUT | EPOLLET, s);
+}
+
+/* 1: done, its ticket included. A reset before the ticket would take the handshake's end away. */
+static int go_on_shaking(shake_t *s)
+{
+    char byte;
+    long before = tickets;
+    if (SSL_do_handshake(s->ssl) != 1) {
+        if (tls_failed(s->ssl) < 0 && errno == EAGAIN)
+            return 0;
+        fail("a handshake failed");
+    }
+    if (session && !SSL_session_reused(s->ssl) && opt.resume > 1)
+        fail("a session was not resumed");
+    SSL_read(s->ssl, &byte, 1);
+    ERR_clear_error();
+    return tickets > before;
+}
+
+static void run_shake(void)
+{
+    int epoll = epoll_create1(0);
+    struct epoll_event events[EVENTS];
+    shake_t *all = calloc(opt.at_once, sizeof *all);
+    for (int i = 0; i < opt.at_once; i++)
+        begin_shake(epoll, &all[i]);
+    double measure_at = now() + opt.warm, end = measure_at + opt.secs, t;
+    long done = 0;
+    mark_t from = {0};
+    while ((t = now()) < end) {
+        if (!from.at && t >= measure_at) {
+            opt.resume *= 2;       /* from now on all must be resumed */
+            done = 0;
+            from = mark();
+        }
+        int n = epoll_wait(epoll, events, EVENTS, 50);
+        for (int i = 0; i < n; i++) {
+            shake_t *s = events[i].data.ptr;
+            if (!go_on_shaking(s))
+                continue;
+            done++;
+            SSL_shutdown(s->ssl);
+            SSL_free(s->ssl);
+            close(s->fd);
+            begin_shake(epoll, s);
+        }
+    }
+    mark_t to = mark();
+    printf("{\"mode\":\"shake\",\"secs\":%.4f,\"frames\":%ld,\"proxy_cpu_s\":%.5f,"
+           "\"proxy_us_per_frame\":%.3f,\"client_util\":%.3f}\n", to.at - from.at, done,
+           to.cpu - from.cpu, done ? (to.cpu - from.cpu) * 1e6 / done : 0,
+           (to.client - from.client) / (to.at - from.at));
+}
+#else
+static void run_shake(void) { fail("built without TLS"); }
+#endif
+
 /* -- options ------------------------------------------------------------------------------ */
 
 static void read_address(struct sockaddr_in *to, const char *text)
@@ -879,7 +1067,7 @@ static void read_option(const char *name, const char *value)
     struct { const char *name; int *to; } numbers[] = {
         {"--conns", &opt.conns}, {"--window", &opt.window}, {"--batch", &opt.batch},
         {"--producers", &opt.producers}, {"--at-once", &opt.at_once}, {"--ccpu", &opt.ccpu},
-        {"--scpu", &opt.scpu},
+        {"--scpu", &opt.scpu}, {"--tls", &opt.tls}, {"--resume", &opt.resume},
     };
     struct { const char *name; double *to; } times[] = {
         {"--secs", &opt.secs}, {"--warm", &opt.warm}, {"--hold", &opt.hold},
@@ -928,6 +1116,8 @@ int main(int argc, char **argv)
     if (opt.secs > 120 || opt.conns < 1 || opt.conns > 60000 || opt.at_once < 1)
         fail("out of bounds");
     signal(SIGPIPE, SIG_IGN);
+    if (opt.tls)
+        begin_tls();
     build_blocks();
     listen_here();
     pthread_t server;
@@ -940,8 +1130,10 @@ int main(int argc, char **argv)
         run_load();
     else if (mode_is("idle"))
         run_idle();
+    else if (mode_is("shake"))
+        run_shake();
     else
-        fail("MODE is stream, pingpong or idle");
+        fail("MODE is stream, pingpong, idle or shake");
     fflush(stdout);
     atomic_store(&stopping, 1);
     pthread_join(server, NULL);

@@ -8,13 +8,15 @@ import subprocess
 import sysconfig
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.bench.load import BenchError
 from tests.bench.machine import Cores, Interpreter, memory
+from tests.bench.rows import Door
 from tests.real.brokers.jars import MissingToolError
 from tests.real.brokers.ports import free_ports
 from tests.real.brokers.processes import end, spawn, tail
@@ -34,7 +36,8 @@ class Recipe:
     """How to run one proxy.
 
     `hello`: the clients' `proxy_to_broker_url` in CONNECT. `patience`: seconds until it must
-    listen. `settle`: seconds of load before it is measured; a JVM compiles while it runs.
+    listen. `settle`: seconds of load before it is measured; a JVM compiles while it runs. `doors`:
+    other ports, with TLS.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Recipe:
     metrics: str | None = None
     patience: float = 20.0
     settle: float = 0.3
+    doors: dict[Door, int] = field(default_factory=dict)
 
 
 class Proxy:
@@ -53,7 +57,6 @@ class Proxy:
 
     def __init__(self, recipe: Recipe, core: int) -> None:
         self.recipe = recipe
-        self.target = f"{HOST}:{recipe.port}"
         command = ["taskset", "-c", str(core), *recipe.command]
         began = time.monotonic()
         self._process = spawn(command, recipe.log, os.environ | recipe.environment)
@@ -63,6 +66,10 @@ class Proxy:
             end(self._process, 0, signal.SIGKILL)
             raise
         self.seconds_to_listen = time.monotonic() - began
+
+    def target(self, door: Door = Door.PLAIN) -> str:
+        """Return the address of one of its doors."""
+        return f"{HOST}:{self.recipe.doors.get(door, self.recipe.port)}"
 
     @property
     def pid(self) -> int:
@@ -111,6 +118,31 @@ def running(recipe: Recipe, cores: Cores) -> Iterator[Proxy]:
         proxy.stop()
 
 
+# -- certificates ----------------------------------------------------------------------------
+
+_KEYS = {Door.ECDSA: ("ec", "ec_paramgen_curve:P-256"), Door.RSA: ("rsa", "rsa_keygen_bits:2048")}
+
+Shown = Mapping[Door, Path]
+"""A file with a certificate and its key, by door."""
+
+
+def certificates(folder: Path) -> Shown:
+    """Make certificates that sign themselves. Raises MissingToolError."""
+    program = shutil.which("openssl")
+    if program is None:
+        raise MissingToolError("openssl")
+    made = {}
+    for door, (kind, parameter) in _KEYS.items():
+        made[door] = folder / f"{kind}.pem"
+        command = [program, "req", "-x509", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+        command += ["-newkey", kind, "-pkeyopt", parameter]
+        command += ["-keyout", str(made[door]), "-out", str(folder / "certificate")]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        with made[door].open("ab") as file:
+            file.write((folder / "certificate").read_bytes())
+    return made
+
+
 # -- HAProxy ---------------------------------------------------------------------------------
 
 _HAPROXY = """\
@@ -128,7 +160,17 @@ listen bench
 """
 
 
-def haproxy(folder: Path, broker: str, connections: int) -> Recipe:
+# The broker is dialled once the client has sent something, as by the gateway.
+_HAPROXY_TLS = """\
+listen {name}
+    bind {bind} ssl crt {file}
+    tcp-request inspect-delay 1m
+    tcp-request content accept if {{ req.len gt 0 }}
+    server broker {broker}
+"""
+
+
+def haproxy(folder: Path, broker: str, connections: int, shown: Shown) -> Recipe:
     """Return HAProxy's recipe: TCP mode, one thread, defaults otherwise. Raises
     MissingToolError."""
     program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
@@ -137,8 +179,13 @@ def haproxy(folder: Path, broker: str, connections: int) -> Recipe:
     (port,) = free_ports(HOST, 1)
     file = folder / "haproxy.cfg"
     text = _HAPROXY.format(bind=f"{HOST}:{port}", broker=broker, connections=connections)
+    doors = dict(zip(shown, free_ports(HOST, len(shown)), strict=True))
+    for door, pem in shown.items():
+        bind = f"{HOST}:{doors[door]}"
+        text += _HAPROXY_TLS.format(name=door.name, bind=bind, file=pem, broker=broker)
     file.write_text(text)
-    return Recipe("HAProxy", (program, "-db", "-f", str(file)), port, folder / "haproxy.log")
+    log = folder / "haproxy.log"
+    return Recipe("HAProxy", (program, "-db", "-f", str(file)), port, log, doors=doors)
 
 
 def haproxy_version(recipe: Recipe) -> str:
@@ -153,11 +200,28 @@ def haproxy_version(recipe: Recipe) -> str:
 
 _GATEWAY = """\
 version: 1
-listeners: [{{name: bench, bind: "{bind}", cluster: bench}}]
-clusters: {{bench: {{brokers: "pulsar://{broker}"}}}}
+listeners:
+  - {{name: bench, bind: "{bind}", cluster: bench{access}}}
+{doors}clusters: {{bench: {{brokers: "pulsar://{broker}"}}}}
 admin: {{bind: "{admin}"}}
 limits: {{connections: {connections}}}
 log: {{format: json}}
+"""
+
+
+_GATEWAY_TLS = """\
+  - name: {name}
+    bind: "{bind}"
+    cluster: bench
+    tls: {{certificates: [{{certificate_file: "{file}", key_file: "{file}"}}]}}
+"""
+
+
+_RULES = """\
+version: 1
+rules:
+  - {id: load, match: {namespace: public/default, topic: "lo*"}, allow: [produce, consume]}
+  - {id: secret, match: {topic: "secret*"}, deny: lookup}
 """
 
 
@@ -166,22 +230,36 @@ def gateway(
     broker: str,
     connections: int,
     interpreter: Interpreter,
+    shown: Shown = MappingProxyType({}),
     checkout: Path = CHECKOUT,
     name: str = "gateway",
+    *,
+    guarded: bool = False,
 ) -> Recipe:
-    """Return the gateway's recipe as a sidecar: pass-through, counting, with its admin listener."""
+    """Return the gateway's recipe as a sidecar: pass-through, counting, with its admin listener.
+    `guarded`: clients may do what rules allow."""
     folder = folder / name
     folder.mkdir()
     port, admin = free_ports(HOST, 2)
     file = folder / "gateway.yaml"
+    doors = dict(zip(shown, free_ports(HOST, len(shown)), strict=True))
     file.write_text(
         _GATEWAY.format(
             bind=f"{HOST}:{port}",
+            access=", access: closed, unknown: mask" if guarded else "",
+            doors="".join(
+                _GATEWAY_TLS.format(name=door.name, bind=f"{HOST}:{doors[door]}", file=pem)
+                for door, pem in shown.items()
+            ),
             broker=broker,
             admin=f"{HOST}:{admin}",
             connections=connections,
         )
     )
+    if guarded:
+        (folder / "rules.yaml").write_text(_RULES)
+        with file.open("a") as settings:
+            settings.write("rules: rules.yaml\n")
     return Recipe(
         name,
         (interpreter.path, "-m", "gateway", "run", str(file)),
@@ -192,6 +270,7 @@ def gateway(
             "PYTHONDONTWRITEBYTECODE": "",  # set, it would have each start compile the modules
         },
         metrics=f"http://{HOST}:{admin}/metrics",
+        doors=doors,
     )
 
 

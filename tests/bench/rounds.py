@@ -16,7 +16,7 @@ from tests.bench.figures import DIRECT
 from tests.bench.load import BenchError, Generator, Sample
 from tests.bench.machine import Cores, wait_for_calm
 from tests.bench.proxies import Proxy, Recipe, running
-from tests.bench.rows import IDLE_CONNECTIONS, Kind, Row
+from tests.bench.rows import IDLE_CONNECTIONS, Door, Kind, Row
 
 T = TypeVar("T")
 
@@ -122,7 +122,7 @@ class Bench:
     def _sample(self, row: Row, proxy: Proxy | None) -> Sample:
         counted = proxy.messages() if proxy else None
         sample = self._once(row, proxy, self.seconds)
-        if proxy is not None and counted is not None:
+        if proxy is not None and counted is not None and row.load[0] != "shake":
             self._check_counts(row, sample, (proxy.messages() or 0) - counted)
         return sample
 
@@ -130,7 +130,7 @@ class Bench:
         core = self.cores.proxy if row.kind is Kind.LATENCY else self.cores.load
         return self.generator.run(
             [*row.load, "--hello", proxy.recipe.hello if proxy else "-"],
-            target=proxy.target if proxy else self.generator.listen,
+            target=proxy.target(row.door) if proxy else self.generator.listen,
             pid=proxy.pid if proxy else None,
             cores=(core, core),
             seconds=seconds,
@@ -145,21 +145,23 @@ class Bench:
 
     # -- lives -------------------------------------------------------------------------------
 
-    def lives(self, recipes: Sequence[Recipe], rounds: int) -> list[tuple[str, Life]]:
+    def lives(
+        self, recipes: Sequence[Recipe], rounds: int, door: Door = Door.PLAIN
+    ) -> list[tuple[str, Life]]:
         """Start, rest, open `connections` idle pairs, stop: `rounds` times."""
         say(f"life: {rounds} rounds of {self.connections} connections")
         return [
-            (recipe.name, self._undisturbed(partial(self._life, recipe)))
+            (recipe.name, self._undisturbed(partial(self._life, recipe, door)))
             for recipe in interleaved(recipes, rounds)
         ]
 
-    def _life(self, recipe: Recipe) -> Life:
+    def _life(self, recipe: Recipe, door: Door) -> Life:
         with running(recipe, self.cores) as proxy:
             time.sleep(REST)
             proxy.messages()  # every gateway is scraped, so the first scrape belongs to its life
             idle = proxy.memory()
-            self._idle(proxy, FIRST_CONNECTIONS)
-            sample = self._idle(proxy, self.connections)
+            self._idle(proxy, FIRST_CONNECTIONS, door)
+            sample = self._idle(proxy, self.connections, door)
             return Life(
                 start=proxy.seconds_to_listen,
                 rss=idle["Rss"],
@@ -169,9 +171,10 @@ class Bench:
                 foreign=sample.foreign,
             )
 
-    def _idle(self, proxy: Proxy, connections: int) -> Sample:
+    def _idle(self, proxy: Proxy, connections: int, door: Door) -> Sample:
         load = ("idle", "--conns", str(connections), "--at-once", str(AT_ONCE), "--hold", "1")
-        return self._once(Row("", "", load), proxy, 1.0)
+        secured = () if door is Door.PLAIN else ("--tls", "1")
+        return self._once(Row("", "", (*load, *secured), door=door), proxy, 1.0)
 
 
 def possible_connections(descriptors: int) -> int:

@@ -24,19 +24,33 @@ class Kind(Enum):
     LATENCY = auto()
 
 
+class Door(Enum):
+    """Where the proxy is connected to, by what it shows there: nothing, or a certificate whose key
+    is of this kind."""
+
+    PLAIN = auto()
+    ECDSA = auto()
+    RSA = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`key` is for `--only`; `load`: the load generator's arguments."""
+    """`key` is for `--only`; `load`: the load generator's arguments. `door`: of the proxy."""
 
     key: str
     title: str
     load: tuple[str, ...]
     goal: float | None = None
     kind: Kind = Kind.RATIO
+    door: Door = Door.PLAIN
 
 
 def _row(key: str, title: str, load: str, goal: float | None, kind: Kind = Kind.RATIO) -> Row:
     return Row(key, title, tuple(load.split()), goal, kind)
+
+
+def _tls_row(key: str, title: str, load: str, goal: float | None, door: Door = Door.ECDSA) -> Row:
+    return Row(f"tls-{key}", f"TLS: {title}", (*load.split(), "--tls", "1"), goal, door=door)
 
 
 _UP = "stream --cmd send"
@@ -55,6 +69,22 @@ ROWS = (
     _row("wake-up", "one 1 KB frame per wake-up, 32 connections", "pingpong --conns 32", 0.75),
     _row("latency", "added p50 of one 1 KB frame", "pingpong --conns 1", 1.3, Kind.LATENCY),
 )
+
+_SHAKE = "shake --at-once 16"
+
+TLS_ROWS = (
+    _tls_row("send-128k", "SEND 128 KB", f"{_UP} --frame 131072", 1.1),
+    _tls_row("send-16k", "SEND 16 KB", f"{_UP} --frame 16384", 1.1),
+    _tls_row("send-1k", "SEND 1 KB, one producer", f"{_UP} {_KILOBYTE}", 0.6),
+    _tls_row("message-128k", "MESSAGE 128 KB", f"{_DOWN} --frame 131072", 1.1),
+    _tls_row("message-16k", "MESSAGE 16 KB", f"{_DOWN} --frame 16384", 1.1),
+    _tls_row("message-1k", "MESSAGE 1 KB", f"{_DOWN} {_KILOBYTE}", 0.6),
+    _tls_row("wake-up", "one 1 KB frame per wake-up, 32 connections", "pingpong --conns 32", 0.7),
+    _tls_row("shake-rsa", "handshake, RSA-2048", _SHAKE, 0.8, Door.RSA),
+    _tls_row("shake-ecdsa", "handshake, ECDSA P-256", _SHAKE, 0.4),
+    _tls_row("shake-resumed", "handshake, resumed", f"{_SHAKE} --resume 1", 0.4),
+)
+"""Measured with --tls. Both proxies and the client use TLS 1.3, AES-128-GCM and P-256."""
 
 EXTRA = (
     _row(
@@ -95,6 +125,12 @@ LIFE = (
     LifeFigure("pss", "idle process, PSS", "MB", 1e-6, None),
 )
 """Taken together: `--only life`."""
+
+TLS_LIFE = (
+    LifeFigure("pair", "TLS: idle pair", "KB", 1e-3, None),
+    LifeFigure("set_up", "TLS: set-up, handshake included, CPU", "us", 1.0, None),
+)
+"""Taken with --tls."""
 
 SLACK = 0.85
 """These machines vary by 10 to 20 %: a goal counts as missed below 0.85 of it."""

@@ -1,5 +1,5 @@
-"""`python -m tests.soak [idle] [stalled] [churn] [gc] [reload] [costs]`: all parts, or the named
-ones.
+"""`python -m tests.soak [idle] [stalled] [churn] [gc] [reload] [costs] [handshakes]`: all
+parts, or the named ones.
 
 The tables go to standard output. The exit status is 1 if a claim does not hold, with a message
 saying which one.
@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.bench.machine import description, descriptors
-from tests.soak import churn, costs, growth, idle, pauses, reload, stalled
+from tests.soak import churn, costs, growth, handshakes, idle, pauses, reload, stalled
 from tests.soak.runner import BrokenClaimError
 from tests.soak.stalled import Stall
 
@@ -30,7 +30,7 @@ STALLS = (
 """The kernel tunes the buffers of the last two, which would take gigabytes with more pairs."""
 
 
-PARTS = ("idle", "stalled", "churn", "gc", "reload", "costs")
+PARTS = ("idle", "stalled", "churn", "gc", "reload", "costs", "handshakes")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "reload": lambda folder: reload.table(reload.run(folder, options.rules)),
         "costs": lambda _folder: f"{costs.table(costs.run())}\n\n{growth.table(growth.run())}",
     }
+    parts["handshakes"] = lambda folder: handshakes.table(handshakes.run(folder))
     print(f"{description()}; {descriptors()} descriptors\n", flush=True)
     return max([_run(name, parts[name]) for name in options.parts or parts])
 

@@ -91,8 +91,7 @@ def is_read(kind: int, direction: Direction) -> bool:
     """Return True if some listener reads such a command; others pass it unread."""
     if kind in (Kind.CONNECT, Kind.CONNECTED, UNKNOWN):
         return True
-    to_broker = STOPS[direction] | LIMITS if direction is Direction.TO_BROKER else STOPS[direction]
-    return kind in to_broker | COUNTED[direction]
+    return kind in STOPS[direction] | LIMITS[direction] | COUNTED[direction]
 
 
 def _bodies(kind: int, size: int, *, is_read: bool) -> Iterator[tuple[str, bytes]]:

@@ -23,9 +23,10 @@ from tests.hostile.peers import HOST, PATIENCE
 from tests.hostile.process import CHECKOUT, Ends, Metrics, until
 from tests.real.brokers.ports import free_ports
 from tests.real.brokers.processes import end, spawn, tail
+from tests.support.certificates import CertificateAuthority, Wanted
 
-LISTENERS = "passing", "verifying"
-"""A listener where the broker checks credentials, and one where the gateway does."""
+LISTENERS = "passing", "verifying", "secured"
+"""A listener where the broker checks credentials, one where the gateway does, and one with TLS."""
 
 CHUNK = 512 * 1024
 """The most that one receive of the data plane takes: its default."""
@@ -88,6 +89,7 @@ class Gateway:
         self._written = 0
         file, secret = folder / "gateway.yaml", folder / "secret"
         secret.write_bytes(secrets.token_bytes(32))
+        self.pair = CertificateAuthority().issue(Wanted([HOST])).written(folder, "secured")
         file.write_text(yaml.safe_dump(self._settings(brokers, admin, secret) | (settings or {})))
         command = [sys.executable, "-m", "tests.soak.watched", str(self._report), collector]
         self._process = spawn(
@@ -97,9 +99,12 @@ class Gateway:
 
     def _settings(self, brokers: Sequence[str], admin: int, secret: Path) -> dict[str, Any]:
         token = {"secret_file": str(secret)}
+        pair = self.pair
+        shown = {"certificate_file": str(pair.certificate), "key_file": str(pair.key)}
         kinds: dict[str, Any] = {
             "passing": {},
             "verifying": {"identity": {"mode": "verify", "token": token}},
+            "secured": {"tls": {"certificates": [shown]}},
         }
         return {
             "version": 1,
@@ -141,6 +146,12 @@ class Gateway:
     def rss(self) -> int:
         """Return the resident bytes."""
         return memory(self._process.pid)["Rss"]
+
+    @property
+    def cpu(self) -> float:
+        """Return the seconds of CPU that the process has used."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
     def descriptors(self) -> int:

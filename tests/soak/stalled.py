@@ -108,7 +108,7 @@ def _stalled(stall: Stall, gateway: Gateway, behind: Brokers) -> Outcome:
         before, kernel = gateway.rss, kernel_buffers()
         gateway.report()
         fill(streams)
-        pings = [_ping(probe) for _ in range(stall.pings)]
+        pings = [ping(probe) for _ in range(stall.pings)]
         full = gateway.rss
         kept, kernel = int(gateway.metrics().buffered), kernel_buffers() - kernel
         claim(kept > 0, "nothing waited: the kernel took it all")
@@ -152,7 +152,7 @@ def _message() -> bytes:
     return message(1, tail(metadata_of(), PAYLOAD))
 
 
-def _ping(client: Client) -> float:
+def ping(client: Client) -> float:
     """Return the seconds of a round trip to the broker and back. Raises if there is none."""
     time.sleep(PAUSE)
     began = time.monotonic()

@@ -11,7 +11,7 @@ from gateway.config.model import ResourceLimits
 from gateway.wire.pulsar.fields import CHECKED_FROM
 from gateway.wire.pulsar.frames import Kind
 from tests.bench.machine import descriptors
-from tests.soak import churn, costs, growth, idle, pauses, reload, stalled
+from tests.soak import churn, costs, growth, handshakes, idle, pauses, reload, stalled
 from tests.soak.largest import BOUNDS
 from tests.soak.report import MIB
 from tests.soak.stalled import Stall
@@ -81,3 +81,10 @@ def test_allowed_frames_take_little_memory() -> None:
 
 def test_all_work_on_a_connection_can_be_soaked() -> None:
     growth.run(divided_by=200)
+
+
+def test_handshakes_of_hostile_clients_leave_others_served(tmp_path: Path) -> None:
+    outcomes = handshakes.run(tmp_path, 0.5)
+    assert [it.title for it in outcomes] == list(handshakes.ATTACKS)
+    assert all(it.connections > 0 for it in outcomes[1:])
+    assert "| flood of whole handshakes |" in handshakes.table(outcomes)
