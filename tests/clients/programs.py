@@ -24,6 +24,8 @@ QUIET_MS = 500
 STOP_SECONDS = 15
 """After SIGTERM a producer still waits for its receipts."""
 WRITING_STACKS = 1.0
+FAILED = 1
+"""Exit status of a program with an error."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,14 @@ class Running:
         if not self._is_ready:
             assert self._line() == {"ready": True}
             self._is_ready = True
+
+    def refused(self) -> str:
+        """Return what the program wrote when it gave up to connect to its topic, by itself."""
+        line = self._process.stdout.readline() if self._process.stdout else b""
+        assert not line, f"the client was not refused: {line!r}"
+        code = self._process.wait(STOP_SECONDS)
+        assert code == FAILED, f"the client ended with {code}:\n{tail(self._log)}"
+        return self._log.read_text(errors="replace")
 
     def tell_to_stop(self) -> None:
         """Ask the program to end in good order and to report what it has done."""
@@ -164,14 +174,35 @@ def _numbers(pairs: Iterable[Sequence[int]]) -> Iterator[int]:
 
 
 @dataclass(frozen=True)
+class Tls:
+    """The files of a client that speaks TLS: the authority that it trusts, and, if it shows a
+    certificate, that and its key. `as_credential`: the certificate is its authentication, too."""
+
+    trusted: Path
+    certificate: Path | None = None
+    key: Path | None = None
+    as_credential: bool = False
+
+    def words(self) -> list[str]:
+        """Return the options of a program."""
+        words = ["--trust", str(self.trusted)]
+        if self.certificate:
+            words += ["--certificate", str(self.certificate), "--private-key", str(self.key)]
+        return words + ["--tls-credential"] * self.as_credential
+
+
+@dataclass(frozen=True)
 class Program:
     """A client program; its arguments follow `command`. It runs for `limit` seconds at most, and
-    presents `token` unless a call names another."""
+    presents `token` unless a call names another, or what is in `token_file` whenever it needs a
+    token. `tls`: for URLs with TLS."""
 
     name: str
     command: tuple[str, ...]
     limit: int = LIMIT_SECONDS
     token: str | None = None
+    tls: Tls | None = None
+    token_file: Path | None = None
 
     @contextmanager
     def producing(
@@ -253,6 +284,8 @@ class Program:
         command = [*self.command, url, *words, "--limit-s", str(self.limit)]
         shown = token or self.token
         command += ["--token", shown] if shown else []
+        command += ["--token-file", str(self.token_file)] if self.token_file else []
+        command += self.tls.words() if self.tls else []
         process = spawn(command, log, output=subprocess.PIPE)
         try:
             yield Running(process, log)

@@ -23,17 +23,19 @@ SILENCE_MS = 500
 EARLIEST = pulsar.InitialPosition.Earliest
 
 
-def open_client(url: str, token: Token = None, patience: int = OPERATION_SECONDS) -> Client:
+def open_client(
+    url: str, token: Token = None, patience: int = OPERATION_SECONDS, **options: Any
+) -> Client:
     """Return a client. A callable `token` is asked for a fresh token whenever the client needs one.
+    `options`: others of the library, such as another authentication.
 
     Its warnings go to standard output, which pytest shows for failed tests. (Its own file logger
     writes too late for that.)
     """
-    authentication = None if token is None else pulsar.AuthenticationToken(token)
+    if token is not None:
+        options["authentication"] = pulsar.AuthenticationToken(token)
     logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Warn)
-    return pulsar.Client(
-        url, authentication=authentication, logger=logger, operation_timeout_seconds=patience
-    )
+    return pulsar.Client(url, logger=logger, operation_timeout_seconds=patience, **options)
 
 
 def close_client(client: Client) -> None:

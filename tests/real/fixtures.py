@@ -221,8 +221,10 @@ def authority() -> Authority:
 
 @pytest.fixture(scope="session")
 def pulsar_auth(start_session_broker: StartBroker, authority: Authority) -> Standalone:
-    """A broker that requires tokens of `authority` and knows the role `proxy` as a proxy."""
-    return start_session_broker("auth", authority=authority)
+    """A broker that requires tokens of `authority`, looks for expired ones every second, and knows
+    the role `proxy` as a proxy."""
+    extra = {"authenticationRefreshCheckSeconds": 1}
+    return start_session_broker("auth", authority=authority, extra=extra)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ metadata and the payload.
 """
 
 import socket
+import ssl
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -156,22 +157,26 @@ class Command:
 
 class Connection:
     """A client that sends exactly what a test says, to the first address of a service URL. It shows
-    what real clients hide or would not send."""
+    what real clients hide or would not send. `tls`: for a URL with TLS."""
 
-    def __init__(self, service_url: str, patience: float = 10) -> None:
+    def __init__(
+        self, service_url: str, patience: float = 10, tls: ssl.SSLContext | None = None
+    ) -> None:
         where = urlsplit(service_url.partition(",")[0])
         assert where.hostname
         assert where.port
         self._socket = socket.create_connection((where.hostname, where.port), patience)
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=where.hostname)
         self._stream = self._socket.makefile("rb")
 
     def send(self, kind: Kind, fields: dict[int, Value]) -> None:
         self._socket.sendall(frame(kind, fields))
 
-    def connect(self, token: str, **others: str) -> Command | None:
-        """Send CONNECT with a token; `others` are further texts by field name. Return the answer,
-        None if there is none."""
-        fields: dict[int, Value] = {1: "a test", 3: token.encode(), 4: 20, 5: "token"}
+    def connect(self, token: str, method: str = "token", **others: str) -> Command | None:
+        """Send CONNECT with a token (or what else belongs to the method); `others` are further
+        texts by field name. Return the answer, None if there is none."""
+        fields: dict[int, Value] = {1: "a test", 3: token.encode(), 4: 20, 5: method}
         numbers = {
             "proxy_to_broker_url": 6,
             "original_principal": 7,

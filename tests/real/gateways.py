@@ -49,7 +49,10 @@ class Plan:
     `chained`: the brokers are gateways; `deadlines`: if the usual ones are too long for a test;
     `migrations`: gateways in front of other clusters, by the URLs of their brokers; `targets`: what
     may be dialled, if not just the brokers; `rules`: files of limits; `limits`: other bounds;
-    `workers`: serving processes.
+    `workers`: serving processes; `tls`: of the listener; `brokers_tls`: to brokers;
+    `access`: what clients may do that no rule allows; `more`: other parts of the file;
+    `proxies`: networks of those that say who
+    their clients are; `header`: what brokers are told of clients.
     """
 
     identity: Mapping[str, Any] = field(default_factory=lambda: {"mode": "pass-through"})
@@ -65,12 +68,27 @@ class Plan:
     rules: Path | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
     workers: int = 1
+    tls: Mapping[str, Any] | None = None
+    brokers_tls: Mapping[str, Any] | None = None
+    access: str = "open"
+    more: Mapping[str, Any] = field(default_factory=dict)
+    proxies: Sequence[str] = ()
+    header: Mapping[str, Any] | None = None
+
+    @property
+    def scheme(self) -> str:
+        """Return the scheme of the clients' URLs."""
+        return "pulsar+ssl" if self.tls else "pulsar"
 
     def settings(self, broker: Upstream, port: int, admin_port: int) -> Settings:
         """Return the whole content of the configuration file."""
         listener: Settings = {"name": "clients", "bind": f"{HOST}:{port}", "cluster": CLUSTER}
         listener |= {"identity": dict(self.identity), "unknown": self.unknown}
-        listener["checksums"] = self.checksums
+        listener |= {"checksums": self.checksums, "access": self.access}
+        if self.tls:
+            listener["tls"] = dict(self.tls)
+        if self.proxies:
+            listener["proxy_protocol"] = {"from": list(self.proxies)}
         return {
             "version": 1,
             "listeners": [listener],
@@ -80,12 +98,17 @@ class Plan:
             "deadlines": dict(self.deadlines),
             "limits": dict(self.limits),
             "rules": [str(self.rules)] if self.rules else [],
+            **self.more,
         }
 
     def _cluster(self, broker: Upstream) -> Settings:
         cluster: Settings = {"brokers": broker.service_url}
         targets = dict(self.targets or _targets(broker))
         cluster |= {"brokers_are": "gateways"} if self.chained else {"targets": targets}
+        if self.brokers_tls:
+            cluster["tls"] = dict(self.brokers_tls)
+        if self.header:
+            cluster["proxy_protocol"] = dict(self.header)
         if self.credential:
             cluster["credential"] = dict(self.credential)
         names = sealed_by(self.key) if self.key else self.names
@@ -100,7 +123,7 @@ class Plan:
 
 def _targets(broker: Upstream) -> Settings:
     """Return settings that allow these brokers and no others."""
-    addresses = broker.service_url.removeprefix("pulsar://").split(",")
+    addresses = broker.service_url.partition("://")[2].split(",")
     hosts, ports = zip(*(address.split(":") for address in addresses), strict=True)
     return {"networks": [f"{host}/32" for host in hosts], "ports": sorted({*map(int, ports)})}
 
@@ -152,7 +175,7 @@ class Gateway:
         self, broker: Upstream, plan: Plan, directory: Path, program: Sequence[str] = ("gateway",)
     ) -> None:
         self.port, self.admin_port = free_ports(HOST, 2)
-        self.untapped_url = f"pulsar://{HOST}:{self.port}"
+        self.untapped_url = f"{plan.scheme}://{HOST}:{self.port}"
         self.metrics_url = f"http://{HOST}:{self.admin_port}/metrics"
         self.log = directory / "gateway.log"
         self._file = directory / "gateway.yaml"

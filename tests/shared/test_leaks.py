@@ -116,10 +116,12 @@ def test_a_broker_that_no_client_has_used_yet_is_hidden_too(
 
 CALLS = {
     ("addresses", "_replace_all", "advertised_url"): "fields of CLOSE_PRODUCER",  # and others
+    ("addresses", "_replace_all", "of_broker"): "fields of CLOSE_PRODUCER",  # likewise
     ("chase", "_reply", "cleaned"): "text of a chased lookup",
     ("closing", "told", "alias_url"): "alias",
     ("lookups", "_answer", "hide"): "text of LOOKUP_RESPONSE",
     ("lookups", "_connect", "advertised_url"): "lookup that connects",
+    ("lookups", "_connect", "of_broker"): "lookup that connects",
     ("opening", "_broker_no", "hide"): "text of a refused connection",
     ("incarnations", "_closed", "hidden"): "fields of CLOSE_PRODUCER",
     ("incarnations", "error", "hidden"): "text of ERROR",
@@ -131,6 +133,8 @@ CALLS = {
         "producer_closed",
         "shown",
     ): "fields of CLOSE_PRODUCER",  # clients are told later
+    ("session", "listed", "hidden"): "text of WATCH_SCALABLE_TOPICS_UPDATE",
+    ("session", "listed", "shown"): "text of WATCH_SCALABLE_TOPICS_UPDATE",
     ("session", "_decide", "hidden"): "text of PARTITIONED_METADATA_RESPONSE",  # and others
     ("session", "transaction_ended", "hidden"): "text of END_TXN_RESPONSE",
     ("session", "migrated", "lead_to_other_cluster"): "migration",

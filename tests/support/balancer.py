@@ -12,10 +12,12 @@ HOST = "127.0.0.1"
 
 class Balancer:
     """Connects each client to the first of `ports` that accepts, skipping closed ones, and relays
-    bytes as they come. It has an `untapped_url` as a gateway has."""
+    bytes as they come. It has an `untapped_url` as a gateway has. `source`: the address from which
+    it connects, so that its clients seem to be there."""
 
-    def __init__(self, ports: Sequence[int]) -> None:
+    def __init__(self, ports: Sequence[int], source: str = HOST) -> None:
         self._ports = tuple(ports)
+        self._source = source
         self._listener = socket.create_server((HOST, 0))
         self.untapped_url = f"pulsar://{HOST}:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -52,5 +54,5 @@ class Balancer:
     def _dial(self) -> socket.socket | None:
         for port in self._ports:
             with suppress(OSError):
-                return socket.create_connection((HOST, port), timeout=2)
+                return socket.create_connection((HOST, port), 2, (self._source, 0))
         return None

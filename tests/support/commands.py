@@ -6,7 +6,7 @@ from gateway.wire.pulsar.table import COMMANDS
 
 STOPS = COMMANDS.that_stop(Stops.ALWAYS)
 COUNTED = COMMANDS.that_stop(Stops.COUNTED)
-LIMITS = COMMANDS.that_stop(Stops.LIMITED)[Direction.TO_BROKER]
+LIMITS = COMMANDS.that_stop(Stops.LIMITED)
 
 ACTIONS = {
     (direction, unknown_pass): COMMANDS.actions(direction, unknown_pass=unknown_pass, limited=False)

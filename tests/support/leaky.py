@@ -13,6 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from gateway.__main__ import main
+from gateway.wire.address import Address
 from gateway.wire.contract import FORWARD, Denial, Effects, EndReason, Refused
 from gateway.wire.pulsar import addresses, incarnations, opening, session
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
@@ -21,6 +22,7 @@ from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.rows import Row
+from gateway.wire.pulsar.urls import write
 from tests.support import commands
 from tests.support.commands import TO_CLIENT
 
@@ -57,8 +59,8 @@ def _broker_no(command: BaseCommand, _listener: object) -> Refused:
     return Refused(EndReason.BROKER_REFUSED, encode(command))
 
 
-def _alias_url(veil: addresses.Veil, broker: object) -> str:
-    return f"{veil.scheme}://{broker}"
+def _alias_url(veil: addresses.Veil, broker: Address) -> str:
+    return write(broker, tls=veil.tls)
 
 
 ANSWERED, REPLY = Lookups.answered, Chase._reply

@@ -1,8 +1,8 @@
 // A small Pulsar client on the published Go package, for tests.
 //
-//	client URL produce TOPIC COUNT [--batch] [--key] [--serial] [--interval-ms N] [--patience-s N] [--limit-s N] [--token T]
-//	client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--queue N] [--work-ms N] [--poll-ms N] [--quiet-ms N] [--limit-s N] [--token T]
-//	client URL transact SOURCE TARGET COUNT [--limit-s N] [--token T]
+//	client URL produce TOPIC COUNT [--batch] [--key] [--serial] [--interval-ms N] [--patience-s N] [--limit-s N] [--token T | --token-file F]
+//	client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--queue N] [--work-ms N] [--poll-ms N] [--quiet-ms N] [--limit-s N] [--token T | --token-file F]
+//	client URL transact SOURCE TARGET COUNT [--limit-s N] [--token T | --token-file F]
 //	client URL load STREAMS FILE [--tag NAME] [--size N] [--batch-of N] [--pending N] [--when-full block|fail] [--patience-s N] [--limit-s N]
 //	client URL chunks|json|avro|list|packed|pattern|read|seek|table TOPIC COUNT [--size N]
 //
@@ -43,6 +43,11 @@ type options struct {
 	quiet        time.Duration
 	limit        time.Duration
 	token        string
+	tokenFile    string
+	trust        string
+	certificate  string
+	privateKey   string
+	asCredential bool
 	file         string
 	tag          string
 	batchOf      int
@@ -134,6 +139,11 @@ func parse(chosen verb, words []string) (options, error) {
 	limit := flags.Int("limit-s", 60, "stop after so long in any case")
 	flags.IntVar(&asked.size, "size", 0, "bytes of a message")
 	flags.StringVar(&asked.token, "token", "", "shown to the broker")
+	flags.StringVar(&asked.tokenFile, "token-file", "", "holds the token, and is read whenever one is needed")
+	flags.StringVar(&asked.trust, "trust", "", "file of the authority that signs for the server")
+	flags.StringVar(&asked.certificate, "certificate", "", "file of the certificate shown to the server")
+	flags.StringVar(&asked.privateKey, "private-key", "", "file of its key")
+	flags.BoolVar(&asked.asCredential, "tls-credential", false, "authenticate by the certificate")
 	flags.StringVar(&asked.tag, "tag", "", "who sends: in each message of a load")
 	flags.IntVar(&asked.batchOf, "batch-of", 0, "messages of a batch at most; 0: no batches")
 	flags.IntVar(&asked.pending, "pending", 0, "messages without a receipt at most; 0: as usual")
@@ -171,12 +181,25 @@ func readTransact(words []string, into *options) (err error) {
 
 func connect(url string, asked options, transactions bool) (pulsar.Client, error) {
 	wanted := pulsar.ClientOptions{URL: url}
+	if asked.trust != "" {
+		wanted.TLSTrustCertsFilePath = asked.trust
+		wanted.TLSValidateHostname = true
+	}
+	if asked.asCredential {
+		wanted.Authentication = pulsar.NewAuthenticationTLS(asked.certificate, asked.privateKey)
+	} else if asked.certificate != "" {
+		wanted.TLSCertificateFile = asked.certificate
+		wanted.TLSKeyFilePath = asked.privateKey
+	}
 	if transactions {
 		wanted.EnableTransaction = true
 		wanted.OperationTimeout = patience
 	}
 	if asked.token != "" {
 		wanted.Authentication = pulsar.NewAuthenticationToken(asked.token)
+	}
+	if asked.tokenFile != "" {
+		wanted.Authentication = pulsar.NewAuthenticationTokenFromFile(asked.tokenFile)
 	}
 	return pulsar.NewClient(wanted)
 }

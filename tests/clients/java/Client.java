@@ -1,4 +1,8 @@
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -26,9 +30,9 @@ import org.apache.pulsar.client.api.TypedMessageBuilder;
  * the same command line and the same reports. ../programs.py drives it and says what words mean.
  *
  * <pre>
- * client URL produce TOPIC COUNT [--batch] [--key] [--serial] [--interval-ms N] [--limit-s N] [--token T]
- * client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--queue N] [--work-ms N] [--quiet-ms N] [--limit-s N] [--token T]
- * client URL transact SOURCE TARGET COUNT [--batch] [--limit-s N] [--token T]
+ * client URL produce TOPIC COUNT [--batch] [--key] [--serial] [--interval-ms N] [--limit-s N] [--token T | --token-file F]
+ * client URL consume TOPIC SUBSCRIPTION COUNT [--type KIND] [--queue N] [--work-ms N] [--quiet-ms N] [--limit-s N] [--token T | --token-file F]
+ * client URL transact SOURCE TARGET COUNT [--batch] [--limit-s N] [--token T | --token-file F]
  * client URL load STREAMS FILE [--tag NAME] [--size N] [--batch-of N] [--pending N] [--when-full block|fail]
  *     [--patience-s N] [--limit-s N]
  * client URL chunks|json|avro|list|packed|pattern|read|seek|table TOPIC COUNT [--size N]
@@ -95,10 +99,34 @@ public final class Client {
         if (words[1].equals("load")) {
             builder.connectionMaxIdleSeconds(-1); // a connection that ends counts as lost
         }
+        if (asked.has("trust")) {
+            builder.tlsTrustCertsFilePath(asked.text("trust", "")).enableTlsHostnameVerification(true);
+        }
+        if (asked.has("certificate")) {
+            String certificate = asked.text("certificate", "");
+            String key = asked.text("private-key", "");
+            if (asked.has("tls-credential")) {
+                builder.authentication(AuthenticationFactory.TLS(certificate, key));
+            } else {
+                builder.tlsCertificateFilePath(certificate).tlsKeyFilePath(key);
+            }
+        }
         if (asked.has("token")) {
             builder.authentication(AuthenticationFactory.token(asked.text("token", "")));
         }
+        if (asked.has("token-file")) {
+            Path file = Path.of(asked.text("token-file", ""));
+            builder.authentication(AuthenticationFactory.token(() -> read(file)));
+        }
         return verb.action.run(builder.build(), asked);
+    }
+
+    private static String read(Path file) {
+        try {
+            return Files.readString(file);
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
     }
 
     static void sayReady() {
@@ -261,7 +289,7 @@ public final class Client {
             words = Arrays.asList(line).subList(2, first);
             for (int at = first; at < line.length; at++) {
                 String name = line[at].replaceFirst("^--", "");
-                boolean takesNone = Set.of("batch", "key", "serial").contains(name);
+                boolean takesNone = Set.of("batch", "key", "serial", "tls-credential").contains(name);
                 options.put(name, takesNone ? "" : line[++at]);
             }
             end = System.nanoTime() + TimeUnit.SECONDS.toNanos(number("limit-s", 60));

@@ -282,6 +282,11 @@ def parser() -> argparse.ArgumentParser:
     for verb in (producing, consuming, packing):
         verb.add_argument("count", type=int)
         verb.add_argument("--limit-s", type=float, default=60)
+        verb.add_argument("--token")
+        verb.add_argument("--token-file")
+        for file in ("--trust", "--certificate", "--private-key"):
+            verb.add_argument(file)
+        verb.add_argument("--tls-credential", action="store_true")
     producing.add_argument("--batch", action="store_true")
     producing.add_argument("--key", action="store_true")
     producing.add_argument("--interval-ms", type=float, default=0)
@@ -290,6 +295,23 @@ def parser() -> argparse.ArgumentParser:
     consuming.add_argument("--work-ms", type=float, default=0)
     consuming.add_argument("--quiet-ms", type=float, default=500)
     return parser
+
+
+def connect(asked: argparse.Namespace) -> Any:
+    options: dict[str, Any] = {"logger": pulsar.ConsoleLogger(pulsar.LoggerLevel.Warn)}
+    if asked.trust:
+        options |= {"tls_trust_certs_file_path": asked.trust, "tls_validate_hostname": True}
+    if asked.token:
+        options["authentication"] = pulsar.AuthenticationToken(asked.token)
+    elif asked.token_file:
+        options["authentication"] = pulsar.AuthenticationToken(Path(asked.token_file).read_text)
+    elif asked.tls_credential:
+        pair = asked.certificate, asked.private_key
+        options["authentication"] = pulsar.AuthenticationTLS(*pair)
+    elif asked.certificate:
+        options["tls_certificate_file_path"] = asked.certificate
+        options["tls_private_key_file_path"] = asked.private_key
+    return pulsar.Client(asked.url, **options)
 
 
 class Reports:
@@ -312,7 +334,7 @@ class Reports:
 def main() -> None:
     asked, say = parser().parse_args(), Reports()
     end = End(asked.limit_s)
-    client = pulsar.Client(asked.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Warn))
+    client = connect(asked)
     report = asked.run(client, asked, end, say)
     client.close()
     say(report)

@@ -1,0 +1,127 @@
+"""The gateway's own credential towards a real broker, while it changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.real.brokers.standalone import Standalone
+from tests.real.brokers.tokens import Authority
+from tests.real.clients import EARLIEST, assert_works, payloads, receive, wait_until
+from tests.real.fixtures import Connect, Reach, StartGateway
+from tests.real.gateways import Plans
+from tests.real.probes import figure
+from tests.real.test_authentication import topic_for
+from tests.support.issuer import TOKEN, Issuer, in_thread
+
+from .conftest import renewed
+
+pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
+
+LIFETIME = 4
+"""Seconds that the gateway's token is valid."""
+
+LIVES = 3
+SECRET, WRONG = "se cret&", "another"
+
+
+@pytest.fixture
+def issuer(authority: Authority) -> Iterator[Issuer]:
+    """Yield an issuer whose tokens for the right secret are accepted by brokers."""
+    issuer, asked = Issuer(), {"grant_type": "client_credentials", "client_id": "gateway"}
+
+    def grant(form: Mapping[str, str]) -> Mapping[str, object] | None:
+        if form != asked | {"client_secret": SECRET, "audience": "brokers"}:
+            return None
+        token = authority.token("proxy", LIFETIME)
+        return {"access_token": token, "token_type": "Bearer", "expires_in": LIFETIME}
+
+    issuer.grant = grant
+    with in_thread(issuer):
+        yield issuer
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """Return the file of the gateway's secret."""
+    (tmp_path / "own.secret").write_text(SECRET)
+    return tmp_path / "own.secret"
+
+
+def granted(secret: Path, **issuer: str) -> dict[str, Any]:
+    """Return the settings of a credential that an issuer grants."""
+    asked = {"client_id": "gateway", "client_secret_file": str(secret), "audience": "brokers"}
+    return {"oauth2": asked | issuer}
+
+
+@pytest.fixture(params=["file", "issuer"])
+def credential(
+    request: pytest.FixtureRequest,
+    authority: Authority,
+    issuer: Issuer,
+    secret: Path,
+    tmp_path: Path,
+) -> Iterator[dict[str, Any]]:
+    """Yield the settings of a short-lived token: in a file, where it is renewed every second, or
+    from an issuer."""
+    if request.param == "issuer":
+        yield granted(secret, token_url=issuer.token_url)
+        assert issuer.asked.count(TOKEN) >= LIVES
+        return
+    with renewed(tmp_path / "own.token", lambda: authority.token("proxy", LIFETIME), 1) as file:
+        yield {"token_file": str(file)}
+
+
+def test_short_lived_tokens_of_the_gateway_drop_no_client(
+    pulsar_auth: Standalone,
+    credential: dict[str, Any],
+    gateway: StartGateway,
+    plans: Plans,
+    reach: Reach,
+    connect: Connect,
+    authority: Authority,
+) -> None:
+    through = gateway(pulsar_auth, replace(plans.of("verify"), credential=credential))
+    client = connect(reach(pulsar_auth, through=through).url, authority.token("alice"))
+    topic = topic_for(pulsar_auth, "alice", "proxy")
+    consumer = client.subscribe(topic, "s", initial_position=EARLIEST)
+    producer = client.create_producer(topic)
+    ends, sent = time.monotonic() + LIVES * LIFETIME, list[bytes]()
+    while time.monotonic() < ends:
+        sent.append(str(len(sent)).encode())
+        producer.send(sent[-1])
+        time.sleep(0.02)
+    assert payloads(receive(consumer, len(sent))) == sent
+    closed = {"listener": "clients", "reason": "broker_closed"}
+    assert figure(through, "gateway_connections_ended_total", **closed) == 0
+
+
+def test_a_gateway_is_ready_when_its_issuer_accepts_its_secret(
+    pulsar_auth: Standalone,
+    issuer: Issuer,
+    secret: Path,
+    gateway: StartGateway,
+    plans: Plans,
+    reach: Reach,
+    connect: Connect,
+    authority: Authority,
+) -> None:
+    secret.write_text(WRONG)
+    plan = replace(plans.of("verify"), credential=granted(secret, issuer=issuer.url))
+    through = gateway(pulsar_auth, plan, until="livez")
+    wait_until(lambda: TOKEN in issuer.asked)
+    wait_until(lambda: "own_token_unavailable" in through.log.read_text())
+    wait_until(lambda: through.ask("readyz") == (503, "no credential for cluster main\n"))
+    secret.write_text(SECRET)
+    wait_until(lambda: through.ask("readyz")[0] == 200)
+    client = connect(reach(pulsar_auth, through=through).url, authority.token("alice"))
+    assert_works(client, topic_for(pulsar_auth, "alice", "proxy"))
+    log = through.log.read_text()
+    assert "own_token_back" in log
+    assert WRONG not in log
+    assert SECRET not in log
