@@ -94,6 +94,7 @@ class TlsStream:
 
     __slots__ = (
         "_allowed",
+        "_begins",
         "_claimed",
         "_dense",
         "_ended",
@@ -110,6 +111,8 @@ class TlsStream:
     receives_on = IN
     sends_on = OUT
 
+    _tls: ssl.SSLObject
+
     def __init__(
         self, sock: socket.socket, context: ssl.SSLContext, shared: Shared, host: str | None
     ) -> None:
@@ -117,7 +120,10 @@ class TlsStream:
         self._sock = sock
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, host is None, host)
+        # OpenSSL's state takes 45 KB, and many clients only connect: it begins with their bytes.
+        self._begins: ssl.SSLContext | None = context if host is None else None
+        if host is not None:
+            self._tls = context.wrap_bio(self._incoming, self._outgoing, False, host)
         self._shared = shared
         self._unsent: memoryview | None = None  # ciphertext that the socket has not taken
         self._claimed = 0  # bytes of plaintext in it that the caller will offer again
@@ -135,6 +141,11 @@ class TlsStream:
         Raises `OSError` (as `ssl.SSLError` is) if the handshake fails; the peer is sent the alert
         that says why.
         """
+        if self._begins is not None:
+            if not self._take_handshake():
+                return Shake.READS
+            self._tls = self._begins.wrap_bio(self._incoming, self._outgoing, True)
+            self._begins = None
         if not self._flush():
             return Shake.SENDS
         while True:

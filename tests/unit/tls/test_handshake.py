@@ -96,6 +96,16 @@ async def test_a_peer_that_closes_in_the_middle_is_an_error(
         assert reason_of(caught.value)
 
 
+def test_nothing_is_kept_for_a_client_that_only_connects(house: House) -> None:
+    with linked() as (near, far):
+        stream = house.server().stream(near)
+        assert stream.shake() is Shake.READS
+        assert not hasattr(stream, "_tls")
+        far.send(Peer(trusting(house)).answer())
+        assert stream.shake() is Shake.READS
+        assert stream._tls is not None
+
+
 @pytest.mark.parametrize("pieces", [1, 7], ids=["at once", "in pieces"])
 async def test_a_greeting_that_does_not_end_is_given_up(house: House, pieces: int) -> None:
     """OpenSSL would keep 128 KB of it."""
