@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 import trio
 import trio.testing
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gateway.plane.stream import Stream
 from gateway.tls import handshake
@@ -124,6 +126,57 @@ async def test_a_greeting_that_does_not_end_is_given_up(house: House, pieces: in
     with linked() as (near, far), pytest.raises(ConnectionAbortedError, match="too large"):
         feed(house.server().stream(near), far)
     assert sum(taken) <= LARGEST_HELLO
+
+
+Edit = tuple[str, int, bytes]
+"""What is done to bytes, where, and with which."""
+
+EDITS = st.lists(
+    st.tuples(
+        st.sampled_from(["replace", "insert", "cut", "repeat"]),
+        st.integers(0, 600),
+        st.binary(min_size=1, max_size=40),
+    ),
+    max_size=4,
+)
+
+
+def edited(said: bytes, edits: list[Edit]) -> bytes:
+    for what, place, by in edits:
+        at, size = place % (len(said) + 1), len(by)
+        behind = {"replace": at + size, "insert": at, "cut": at + size, "repeat": max(0, at - size)}
+        put = by if what in ("replace", "insert") else b""
+        said = said[:at] + put + said[behind[what] :]
+    return said
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> House:
+    """Return an authority for all examples."""
+    return House(tmp_path_factory.mktemp("lasting"))
+
+
+@both_versions
+@given(hello=EDITS, answer=EDITS, cut=st.integers(1, 700))
+@settings(max_examples=300, deadline=None)
+def test_whatever_a_client_says_ends_the_handshake_or_goes_on(
+    lasting: House, version: ssl.TLSVersion, hello: list[Edit], answer: list[Edit], cut: int
+) -> None:
+    """Nothing but `OSError` comes out, whichever bytes of a real handshake are others."""
+    peer = Peer(trusting(lasting, minimum_version=version, maximum_version=version))
+    with linked() as (near, far):
+        stream, state, said = (
+            lasting.server().stream(near),
+            Shake.READS,
+            edited(peer.answer(), hello),
+        )
+        with suppress(OSError):
+            for edits in (answer, []):
+                for at in range(0, len(said), cut):
+                    far.send(said[at : at + cut])
+                    state = stream.shake()
+                said = edited(peer.answer(received(far)), edits)
+        assert state in Shake
 
 
 async def test_a_peer_that_resets_is_an_error(house: House) -> None:
