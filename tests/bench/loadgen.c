@@ -36,6 +36,7 @@
  *     --at-once N        for idle: connections that are opened together
  *     --tls 0|1          the client speaks TLS 1.3, by P-256 and AES-128-GCM
  *     --resume 0|1       for shake: all but the first resume its session
+ *     --groups LIST      with --tls: the groups that are offered (P-256), the first with a key
  *     --ccpu N --scpu N  the cores of the client and of the server
  *     --pids A,B         processes whose CPU time and memory are printed
  *
@@ -91,14 +92,15 @@ typedef struct {
 } conn_t;
 
 static struct {
-    const char *mode, *dir, *cmd, *mix, *hello;
+    const char *mode, *dir, *cmd, *mix, *hello, *groups;
     struct sockaddr_in listen, target;
     int conns, window, batch, producers, at_once, tls, resume, ccpu, scpu, pids[MAX_PIDS],
         npids;
     long frame;
     double secs, warm, hold;
 } opt = {
-    .dir = "up", .cmd = "send", .conns = 1, .window = 1, .batch = 1, .producers = 1, .at_once = 1,
+    .dir = "up", .cmd = "send", .groups = "P-256",
+    .conns = 1, .window = 1, .batch = 1, .producers = 1, .at_once = 1,
     .ccpu = -1, .scpu = -1, .frame = 1024, .secs = 2, .warm = 0.3, .hold = 2,
 };
 
@@ -233,15 +235,15 @@ static int keep_session(SSL *ssl, SSL_SESSION *given)
     return 1;
 }
 
-/* One cipher and one group, so that no proxy is asked for dearer ones than another. */
+/* One cipher and (unless told otherwise) one group, so that no proxy is asked for dearer ones than another. */
 static void begin_tls(void)
 {
     if (!(tls = SSL_CTX_new(TLS_client_method())))
         fail("no TLS");
     SSL_CTX_set_min_proto_version(tls, TLS1_3_VERSION);
     if (!SSL_CTX_set_ciphersuites(tls, "TLS_AES_128_GCM_SHA256") ||
-        !SSL_CTX_set1_groups_list(tls, "P-256"))
-        fail("TLS lacks AES-128-GCM or P-256");
+        !SSL_CTX_set1_groups_list(tls, opt.groups))
+        fail("TLS lacks AES-128-GCM or one of --groups");
     SSL_CTX_set_mode(tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
     SSL_CTX_sess_set_new_cb(tls, keep_session);
@@ -1062,7 +1064,8 @@ static void read_pids(const char *text)
 static void read_option(const char *name, const char *value)
 {
     struct { const char *name, **to; } texts[] = {
-        {"--dir", &opt.dir}, {"--cmd", &opt.cmd}, {"--mix", &opt.mix}, {"--hello", &opt.hello},
+        {"--dir", &opt.dir}, {"--cmd", &opt.cmd}, {"--groups", &opt.groups},
+        {"--mix", &opt.mix}, {"--hello", &opt.hello},
     };
     struct { const char *name; int *to; } numbers[] = {
         {"--conns", &opt.conns}, {"--window", &opt.window}, {"--batch", &opt.batch},
