@@ -160,12 +160,14 @@ listen bench
 """
 
 
-# The broker is dialled once the client has sent something, as by the gateway.
+# The broker is dialled once the client has sent something, as by the gateway. Without the last rule
+# it would be dialled for clients that close before.
 _HAPROXY_TLS = """\
 listen {name}
     bind {bind} ssl crt {file}
     tcp-request inspect-delay 1m
     tcp-request content accept if {{ req.len gt 0 }}
+    tcp-request content reject
     server broker {broker}
 """
 
