@@ -24,10 +24,15 @@ from gateway.tls.files import (
     load_revocations,
     names_of,
 )
+from gateway.tls.greeting import X25519, groups_shared
 from gateway.tls.stream import NamedObject, Shared, TlsStream
 
-GROUPS, GROUP = "X25519:P-256:P-384", "prime256v1"
-"""The groups by which keys are agreed on, and the one of them that is named alone."""
+GROUPS = "X25519:P-256:P-384"
+"""The groups by which keys are agreed on."""
+
+GROUP, LIKED_GROUP = "prime256v1", "X25519"
+"""Of those the two that are named alone: the one that all clients know, and the one that most begin
+with."""
 
 TICKETS = 1
 """Session tickets that a client gets: enough to open its next connection without a certificate."""
@@ -104,7 +109,7 @@ class ServerSide:
 
     def load(self) -> Callable[[], None]:
         """See `Side`."""
-        signs, context = signs_of(self.files), _choice_of(self._settings)
+        signs, choose = signs_of(self.files), _choice_of(self._settings)
         expiries = tuple(
             expiries_of(
                 [pair.certificate for pair in self._settings.pairs],
@@ -114,7 +119,7 @@ class ServerSide:
         )
 
         def adopt() -> None:
-            self._context, self.signs, self.expiries = context, signs, expiries
+            self._context, self.signs, self.expiries = choose, signs, expiries
 
         return adopt
 
@@ -123,9 +128,12 @@ class ServerSide:
         return TlsStream(sock, self._context, self._shared, None)
 
 
-def _choice_of(settings: ServerSettings) -> ssl.SSLContext:
-    """Return the context with the first certificate, which chooses another by the name that a
-    client asks for (RFC 6066 section 3)."""
+def _choice_of(settings: ServerSettings) -> Callable[[bytes], ssl.SSLContext]:
+    """Return what chooses a context for a client by its greeting.
+
+    Those contexts have the first certificate, and choose another by the name that a client asks for
+    (RFC 6066 section 3).
+    """
     contexts = [_server_context(settings, pair) for pair in settings.pairs]
     first, by_name = contexts[0], dict[str, ssl.SSLContext]()
     for pair, context in zip(settings.pairs, contexts, strict=True):
@@ -140,7 +148,12 @@ def _choice_of(settings: ServerSettings) -> ssl.SSLContext:
             tls.context = next((it for it in found if it is not None), first)
 
     first.sni_callback = choose
-    return first
+    if hasattr(first, "set_groups"):
+        return lambda _: first
+    liked = _server_context(settings, settings.pairs[0])
+    liked.set_ecdh_curve(LIKED_GROUP)  # a connection keeps it when its context is another later
+    liked.sni_callback = choose
+    return lambda greeting: liked if X25519 in groups_shared(greeting) else first
 
 
 def _patterns(name: str) -> Iterator[str]:
@@ -170,7 +183,7 @@ def _restrict_groups(context: ssl.SSLContext) -> None:
 
     OpenSSL would take whatever group a client likes, among them ffdhe8192, with which a handshake
     costs 100 ms, not 1. Before Python 3.15 one group at most can be named. All clients know P-256
-    (RFC 8446 section 9.1); those that prefer another one need one more round trip.
+    (RFC 8446 section 9.1); those that begin with another one than X25519 need one more round trip.
     """
     if hasattr(context, "set_groups"):
         context.set_groups(GROUPS)

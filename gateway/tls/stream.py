@@ -22,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import ssl
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -94,7 +95,7 @@ class TlsStream:
 
     __slots__ = (
         "_allowed",
-        "_begins",
+        "_choose",
         "_claimed",
         "_dense",
         "_ended",
@@ -114,15 +115,22 @@ class TlsStream:
     _tls: ssl.SSLObject
 
     def __init__(
-        self, sock: socket.socket, context: ssl.SSLContext, shared: Shared, host: str | None
+        self,
+        sock: socket.socket,
+        context: ssl.SSLContext | Callable[[bytes], ssl.SSLContext],
+        shared: Shared,
+        host: str | None,
     ) -> None:
-        """`host`: the server, whose certificate a client verifies; None: this is the server."""
+        """`host`: the server, whose certificate a client verifies; None: this is the server.
+        `context`: that of a client, or what returns that of a server for its client's greeting."""
         self._sock = sock
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         # OpenSSL's state takes 45 KB, and many clients only connect: it begins with their bytes.
-        self._begins: ssl.SSLContext | None = context if host is None else None
-        if host is not None:
+        self._choose: Callable[[bytes], ssl.SSLContext] | None = None
+        if not isinstance(context, ssl.SSLContext):
+            self._choose = context
+        else:
             self._tls = context.wrap_bio(self._incoming, self._outgoing, False, host)
         self._shared = shared
         self._unsent: memoryview | None = None  # ciphertext that the socket has not taken
@@ -141,11 +149,11 @@ class TlsStream:
         Raises `OSError` (as `ssl.SSLError` is) if the handshake fails; the peer is sent the alert
         that says why.
         """
-        if self._begins is not None:
+        if self._choose is not None:
             if not self._take_handshake():
                 return Shake.READS
-            self._tls = self._begins.wrap_bio(self._incoming, self._outgoing, True)
-            self._begins = None
+            context = self._choose(bytes(self._shared.scratch[: self._incoming.pending]))
+            self._tls, self._choose = context.wrap_bio(self._incoming, self._outgoing, True), None
         if not self._flush():
             return Shake.SENDS
         while True:
