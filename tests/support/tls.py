@@ -47,7 +47,7 @@ def tls_sockets() -> tuple[SocketLike, SocketLike]:
     for sock in (near, far):
         sock.setblocking(False)
     server_context, client_context = contexts()
-    server = SocketLike(near, server_context, SHARED, None)
+    server = SocketLike(near, lambda _: server_context, SHARED, None)
     client = SocketLike(far, client_context, SHARED, NAME)
     shake(client, server)
     return server, client
