@@ -55,6 +55,7 @@ from gateway.telemetry.figures import (
     LogFigures,
     PlaneFigures,
 )
+from gateway.telemetry.latency import ListenerLatencies, SlowSends
 from gateway.tls.stream import Shared
 from gateway.verifiers import Needs
 from gateway.wire.budget import Budget
@@ -195,6 +196,12 @@ class Application:
         }
         self._services: list[ListenerServices] = []
         self._listeners = {listener.name: ListenerFigures() for listener in configuration.listeners}
+        self._slow = SlowSends()
+        # Without a listener for operators nobody reads how long clients wait.
+        is_read = configuration.admin is not None
+        self._latencies = (
+            {name: ListenerLatencies(self._slow) for name in self._listeners} if is_read else {}
+        )
         ids = count(1)
         self._servers = [
             self._server(listener, ids, trace=trace) for listener in configuration.listeners
@@ -263,6 +270,7 @@ class Application:
         if tls is not None:
             self._sides[f"listener {listener.name}"] = tls
         proxies = listener.proxy_protocol
+        latencies = self._latencies.get(listener.name)
         return Server(
             settings,
             self._entry(listener, cluster),
@@ -277,6 +285,7 @@ class Application:
             tls=tls,
             audit=self._audit,
             proxies=TrustedProxies(() if proxies is None else proxies.from_),
+            connects=None if latencies is None else latencies.connect,
             introduction=assembly.make_introduction(
                 listener, self._configuration.clusters[listener.cluster]
             ),
@@ -293,6 +302,7 @@ class Application:
             limits=None if self._limiting is None else self._limiting.shaper,
             access=None if self._limiting is None else self._limiting.access,
             failures=self._failures,
+            latencies=self._latencies.get(listener.name),
             seats=Seats(listener.each_address.connections, listener.each_principal.connections),
         )
         self._services.append(services)
@@ -437,6 +447,7 @@ class Application:
             log=self._lines,
             audit=None if self._audit is None else self._audit.figures,
             openings=self._openings.figures,
+            latencies=self._latencies,
             denied=None if limiting is None else limiting.access.denied,
             reloads=None if limiting is None else limiting.figures,
             store=None if sharing is None else sharing.supplier.figures,

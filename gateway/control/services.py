@@ -22,10 +22,12 @@ from gateway.identity.credential import OwnCredential
 from gateway.policy.access import Access
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import ClusterFigures
+from gateway.telemetry.latency import ListenerLatencies
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Principal, Refusal, Settle
 from gateway.wire.services import Again, LookupOutcome, Undecided
+from gateway.wire.stopwatch import Latencies
 from gateway.wire.subject import Caller, Subject, TopicName
 
 
@@ -119,7 +121,8 @@ class ListenerServices:
     `verifiers`: by authentication method; empty for pass-through. `log`: gets events that an
     operator must act on. `name`: the listener's. `naming`: makes a principal of a proven name;
     None: of none that is accepted. `limits`, `access`: None if there are no rules.
-    `seats`: None if there are no bounds of connections. `failures`: of all listeners.
+    `seats`: None if there are no bounds of connections. `failures`: of all listeners. `latencies`:
+    None if nobody reads them.
     """
 
     def __init__(
@@ -135,6 +138,7 @@ class ListenerServices:
         access: Access | None = None,
         seats: Seats | None = None,
         failures: Failures | None = None,
+        latencies: ListenerLatencies | None = None,
     ) -> None:
         self._cluster = cluster
         self._verifiers = verifiers
@@ -146,6 +150,7 @@ class ListenerServices:
         self._seats = seats or Seats()
         self._failures = Failures(time.monotonic) if failures is None else failures
         self._limits = limits
+        self._latencies = latencies
         # Bound once, which saves a call for each waiting frame.
         self.wants = _always if limits is None else limits.wants
         self.is_in_debt = _never if limits is None else limits.is_in_debt
@@ -273,6 +278,14 @@ class ListenerServices:
 
     def clean(self, text: str) -> str:
         return self._cluster.learned.clean(text)
+
+    @property
+    def timed(self) -> bool:
+        return self._latencies is not None
+
+    def latencies(self, subject: Subject) -> Latencies:
+        assert self._latencies is not None, "nobody reads durations"
+        return self._latencies.of("" if subject.topic is None else subject.topic.tenant)
 
     def looked_up(self, outcome: LookupOutcome) -> None:
         self._cluster.figures.lookups[outcome] += 1

@@ -46,6 +46,7 @@ from gateway.wire.contract import (
     Session,
 )
 from gateway.wire.proxy_header import HeaderError
+from gateway.wire.stopwatch import Durations
 from gateway.wire.traced import TracedSession
 
 if TYPE_CHECKING:  # certificates are loaded only for listeners with TLS
@@ -116,7 +117,8 @@ class ServerSettings:
 class Server:
     """The server of one listener. `ids`: numbers for the connections of the process. `tls`: makes
     the streams of its clients; None: plain sockets. `proxies`: those that say who their clients
-    are. `introduction`: tells brokers of clients; None: nobody does."""
+    are. `introduction`: tells brokers of clients; None: nobody does. `connects`: counts how long
+    openings last; None: nobody reads that."""
 
     def __init__(
         self,
@@ -137,6 +139,7 @@ class Server:
         audit: Audit | None = None,
         proxies: TrustedProxies | None = None,
         introduction: Introduction | None = None,
+        connects: Durations | None = None,
     ) -> None:
         self.settings = settings
         self.entry = entry
@@ -152,6 +155,7 @@ class Server:
         self._audit = audit
         self._proxies = TrustedProxies() if proxies is None else proxies
         self._introduction = introduction
+        self._connects = connects
         self._clock = clock
         self._wall_clock = wall_clock
         self._pace = Pace(settings.connects)
@@ -409,6 +413,8 @@ class Server:
         received = (bytes(client.received), bytes(broker.received))
         expires = self._expiry(session)
         self.figures.open += 1
+        if self._connects is not None:
+            self._connects.add(self._clock() - connection.began)
         pair = self._reactor.add(
             client.stream, broker.stream, session, connection, received, expires
         )

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from gateway.plane.state import PlaneState
     from gateway.wire.account import Account
     from gateway.wire.contract import Scanner, Session
+    from gateway.wire.stopwatch import Stopwatch
 
 BREATH = 0.05
 """Seconds for which a pump stops reading when the plane's memory is full: a few round trips, in
@@ -128,6 +129,7 @@ class Pump:
         "_plane",
         "_read_size",
         "_scan",
+        "_stopwatch",
         "_turn",
         "_unheard",
         "blocked_since",
@@ -152,6 +154,7 @@ class Pump:
         self.source, self.sink = lanes
         self.scanner = scanner
         self._scan = scanner.scan
+        self._stopwatch = pair.session.stopwatch
         self._plane = plane
         self._clock = plane.clock
         self._turn = plane.settings.turn
@@ -221,6 +224,8 @@ class Pump:
                 self._blocked_by_sink()
             elif count == self._read_size < memory.size:
                 self._read_more()
+        if self._stopwatch is not None:
+            self._note_time(self._stopwatch, now)
         if cleared < end:
             if self.scanner.stop:
                 self._stopped(cleared, end, now)
@@ -230,6 +235,13 @@ class Pump:
             self._keep(b"")
         if pair.attends and not pair.over:
             pair.attend(now)
+
+    def _note_time(self, stopwatch: Stopwatch, came: float) -> None:
+        """Note that the frames of a chunk, which came at `came`, were sent."""
+        if self.direction:
+            stopwatch.delivered(came)
+        else:
+            stopwatch.moved(came, self._clock())
 
     def _scan_pieces(self, at: int, end: int) -> int:
         """Scan `buffer[at:end]`, for `LONGEST_SCAN` turns at most; the rest is scanned after other
@@ -317,6 +329,8 @@ class Pump:
             else:
                 cleared = self._scan_pieces(at, end)
             self._emit(memory.view[at:cleared])
+            if self._stopwatch is not None:
+                self._note_time(self._stopwatch, now)
             if cleared == end or self.pair.over:
                 return
             if not self.scanner.stop:
@@ -436,12 +450,14 @@ class Pump:
         """Send in place of the stop frame that is being decided, which is at a border."""
         self._emit(frame)
 
-    def release(self, frames: bytearray) -> int:
-        """Scan and send whole frames that were held, at a border. Return how many bytes passed; a
-        stop frame follows them. The frames do not use the shared buffer, which may be in use, and
-        go before carried bytes, which came later."""
+    def release(self, frames: bytearray, came: float) -> int:
+        """Scan and send whole frames that were held since `came`, at a border. Return the number of
+        bytes that passed; a stop frame follows them. The frames do not use the shared buffer, which
+        may be in use, and go before carried bytes, which came later."""
         cleared = self._scan(frames, 0, len(frames))
         self._emit(bytes(frames[:cleared]))
+        if self._stopwatch is not None:
+            self._note_time(self._stopwatch, came)
         return cleared
 
     def inject(self, frames: bytes) -> None:

@@ -229,7 +229,7 @@ class WaitingFrames:
         if frames is None:
             return False
         pump = self._pair.pumps[Direction.TO_BROKER]
-        passed = pump.release(frames)
+        passed = pump.release(frames, self._frames.since(account) or now)
         if self._pair.over:
             return False
         # The session decides any other stop frame: it came behind the frames that passed.

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, get_origin, get_type_hints
 
 from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
 from prometheus_client.registry import Collector
+
+from gateway.telemetry.latency import BOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,6 +44,7 @@ if TYPE_CHECKING:
         StoreFigures,
         TlsFigures,
     )
+    from gateway.telemetry.latency import Histogram, ListenerLatencies
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,7 @@ class Sources:
     rules: Callable[[], Iterable[RuleFigures]]
     log: LogFigures
     openings: OpeningFigures
+    latencies: Mapping[str, ListenerLatencies] = field(default_factory=dict)
     audit: AuditFigures | None = None
     reloads: ReloadFigures | None = None
     store: StoreFigures | None = None
@@ -84,6 +94,8 @@ class ProcessMetrics(_Metrics):
         """Yield all metrics."""
         yield from _connections(self._sources.listeners)
         yield from _lookups(self._sources.clusters)
+        if self._sources.latencies:
+            yield from _latencies(self._sources.latencies)
         yield _brokers(self._sources.brokers())
         yield _failures(self._sources.failures())
         yield from _families({"": self._sources.plane()})
@@ -174,6 +186,51 @@ def _lookups(clusters: Mapping[str, ClusterFigures]) -> Iterator[Metric]:
     yield lookups
     yield from _families(clusters, "cluster")
     yield migrations
+
+
+def _latencies(listeners: Mapping[str, ListenerLatencies]) -> Iterator[Metric]:
+    connect = HistogramMetricFamily(
+        "gateway_connect_seconds",
+        "Seconds from accepting a connection until it is open.",
+        labels=["listener"],
+    )
+    for listener, found in listeners.items():
+        connect.add_metric([listener], *_buckets(found.connect))
+    yield connect
+    for attribute, name, text in _LATENCIES:
+        family = HistogramMetricFamily(name, text, labels=["listener", "tenant"])
+        for listener, found in listeners.items():
+            for tenant, latencies in found.tenants.items():
+                histogram: Histogram = getattr(latencies, attribute)
+                if any(histogram.counts):
+                    family.add_metric([listener, tenant], *_buckets(histogram))
+        yield family
+
+
+_LATENCIES = (
+    (
+        "send",
+        "gateway_send_seconds",
+        "Seconds from a SEND to its receipt, waits for limits included.",
+    ),
+    (
+        "own",
+        "gateway_send_own_seconds",
+        "The part of these seconds that a SEND is in the gateway.",
+    ),
+    ("lookup", "gateway_lookup_seconds", "Seconds from a lookup to its answer."),
+    (
+        "first_message",
+        "gateway_first_message_seconds",
+        "Seconds from a SUBSCRIBE to the first message.",
+    ),
+)
+
+
+def _buckets(histogram: Histogram) -> tuple[list[tuple[str, float]], float]:
+    """Return the cumulative counts by upper bound, and the sum of all durations."""
+    bounds = [*map(str, BOUNDS), "+Inf"]
+    return list(zip(bounds, accumulate(histogram.counts), strict=True)), histogram.seconds
 
 
 def _brokers(brokers: Iterable[BrokerHealth]) -> Metric:

@@ -23,6 +23,7 @@ from typing import NamedTuple, Protocol
 from gateway.errors import PeerError
 from gateway.wire.account import Account
 from gateway.wire.address import Address
+from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Caller
 
 
@@ -493,8 +494,12 @@ class Session(Protocol):
 
     `caller`: the client. `collected_bound`: bytes of the largest stop frame that may be held in
     memory. `expires_at`: wall-clock time at which the client's credential expires; None: never.
-    `holding`: None if no frame waits for allowance.
+    `holding`: None if no frame waits for allowance. `stopwatch`: None if nobody reads how long the
+    client waits.
     """
+
+    @property
+    def stopwatch(self) -> Stopwatch | None: ...
 
     @property
     def caller(self) -> Caller: ...

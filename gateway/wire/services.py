@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Principal, Settle
+from gateway.wire.stopwatch import Latencies
 from gateway.wire.subject import Caller, Subject, TopicName
 
 
@@ -144,6 +145,15 @@ class Services(Protocol):
 
     def clean(self, text: str) -> str:
         """Return the text without the addresses of brokers."""
+        ...
+
+    @property
+    def timed(self) -> bool:
+        """Return whether anybody reads how long clients wait."""
+        ...
+
+    def latencies(self, subject: Subject) -> Latencies:
+        """Return where the durations of a client with a topic are counted, if they are read."""
         ...
 
     def looked_up(self, outcome: LookupOutcome) -> None:

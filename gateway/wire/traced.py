@@ -26,6 +26,7 @@ from gateway.wire.contract import (
     Start,
     Trace,
 )
+from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Caller
 
 LONGEST = 64 * 1024
@@ -76,6 +77,11 @@ class TracedSession:
             TracedScanner(to_broker, Direction.TO_BROKER, trace, entry),
             TracedScanner(to_client, Direction.TO_CLIENT, trace, entry),
         )
+
+    @property
+    def stopwatch(self) -> Stopwatch | None:
+        """See `contract.Session`."""
+        return self._inner.stopwatch
 
     @property
     def caller(self) -> Caller:

@@ -12,6 +12,7 @@ from struct import Struct
 from gateway.errors import PeerError
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import FORWARD, Denial, Direction, Effects, EndReason, Job, Later, Start
+from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Caller
 from tests.support.subjects import subject_of
 
@@ -133,6 +134,7 @@ class FakeSession:
         self.scanners = FakeScanner(self.accounts), FakeScanner({})
         self.collected_bound = bound
         self.caller = Caller(connection=1)
+        self.stopwatch: Stopwatch | None = None
         self.given_up = GIVEN_UP
         self.expires_at: float | None = None
         self.answer: Answer = lambda direction, frame: FORWARD

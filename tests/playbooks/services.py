@@ -10,6 +10,7 @@ from typing import NamedTuple
 import trio
 
 from gateway.control.seats import Seat, Seats
+from gateway.telemetry.latency import ListenerLatencies, TenantLatencies
 from gateway.wire.account import ENDLESS, Account, Action, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
@@ -64,6 +65,7 @@ class FakeServices:
         self.certificates: list[bytes | None] = []  # that were shown with credentials
         self.lease = ENDLESS  # messages that a new account may pass
         self.completed: list[Caller] = []
+        self.tenants: ListenerLatencies | None = None  # durations, if they are read
         self.paced: set[Action] = set()
         self.delay: float | Again | Denial = 0.0  # answer for paced actions
         self.again: list[Again | None] = []  # previous answers for the requests in `counted`
@@ -186,6 +188,14 @@ class FakeServices:
         for broker in (BROKER_1, BROKER_2):
             text = text.replace(str(broker), "broker").replace(broker.host, "broker")
         return text
+
+    @property
+    def timed(self) -> bool:
+        return self.tenants is not None
+
+    def latencies(self, subject: Subject) -> TenantLatencies:
+        assert self.tenants is not None
+        return self.tenants.of(subject.topic.tenant if subject.topic else "")
 
     def looked_up(self, outcome: LookupOutcome) -> None:
         self.outcomes[outcome] += 1

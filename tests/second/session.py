@@ -69,9 +69,10 @@ _ACTIONS = (Action.PRODUCE, Action.CONSUME)
 
 
 class MemoSession:
-    """See `contract.Session`. `holding`: no frame waits for allowance."""
+    """See `contract.Session`. `holding`: no frame waits. `stopwatch`: nothing is timed."""
 
     holding = None
+    stopwatch = None
 
     def __init__(
         self, settings: EntrySettings, subject: Subject, expires_at: float | None = None

@@ -42,9 +42,9 @@ def _forwarded(*_: object) -> Effects:
     return FORWARD
 
 
-def _answered(lookups: Lookups, command: BaseCommand) -> Effects:
+def _answered(lookups: Lookups, command: BaseCommand, now: float) -> Effects:
     """Leave a redirect to the client."""
-    return FORWARD if is_redirect(command.lookupTopicResponse) else ANSWERED(lookups, command)
+    return FORWARD if is_redirect(command.lookupTopicResponse) else ANSWERED(lookups, command, now)
 
 
 def _reply(chase: Chase, command: BaseCommand, kind: int, **how: Any) -> object:

@@ -61,6 +61,7 @@ from gateway.wire.pulsar.states import (
     State,
 )
 from gateway.wire.pulsar.topics import is_brokers_own
+from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Subject
 
 CLOSED_AT_ONCE = 256
@@ -95,6 +96,7 @@ class Incarnations:
         "_leaving",
         "_listener",
         "_permits",
+        "_stopwatch",
         "_to_broker",
         "_to_client",
         "_to_leave",
@@ -107,11 +109,13 @@ class Incarnations:
         client: Client,
         broker: Address | None,
         scanners: Scanners,
+        stopwatch: Stopwatch | None = None,
     ) -> None:
         self.handles = Handles(listener.first_request(), client.allotment)
         self._listener = listener
         self._client = client
         self._broker = broker
+        self._stopwatch = stopwatch
         self._to_broker, self._to_client = scanners
         self._permits = Permits(listener.services) if listener.limited else None
         self._leaving: Leaving | None = None  # made when it is needed: idle pairs are many
@@ -123,16 +127,22 @@ class Incarnations:
     def producer(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         request = command.producer
         subject = self._client.about(text(request.topic))
-        return self._open(Action.PRODUCE, subject, request.producer_id, command, request)
+        return self._open(Action.PRODUCE, subject, request.producer_id, command, request, now)
 
     def subscribe(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         request = command.subscribe
         subscription = text(request.subscription)
         subject = self._client.about(text(request.topic), subscription)
-        return self._open(Action.CONSUME, subject, request.consumer_id, command, request)
+        return self._open(Action.CONSUME, subject, request.consumer_id, command, request, now)
 
     def _open(
-        self, action: Action, subject: Subject, id: int, command: BaseCommand, request: Request
+        self,
+        action: Action,
+        subject: Subject,
+        id: int,
+        command: BaseCommand,
+        request: Request,
+        now: float,
     ) -> Effects:
         before = self.handles.table(action).get(id)
         if before is not None and _is_taken(before, subject):
@@ -151,6 +161,9 @@ class Incarnations:
         self.handles.put(handle)
         if action is Action.CONSUME:
             self._to_client.open_consumer(id, account)
+            if self._stopwatch is not None:
+                latencies = self._listener.services.latencies(account.subject)
+                self._stopwatch.subscribed(account, latencies, now)
         return (*ended, self._asked(handle, Asked.OPEN, command, request))
 
     def _asked(
@@ -246,6 +259,9 @@ class Incarnations:
         if event is Event.OPENED and action is Action.PRODUCE:
             self._to_broker.open_producer(handle.id, handle.account)
             self._to_client.open_producer(handle.id, handle.account)
+            if self._stopwatch is not None:
+                latencies = self._listener.services.latencies(handle.account.subject)
+                self._stopwatch.opened(handle.account, latencies)
 
     def error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Decide the broker's ERROR, which may answer any request of the client."""
@@ -496,6 +512,8 @@ class Incarnations:
         self._forget_permits(handle)
         if not handle.released:
             handle.released = True
+            if self._stopwatch is not None:
+                self._stopwatch.closed(handle.account)
             self._listener.services.release(handle.account)
         return (Discard(handle.account), *self._close_held(handle))
 

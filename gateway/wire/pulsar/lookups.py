@@ -28,16 +28,20 @@ from gateway.wire.pulsar.commands import BUSY, NO_ROOM, decode, encode, lookup_f
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.services import LookupOutcome
+from gateway.wire.stopwatch import Latencies
 
 ENTRY = 256
 """Bytes that a remembered lookup takes beside its frame."""
 
 
 class _Lookup(NamedTuple):
-    """A lookup without an answer, with the frame that a chase sends again."""
+    """A lookup without an answer, with the frame that a chase sends again. `since`: when it came.
+    `latencies`: where its duration is counted; None: nobody reads that."""
 
     request_id: int
     frame: bytes
+    since: float = 0.0
+    latencies: Latencies | None = None
 
     @property
     def size(self) -> int:
@@ -66,7 +70,7 @@ class Lookups:
 
     # -- from the client ---------------------------------------------------------------------
 
-    def ask(self, command: BaseCommand, frame: bytes) -> Effects:
+    def ask(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Decide the client's LOOKUP."""
         lookup = _Lookup(command.lookupTopic.request_id, frame)
         denial = self._denial(text(command.lookupTopic.topic), lookup)
@@ -74,6 +78,10 @@ class Lookups:
             self._listener.services.looked_up(LookupOutcome.REFUSED)
             return (Drop(), Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, denial)))
         self._forget(self._asked, lookup.request_id)
+        services = self._listener.services
+        if services.timed:
+            subject = self._client.about(text(command.lookupTopic.topic))
+            lookup = lookup._replace(since=now, latencies=services.latencies(subject))
         self._asked = self._remember(self._asked, lookup.request_id, lookup)
         return FORWARD
 
@@ -90,11 +98,12 @@ class Lookups:
 
     # -- from brokers ------------------------------------------------------------------------
 
-    def answered(self, command: BaseCommand) -> Effects:
+    def answered(self, command: BaseCommand, now: float) -> Effects:
         """Decide the broker's LOOKUP_RESPONSE."""
         lookup = self._forget(self._asked, command.lookupTopicResponse.request_id)
         hop = next_hop(command.lookupTopicResponse, tls=self._listener.brokers_tls)
         if hop is None or lookup is None:
+            _note_time(lookup, now)
             return (Replace(self._answer(command)),)
         return self._chase(lookup, hop)
 
@@ -106,9 +115,11 @@ class Lookups:
         chase = Chase(self._listener, self._client, lookup.request_id, lookup.frame, hop)
         return (Drop(), Start(chase, partial(self._chase_over, number)))
 
-    def failed(self, request_id: int) -> None:
+    def failed(self, request_id: int, now: float) -> None:
         """Forget a lookup that the broker answered by ERROR; other requests change nothing."""
-        if self._forget(self._asked, request_id) is not None:
+        lookup = self._forget(self._asked, request_id)
+        _note_time(lookup, now)
+        if lookup is not None:
             self._listener.services.looked_up(LookupOutcome.FAILED)
 
     def _chase_over(self, number: int, result: bytes | Denial, now: float) -> Effects:
@@ -116,6 +127,7 @@ class Lookups:
         lookup = self._forget(self._chased, number)
         if lookup is None:
             return ()
+        _note_time(lookup, now)
         if isinstance(result, Denial):
             self._listener.services.looked_up(LookupOutcome.REFUSED)
             return (Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, result)),)
@@ -177,3 +189,9 @@ class Lookups:
         answer.ClearField("brokerServiceUrl")
         answer.ClearField("brokerServiceUrlTls")
         return encode(command)
+
+
+def _note_time(lookup: _Lookup | None, now: float) -> None:
+    """Count the duration of a lookup that is answered, if durations are read."""
+    if lookup is not None and lookup.latencies is not None:
+        lookup.latencies.lookup.add(now - lookup.since)

@@ -55,6 +55,7 @@ from gateway.wire.pulsar.states import State
 from gateway.wire.pulsar.topics import is_coordinator, named
 from gateway.wire.pulsar.undecided import UndecidedCommands
 from gateway.wire.services import Undecided
+from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Caller
 
 GIVEN_UP = 30.05
@@ -84,6 +85,7 @@ class PulsarSession:
         "collected_bound",
         "incarnations",
         "scanners",
+        "stopwatch",
     )
 
     def __init__(
@@ -95,6 +97,7 @@ class PulsarSession:
     ) -> None:
         self._listener = listener
         self._client = client
+        self.stopwatch = Stopwatch() if listener.services.timed else None
         self._lookups = Lookups(listener, client)
         self._delays: Delays | None = None  # made when it is needed: idle pairs are many
         self._undecided: UndecidedCommands | None = None
@@ -112,7 +115,7 @@ class PulsarSession:
             self._checks,
             verify=listener.checksums,
         )
-        self.incarnations = Incarnations(listener, client, broker, self.scanners)
+        self.incarnations = Incarnations(listener, client, broker, self.scanners, self.stopwatch)
 
     def _actions(self, direction: Direction) -> tuple[int, ...]:
         listener = self._listener
@@ -290,7 +293,7 @@ class PulsarSession:
         return end(EndReason.UNKNOWN_COMMAND, denial)
 
     def error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        self._lookups.failed(command.error.request_id)
+        self._lookups.failed(command.error.request_id, now)
         return self.incarnations.error(command, frame, now)
 
     def _decide_again(self, frame: bytes, now: float) -> Iterable[Effect] | Undecided:
@@ -365,10 +368,10 @@ class PulsarSession:
     # -- lookups -----------------------------------------------------------------------------
 
     def lookup(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        return self._lookups.ask(command, frame)
+        return self._lookups.ask(command, frame, now)
 
     def lookup_response(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        return self._lookups.answered(command)
+        return self._lookups.answered(command, now)
 
     # -- transactions ------------------------------------------------------------------------
 

@@ -1,0 +1,138 @@
+"""How long clients wait: histograms by tenant, and the slowest sends.
+
+A listener keeps histograms for `TENANTS`. Clients choose the tenants of their topics, so all others
+share one row, as topics beyond their bound do.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from bisect import bisect_left
+from collections import deque
+from itertools import chain, count
+from typing import TYPE_CHECKING, NamedTuple
+
+from gateway.telemetry.figures import OTHER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gateway.wire.account import Account
+    from gateway.wire.subject import Subject
+
+BOUNDS = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
+)
+"""Upper bounds of buckets, in seconds. A frame takes the gateway from 20 µs on, a broker's disk
+milliseconds; clients give up after 30 s, and operations after 60."""
+
+TENANTS = 200
+"""Tenants of a listener with histograms of their own: 3 KB and 76 lines of metrics each."""
+
+SLOWEST = 20
+"""Sends of each minute that are remembered as its slowest: as many as people read."""
+
+MINUTES = 5
+"""Minutes whose slowest sends are remembered."""
+
+
+class Histogram:
+    """Counts durations by bucket. `counts`: of each bucket, and of those above the last bound.
+    `seconds`: of all durations."""
+
+    __slots__ = ("counts", "seconds")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS) + 1)
+        self.seconds = 0.0
+
+    def add(self, seconds: float, number: int = 1) -> None:
+        """See `wire.stopwatch.Durations`."""
+        self.counts[bisect_left(BOUNDS, seconds)] += number
+        self.seconds += seconds * number
+
+
+class SlowSend(NamedTuple):
+    """A send that was among the slowest of its minute. `at`: wall-clock time of its receipt."""
+
+    seconds: float
+    at: float
+    subject: Subject
+
+    @property
+    def topic(self) -> str:
+        """Return the name under which metrics count the topic."""
+        return "" if self.subject.topic is None else self.subject.topic.name
+
+
+class SlowSends:
+    """The slowest sends of the last minutes. `wall_clock`: seconds since 1970."""
+
+    def __init__(self, wall_clock: Callable[[], float] = time.time) -> None:
+        self._wall_clock = wall_clock
+        self._ties = count()  # orders sends of the same duration
+        self._now: list[tuple[float, int, SlowSend]] = []  # of this minute, a heap
+        self._ends = 0.0  # when this minute is over
+        self._before: deque[list[SlowSend]] = deque(maxlen=MINUTES - 1)
+
+    def note(self, account: Account, seconds: float) -> None:
+        """Remember a send if it is among the slowest of this minute."""
+        at = self._wall_clock()
+        if at >= self._ends:
+            self._turn_over(at)
+        elif len(self._now) == SLOWEST and seconds <= self._now[0][0]:
+            return
+        send = SlowSend(seconds, at, account.subject)
+        heapq.heappush(self._now, (seconds, next(self._ties), send))
+        if len(self._now) > SLOWEST:
+            heapq.heappop(self._now)
+
+    def _turn_over(self, at: float) -> None:
+        self._before.append([it for *_, it in self._now])
+        self._now = []
+        self._ends = at + 60.0
+
+    def slowest(self, topic: str | None = None) -> list[SlowSend]:
+        """Return the slowest sends of the last minutes, of one topic or of all, slowest first."""
+        oldest = self._wall_clock() - MINUTES * 60
+        known = chain((it for *_, it in self._now), *self._before)
+        found = [it for it in known if it.at > oldest and topic in (None, it.topic)]
+        return sorted(found, key=lambda it: -it.seconds)
+
+
+class TenantLatencies:
+    """The histograms of one tenant on one listener; see `wire.stopwatch.Latencies`. `slow`: of all
+    listeners."""
+
+    __slots__ = ("first_message", "lookup", "own", "send", "slow")
+
+    def __init__(self, slow: SlowSends) -> None:
+        self.send, self.own = Histogram(), Histogram()
+        self.lookup, self.first_message = Histogram(), Histogram()
+        self.slow = slow
+
+    def sent(self, account: Account, seconds: float) -> None:
+        """See `wire.stopwatch.Latencies`."""
+        self.slow.note(account, seconds)
+
+
+class ListenerLatencies:
+    """The histograms of one listener, by tenant; `connect`: from the accepted connection to the
+    open pair, which has no tenant yet."""
+
+    def __init__(self, slow: SlowSends, tenants: int = TENANTS) -> None:
+        self.connect = Histogram()
+        self.tenants: dict[str, TenantLatencies] = {}
+        self._slow = slow
+        self._most = tenants
+
+    def of(self, tenant: str) -> TenantLatencies:
+        """Return the histograms of a tenant, or those of all tenants beyond the bound."""
+        if tenant not in self.tenants and len(self.tenants) >= self._most:
+            tenant = OTHER.whole
+        found = self.tenants.get(tenant)
+        if found is None:
+            found = self.tenants[tenant] = TenantLatencies(self._slow)
+        return found
