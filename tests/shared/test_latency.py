@@ -1,0 +1,95 @@
+"""How long clients wait is counted for each send, lookup, connection and first message."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.real.clients import Client, fresh_topic, numbered, receive, send_all
+from tests.real.fixtures import Connect, Reach, Route
+from tests.real.gateways import Plan
+from tests.real.metrics import settled_total
+from tests.real.probes import figure
+
+from .brokers import Brokers
+
+pytestmark = pytest.mark.gateway_only
+
+RATE = 100
+RULES = f"""
+version: 1
+rules:
+  - id: slow
+    match: {{topic: "held*"}}
+    limit: {{publish: {{messages: {RATE}/s}}}}
+"""
+
+
+@pytest.fixture
+def alone(brokers: Brokers, reach: Reach, tmp_path: Path) -> Route:
+    """Return the route through a gateway that no other test uses."""
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(RULES)
+    return reach(brokers, Plan(rules=rules))
+
+
+def counted(route: Route, name: str, expected: float) -> float:
+    assert route.gateway is not None
+    return settled_total(route.gateway.metrics_url, expected, f"{name}_count", tenant="public")
+
+
+def test_every_send_is_timed(connect: Connect, alone: Route) -> None:
+    client = connect(alone.url)
+    producer = client.create_producer(fresh_topic(), batching_enabled=False)
+    send_all(producer, numbered(500))
+    assert counted(alone, "gateway_send_seconds", 500) == 500
+    assert counted(alone, "gateway_send_own_seconds", 500) == 500
+
+
+def test_a_batch_is_timed_once(connect: Connect, alone: Route) -> None:
+    client, topic = connect(alone.url), fresh_topic()
+    send_all(client.create_producer(topic, batching_enabled=True), numbered(500))
+    frames = figure(alone.gateway, "gateway_topic_frames_total", topic=topic)
+    assert counted(alone, "gateway_send_seconds", frames) == frames < 500
+
+
+def test_some_of_many_producers_are_timed(connect: Connect, alone: Route) -> None:
+    client = connect(alone.url)
+    producers = [client.create_producer(fresh_topic(), batching_enabled=False) for _ in range(30)]
+    for producer in producers:
+        send_all(producer, numbered(10))
+    # Of four producers on each connection to a broker, of which there are up to three.
+    assert figure(alone.gateway, "gateway_send_seconds_count") in {40, 80, 120}
+
+
+def test_the_wait_for_a_limit_is_the_gateways_own_part(connect: Connect, alone: Route) -> None:
+    producer = connect(alone.url).create_producer(fresh_topic("held"), batching_enabled=False)
+    send_all(producer, numbered(2 * RATE))
+    assert counted(alone, "gateway_send_seconds", 2 * RATE) == 2 * RATE
+    whole = figure(alone.gateway, "gateway_send_seconds_sum")
+    own = figure(alone.gateway, "gateway_send_own_seconds_sum")
+    assert whole > own > whole / 2
+    # The last of these messages waits for nearly two seconds, the average one for nearly one.
+    assert own > RATE
+
+
+def test_a_connection_and_a_lookup_are_timed(connect: Connect, alone: Route) -> None:
+    client: Client = connect(alone.url)
+    for _ in range(3):
+        client.create_producer(fresh_topic())
+    lookups = figure(alone.gateway, "gateway_lookups_total", outcome="connect")
+    assert counted(alone, "gateway_lookup_seconds", lookups) == lookups >= 3
+    accepted = figure(alone.gateway, "gateway_connections_accepted_total")
+    assert figure(alone.gateway, "gateway_connect_seconds_count") == accepted >= 1
+
+
+def test_the_first_message_of_a_subscription_is_timed(connect: Connect, alone: Route) -> None:
+    client, topic = connect(alone.url), fresh_topic()
+    consumer = client.subscribe(topic, "s")
+    time.sleep(0.3)
+    send_all(client.create_producer(topic), numbered(5))
+    receive(consumer, 5)
+    assert counted(alone, "gateway_first_message_seconds", 1) == 1
+    assert figure(alone.gateway, "gateway_first_message_seconds_sum") > 0.3
