@@ -202,10 +202,7 @@ class Pump:
             return
         end = start + count
         if self._at_border is not None:
-            self._keep(b"")
-            self._move(0, end, now)
-            if pair.attends and not pair.over:
-                pair.attend(now)
+            self._move_across(end, now)
             return
         if end < SMALLEST_READ:
             cleared = self._scan(memory.buffer, 0, end)
@@ -314,6 +311,13 @@ class Pump:
         self.blocked_since = min(self.blocked_since, self._clock())
 
     # -- other cases -------------------------------------------------------------------------
+
+    def _move_across(self, end: int, now: float) -> None:
+        """Move `buffer[:end]`, which has the border that something waits for, or does not yet."""
+        self._keep(b"")
+        self._move(0, end, now)
+        if self.pair.attends and not self.pair.over:
+            self.pair.attend(now)
 
     def _move(self, at: int, end: int, now: float) -> None:
         """Scan and send `buffer[at:end]`; at the first border, do what waits for a border."""

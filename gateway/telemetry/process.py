@@ -211,18 +211,18 @@ _LATENCIES = (
     (
         "send",
         "gateway_send_seconds",
-        "Seconds from a SEND to its receipt, waits for limits included.",
+        "Seconds from a producer's frame to its receipt, waits for limits included.",
     ),
     (
         "own",
         "gateway_send_own_seconds",
-        "The part of these seconds that a SEND is in the gateway.",
+        "The part of these seconds that the frame is in the gateway.",
     ),
     ("lookup", "gateway_lookup_seconds", "Seconds from a lookup to its answer."),
     (
         "first_message",
         "gateway_first_message_seconds",
-        "Seconds from a SUBSCRIBE to the first message.",
+        "Seconds from a consumer's request to open to its first message.",
     ),
 )
 

@@ -43,6 +43,7 @@ from gateway.telemetry.figures import (
     StoreFigures,
     TlsFigures,
 )
+from gateway.telemetry.latency import ListenerLatencies, SlowSends
 from gateway.telemetry.process import CrewMetrics, ProcessMetrics, Sources
 from gateway.tls.files import Expiry, Kind
 from gateway.wire.account import Action
@@ -314,6 +315,10 @@ def _exposition() -> str:
     book = AccountBook()
     for action in (Action.PRODUCE, Action.CONSUME):
         book.open(action, subject_of("topic")).messages += 1
+    latencies = ListenerLatencies(SlowSends())
+    tenant = latencies.of("t")
+    for histogram in (tenant.send, tenant.own, tenant.lookup, tenant.first_message):
+        histogram.add(1.0)
     sources = Sources(
         version="1",
         listeners={"a": ListenerFigures()},
@@ -325,6 +330,7 @@ def _exposition() -> str:
         log=LogFigures(),
         audit=AuditFigures(),
         openings=OpeningFigures(),
+        latencies={"a": latencies},
         denied={Denied("clients", "r", "produce", "enforce"): 1},
         issuers={"https://issuer.example": IssuerFigures()},
         agent=AgentFigures(),
@@ -341,12 +347,17 @@ def _exposition() -> str:
     return b"".join(chunks).decode()
 
 
+def _sample(samples: dict[str, str], name: str, kind: str) -> str:
+    """Return the labels of a metric; of a histogram those beside `le`."""
+    return samples[f"{name}_count" if kind == "histogram" else name]
+
+
 def test_every_metric_is_documented_with_its_type_and_labels() -> None:
     text = _exposition()
     kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE))
     samples = dict(re.findall(r"^(\w+)(?:\{(.*)\})? \S+$", text, re.MULTILINE))
     exposed = {
-        (name, kind, frozenset(re.findall(r'(\w+)="', samples[name])))
+        (name, kind, frozenset(re.findall(r'(\w+)="', _sample(samples, name, kind))))
         for name, kind in kinds.items()
     }
     rows = [row.cells for row in _rows(OPERATING, "Metric")]
