@@ -108,6 +108,11 @@ class Running:
         """Ask the program to end in good order and to report what it has done."""
         self._process.send_signal(signal.SIGTERM)
 
+    def kill(self) -> None:
+        """End the program at once, so that it closes nothing."""
+        self._process.kill()
+        self._process.wait(STOP_SECONDS)
+
     def sent(self) -> Sent:
         report = self._report()
         return Sent(

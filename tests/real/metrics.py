@@ -29,6 +29,17 @@ def total(exposition: str, name: str, **labels: str) -> float:
     )
 
 
+def totals(exposition: str, name: str, *labels: str) -> dict[tuple[str, ...], float]:
+    """Return the sums of the samples of `name` by the values of these labels."""
+    found: dict[tuple[str, ...], float] = {}
+    for family in text_string_to_metric_families(exposition):
+        for sample in family.samples:
+            if sample.name == name:
+                key = tuple(sample.labels[label] for label in labels)
+                found[key] = found.get(key, 0) + sample.value
+    return found
+
+
 def settled_total(url: str, expected: float, name: str, **labels: str) -> float:
     """Return the total as soon as it is `expected`; after a while, whatever it is by then."""
     deadline = time.monotonic() + SETTLE_SECONDS

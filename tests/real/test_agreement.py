@@ -1,0 +1,153 @@
+"""The gateway's metrics and the broker's own statistics agree to the message, topic by topic."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.clients.builders import BUILDERS
+from tests.clients.programs import Program
+from tests.real.brokers.jars import Say
+from tests.real.brokers.standalone import Standalone
+from tests.real.clients import Client, fresh_topic, numbered, receive, send_all, wait_until
+from tests.real.fixtures import Connect, Reach, Route, or_skip
+from tests.real.metrics import scrape, totals
+
+pytestmark = [pytest.mark.real, pytest.mark.gateway_only]
+
+TENANTS, TOPICS = 3, 50
+
+COUNT = 200
+"""Messages of each program."""
+
+
+class Counts(dict[str, tuple[int, int]]):
+    """Messages to and from the broker, by topic."""
+
+
+@dataclass(frozen=True)
+class Tenants:
+    """Topics of several tenants of a real broker."""
+
+    broker: Standalone
+    namespaces: tuple[str, ...]
+
+    def topic(self, number: int) -> str:
+        return fresh_topic(namespace=self.namespaces[number % len(self.namespaces)])
+
+
+@pytest.fixture
+def tenants(pulsar: Standalone) -> Tenants:
+    names = [f"t{uuid.uuid4().hex[:8]}" for _ in range(TENANTS)]
+    for name in names:
+        pulsar.admin.create_tenant(name)
+        pulsar.admin.create_namespace(f"{name}/orders")
+    return Tenants(pulsar, tuple(f"{name}/orders" for name in names))
+
+
+@pytest.fixture
+def alone(pulsar: Standalone, reach: Reach) -> Route:
+    """Return the route through a gateway that no other test uses."""
+    return reach(pulsar)
+
+
+@pytest.fixture
+def programs(say: Say) -> list[Program]:
+    return [or_skip(BUILDERS[name], say) for name in sorted(BUILDERS)]
+
+
+def broker_counts(broker: Standalone, topics: list[str]) -> Counts:
+    """Return what the broker counted: messages published to each topic, and dispatched from it."""
+    found = Counts()
+    for topic in topics:
+        stats = broker.admin.stats(topic)
+        found[topic] = stats["msgInCounter"], stats["msgOutCounter"]
+    return found
+
+
+def gateway_counts(route: Route, topics: list[str]) -> Counts:
+    assert route.gateway is not None
+    by_topic = totals(
+        scrape(route.gateway.metrics_url), "gateway_topic_messages_total", "topic", "direction"
+    )
+    found = Counts()
+    for topic in topics:
+        both = (by_topic.get((topic, way), 0) for way in ("to_broker", "to_client"))
+        to_broker, to_client = both
+        found[topic] = int(to_broker), int(to_client)
+    return found
+
+
+def assert_agreement(broker: Standalone, route: Route, topics: list[str]) -> Counts:
+    """Wait until both counts are the same, and return them."""
+
+    def agree() -> bool:
+        return broker_counts(broker, topics) == gateway_counts(route, topics)
+
+    wait_until(agree)
+    return gateway_counts(route, topics)
+
+
+def python_traffic(client: Client, topics: list[str]) -> None:
+    """Send and receive another number of messages on each topic, in batches on every second one."""
+    for number, topic in enumerate(topics, start=1):
+        consumer = client.subscribe(topic, "s")
+        producer = client.create_producer(topic, batching_enabled=number % 2 == 0)
+        send_all(producer, numbered(number))
+        receive(consumer, number)
+
+
+def program_traffic(programs: list[Program], url: str, topics: list[str], logs: Path) -> None:
+    """Let each program send to its topic, in batches, and receive that again."""
+    with ExitStack() as running:
+        consumers = []
+        for program, topic in zip(programs, topics, strict=True):
+            log = logs / f"{program.name}-consumer.log"
+            consumers.append(running.enter_context(program.consuming(url, topic, "s", COUNT, log)))
+        for program, topic, consumer in zip(programs, topics, consumers, strict=True):
+            consumer.await_ready()
+            log = logs / f"{program.name}-producer.log"
+            with program.producing(url, topic, COUNT, log, batch=True) as producer:
+                assert producer.sent().acknowledged == set(range(COUNT))
+            assert consumer.received().received == set(range(COUNT))
+
+
+def test_clients_of_three_languages_are_counted_as_the_broker_counts_them(
+    tenants: Tenants, alone: Route, connect: Connect, programs: list[Program], logs: Path
+) -> None:
+    topics = [tenants.topic(number) for number in range(TOPICS)]
+    theirs, ours = topics[: len(programs)], topics[len(programs) :]
+    python_traffic(connect(alone.url), ours)
+    program_traffic(programs, alone.url, theirs, logs)
+    found = assert_agreement(tenants.broker, alone, topics)
+    assert sum(sent for sent, _ in found.values()) == sum(range(len(ours) + 1)) + COUNT * len(
+        programs
+    )
+
+
+def await_counted(route: Route, topic: str, number: int) -> None:
+    """Wait until more messages than that passed to the broker."""
+    wait_until(lambda: gateway_counts(route, [topic])[topic][0] > number)
+
+
+@pytest.fixture
+def killed(programs: list[Program], tenants: Tenants, alone: Route, logs: Path) -> list[str]:
+    """Let each program send without end, and kill it; return the topics."""
+    topics = [tenants.topic(number) for number in range(len(programs))]
+    for program, topic in zip(programs, topics, strict=True):
+        with program.producing(alone.url, topic, 0, logs / f"{program.name}.log") as producer:
+            producer.await_ready()
+            await_counted(alone, topic, COUNT)
+            producer.kill()
+    return topics
+
+
+def test_what_a_killed_client_had_sent_is_counted(
+    tenants: Tenants, alone: Route, killed: list[str]
+) -> None:
+    found = assert_agreement(tenants.broker, alone, killed)
+    assert all(sent > COUNT for sent, _ in found.values())
