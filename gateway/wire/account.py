@@ -46,6 +46,7 @@ class Account:
     than the allowance passes and leaves debt. A lease raises the ceilings, and `hold` sets them to
     the counters. An account without limits has ceilings that it never reaches.
 
+    `asked`: messages that a consumer has asked for in advance.
     `id`: id of the producer or consumer in its session, which sets it.
     `messages` counts each message of a batch, `surplus` the messages beyond the first of each
     frame. `queued`: bytes that wait for allowance. `damaged`: frames with a wrong checksum, if
@@ -56,6 +57,7 @@ class Account:
 
     __slots__ = (
         "action",
+        "asked",
         "bytes",
         "bytes_ceiling",
         "damaged",
@@ -76,7 +78,7 @@ class Account:
         self.generation = generation
         self.id = 0
         self.messages = self.surplus = self.bytes = self.receipts = self.queued = 0
-        self.damaged = 0
+        self.damaged = self.asked = 0
         self.messages_ceiling = self.bytes_ceiling = ENDLESS
         self.patience: Patience | None = None
 
@@ -110,6 +112,11 @@ class Account:
     def outstanding(self) -> int:
         """Return the number of frames that passed to the broker and have no receipt yet."""
         return self.frames - self.receipts
+
+    @property
+    def wanted(self) -> int:
+        """Return how many messages a consumer has asked for and not got yet."""
+        return max(0, self.asked - self.messages)
 
     def count(self, messages: int) -> None:
         """Count one frame with this number of messages."""

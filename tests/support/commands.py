@@ -5,8 +5,9 @@ from gateway.wire.pulsar.rows import Stops
 from gateway.wire.pulsar.table import COMMANDS
 
 STOPS = COMMANDS.that_stop(Stops.ALWAYS)
-COUNTED = COMMANDS.that_stop(Stops.COUNTED)
-LIMITS = COMMANDS.that_stop(Stops.LIMITED)
+_ASKING = COMMANDS.that_stop(Stops.ASKING)
+COUNTED = {way: kinds | _ASKING[way] for way, kinds in COMMANDS.that_stop(Stops.COUNTED).items()}
+LIMITS = {way: kinds | _ASKING[way] for way, kinds in COMMANDS.that_stop(Stops.LIMITED).items()}
 
 ACTIONS = {
     (direction, unknown_pass): COMMANDS.actions(direction, unknown_pass=unknown_pass, limited=False)

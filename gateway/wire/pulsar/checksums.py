@@ -25,6 +25,7 @@ from crc32c import crc32c
 
 from gateway.wire.account import Account
 from gateway.wire.pulsar.frames import BROKER_ENTRY_MAGIC, CHECKSUM_MAGIC, HEAD, Kind
+from gateway.wire.pulsar.idtable import IdTable
 from gateway.wire.pulsar.scan import LARGEST_COMMAND, ToBrokerScanner, ToClientScanner, id_of
 
 WAITED_FOR = 64 * 1024
@@ -79,9 +80,13 @@ class VerifyingToClientScanner(ToClientScanner):
     __slots__ = ("_account", "_computed", "_expected", "_left")
 
     def __init__(
-        self, actions: tuple[int, ...], unknown: Account, command_bound: int = LARGEST_COMMAND
+        self,
+        actions: tuple[int, ...],
+        unknown: Account,
+        command_bound: int = LARGEST_COMMAND,
+        consumers: IdTable[Account] | None = None,
     ) -> None:
-        super().__init__(actions, unknown, command_bound)
+        super().__init__(actions, unknown, command_bound, consumers)
         self._left = 0  # missing bytes of a cut MESSAGE
         self._computed = self._expected = 0
         self._account = unknown

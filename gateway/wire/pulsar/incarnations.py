@@ -452,6 +452,7 @@ class Incarnations:
         if handle is None or handle.state is State.ABANDONED or self._permits is None:
             return DROP  # the broker has no such consumer, or its client does not know of it
         permits = command.flow.messagePermits
+        handle.account.asked += permits
         if permits > MOST_PERMITS:
             raise PeerError(f"a FLOW of {permits} permits")
         if not handle.confirmed:

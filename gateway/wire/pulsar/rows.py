@@ -25,6 +25,7 @@ class Stops(Enum):
 
     ALWAYS = auto()
     LIMITED = auto()  # only if rules may limit clients
+    ASKING = auto()  # the same; otherwise what it asks for is counted, and it passes
     COUNTED = auto()  # only if its account has no allowance; otherwise it is counted and passes
 
 
@@ -80,4 +81,6 @@ class Commands:
         stopped = self.that_stop(Stops.ALWAYS)[direction]
         if limited:
             stopped |= self.that_stop(Stops.LIMITED)[direction]
-        return actions(self.that_stop(Stops.COUNTED)[direction], stopped, unknown_pass=unknown_pass)
+            stopped |= self.that_stop(Stops.ASKING)[direction]
+        counted = self.that_stop(Stops.COUNTED)[direction] | self.that_stop(Stops.ASKING)[direction]
+        return actions(counted - stopped, stopped, unknown_pass=unknown_pass)

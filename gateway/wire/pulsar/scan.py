@@ -48,7 +48,6 @@ from gateway.wire.pulsar.counts import SUSPICIOUS, CountChecks
 from gateway.wire.pulsar.frames import (
     CHECKSUM_MAGIC,
     COMMAND_BOUND,
-    COUNT,
     HEAD,
     HEADER,
     KNOWN,
@@ -100,6 +99,9 @@ _SEND_BODY = 12
 _SEND_PREFIX = 10
 """Bytes of a shape's key beside the producer id: command size (4), type (2), tag and length of the
 command (2), tags of producer and sequence id (2)."""
+
+_LONGEST_FLOW = 64
+"""Bytes of a FLOW that is counted: two numbers, and all that surrounds them, take 34."""
 
 _CARRY_BOUND = LARGE
 """Bytes of metadata to wait for. Larger metadata is walked as it passes. Most has 50 bytes."""
@@ -172,6 +174,7 @@ class ToBrokerScanner(_FrameScanner):
         "_account",
         "_checks",
         "_command_bound",
+        "_consumers",
         "_distance",
         "_key",
         "_producers",
@@ -184,8 +187,10 @@ class ToBrokerScanner(_FrameScanner):
         actions: tuple[int, ...],
         command_bound: int = LARGEST_COMMAND,
         checks: CountChecks | None = None,
+        consumers: IdTable[Account] | None = None,
     ) -> None:
         super().__init__(actions)
+        self._consumers = IdTable[Account]() if consumers is None else consumers
         self._command_bound = command_bound
         self._checks = checks
         self._distance = 0  # bytes of limited producers until counts are compared again
@@ -338,11 +343,26 @@ class ToBrokerScanner(_FrameScanner):
         body = find_body(chunk, pos + 8, end, command_end)
         if body < 0:
             return pos
-        if not body or (action == COUNT and body != pos + _SEND_BODY):
+        if not body:
             return self._halt(pos, total)
         if action == PASS:
             return pos + total + 4
+        if kind == Kind.FLOW:
+            return self._flow(chunk, pos, end, body, command_end)
+        if body != pos + _SEND_BODY:
+            return self._halt(pos, total)
         return pos if command_end > end else self._send(chunk, pos, total, command_end, end)
+
+    def _flow(self, chunk: bytearray, pos: int, here: int, body: int, end: int) -> int:
+        """Count what a FLOW asks for, and let it pass. `here`: end of the bytes that have come;
+        `end`: of the command, for which nobody waits if it is longer than those of clients."""
+        if end > here and end - pos <= _LONGEST_FLOW:
+            return pos
+        if end - pos <= _LONGEST_FLOW:
+            account = self._consumers.get(walk_fields(chunk, body, end, 0x08, -1)[1])
+            if account is not None:
+                account.asked += walk_fields(chunk, body, end, 0x10, 0)[1] & 0xFFFFFFFF
+        return int(pos + 4 + _size(chunk, pos)[0])
 
     def _send(  # noqa: C901 - flat, as all that is done for each frame
         self, chunk: bytearray, pos: int, total: int, end: int, here: int
@@ -442,11 +462,15 @@ class ToClientScanner(_FrameScanner):
     __slots__ = ("_command_bound", "_consumers", "_producers", "_walk", "unknown")
 
     def __init__(
-        self, actions: tuple[int, ...], unknown: Account, command_bound: int = LARGEST_COMMAND
+        self,
+        actions: tuple[int, ...],
+        unknown: Account,
+        command_bound: int = LARGEST_COMMAND,
+        consumers: IdTable[Account] | None = None,
     ) -> None:
         super().__init__(actions)
         self._command_bound = command_bound
-        self._consumers: IdTable[Account] = IdTable()
+        self._consumers = IdTable[Account]() if consumers is None else consumers
         self._producers: IdTable[Account] = IdTable()
         self.unknown = unknown
         self._walk: EntryWalk | MetadataWalk | None = None

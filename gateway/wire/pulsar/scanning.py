@@ -11,12 +11,14 @@ from typing import Protocol
 from gateway.wire.account import Account
 from gateway.wire.contract import Scanner
 from gateway.wire.pulsar.counts import CountChecks
+from gateway.wire.pulsar.idtable import IdTable
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 
 
 class ProducerScanner(Scanner, Protocol):
     """Scans what a client sends. SENDs of open producers are counted and pass while their accounts
-    have allowance; all other SENDs are stop frames.
+    have allowance; all other SENDs are stop frames. What FLOWs of open consumers ask for is counted
+    unless they are stop frames.
     """
 
     def open_producer(self, producer_id: int, account: Account) -> None:
@@ -69,15 +71,16 @@ def scanners(
     the counts of SENDs if a rule limits messages. `verify`: verify the checksums of messages.
     """
     to_broker, to_client = actions
+    consumers: IdTable[Account] = IdTable()  # one asks, the other gets
     if not verify:
         return (
-            ToBrokerScanner(to_broker, command_bound, checks),
-            ToClientScanner(to_client, unknown, command_bound),
+            ToBrokerScanner(to_broker, command_bound, checks, consumers),
+            ToClientScanner(to_client, unknown, command_bound, consumers),
         )
     # Imported only if it is used: it needs a library of its own.
     from gateway.wire.pulsar.checksums import VerifyingToBrokerScanner, VerifyingToClientScanner
 
     return (
-        VerifyingToBrokerScanner(to_broker, command_bound, checks),
-        VerifyingToClientScanner(to_client, unknown, command_bound),
+        VerifyingToBrokerScanner(to_broker, command_bound, checks, consumers),
+        VerifyingToClientScanner(to_client, unknown, command_bound, consumers),
     )

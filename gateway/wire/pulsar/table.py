@@ -30,7 +30,7 @@ def _partitioned_topic(command: BaseCommand) -> tuple[str, ...]:
     return (command.partitionMetadata.topic,)
 
 
-ALWAYS, LIMITED, COUNTED = Stops.ALWAYS, Stops.LIMITED, Stops.COUNTED
+ALWAYS, LIMITED, ASKING, COUNTED = Stops.ALWAYS, Stops.LIMITED, Stops.ASKING, Stops.COUNTED
 BROKER, CLIENT = Direction.TO_BROKER, Direction.TO_CLIENT
 
 _ONLY_CHECKED = (
@@ -61,7 +61,7 @@ ROWS = (
         names=attrgetter("subscribe.topic", "subscribe.subscription", "subscribe.consumer_name"),
     ),
     Row(BROKER, Kind.SEND, COUNTED, _parties(Incarnations.send)),
-    Row(BROKER, Kind.FLOW, LIMITED, _parties(Incarnations.flow)),
+    Row(BROKER, Kind.FLOW, ASKING, _parties(Incarnations.flow)),
     Row(BROKER, Kind.UNSUBSCRIBE, ALWAYS, _parties(Incarnations.unsubscribe)),
     Row(BROKER, Kind.CLOSE_PRODUCER, ALWAYS, _parties(Incarnations.close_producer)),
     Row(BROKER, Kind.CLOSE_CONSUMER, ALWAYS, _parties(Incarnations.close_consumer)),

@@ -11,7 +11,9 @@ from gateway.errors import PeerError
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import Direction
 from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.idtable import IdTable
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
+from gateway.wire.pulsar.table import COMMANDS
 from tests.support.commands import ACTIONS
 from tests.support.frames import (
     command,
@@ -364,3 +366,69 @@ def test_bytes_that_pass_are_looked_at_once(to_broker: ToBrokerScanner) -> None:
     assert to_broker.scan(chunk, 40, 60) == 60
     assert to_broker.scan(chunk, 60, len(chunk)) == len(chunk)
     assert to_broker.owed == to_broker.stop == 0
+
+
+# -- what consumers ask for --------------------------------------------------------------------
+
+
+@pytest.fixture
+def consumer() -> Account:
+    return Account(Action.CONSUME, subject_of("a topic"))
+
+
+@pytest.fixture
+def asked(consumer: Account) -> ToBrokerScanner:
+    """A scanner of what the client of consumers 1 and 2000 says."""
+    consumers: IdTable[Account] = IdTable()
+    consumers.put(1, consumer)
+    consumers.put(2000, consumer)
+    return ToBrokerScanner(ACTIONS[Direction.TO_BROKER, True], consumers=consumers)
+
+
+def asking(permits: int, id: int = 1) -> bytes:
+    return simple(Kind.FLOW, consumer_id=id, messagePermits=permits)
+
+
+def test_what_a_consumer_asks_for_is_counted(asked: ToBrokerScanner, consumer: Account) -> None:
+    flows = asking(1000), asking(500, 2000), asking(1)
+    assert scan(asked, *flows) == sum(map(len, flows))
+    assert consumer.asked == 1501
+
+
+def test_what_it_got_is_not_wanted_any_more(asked: ToBrokerScanner, consumer: Account) -> None:
+    scan(asked, asking(10))
+    consumer.count(4)
+    assert consumer.wanted == 6
+    consumer.count(100)  # a batch may be larger than what was asked for
+    assert consumer.wanted == 0
+
+
+@pytest.mark.parametrize("cut", range(1, len(asking(1000))))
+def test_a_cut_request_is_counted_once(asked: ToBrokerScanner, consumer: Account, cut: int) -> None:
+    flow = asking(1000)
+    passed = scan(asked, flow[:cut])
+    assert scan(asked, flow[passed:]) == len(flow) - passed
+    assert consumer.asked == 1000
+
+
+def test_what_a_consumer_that_is_not_open_asks_for_passes(
+    asked: ToBrokerScanner, consumer: Account
+) -> None:
+    assert scan(asked, asking(1000, 2)) == len(asking(1000, 2))
+    assert consumer.asked == 0
+
+
+def test_a_request_with_much_else_in_it_passes_uncounted(
+    asked: ToBrokerScanner, consumer: Account
+) -> None:
+    """Walking a thousand fields would take the loop a millisecond."""
+    flow = frame(command(Kind.FLOW, number(2, 1000) * 1000 + number(1, 1)))
+    assert scan(asked, flow) == len(flow)
+    assert consumer.asked == 0
+
+
+def test_requests_stop_where_limits_may_hold(consumer: Account) -> None:
+    actions = COMMANDS.actions(Direction.TO_BROKER, unknown_pass=True, limited=True)
+    scanner = ToBrokerScanner(actions)
+    assert scan(scanner, asking(1000)) == 0
+    assert scanner.stop == len(asking(1000))
