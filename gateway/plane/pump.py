@@ -124,12 +124,12 @@ class Pump:
         "_collection",
         "_memory",
         "_mutes_peer",
+        "_note",
         "_patience",
         "_pauses",
         "_plane",
         "_read_size",
         "_scan",
-        "_stopwatch",
         "_turn",
         "_unheard",
         "blocked_since",
@@ -154,7 +154,7 @@ class Pump:
         self.source, self.sink = lanes
         self.scanner = scanner
         self._scan = scanner.scan
-        self._stopwatch = pair.session.stopwatch
+        self._note = _note_of(pair.session.stopwatch, direction, plane.clock)
         self._plane = plane
         self._clock = plane.clock
         self._turn = plane.settings.turn
@@ -221,8 +221,8 @@ class Pump:
                 self._blocked_by_sink()
             elif count == self._read_size < memory.size:
                 self._read_more()
-        if self._stopwatch is not None:
-            self._note_time(self._stopwatch, now)
+        if self._note is not None:
+            self._note(now)
         if cleared < end:
             if self.scanner.stop:
                 self._stopped(cleared, end, now)
@@ -232,13 +232,6 @@ class Pump:
             self._keep(b"")
         if pair.attends and not pair.over:
             pair.attend(now)
-
-    def _note_time(self, stopwatch: Stopwatch, came: float) -> None:
-        """Note that the frames of a chunk, which came at `came`, were sent."""
-        if self.direction:
-            stopwatch.delivered(came)
-        else:
-            stopwatch.moved(came, self._clock())
 
     def _scan_pieces(self, at: int, end: int) -> int:
         """Scan `buffer[at:end]`, for `LONGEST_SCAN` turns at most; the rest is scanned after other
@@ -333,8 +326,8 @@ class Pump:
             else:
                 cleared = self._scan_pieces(at, end)
             self._emit(memory.view[at:cleared])
-            if self._stopwatch is not None:
-                self._note_time(self._stopwatch, now)
+            if self._note is not None:
+                self._note(now)
             if cleared == end or self.pair.over:
                 return
             if not self.scanner.stop:
@@ -460,8 +453,8 @@ class Pump:
         may be in use, and go before carried bytes, which came later."""
         cleared = self._scan(frames, 0, len(frames))
         self._emit(bytes(frames[:cleared]))
-        if self._stopwatch is not None:
-            self._note_time(self._stopwatch, came)
+        if self._note is not None:
+            self._note(came)
         return cleared
 
     def inject(self, frames: bytes) -> None:
@@ -598,3 +591,13 @@ class Pump:
         self._keep(b"")
         self._memory.used -= self._waiting
         self._at_border = None
+
+
+def _note_of(
+    stopwatch: Stopwatch | None, direction: Direction, clock: Callable[[], float]
+) -> Callable[[float], None] | None:
+    """Return what is told the time of each chunk in a direction; None: nobody reads it."""
+    if stopwatch is None:
+        return None
+    stopwatch.clock = clock
+    return stopwatch.delivered if direction is Direction.TO_CLIENT else stopwatch.moved

@@ -7,6 +7,7 @@ share one row, as topics beyond their bound do.
 from __future__ import annotations
 
 import heapq
+import math
 import time
 from bisect import bisect_left
 from collections import deque
@@ -68,31 +69,29 @@ class SlowSend(NamedTuple):
 
 
 class SlowSends:
-    """The slowest sends of the last minutes. `wall_clock`: seconds since 1970."""
+    """The slowest sends of the last minutes; see `wire.stopwatch.Slowest`. `wall_clock`: seconds
+    since 1970."""
 
     def __init__(self, wall_clock: Callable[[], float] = time.time) -> None:
+        self.floor = 0.0
+        self.until = -math.inf
         self._wall_clock = wall_clock
         self._ties = count()  # orders sends of the same duration
         self._now: list[tuple[float, int, SlowSend]] = []  # of this minute, a heap
-        self._ends = 0.0  # when this minute is over
         self._before: deque[list[SlowSend]] = deque(maxlen=MINUTES - 1)
 
-    def note(self, account: Account, seconds: float) -> None:
-        """Remember a send if it is among the slowest of this minute."""
-        at = self._wall_clock()
-        if at >= self._ends:
-            self._turn_over(at)
-        elif len(self._now) == SLOWEST and seconds <= self._now[0][0]:
-            return
-        send = SlowSend(seconds, at, account.subject)
+    def note(self, account: Account, seconds: float, now: float) -> None:
+        """Remember a send if it is among the slowest of this minute. `now`: of a clock that only
+        goes forward."""
+        if now >= self.until:
+            self._before.append([it for *_, it in self._now])
+            self._now = []
+            self.floor, self.until = 0.0, now + 60.0
+        send = SlowSend(seconds, self._wall_clock(), account.subject)
         heapq.heappush(self._now, (seconds, next(self._ties), send))
         if len(self._now) > SLOWEST:
             heapq.heappop(self._now)
-
-    def _turn_over(self, at: float) -> None:
-        self._before.append([it for *_, it in self._now])
-        self._now = []
-        self._ends = at + 60.0
+            self.floor = self._now[0][0]
 
     def slowest(self, topic: str | None = None) -> list[SlowSend]:
         """Return the slowest sends of the last minutes, of one topic or of all, slowest first."""
@@ -112,10 +111,6 @@ class TenantLatencies:
         self.send, self.own = Histogram(), Histogram()
         self.lookup, self.first_message = Histogram(), Histogram()
         self.slow = slow
-
-    def sent(self, account: Account, seconds: float) -> None:
-        """See `wire.stopwatch.Latencies`."""
-        self.slow.note(account, seconds)
 
 
 class ListenerLatencies:

@@ -40,12 +40,17 @@ def counted(route: Route, name: str, expected: float) -> float:
     return settled_total(route.gateway.metrics_url, expected, f"{name}_count", tenant="public")
 
 
+def average(route: Route, name: str) -> float:
+    sums, counts = (figure(route.gateway, f"{name}_{it}") for it in ("sum", "count"))
+    return sums / counts
+
+
 def test_every_send_is_timed(connect: Connect, alone: Route) -> None:
     client = connect(alone.url)
     producer = client.create_producer(fresh_topic(), batching_enabled=False)
     send_all(producer, numbered(500))
     assert counted(alone, "gateway_send_seconds", 500) == 500
-    assert counted(alone, "gateway_send_own_seconds", 500) == 500
+    assert 0 < figure(alone.gateway, "gateway_send_own_seconds_count") < 500
 
 
 def test_a_batch_is_timed_once(connect: Connect, alone: Route) -> None:
@@ -68,11 +73,10 @@ def test_the_wait_for_a_limit_is_the_gateways_own_part(connect: Connect, alone: 
     producer = connect(alone.url).create_producer(fresh_topic("held"), batching_enabled=False)
     send_all(producer, numbered(2 * RATE))
     assert counted(alone, "gateway_send_seconds", 2 * RATE) == 2 * RATE
-    whole = figure(alone.gateway, "gateway_send_seconds_sum")
-    own = figure(alone.gateway, "gateway_send_own_seconds_sum")
-    assert whole > own > whole / 2
     # The last of these messages waits for nearly two seconds, the average one for nearly one.
-    assert own > RATE
+    whole, own = average(alone, "gateway_send_seconds"), average(alone, "gateway_send_own_seconds")
+    assert whole > 0.5
+    assert own > whole / 4  # a sample, so it may be the larger one
 
 
 def test_a_connection_and_a_lookup_are_timed(connect: Connect, alone: Route) -> None:

@@ -66,35 +66,35 @@ def test_tenants_beyond_the_bound_share_a_row(slow: SlowSends) -> None:
     assert rows == {"a": 2, "b": 1, OTHER.whole: 2}
 
 
-def test_the_slowest_sends_come_first(slow: SlowSends) -> None:
+def test_the_slowest_sends_come_first(slow: SlowSends, clock: Clock) -> None:
     for seconds in (0.1, 0.3, 0.2):
-        slow.note(account_of("topic"), seconds)
+        slow.note(account_of("topic"), seconds, clock.now)
     assert [it.seconds for it in slow.slowest()] == [0.3, 0.2, 0.1]
 
 
-def test_the_slowest_sends_of_one_topic_can_be_found(slow: SlowSends) -> None:
-    slow.note(account_of("mine"), 0.1)
-    slow.note(account_of("yours"), 0.3)
+def test_the_slowest_sends_of_one_topic_can_be_found(slow: SlowSends, clock: Clock) -> None:
+    slow.note(account_of("mine"), 0.1, clock.now)
+    slow.note(account_of("yours"), 0.3, clock.now)
     assert [it.seconds for it in slow.slowest("mine")] == [0.1]
 
 
-def test_only_the_slowest_of_a_minute_are_kept(slow: SlowSends) -> None:
+def test_only_the_slowest_of_a_minute_are_kept(slow: SlowSends, clock: Clock) -> None:
     for number in range(10 * SLOWEST):
-        slow.note(account_of("topic"), (number * 7 % (10 * SLOWEST)) / 1000)
+        slow.note(account_of("topic"), (number * 7 % (10 * SLOWEST)) / 1000, clock.now)
     found = [round(it.seconds * 1000) for it in slow.slowest()]
     assert found == list(range(10 * SLOWEST - 1, 9 * SLOWEST - 1, -1))
 
 
 def test_a_quick_minute_has_slowest_sends_too(slow: SlowSends, clock: Clock) -> None:
     for _ in range(SLOWEST):
-        slow.note(account_of("topic"), 10.0)
+        slow.note(account_of("topic"), 10.0, clock.now)
     clock.now += 60
-    slow.note(account_of("topic"), 0.001)
+    slow.note(account_of("topic"), 0.001, clock.now)
     assert len(slow.slowest()) == SLOWEST + 1
 
 
 def test_old_sends_are_forgotten(slow: SlowSends, clock: Clock) -> None:
-    slow.note(account_of("topic"), 1.0)
+    slow.note(account_of("topic"), 1.0, clock.now)
     clock.now += MINUTES * 60
     assert not slow.slowest()
 
@@ -102,7 +102,7 @@ def test_old_sends_are_forgotten(slow: SlowSends, clock: Clock) -> None:
 def test_what_is_remembered_is_bounded(slow: SlowSends, clock: Clock) -> None:
     for _ in range(100):
         for number in range(3 * SLOWEST):
-            slow.note(account_of("topic"), number)
+            slow.note(account_of("topic"), number, clock.now)
         clock.now += 60
     clock.now -= 60
     assert len(slow.slowest()) == SLOWEST * MINUTES

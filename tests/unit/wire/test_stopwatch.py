@@ -8,7 +8,7 @@ import pytest
 
 from gateway.telemetry.latency import SlowSends, TenantLatencies
 from gateway.wire.account import Account, Action
-from gateway.wire.stopwatch import CHUNKS, CONSUMERS, PRODUCERS, Stopwatch
+from gateway.wire.stopwatch import CHUNKS, CONSUMERS, PRODUCERS, SAMPLED, Stopwatch
 from tests.support.durations import durations
 
 
@@ -16,7 +16,8 @@ class Client:
     """One connection with a clock of its own, whose chunks take no time in the gateway."""
 
     def __init__(self, stopwatch: Stopwatch | None = None) -> None:
-        self.stopwatch = stopwatch or Stopwatch()
+        self.stopwatch = stopwatch or Stopwatch(random.Random(1).randrange)
+        self.stopwatch.clock = lambda: self.now
         self.latencies = TenantLatencies(SlowSends(lambda: 0.0))
         self.now = 0.0
 
@@ -33,7 +34,7 @@ class Client:
     def sends(self, account: Account, frames: int = 1, *, messages: int = 1) -> None:
         for _ in range(frames):
             account.count(messages)
-        self.stopwatch.moved(self.now, self.now)
+        self.stopwatch.moved(self.now)
 
     def gets(self, account: Account, receipts: int = 1) -> None:
         account.receipts += receipts
@@ -120,7 +121,7 @@ def test_a_producer_that_is_opened_again_begins_anew(client: Client) -> None:
     client.now = 1.0
     client.sends(producer)
     client.gets(producer)
-    assert sum(client.latencies.own.counts) == 6
+    assert durations(client.latencies.send) == {0.0001: 1}
 
 
 def test_chunks_under_way_are_bounded(client: Client) -> None:
@@ -133,11 +134,20 @@ def test_chunks_under_way_are_bounded(client: Client) -> None:
     assert client.stopwatch.under_way == 0
 
 
-def test_the_gateways_own_part_ends_when_a_frame_is_on_its_way(client: Client) -> None:
+def test_the_gateways_own_part_ends_when_a_frame_is_on_its_way() -> None:
+    client = Client(Stopwatch(lambda _: 0))
     producer = client.opens()
     producer.count(1)
-    client.stopwatch.moved(0.0, 0.3)
+    client.now = 0.3
+    client.stopwatch.moved(0.0)
     assert durations(client.latencies.own) == {0.5: 1}
+
+
+def test_the_gateways_own_part_is_measured_of_some_chunks(client: Client) -> None:
+    producer = client.opens()
+    for _ in range(100 * SAMPLED):
+        client.sends(producer)
+    assert 80 < sum(client.latencies.own.counts) < 120
 
 
 def test_of_many_producers_some_are_timed() -> None:
@@ -155,9 +165,10 @@ def test_each_of_many_producers_is_as_likely_to_be_timed() -> None:
         client = Client(Stopwatch(numbers.randrange))
         producers = [client.opens() for _ in timed]
         for number, producer in enumerate(producers):
-            before = sum(client.latencies.own.counts)
+            before = sum(client.latencies.send.counts)
             client.sends(producer)
-            timed[number] += sum(client.latencies.own.counts) - before
+            client.gets(producer)
+            timed[number] += sum(client.latencies.send.counts) - before
     assert all(300 < times < 500 for times in timed)  # 400 each on average
 
 
