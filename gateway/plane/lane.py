@@ -25,6 +25,9 @@ class Reader(Protocol):
     def readable(self, now: float) -> None:
         """Handle received bytes, or the end of the stream."""
 
+    def timed(self, now: float, stands_for: int) -> None:
+        """Do the same for bytes that are timed. `stands_for`: see `Sampler.sample`."""
+
     def flushed(self) -> None:
         """Note that the lane has no pending bytes any more."""
 
@@ -36,6 +39,9 @@ class _ClosedReader:
     """Reads closed lanes: the current list of events may still hold one of theirs."""
 
     def readable(self, now: float) -> None:
+        pass
+
+    def timed(self, now: float, stands_for: int) -> None:
         pass
 
     def flushed(self) -> None:

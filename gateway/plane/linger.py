@@ -56,6 +56,10 @@ class Lingering:
         else:
             self._forget(lane)
 
+    def timed(self, now: float, stands_for: int) -> None:
+        """See `Reader`: nothing here is worth a time."""
+        self.readable(now)
+
     def flushed(self) -> None:
         """Shut down sending, or close the lane: all bytes are delivered."""
         if self._lane.reading:

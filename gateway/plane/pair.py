@@ -109,6 +109,14 @@ class Pair:
             Pump(self, Direction.TO_CLIENT, (broker, client), to_client, reactor),
         )
         self._waiting: WaitingFrames | None = None
+        if session.stopwatch is not None:
+            session.stopwatch.listen = self._listen
+
+    def _listen(self) -> None:
+        """Tell the stopwatch of chunks to the client, until it awaits none."""
+        stopwatch = self.session.stopwatch
+        if not self.over and stopwatch is not None:
+            self.pumps[Direction.TO_CLIENT].note = stopwatch.delivered
 
     # -- decisions ---------------------------------------------------------------------------
 
@@ -383,6 +391,8 @@ class Pair:
             return
         self.over = True
         self._reactor.deadlines.cancel(self._watch)
+        if self.session.stopwatch is not None:
+            self.session.stopwatch.stop()
         whole = self.pumps[Direction.TO_CLIENT].scanner.owed == 0
         for pump in self.pumps:
             pump.close()

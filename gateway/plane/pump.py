@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from gateway.plane.state import PlaneState
     from gateway.wire.account import Account
     from gateway.wire.contract import Scanner, Session
-    from gateway.wire.stopwatch import Stopwatch
 
 BREATH = 0.05
 """Seconds for which a pump stops reading when the plane's memory is full: a few round trips, in
@@ -124,17 +123,18 @@ class Pump:
         "_collection",
         "_memory",
         "_mutes_peer",
-        "_note",
         "_patience",
         "_pauses",
         "_plane",
         "_read_size",
         "_scan",
+        "_stopwatch",
         "_turn",
         "_unheard",
         "blocked_since",
         "direction",
         "heard",
+        "note",
         "pair",
         "scanner",
         "sink",
@@ -154,7 +154,8 @@ class Pump:
         self.source, self.sink = lanes
         self.scanner = scanner
         self._scan = scanner.scan
-        self._note = _note_of(pair.session.stopwatch, direction, plane.clock)
+        self._stopwatch = pair.session.stopwatch
+        self.note: Callable[[float], bool] | None = None  # told of chunks while it returns True
         self._plane = plane
         self._clock = plane.clock
         self._turn = plane.settings.turn
@@ -221,8 +222,8 @@ class Pump:
                 self._blocked_by_sink()
             elif count == self._read_size < memory.size:
                 self._read_more()
-        if self._note is not None:
-            self._note(now)
+        if self.note is not None and not self.note(now):
+            self.note = None
         if cleared < end:
             if self.scanner.stop:
                 self._stopped(cleared, end, now)
@@ -305,6 +306,16 @@ class Pump:
 
     # -- other cases -------------------------------------------------------------------------
 
+    def timed(self, now: float, stands_for: int) -> None:
+        """Move received bytes, and time them. `stands_for`: see `Sampler.sample`."""
+        stopwatch = self._stopwatch
+        if stopwatch is None or self.direction is Direction.TO_CLIENT:
+            self.readable(now)
+            return
+        stopwatch.begin()
+        self.readable(now)
+        stopwatch.moved(now, self._clock(), stands_for)
+
     def _move_across(self, end: int, now: float) -> None:
         """Move `buffer[:end]`, which has the border that something waits for, or does not yet."""
         self._keep(b"")
@@ -326,8 +337,8 @@ class Pump:
             else:
                 cleared = self._scan_pieces(at, end)
             self._emit(memory.view[at:cleared])
-            if self._note is not None:
-                self._note(now)
+            if self.note is not None and not self.note(now):
+                self.note = None
             if cleared == end or self.pair.over:
                 return
             if not self.scanner.stop:
@@ -451,10 +462,17 @@ class Pump:
         """Scan and send whole frames that were held since `came`, at a border. Return the number of
         bytes that passed; a stop frame follows them. The frames do not use the shared buffer, which
         may be in use, and go before carried bytes, which came later."""
+        sampler, stopwatch = self._plane.sampler, self._stopwatch
+        stands_for = 0
+        if sampler.skips or stopwatch is None:
+            sampler.skips = max(0, sampler.skips - 1)
+        else:
+            stands_for = sampler.sample(self._clock())
+            stopwatch.begin()
         cleared = self._scan(frames, 0, len(frames))
         self._emit(bytes(frames[:cleared]))
-        if self._note is not None:
-            self._note(came)
+        if stands_for and stopwatch is not None:
+            stopwatch.moved(came, self._clock(), stands_for)
         return cleared
 
     def inject(self, frames: bytes) -> None:
@@ -591,13 +609,3 @@ class Pump:
         self._keep(b"")
         self._memory.used -= self._waiting
         self._at_border = None
-
-
-def _note_of(
-    stopwatch: Stopwatch | None, direction: Direction, clock: Callable[[], float]
-) -> Callable[[float], None] | None:
-    """Return what is told the time of each chunk in a direction; None: nobody reads it."""
-    if stopwatch is None:
-        return None
-    stopwatch.clock = clock
-    return stopwatch.delivered if direction is Direction.TO_CLIENT else stopwatch.moved

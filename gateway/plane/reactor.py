@@ -215,7 +215,7 @@ class Reactor(PairOwner):
         """Handle events, for a bounded time. Flat, because it runs once for each wake-up."""
         self.turns += 1
         self.decisions = 0
-        clock, poll, lanes = self.clock, self._epoll.poll, self._lanes
+        clock, poll, lanes, sampler = self.clock, self._epoll.poll, self._lanes, self.sampler
         self.until = until = clock() + self.settings.turn
         events = self._rest or poll(0, EVENTS_AT_ONCE)
         while events:
@@ -226,7 +226,11 @@ class Reactor(PairOwner):
                     continue
                 try:
                     if event == IN:
-                        lane.reader.readable(now)
+                        if sampler.skips:
+                            sampler.skips -= 1
+                            lane.reader.readable(now)
+                        else:
+                            lane.reader.timed(now, sampler.sample(now))
                     else:
                         self._handle_other(lane, event, now)
                 except Exception as error:
@@ -248,7 +252,7 @@ class Reactor(PairOwner):
             except OSError as error:
                 lane.reader.lost(error)
         if event & ~OUT and lane.reading and self._lanes.get(lane.fd) is lane:
-            lane.reader.readable(now)
+            self._read(lane, now)
 
     def _read_again(self, lane: Lane) -> None:
         """Read a lane after others had their turn: its stream holds bytes that cause no event."""
@@ -261,9 +265,18 @@ class Reactor(PairOwner):
         for lane in lanes:
             if lane.reading and self._lanes.get(lane.fd) is lane:
                 try:
-                    lane.reader.readable(now)
+                    self._read(lane, now)
                 except Exception as error:
                     self._failed(lane, error)
+
+    def _read(self, lane: Lane, now: float) -> None:
+        """Have a lane read, as `turn` does without a call."""
+        sampler = self.sampler
+        if sampler.skips:
+            sampler.skips -= 1
+            lane.reader.readable(now)
+        else:
+            lane.reader.timed(now, sampler.sample(now))
 
     def _failed(self, lane: Lane, error: Exception) -> None:
         pump = lane.reader

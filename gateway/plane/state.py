@@ -11,6 +11,7 @@ from typing import Protocol
 from gateway.plane.deadlines import Deadlines
 from gateway.plane.memory import Memory
 from gateway.wire.account import Account
+from gateway.wire.stopwatch import Sampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ class PlaneState:
 
     `decisions`: stop frames decided in a row, in this turn or by this deadline. `until`: when this
     turn ends. `resets`: number of resets of producers whose frames waited too long.
-    `granted`: the receiver of each account's next grant, if the account waits.
+    `granted`: the receiver of each account's next grant, if the account waits. `sampler`: draws the
+    chunks that are timed.
     """
 
     def __init__(
@@ -81,3 +83,4 @@ class PlaneState:
         self.until = math.inf
         self.resets = 0
         self.granted: dict[Account, Grantee] = {}
+        self.sampler = Sampler()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.clients import Client, fresh_topic, numbered, receive, send_all
+from gateway.wire.stopwatch import PACE
+from tests.real.clients import Client, Producer, fresh_topic, numbered, receive, send_all
 from tests.real.fixtures import Connect, Reach, Route
 from tests.real.gateways import Plan
 from tests.real.metrics import settled_total
@@ -40,39 +41,47 @@ def counted(route: Route, name: str, expected: float) -> float:
     return settled_total(route.gateway.metrics_url, expected, f"{name}_count", tenant="public")
 
 
+def is_about(found: float, expected: float) -> bool:
+    """Return whether a count from samples is right."""
+    return expected / 2 < found < expected * 2
+
+
+def send_calmly(producer: Producer, count: int) -> None:
+    for payload in numbered(count):
+        producer.send(payload)
+        time.sleep(10 * PACE)
+
+
 def average(route: Route, name: str) -> float:
     sums, counts = (figure(route.gateway, f"{name}_{it}") for it in ("sum", "count"))
     return sums / counts
 
 
-def test_every_send_is_timed(connect: Connect, alone: Route) -> None:
+def test_every_send_of_a_calm_client_is_timed(connect: Connect, alone: Route) -> None:
     client = connect(alone.url)
     producer = client.create_producer(fresh_topic(), batching_enabled=False)
-    send_all(producer, numbered(500))
-    assert counted(alone, "gateway_send_seconds", 500) == 500
-    assert 0 < figure(alone.gateway, "gateway_send_own_seconds_count") < 500
+    send_calmly(producer, 5)  # the chunks that opened the connection came fast
+    before = figure(alone.gateway, "gateway_send_seconds_count")
+    send_calmly(producer, 20)
+    assert counted(alone, "gateway_send_seconds", before + 20) == before + 20
 
 
-def test_a_batch_is_timed_once(connect: Connect, alone: Route) -> None:
+@pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])
+def test_the_sends_of_a_busy_client_are_estimated(
+    connect: Connect, alone: Route, batched: bool
+) -> None:
     client, topic = connect(alone.url), fresh_topic()
-    send_all(client.create_producer(topic, batching_enabled=True), numbered(500))
+    options = {"batching_enabled": batched, "block_if_queue_full": True}
+    send_all(client.create_producer(topic, **options), numbered(20_000))
     frames = figure(alone.gateway, "gateway_topic_frames_total", topic=topic)
-    assert counted(alone, "gateway_send_seconds", frames) == frames < 500
-
-
-def test_some_of_many_producers_are_timed(connect: Connect, alone: Route) -> None:
-    client = connect(alone.url)
-    producers = [client.create_producer(fresh_topic(), batching_enabled=False) for _ in range(30)]
-    for producer in producers:
-        send_all(producer, numbered(10))
-    # Of four producers on each connection to a broker, of which there are up to three.
-    assert figure(alone.gateway, "gateway_send_seconds_count") in {40, 80, 120}
+    assert is_about(figure(alone.gateway, "gateway_send_seconds_count"), frames)
+    assert is_about(figure(alone.gateway, "gateway_send_own_seconds_count"), frames)
 
 
 def test_the_wait_for_a_limit_is_the_gateways_own_part(connect: Connect, alone: Route) -> None:
     producer = connect(alone.url).create_producer(fresh_topic("held"), batching_enabled=False)
     send_all(producer, numbered(2 * RATE))
-    assert counted(alone, "gateway_send_seconds", 2 * RATE) == 2 * RATE
+    assert is_about(figure(alone.gateway, "gateway_send_seconds_count"), 2 * RATE)
     # The last of these messages waits for nearly two seconds, the average one for nearly one.
     whole, own = average(alone, "gateway_send_seconds"), average(alone, "gateway_send_own_seconds")
     assert whole > 0.5
