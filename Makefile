@@ -10,7 +10,7 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-real install test test-fast test-real lint bench fuzz soak faults shaping suites matrix diagram proto clean
+.PHONY: help run run-real install test test-fast test-real lint bench fuzz soak faults shaping suites matrix diagram metrics proto clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -83,6 +83,9 @@ suites: $(INSTALLED) ## the tests that client libraries bring along, directly an
 matrix: $(INSTALLED) ## clients' scenes in all configurations beside a direct connection: hours; ONLY=mask+far, REPEAT=50
 	@$(BIN)/python -m tests.matrix $(if $(ONLY),--only direct --only $(ONLY)) \
 		$(if $(SCENES),--scenes "$(SCENES)") $(if $(REPEAT),--repeat $(REPEAT))
+
+metrics: $(INSTALLED) ## the tables of docs/metrics.md, written from the declared metrics
+	@$(BIN)/python -m tests.docs.metrics
 
 diagram: $(INSTALLED) ## the packages and their imports, drawn into docs/architecture.md
 	@$(BIN)/python -m tests.docs.diagram

@@ -25,7 +25,7 @@ from gateway.wire.account import Account, Action
 from gateway.wire.subject import Subject, TopicName
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
 TOPICS_KEPT = 100_000
 """Topics with figures of their own, far above what one process serves, so that only strays are
@@ -47,10 +47,13 @@ _NOTHING = Totals(0, 0, 0, 0, 0)
 class _ActionTotals:
     """One action on one topic: the counts of closed accounts, and the open accounts.
 
-    As in `Account`, frames are messages without surplus.
+    As in `Account`, frames are messages without surplus. `subscriptions`: how many open consumers
+    each has.
     """
 
     __slots__ = ("accounts", "bytes", "damaged", "messages", "receipts", "surplus")
+
+    subscriptions: Mapping[str, int] = {}
 
     def __init__(self) -> None:
         # None where there is no open account: an empty set is larger than all the rest.
@@ -66,13 +69,14 @@ class _ActionTotals:
             self.accounts = set()
         self.accounts.add(account)
 
-    def close(self, account: Account) -> None:
-        """Add the counts of an account that is open; a second call does nothing."""
+    def close(self, account: Account) -> bool:
+        """Add the counts of an account. Return False, and do nothing, if it is not open."""
         if self.accounts is None or account not in self.accounts:
-            return
+            return False
         self.accounts.remove(account)
         self.accounts = self.accounts or None
         self.add(account)
+        return True
 
     def add(self, passed: Account | _ActionTotals) -> None:
         self.messages += passed.messages
@@ -97,16 +101,51 @@ class _ActionTotals:
             yield _sum(_ActionTotals(), accounts[begin : begin + ACCOUNTS_AT_ONCE])
 
 
+_NO_SUBSCRIPTIONS: dict[str, int] = {}
+"""All topics without a consumer share this dict, into which nothing is put."""
+
+
+class _Consumed(_ActionTotals):
+    """What consumers get of a topic."""
+
+    __slots__ = ("subscriptions",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.subscriptions: dict[str, int] = _NO_SUBSCRIPTIONS
+
+    def open(self, account: Account) -> None:
+        super().open(account)
+        name = account.subject.subscription
+        if name is not None:
+            if not self.subscriptions:
+                self.subscriptions = {}
+            self.subscriptions[name] = self.subscriptions.get(name, 0) + 1
+
+    def close(self, account: Account) -> bool:
+        was_open = super().close(account)
+        name = account.subject.subscription
+        if was_open and name is not None:
+            self.subscriptions[name] -= 1
+            if not self.subscriptions[name]:
+                del self.subscriptions[name]
+            self.subscriptions = self.subscriptions or _NO_SUBSCRIPTIONS
+        return was_open
+
+
 def _sum(closed: _ActionTotals, accounts: Collection[Account]) -> Totals:
     messages, surplus, size = closed.messages, closed.surplus, closed.bytes
-    receipts, damaged = closed.receipts, closed.damaged
+    receipts, damaged, wanted = closed.receipts, closed.damaged, 0
     for account in accounts:
         messages += account.messages
         surplus += account.surplus
         size += account.bytes
         receipts += account.receipts
         damaged += account.damaged
-    return Totals(messages, size, messages - surplus, receipts, len(accounts), damaged)
+        wanted += account.wanted
+    subscriptions = len(closed.subscriptions)
+    totals = messages, size, messages - surplus, receipts
+    return Totals(*totals, len(accounts), damaged, subscriptions, wanted)
 
 
 class _Topic:
@@ -119,7 +158,7 @@ class _Topic:
         self.name = topic.name
         self.is_named = True
         self.produced = _ActionTotals()
-        self.consumed = _ActionTotals()
+        self.consumed = _Consumed()
 
     @property
     def is_idle(self) -> bool:

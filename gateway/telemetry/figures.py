@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
 
+from gateway.telemetry import families
 from gateway.wire.contract import EndReason
 from gateway.wire.services import LookupOutcome
 from gateway.wire.subject import TopicName
@@ -17,24 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Family(NamedTuple):
-    """The metric family of a field, in the field's annotation."""
-
-    name: str
-    text: str
-    is_counter: bool
-
-
-def counter(name: str, text: str) -> Family:
-    """Return the family of a field that only grows."""
-    return Family(name, text, is_counter=True)
-
-
-def gauge(name: str, text: str) -> Family:
-    """Return the family of a field that shows what is so right now."""
-    return Family(name, text, is_counter=False)
-
-
 @dataclass(slots=True)
 class ListenerFigures:
     """Connections of one listener: `accepted` and `ended` since the start, the others right now.
@@ -42,12 +25,8 @@ class ListenerFigures:
     `stopped`: the listener accepts no more, and open connections drain.
     """
 
-    accepted: Annotated[
-        int, counter("gateway_connections_accepted", "Connections accepted from clients.")
-    ] = 0
-    accept_failures: Annotated[
-        int, counter("gateway_accept_failures", "Connections that could not be accepted.")
-    ] = 0
+    accepted: Annotated[int, families.ACCEPTED] = 0
+    accept_failures: Annotated[int, families.ACCEPT_FAILURES] = 0
     opening: int = 0
     open: int = 0
     stopped: bool = False
@@ -60,10 +39,7 @@ class OpeningFigures:
 
     displaced: Annotated[
         int,
-        counter(
-            "gateway_openings_displaced",
-            "Connections that were closed before they authenticated, because others came.",
-        ),
+        families.DISPLACED,
     ] = 0
 
 
@@ -76,9 +52,7 @@ class ClusterFigures:
     lookups: dict[LookupOutcome, int] = field(
         default_factory=lambda: dict.fromkeys(LookupOutcome, 0)
     )
-    redirects: Annotated[
-        int, counter("gateway_lookup_redirects", "Redirects that lookups followed.")
-    ] = 0
+    redirects: Annotated[int, families.REDIRECTS] = 0
     migrations: int = 0
     migrations_withheld: int = 0
 
@@ -91,14 +65,9 @@ class ReloadFigures:
 
     loaded_at: Annotated[
         float,
-        gauge(
-            "gateway_rules_last_reload_timestamp_seconds",
-            "Time of the last successful load of rules.",
-        ),
+        families.RULES_LOADED_AT,
     ]
-    generation: Annotated[
-        int, gauge("gateway_rules_generation", "Generation of the rules in force.")
-    ] = 1
+    generation: Annotated[int, families.RULES_GENERATION] = 1
     loaded: int = 0
     refused: int = 0
 
@@ -151,18 +120,14 @@ class AgentFigures:
 class StoreFigures:
     """Use of the store through which processes share limits. `lost`: it does not answer."""
 
-    processes: Annotated[int, gauge("gateway_store_processes", "Processes that share limits.")] = 0
-    calls: Annotated[int, counter("gateway_store_calls", "Calls of the store.")] = 0
-    failures: Annotated[
-        int, counter("gateway_store_failures", "Calls of the store without a usable answer.")
-    ] = 0
+    processes: Annotated[int, families.STORE_PROCESSES] = 0
+    calls: Annotated[int, families.STORE_CALLS] = 0
+    failures: Annotated[int, families.STORE_FAILURES] = 0
     asked: Annotated[
         int,
-        counter("gateway_store_questions", "Limits requested from the store, several in one call."),
+        families.STORE_QUESTIONS,
     ] = 0
-    refused: Annotated[
-        int, counter("gateway_store_refusals", "Requests that failed for a single limit.")
-    ] = 0
+    refused: Annotated[int, families.STORE_REFUSALS] = 0
     lost: bool = False
 
 
@@ -170,52 +135,38 @@ class StoreFigures:
 class LogFigures:
     """Log lines `dropped` since the start: too many waited, or the stream failed."""
 
-    dropped: Annotated[
-        int, counter("gateway_log_lines_dropped", "Log lines that were dropped.")
-    ] = 0
+    dropped: Annotated[int, families.LOG_DROPPED] = 0
 
 
 @dataclass(slots=True)
 class AuditFigures(LogFigures):
     """The same of the audit: a disk that is full keeps nobody from being served."""
 
-    dropped: Annotated[
-        int, counter("gateway_audit_lines_dropped", "Audit lines that were dropped.")
-    ] = 0
+    dropped: Annotated[int, families.AUDIT_DROPPED] = 0
 
 
 class CrewFigures(NamedTuple):
     """The worker processes."""
 
-    running: Annotated[int, gauge("gateway_workers", "Processes that serve clients.")]
-    restarts: Annotated[
-        int, counter("gateway_worker_restarts", "Workers that replaced an ended one.")
-    ]
+    running: Annotated[int, families.WORKERS]
+    restarts: Annotated[int, families.RESTARTS]
 
 
 class PlaneFigures(NamedTuple):
     """Figures of the data plane. `buffered` has `held` and `collected` among it."""
 
-    buffered: Annotated[int, gauge("gateway_buffered_bytes", "Bytes that wait in the gateway.")]
-    collected: Annotated[
-        int, gauge("gateway_collected_bytes", "Bytes of incomplete frames that must be held whole.")
-    ]
+    buffered: Annotated[int, families.BUFFERED]
+    collected: Annotated[int, families.COLLECTED]
     remembered: Annotated[
         int,
-        gauge(
-            "gateway_remembered_bytes",
-            "Bytes that connections, producers, consumers and unanswered lookups take.",
-        ),
+        families.REMEMBERED,
     ]
-    held: Annotated[int, gauge("gateway_held_bytes", "Bytes that wait for their limit.")]
+    held: Annotated[int, families.HELD]
     resets: Annotated[
         int,
-        counter(
-            "gateway_producer_resets",
-            "Producers closed because their messages had waited too long.",
-        ),
+        families.RESETS,
     ]
-    turns: Annotated[int, counter("gateway_reactor_turns", "Turns of the data plane.")]
+    turns: Annotated[int, families.TURNS]
 
 
 class Denied(NamedTuple):
@@ -269,7 +220,8 @@ OTHER = TopicName("", "", "__other__")
 
 class Totals(NamedTuple):
     """Traffic in one direction of a topic. `open`: producers or consumers right now. `damaged`:
-    frames with a wrong checksum, where checksums are verified.
+    frames with a wrong checksum, where checksums are verified. `subscriptions`: of open consumers;
+    `wanted`: messages that these have asked for and not got.
     """
 
     messages: int
@@ -278,6 +230,8 @@ class Totals(NamedTuple):
     receipts: int
     open: int
     damaged: int = 0
+    subscriptions: int = 0
+    wanted: int = 0
 
 
 class TopicFigures(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Annotated, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_origin, get_type_hints
 
 from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
 from prometheus_client.core import (
@@ -20,6 +20,8 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from gateway.telemetry import families
+from gateway.telemetry.families import Family, Kind
 from gateway.telemetry.latency import BOUNDS
 
 if TYPE_CHECKING:
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
         ClusterFigures,
         CrewFigures,
         Denied,
-        Family,
         IssuerFigures,
         ListenerFigures,
         LogFigures,
@@ -133,13 +134,35 @@ class CrewMetrics(_Metrics):
         yield from _families({"": self._log})
 
 
-def _families(sources: Mapping[str, object], label: str = "") -> Iterator[Metric]:
-    """Yield the families that the fields of figures name. `sources`: by the value of `label`."""
+_METRICS = {
+    Kind.COUNTER: CounterMetricFamily,
+    Kind.GAUGE: GaugeMetricFamily,
+    Kind.HISTOGRAM: HistogramMetricFamily,
+    Kind.INFO: InfoMetricFamily,
+}
+
+
+class _Samples(Metric):
+    """What the library's kinds of families have in common."""
+
+    if TYPE_CHECKING:
+
+        def add_metric(self, labels: Any, *values: Any) -> None: ...
+
+
+def _metric(family: Family) -> _Samples:
+    """Return the library's own kind of family, without samples."""
+    labels = () if family.kind is Kind.INFO else family.labels
+    return cast(_Samples, _METRICS[family.kind](family.name, family.text, labels=labels))
+
+
+def _families(sources: Mapping[str, object]) -> Iterator[Metric]:
+    """Yield the families that the fields of figures name. `sources`: by the value of their label,
+    if they have one."""
     for attribute, family in _families_of(type(next(iter(sources.values())))):
-        exposed = CounterMetricFamily if family.is_counter else GaugeMetricFamily
-        metric = exposed(family.name, family.text, labels=[label] if label else [])
+        metric = _metric(family)
         for name, figures in sources.items():
-            metric.add_metric([name] if label else [], getattr(figures, attribute))
+            metric.add_metric([name] if family.labels else [], getattr(figures, attribute))
         yield metric
 
 
@@ -150,14 +173,8 @@ def _families_of(kind: type) -> list[tuple[str, Family]]:
 
 
 def _connections(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
-    now = GaugeMetricFamily(
-        "gateway_connections", "Client connections right now.", labels=["listener", "state"]
-    )
-    ended = CounterMetricFamily(
-        "gateway_connections_ended",
-        "Connections that ended, by reason.",
-        labels=["listener", "reason"],
-    )
+    now = _metric(families.CONNECTIONS)
+    ended = _metric(families.ENDED)
     for listener, figures in listeners.items():
         now.add_metric([listener, "opening"], figures.opening)
         now.add_metric([listener, "open"], 0 if figures.stopped else figures.open)
@@ -165,65 +182,43 @@ def _connections(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
         for reason, number in figures.ended.items():
             ended.add_metric([listener, reason.value], number)
     yield now
-    yield from _families(listeners, "listener")
+    yield from _families(listeners)
     yield ended
 
 
 def _lookups(clusters: Mapping[str, ClusterFigures]) -> Iterator[Metric]:
-    lookups = CounterMetricFamily(
-        "gateway_lookups", "Topic lookups of clients, by outcome.", labels=["cluster", "outcome"]
-    )
-    migrations = CounterMetricFamily(
-        "gateway_migrations",
-        "Topics that migrated to another cluster.",
-        labels=["cluster", "outcome"],
-    )
+    lookups = _metric(families.LOOKUPS)
+    migrations = _metric(families.MIGRATIONS)
     for cluster, figures in clusters.items():
         migrations.add_metric([cluster, "told"], figures.migrations)
         migrations.add_metric([cluster, "withheld"], figures.migrations_withheld)
         for outcome, number in figures.lookups.items():
             lookups.add_metric([cluster, outcome.value], number)
     yield lookups
-    yield from _families(clusters, "cluster")
+    yield from _families(clusters)
     yield migrations
 
 
 def _latencies(listeners: Mapping[str, ListenerLatencies]) -> Iterator[Metric]:
-    connect = HistogramMetricFamily(
-        "gateway_connect_seconds",
-        "Seconds from accepting a connection until it is open.",
-        labels=["listener"],
-    )
+    connect = _metric(families.CONNECT_SECONDS)
     for listener, found in listeners.items():
         connect.add_metric([listener], *_buckets(found.connect))
     yield connect
-    for attribute, name, text in _LATENCIES:
-        family = HistogramMetricFamily(name, text, labels=["listener", "tenant"])
+    for attribute, family in _LATENCIES:
+        metric = _metric(family)
         for listener, found in listeners.items():
             for tenant, latencies in found.tenants.items():
                 histogram: Histogram = getattr(latencies, attribute)
                 if any(histogram.counts):
-                    family.add_metric([listener, tenant], *_buckets(histogram))
-        yield family
+                    metric.add_metric([listener, tenant], *_buckets(histogram))
+        yield metric
 
 
 _LATENCIES = (
-    (
-        "send",
-        "gateway_send_seconds",
-        "Seconds from a producer's frame to its receipt, waits for limits included.",
-    ),
-    (
-        "own",
-        "gateway_send_own_seconds",
-        "The part of these seconds that the frame is in the gateway.",
-    ),
-    ("lookup", "gateway_lookup_seconds", "Seconds from a lookup to its answer."),
-    (
-        "first_message",
-        "gateway_first_message_seconds",
-        "Seconds from a consumer's request to open to its first message.",
-    ),
+    ("send", families.SEND_SECONDS),
+    ("own", families.SEND_OWN_SECONDS),
+    ("lookup", families.LOOKUP_SECONDS),
+    ("first_message", families.FIRST_MESSAGE_SECONDS),
 )
 
 
@@ -234,43 +229,26 @@ def _buckets(histogram: Histogram) -> tuple[list[tuple[str, float]], float]:
 
 
 def _brokers(brokers: Iterable[BrokerHealth]) -> Metric:
-    healthy = GaugeMetricFamily(
-        "gateway_broker_healthy", "1 if a broker is healthy.", labels=["cluster", "broker"]
-    )
+    healthy = _metric(families.BROKER_HEALTHY)
     for cluster, broker, is_healthy in brokers:
         healthy.add_metric([cluster, broker], int(is_healthy))
     return healthy
 
 
 def _failures(failures: Iterable[BrokerFailures]) -> Metric:
-    family = CounterMetricFamily(
-        "gateway_broker_failures", "Brokers not reached, by cause.", labels=["cluster", "cause"]
-    )
+    family = _metric(families.BROKER_FAILURES)
     for cluster, cause, number in failures:
         family.add_metric([cluster, cause], number)
     return family
 
 
 def _rules(rules: Iterable[RuleFigures]) -> Iterator[Metric]:
-    labels = ["rule", "limit", "mode"]
-    limits = GaugeMetricFamily("gateway_rule_limits", "Limits that a rule has made.", labels=labels)
-    waiting = GaugeMetricFamily(
-        "gateway_rule_waiting",
-        "Producers and requests that wait for a limit of a rule.",
-        labels=labels,
-    )
-    waits = CounterMetricFamily("gateway_rule_waits", "Waits for a limit of a rule.", labels=labels)
-    seconds = CounterMetricFamily(
-        "gateway_rule_wait_seconds", "Seconds of all waits.", labels=labels
-    )
-    refused = CounterMetricFamily(
-        "gateway_rule_refused", "Requests that were refused.", labels=labels
-    )
-    shadow = CounterMetricFamily(
-        "gateway_rule_shadow_held",
-        "Messages, bytes or requests that would have waited.",
-        labels=["rule", "limit"],
-    )
+    limits = _metric(families.RULE_LIMITS)
+    waiting = _metric(families.RULE_WAITING)
+    waits = _metric(families.RULE_WAITS)
+    seconds = _metric(families.RULE_WAIT_SECONDS)
+    refused = _metric(families.RULE_REFUSED)
+    shadow = _metric(families.RULE_SHADOW_HELD)
     for figures in rules:
         values = [figures.rule, figures.what, figures.mode]
         limits.add_metric(values, figures.limits)
@@ -284,9 +262,7 @@ def _rules(rules: Iterable[RuleFigures]) -> Iterator[Metric]:
 
 
 def _reloads(figures: ReloadFigures) -> Iterator[Metric]:
-    reloads = CounterMetricFamily(
-        "gateway_rules_reloads", "Reloads of rules, by outcome.", labels=["outcome"]
-    )
+    reloads = _metric(families.RULES_RELOADS)
     reloads.add_metric(["loaded"], figures.loaded)
     reloads.add_metric(["refused"], figures.refused)
     yield reloads
@@ -294,39 +270,25 @@ def _reloads(figures: ReloadFigures) -> Iterator[Metric]:
 
 
 def _denied(denied: Mapping[Denied, int]) -> Metric:
-    counted = CounterMetricFamily(
-        "gateway_access_denied",
-        "Rights that clients lacked, by rule and mode.",
-        labels=["listener", "rule", "right", "mode"],
-    )
+    counted = _metric(families.ACCESS_DENIED)
     for it, number in denied.items():
         counted.add_metric([it.listener, it.rule, it.right, it.mode], number)
     return counted
 
 
 def _agent(figures: AgentFigures) -> Iterator[Metric]:
-    yield GaugeMetricFamily(
-        "gateway_policy_agent_known", "Answers of the policy agent that are known.", figures.known
-    )
-    answers = CounterMetricFamily(
-        "gateway_policy_agent_answers",
-        "Answers of the policy agent, by outcome; stated: decisions in its place while it is away.",
-        labels=["outcome"],
-    )
+    known = _metric(families.AGENT_KNOWN)
+    known.add_metric([], figures.known)
+    yield known
+    answers = _metric(families.AGENT_ANSWERS)
     for outcome in ("allowed", "denied", "failed", "stated"):
         answers.add_metric([outcome], getattr(figures, outcome))
     yield answers
 
 
 def _issuers(figures: Mapping[str, IssuerFigures]) -> Iterator[Metric]:
-    keys = GaugeMetricFamily(
-        "gateway_issuer_keys", "Keys of an issuer of tokens.", labels=["issuer"]
-    )
-    fetches = CounterMetricFamily(
-        "gateway_issuer_fetches",
-        "Fetches of the keys of an issuer, by outcome.",
-        labels=["issuer", "outcome"],
-    )
+    keys = _metric(families.ISSUER_KEYS)
+    fetches = _metric(families.ISSUER_FETCHES)
     for issuer, it in figures.items():
         keys.add_metric([issuer], it.keys)
         fetches.add_metric([issuer, "fetched"], it.fetched)
@@ -336,17 +298,11 @@ def _issuers(figures: Mapping[str, IssuerFigures]) -> Iterator[Metric]:
 
 
 def _tls(figures: TlsFigures) -> Iterator[Metric]:
-    reloads = CounterMetricFamily(
-        "gateway_tls_reloads", "Reloads of the files of TLS, by outcome.", labels=["outcome"]
-    )
+    reloads = _metric(families.TLS_RELOADS)
     reloads.add_metric(["loaded"], figures.loaded)
     reloads.add_metric(["refused"], figures.refused)
     yield reloads
-    expiry = GaugeMetricFamily(
-        "gateway_tls_expiry_timestamp_seconds",
-        "Time when a file's certificates, or its list of revoked ones, end to be valid.",
-        labels=["owner", "kind", "file"],
-    )
+    expiry = _metric(families.TLS_EXPIRY)
     for owner, expiries in figures.expiries.items():
         for it in expiries:
             expiry.add_metric([owner, it.kind, str(it.file)], it.ends)
@@ -354,16 +310,14 @@ def _tls(figures: TlsFigures) -> Iterator[Metric]:
 
 
 def _store(figures: StoreFigures) -> Iterator[Metric]:
-    yield GaugeMetricFamily(
-        "gateway_store_up",
-        "1 if the store answers, 0 if it is lost.",
-        value=int(not figures.lost),
-    )
+    up = _metric(families.STORE_UP)
+    up.add_metric([], int(not figures.lost))
+    yield up
     yield from _families({"": figures})
 
 
 def _build(version: str) -> Metric:
     python = ".".join(str(part) for part in sys.version_info[:3])
-    build = InfoMetricFamily("gateway_build", "Versions of the gateway and of Python.")
+    build = _metric(families.BUILD)
     build.add_metric([], {"version": version, "python": python})
     return build

@@ -10,6 +10,8 @@ from itertools import islice
 from operator import add
 from typing import NamedTuple
 
+from gateway.telemetry.families import FAMILIES, Merge
+
 _LINES_PER_SLICE = 1000
 """Lines written or freed between two chunks: a third of a millisecond."""
 
@@ -20,26 +22,7 @@ forgotten."""
 Number = int | float
 Combine = Callable[[Number, Number], Number]
 
-OTHERWISE: Mapping[str, Combine] = {
-    # Always 1.
-    "gateway_build_info": min,
-    # A broker that one worker does not reach is not healthy.
-    "gateway_broker_healthy": min,
-    # Each worker counts all processes; the last to learn of a change decides.
-    "gateway_store_processes": min,
-    "gateway_store_up": min,
-    # Rules are in force everywhere once the last worker has them.
-    "gateway_rules_generation": min,
-    "gateway_rules_last_reload_timestamp_seconds": min,
-    # The worker that has not loaded a new certificate yet decides.
-    "gateway_tls_expiry_timestamp_seconds": min,
-    # The gateway started when its parent did.
-    "process_start_time_seconds": min,
-    # Each process has its own bound: the one nearest to it counts.
-    "process_open_fds": max,
-    "process_max_fds": min,
-}
-"""How samples of these families are combined. All others are added up."""
+_COMBINE: Mapping[Merge, Combine] = {Merge.SUM: add, Merge.LEAST: min, Merge.MOST: max}
 
 
 class _MergedFamily:
@@ -48,12 +31,14 @@ class _MergedFamily:
     def __init__(self, name: str) -> None:
         self.head: list[str] = []
         self.samples: dict[str, Number] = {}
-        self._combine: Combine = OTHERWISE.get(name, add)
+        declared = FAMILIES.get(name)
+        self._combine = _COMBINE[Merge.SUM if declared is None else declared.merge]
 
     @property
     def counts(self) -> bool:
-        """Return true if the family is a counter."""
-        return any(line.endswith(" counter\n") for line in self.head if line[2:6] == "TYPE")
+        """Return true if the family is a counter, as the buckets of a histogram are."""
+        ends = " counter\n", " histogram\n"
+        return any(line.endswith(ends) for line in self.head if line[2:6] == "TYPE")
 
     def take(self, line: str) -> None:
         sample, _, value = line.rpartition(" ")

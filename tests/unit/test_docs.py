@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from itertools import chain
@@ -25,6 +26,7 @@ from gateway.app import check
 from gateway.config.model import Configuration, Part
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.exposition import TopicExposition
+from gateway.telemetry.families import FAMILIES
 from gateway.telemetry.figures import (
     AgentFigures,
     AuditFigures,
@@ -48,6 +50,7 @@ from gateway.telemetry.process import CrewMetrics, ProcessMetrics, Sources
 from gateway.tls.files import Expiry, Kind
 from gateway.wire.account import Action
 from gateway.wire.contract import EndReason
+from tests.docs import metrics
 from tests.support.certificates import CertificateAuthority, self_signed
 from tests.support.subjects import subject_of
 
@@ -352,19 +355,50 @@ def _sample(samples: dict[str, str], name: str, kind: str) -> str:
     return samples[f"{name}_count" if kind == "histogram" else name]
 
 
-def test_every_metric_is_documented_with_its_type_and_labels() -> None:
+def test_every_metric_is_declared_and_every_declared_one_is_written() -> None:
     text = _exposition()
     kinds = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE))
     samples = dict(re.findall(r"^(\w+)(?:\{(.*)\})? \S+$", text, re.MULTILINE))
-    exposed = {
+    written = {
         (name, kind, frozenset(re.findall(r'(\w+)="', _sample(samples, name, kind))))
         for name, kind in kinds.items()
     }
-    rows = [row.cells for row in _rows(OPERATING, "Metric")]
-    documented = {
-        (_codes(row["Metric"])[0], row["Type"], frozenset(_codes(row["Labels"]))) for row in rows
+    declared = {
+        (name, "gauge" if it.kind == "info" else it.kind, frozenset(it.labels))
+        for name, it in FAMILIES.items()
     }
-    assert documented == exposed
+    assert written == declared
+
+
+def test_the_page_of_metrics_is_generated() -> None:
+    page = metrics.PAGE.read_text(encoding="utf-8")
+    assert page == metrics.written(page), "make metrics"
+
+
+def test_prometheus_finds_no_fault_in_the_metrics() -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed (Debian's package: prometheus)")
+    twice = {"gateway_log_lines_dropped_total", *(it for it in FAMILIES if it[:8] == "process_")}
+    text = _without_second(_exposition(), twice)
+    found = subprocess.run(
+        [promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False
+    )
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
+
+
+def _without_second(text: str, names: set[str]) -> str:
+    """Return an exposition without the second family of these names, which the parent of workers
+    writes as each of them does; they are merged."""
+    kept, seen, skips = [], set[str](), False
+    for line in text.splitlines():
+        if line.startswith("# HELP"):
+            name = line.split()[2]
+            skips = name in names and name in seen
+            seen.add(name)
+        if not skips:
+            kept.append(line)
+    return "\n".join(kept) + "\n"
 
 
 def test_every_end_reason_is_documented_and_no_other() -> None:

@@ -317,3 +317,32 @@ class Book(RuleBasedStateMachine):
 
 TestBook = Book.TestCase
 TestBook.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+
+
+def test_subscriptions_are_counted_while_they_have_consumers() -> None:
+    book = AccountBook()
+    a, same, b = (
+        book.open(Action.CONSUME, T._replace(subscription=name)) for name in ("a", "a", "b")
+    )
+
+    def subscriptions() -> int:
+        (figures,) = book.topics()
+        return figures.consumed.subscriptions
+
+    passes(a, messages=1)
+    assert subscriptions() == 2
+    book.close(a)
+    assert subscriptions() == 2
+    for account in (same, same, b):
+        book.close(account)
+    assert subscriptions() == 0
+
+
+def test_what_consumers_have_asked_for_is_added_up() -> None:
+    book = AccountBook()
+    for asked, got in ((10, 4), (5, 5), (0, 3)):
+        account = book.open(Action.CONSUME, T)
+        account.asked = asked
+        passes(account, messages=got)
+    (figures,) = book.topics()
+    assert figures.consumed.wanted == 6

@@ -89,6 +89,8 @@ def test_all_families_have_their_type_and_help_with_or_without_topics() -> None:
             "gateway_topic_receipts": "counter",
             "gateway_topic_producers": "gauge",
             "gateway_topic_consumers": "gauge",
+            "gateway_topic_subscriptions": "gauge",
+            "gateway_topic_wanted_messages": "gauge",
         }
         assert all(family.documentation for family in found.values())
 
@@ -217,7 +219,7 @@ def test_ten_thousand_topics_are_written_in_slices() -> None:
     assert max(chunk.count(b"\n") for chunk in chunks) <= 1000
     assert sum(not chunk for chunk in chunks) == 40
     lines = b"".join(chunks).decode().splitlines()
-    assert len(lines) == 10_000 * 10 + 6 * 2
+    assert len(lines) == 10_000 * 12 + 8 * 2
     assert len(set(lines)) == len(lines)
 
 

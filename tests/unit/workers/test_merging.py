@@ -11,10 +11,11 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.telemetry.exposition import TopicExposition
+from gateway.telemetry.families import FAMILIES, Merge
 from gateway.telemetry.figures import OTHER, CrewFigures, LogFigures, TopicFigures, Totals
 from gateway.telemetry.process import CrewMetrics
 from gateway.workers import merging
-from gateway.workers.merging import OTHERWISE, Life, MetricsHistory, merge
+from gateway.workers.merging import Life, MetricsHistory, merge
 from tests.support.subjects import topic_of
 
 HEAD = "# HELP {0} What it is.\n# TYPE {0} {1}\n"
@@ -52,25 +53,20 @@ def test_large_counters_are_exact() -> None:
     assert f" {3 * large}\n" in merge_whole(*[family("a_total", "counter", f" {large}")] * 3)
 
 
-@pytest.mark.parametrize("name", sorted(OTHERWISE))
-def test_exceptions_take_the_least_or_the_most(name: str) -> None:
-    most = name == "process_open_fds"
-    found = merge_whole(
-        *(family(name, "gauge", f' {{a="b"}} {it}') for it in ("2.0", "1.0", "3.0"))
-    )
-    assert found.splitlines()[-1].endswith(" 3.0" if most else " 1.0")
+@pytest.mark.parametrize("family_name", sorted(FAMILIES))
+def test_each_family_is_merged_as_it_declares(family_name: str) -> None:
+    declared = FAMILIES[family_name]
+    expected = {Merge.SUM: "6.0", Merge.LEAST: "1.0", Merge.MOST: "3.0"}[declared.merge]
+    samples = (f'{{a="b"}} {it}' for it in ("2.0", "1.0", "3.0"))
+    found = merge_whole(*(family(family_name, declared.kind, it) for it in samples))
+    assert found.splitlines()[-1].endswith(f" {expected}")
 
 
-def test_the_exceptions_name_existing_metrics() -> None:
-    """`tests/unit/test_docs.py` compares all metrics with the page; this compares the table."""
-    from tests.unit.test_docs import _exposition
-
-    assert set(OTHERWISE) <= set(_kinds(_exposition()))
-
-
-def test_only_counters_are_merged_on_request() -> None:
-    text = family("a", "gauge", " 1") + family("b_total", "counter", " 2")
-    assert merge_whole(text, text, counters=True) == family("b_total", "counter", " 4")
+def test_only_what_grows_is_merged_on_request() -> None:
+    grows = family("b_total", "counter", " 2") + family("c", "histogram", '_bucket{le="1"} 3')
+    text = family("a", "gauge", " 1") + grows
+    grown = family("b_total", "counter", " 4") + family("c", "histogram", '_bucket{le="1"} 6')
+    assert merge_whole(text, text, counters=True) == grown
 
 
 @given(st.integers(1, 40), st.integers(0, 3))

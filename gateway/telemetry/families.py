@@ -1,0 +1,390 @@
+"""All metric families that the gateway writes: what each means, and how workers' values are merged.
+
+The exposition, the merging of several processes and docs/metrics.md read this table; a test holds
+them to it. In a text, words in 'single quotes' are values of labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """The type of a family, as the text format names it."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+    INFO = "info"
+
+
+class Merge(StrEnum):
+    """How the values of several workers become that of the gateway."""
+
+    SUM = "sum"
+    LEAST = "least"
+    MOST = "most"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric family. `name`: without the suffix of its kind. `text`: its help. `needs`: what
+    must be configured; empty: nothing."""
+
+    name: str
+    kind: Kind
+    text: str
+    labels: tuple[str, ...] = ()
+    merge: Merge = Merge.SUM
+    needs: str = ""
+
+    @property
+    def exposed(self) -> str:
+        """Return the name that stands in the text format of Prometheus."""
+        return self.name + _SUFFIXES.get(self.kind, "")
+
+
+_SUFFIXES = {Kind.COUNTER: "_total", Kind.INFO: "_info"}
+
+
+class Section:
+    """Families about one thing, in the order of the page. `needs`: see `Family`."""
+
+    def __init__(self, title: str, needs: str = "") -> None:
+        self.title = title
+        self.needs = needs
+        self.families: list[Family] = []
+        SECTIONS.append(self)
+
+    def counter(self, name: str, text: str, *labels: str, needs: str = "") -> Family:
+        """Declare a family that only grows."""
+        return self._add(Family(name, Kind.COUNTER, text, labels, needs=needs or self.needs))
+
+    def gauge(
+        self, name: str, text: str, *labels: str, merge: Merge = Merge.SUM, needs: str = ""
+    ) -> Family:
+        """Declare a family that shows what is so right now."""
+        return self._add(Family(name, Kind.GAUGE, text, labels, merge, needs or self.needs))
+
+    def histogram(self, name: str, text: str, *labels: str) -> Family:
+        """Declare a family of durations by bucket."""
+        return self._add(Family(name, Kind.HISTOGRAM, text, labels, needs=self.needs))
+
+    def info(self, name: str, text: str, *labels: str) -> Family:
+        """Declare a family that is always 1, for its labels. They differ in no worker."""
+        return self._add(Family(name, Kind.INFO, text, labels, Merge.LEAST, self.needs))
+
+    def _add(self, family: Family) -> Family:
+        self.families.append(family)
+        FAMILIES[family.exposed] = family
+        return family
+
+
+SECTIONS: list[Section] = []
+FAMILIES: dict[str, Family] = {}
+"""All families, by the name that stands in the text format."""
+
+
+_connections = Section("Connections")
+CONNECTIONS = _connections.gauge(
+    "gateway_connections",
+    "Client connections: 'opening' (no answer of a broker yet), 'open', and instead 'draining' "
+    "once the gateway stops.",
+    "listener",
+    "state",
+)
+ACCEPTED = _connections.counter(
+    "gateway_connections_accepted", "Connections accepted from clients.", "listener"
+)
+ACCEPT_FAILURES = _connections.counter(
+    "gateway_accept_failures",
+    "Connections that could not be accepted, mostly for want of descriptors. They wait in the "
+    "kernel.",
+    "listener",
+)
+ENDED = _connections.counter(
+    "gateway_connections_ended", "Connections that ended, by reason.", "listener", "reason"
+)
+DISPLACED = _connections.counter(
+    "gateway_openings_displaced",
+    "Connections that gave way to others before they authenticated (limits.unauthenticated).",
+)
+
+_latency = Section("Latency")
+CONNECT_SECONDS = _latency.histogram(
+    "gateway_connect_seconds",
+    "Seconds from accepting a connection until it is open: TLS, credential, dialling the broker.",
+    "listener",
+)
+SEND_SECONDS = _latency.histogram(
+    "gateway_send_seconds",
+    "Seconds from a producer's frame (a batch is one) to its receipt, waits for limits included.",
+    "listener",
+    "tenant",
+)
+SEND_OWN_SECONDS = _latency.histogram(
+    "gateway_send_own_seconds",
+    "Of these, those until the frame was on its way to the broker: the gateway's own part.",
+    "listener",
+    "tenant",
+)
+LOOKUP_SECONDS = _latency.histogram(
+    "gateway_lookup_seconds",
+    "Seconds from a lookup to its answer, redirects included.",
+    "listener",
+    "tenant",
+)
+FIRST_MESSAGE_SECONDS = _latency.histogram(
+    "gateway_first_message_seconds",
+    "Seconds from a consumer's request to open to its first message. On a quiet topic most of it "
+    "is waiting for somebody to send.",
+    "listener",
+    "tenant",
+)
+
+_identity = Section("Identity and rights")
+ACCESS_DENIED = _identity.counter(
+    "gateway_access_denied",
+    "Rights that clients lacked. The rule is empty where none allowed it, and '(opa)' where the "
+    "policy agent did not.",
+    *("listener", "rule", "right", "mode"),
+    needs="rules or a policy agent",
+)
+AGENT_KNOWN = _identity.gauge(
+    "gateway_policy_agent_known",
+    "Answers of the policy agent that are known.",
+    needs="a policy agent",
+)
+AGENT_ANSWERS = _identity.counter(
+    "gateway_policy_agent_answers",
+    "Answers of the policy agent: 'allowed', 'denied', 'failed'; 'stated': decisions without "
+    "asking it, in the second after it failed.",
+    "outcome",
+    needs="a policy agent",
+)
+ISSUER_KEYS = _identity.gauge(
+    "gateway_issuer_keys",
+    "Keys of an issuer of tokens.",
+    "issuer",
+    merge=Merge.LEAST,
+    needs="key sets",
+)
+ISSUER_FETCHES = _identity.counter(
+    "gateway_issuer_fetches",
+    "Fetches of the keys of an issuer: 'fetched', 'failed'.",
+    "issuer",
+    "outcome",
+    needs="key sets",
+)
+TLS_RELOADS = _identity.counter(
+    "gateway_tls_reloads",
+    "Files of TLS read again after a change: 'loaded', and 'refused' where one is wrong.",
+    "outcome",
+    needs="TLS",
+)
+TLS_EXPIRY = _identity.gauge(
+    "gateway_tls_expiry_timestamp_seconds",
+    "Time when what a file holds ends to be valid: the first of its certificates ('certificate', "
+    "'authority'), or the day on which the next list of revoked ones is due ('revocations'). The "
+    "owner is the listener or cluster.",
+    *("owner", "kind", "file"),
+    merge=Merge.LEAST,  # the worker that has not loaded a new one yet
+    needs="TLS",
+)
+
+_brokers = Section("Lookups and brokers")
+LOOKUPS = _brokers.counter(
+    "gateway_lookups",
+    "Topic lookups: 'connect' (answered with a sealed name), 'failed' (by the broker), 'refused' "
+    "(by the gateway: the answer cannot be advertised, a redirect cannot be followed, or too many "
+    "wait).",
+    "cluster",
+    "outcome",
+)
+REDIRECTS = _brokers.counter(
+    "gateway_lookup_redirects", "Redirects that lookups followed.", "cluster"
+)
+MIGRATIONS = _brokers.counter(
+    "gateway_migrations",
+    "Topics that migrated to another cluster: 'told' (clients got its gateway), 'withheld' (none "
+    "is configured).",
+    "cluster",
+    "outcome",
+)
+BROKER_HEALTHY = _brokers.gauge(
+    "gateway_broker_healthy",
+    "1 if the last connection to this address succeeded; one for each address of a name.",
+    "cluster",
+    "broker",
+    merge=Merge.LEAST,  # a broker that one worker does not reach is not healthy
+)
+BROKER_FAILURES = _brokers.counter(
+    "gateway_broker_failures",
+    "Failed attempts to reach a broker: 'refused' (connection error), 'timed_out', 'silent' "
+    "(accepted without an answer), 'unresolved' (name lookup), 'tls' (handshake), 'own' (no "
+    "descriptor, port or memory left here).",
+    "cluster",
+    "cause",
+)
+
+_memory = Section("Memory and the data plane")
+BUFFERED = _memory.gauge(
+    "gateway_buffered_bytes",
+    "Bytes that wait for slow peers or decisions, or to become whole; bounded by limits.buffered.",
+)
+COLLECTED = _memory.gauge(
+    "gateway_collected_bytes", "Of these, bytes of incomplete frames that must be held whole."
+)
+HELD = _memory.gauge("gateway_held_bytes", "Of the buffered bytes, those that wait for a limit.")
+REMEMBERED = _memory.gauge(
+    "gateway_remembered_bytes",
+    "Bytes that connections, producers, consumers and unanswered lookups take (limits.remembered).",
+)
+RESETS = _memory.counter(
+    "gateway_producer_resets",
+    "Producers told to open again and to send again, because their messages waited too long.",
+)
+TURNS = _memory.counter("gateway_reactor_turns", "Turns of the data plane.")
+
+_rules = Section("Rules and limits", "rules")
+RULE_LIMITS = _rules.gauge(
+    "gateway_rule_limits",
+    "Limits of a rule, for example one for each tenant. The limit is a kind (publish.messages), "
+    "the mode 'enforce' or 'shadow'.",
+    *("rule", "limit", "mode"),
+)
+RULE_WAITING = _rules.gauge(
+    "gateway_rule_waiting",
+    "Producers, consumers or requests that wait now.",
+    *("rule", "limit", "mode"),
+)
+RULE_WAITS = _rules.counter(
+    "gateway_rule_waits", "How often one had to wait.", *("rule", "limit", "mode")
+)
+RULE_WAIT_SECONDS = _rules.counter(
+    "gateway_rule_wait_seconds",
+    "Seconds of all waits; of a shadow the seconds in which somebody would have waited.",
+    *("rule", "limit", "mode"),
+)
+RULE_REFUSED = _rules.counter(
+    "gateway_rule_refused",
+    "Requests that were refused: above a plain number, or because they would wait too long (in "
+    "shadow mode: would have been).",
+    *("rule", "limit", "mode"),
+)
+RULE_SHADOW_HELD = _rules.counter(
+    "gateway_rule_shadow_held",
+    "Messages, bytes or requests that a shadow would have delayed.",
+    "rule",
+    "limit",
+)
+RULES_RELOADS = _rules.counter(
+    "gateway_rules_reloads",
+    "Reloads of rules: 'loaded', and 'refused' where a file is wrong.",
+    "outcome",
+)
+RULES_GENERATION = _rules.gauge(
+    "gateway_rules_generation",
+    "1 for the rules of the start, one more with each reload that changed some.",
+    merge=Merge.LEAST,  # rules are in force everywhere once the last worker has them
+)
+RULES_LOADED_AT = _rules.gauge(
+    "gateway_rules_last_reload_timestamp_seconds",
+    "Time when the files of rules were last found right, the start included.",
+    merge=Merge.LEAST,
+)
+
+_store = Section("Shared limits", "rules, and processes to share limits with")
+STORE_UP = _store.gauge(
+    "gateway_store_up", "1 if the store answers, 0 if it is lost.", merge=Merge.LEAST
+)
+STORE_PROCESSES = _store.gauge(
+    "gateway_store_processes",
+    "Processes that share limits, as last heard.",
+    merge=Merge.LEAST,  # each counts all; the last to learn of a change decides
+)
+STORE_CALLS = _store.counter("gateway_store_calls", "Calls of the store.")
+STORE_FAILURES = _store.counter(
+    "gateway_store_failures", "Calls of the store without a usable answer in time."
+)
+STORE_QUESTIONS = _store.counter(
+    "gateway_store_questions", "Limits requested from the store, several in one call."
+)
+STORE_REFUSALS = _store.counter(
+    "gateway_store_refusals",
+    "Of these, limits that alone had no answer, because something else wrote to their keys. "
+    "limits_lost in the log names one.",
+)
+
+_TOPIC = ("cluster", "tenant", "namespace", "topic")
+_DIRECTED = (*_TOPIC, "direction")
+
+_topics = Section("Topics")
+TOPIC_MESSAGES = _topics.counter(
+    "gateway_topic_messages",
+    "Messages that passed, those in batches included: 'to_broker' (produced) or 'to_client' "
+    "(consumed).",
+    *_DIRECTED,
+)
+TOPIC_BYTES = _topics.counter("gateway_topic_bytes", "Bytes of the frames that passed.", *_DIRECTED)
+TOPIC_FRAMES = _topics.counter(
+    "gateway_topic_frames", "Frames that passed; a batch is one.", *_DIRECTED
+)
+TOPIC_RECEIPTS = _topics.counter(
+    "gateway_topic_receipts",
+    "Frames to the broker that were answered by a receipt or an error; 0 for 'to_client'.",
+    *_DIRECTED,
+)
+TOPIC_DAMAGED = _topics.counter(
+    "gateway_topic_checksum_failures",
+    "Frames with a wrong checksum.",
+    *_DIRECTED,
+    needs="checksums: verify",
+)
+TOPIC_PRODUCERS = _topics.gauge("gateway_topic_producers", "Open producers.", *_TOPIC)
+TOPIC_CONSUMERS = _topics.gauge("gateway_topic_consumers", "Open consumers.", *_TOPIC)
+TOPIC_SUBSCRIPTIONS = _topics.gauge(
+    "gateway_topic_subscriptions",
+    "Subscriptions with open consumers; of several workers each counts those of its own consumers.",
+    *_TOPIC,
+)
+TOPIC_WANTED = _topics.gauge(
+    "gateway_topic_wanted_messages",
+    "Messages that open consumers have asked for in advance and not got. Where there are none, "
+    "consumers do not keep up; where there are some and nothing comes, the topic has nothing.",
+    *_TOPIC,
+)
+
+_process = Section("The process")
+BUILD = _process.info(
+    "gateway_build", "Versions of the gateway and of Python.", "version", "python"
+)
+LOG_DROPPED = _process.counter(
+    "gateway_log_lines_dropped",
+    "Log lines that were dropped because their reader was too slow or gone.",
+)
+AUDIT_DROPPED = _process.counter(
+    "gateway_audit_lines_dropped",
+    "Audit lines that were dropped because their disk was full, or their reader too slow or gone.",
+    needs="an audit",
+)
+WORKERS = _process.gauge("gateway_workers", "Processes that serve clients.", needs="workers")
+RESTARTS = _process.counter(
+    "gateway_worker_restarts", "Workers that replaced an ended one.", needs="workers"
+)
+# These are written by prometheus_client.
+_process.counter("process_cpu_seconds", "Total user and system CPU time spent in seconds.")
+_process.gauge("process_resident_memory_bytes", "Resident memory size in bytes.")
+_process.gauge("process_virtual_memory_bytes", "Virtual memory size in bytes.")
+_process.gauge(
+    "process_open_fds",
+    "Number of open file descriptors.",
+    merge=Merge.MOST,  # each process has its own bound: the one nearest to it counts
+)
+_process.gauge("process_max_fds", "Maximum number of open file descriptors.", merge=Merge.LEAST)
+_process.gauge(
+    "process_start_time_seconds",
+    "Start time of the process since unix epoch in seconds.",
+    merge=Merge.LEAST,  # the gateway started when its parent did
+)
