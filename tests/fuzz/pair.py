@@ -39,7 +39,7 @@ from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.pulsar.states import State
 from gateway.wire.pulsar.trace import LONGEST
 from gateway.wire.traced import TracedSession
-from tests.fuzz.reading import shown, walk, whole
+from tests.fuzz.reading import is_in_place_of, shown, walk, whole
 from tests.playbooks.services import FakeServices
 from tests.support.requests import ids_of
 from tests.support.scanners import scanners_of
@@ -211,7 +211,7 @@ class Pair:
                 assert frame, "nothing to be forwarded"
                 self._went(direction, frame)
             case Replace(data):
-                assert len(whole(data)) == 1
+                assert is_in_place_of(data, frame)
                 self._went(direction, data)
             case Inject(towards, data):
                 self._injected(towards, data)

@@ -70,6 +70,13 @@ def whole(data: bytes) -> list[BaseCommand]:
     return commands
 
 
+def is_in_place_of(data: bytes, frame: bytes) -> bool:
+    """Return whether data is one whole frame, with the payload of the frame that it replaces."""
+    total, size = _sizes(data, 0)
+    _, replaced = _sizes(frame, 0)
+    return total + 4 == len(data) and data[8 + size :] == frame[8 + replaced :]
+
+
 def shown(command: BaseCommand) -> list[str]:
     """Brokers' hosts in the places of a command where clients look for them, or people read."""
     if command.type in _FROM_CLIENTS or not command.HasField("type"):
