@@ -197,8 +197,9 @@ class Application:
         self._services: list[ListenerServices] = []
         self._listeners = {listener.name: ListenerFigures() for listener in configuration.listeners}
         self._slow = SlowSends()
-        # Without a listener for operators nobody reads how long clients wait.
-        is_read = configuration.admin is not None
+        # Without a listener for operators nobody reads how long clients wait; a worker's has its
+        # parent.
+        is_read = configuration.admin is not None or inherited is not None
         self._latencies = (
             {name: ListenerLatencies(self._slow) for name in self._listeners} if is_read else {}
         )

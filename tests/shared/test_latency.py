@@ -106,3 +106,11 @@ def test_the_first_message_of_a_subscription_is_timed(connect: Connect, alone: R
     receive(consumer, 5)
     assert counted(alone, "gateway_first_message_seconds", 1) == 1
     assert figure(alone.gateway, "gateway_first_message_seconds_sum") > 0.3
+
+
+def test_workers_are_timed_too(connect: Connect, brokers: Brokers, reach: Reach) -> None:
+    route = reach(brokers, Plan(workers=2))
+    send_calmly(connect(route.url).create_producer(fresh_topic()), 10)
+    assert figure(route.gateway, "gateway_send_seconds_count", tenant="public") > 0
+    accepted = figure(route.gateway, "gateway_connections_accepted_total")
+    assert figure(route.gateway, "gateway_connect_seconds_count") == accepted
