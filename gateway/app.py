@@ -350,7 +350,7 @@ class Application:
         from gateway.admin.routes import routes
         from gateway.admin.server import Bounds, serve
 
-        table = routes(self.exposition(), self.unready)
+        table = routes(self.expositions(), self.unready)
         clients = self._configuration.limits.connections * len(self._listeners)
         bounds = Bounds(assembly.admin_connections(admin.connections, clients), admin.scrapes)
         addresses = await nursery.start(partial(serve, admin.bind, table, bounds=bounds))
@@ -430,9 +430,10 @@ class Application:
                 reasons.append(f"no credential for cluster {name}")
         return reasons
 
-    def exposition(self) -> Callable[[], Iterator[bytes]]:
-        """Return a function that writes all metrics; call this once, because it caches labels."""
-        from gateway.telemetry.exposition import TopicExposition
+    def expositions(self) -> dict[str, Callable[[], Iterator[bytes]]]:
+        """Return what writes metrics, by path; call this once, because they cache labels."""
+        from gateway.admin.routes import METRICS, TOPICS
+        from gateway.telemetry.exposition import TenantExposition, TopicExposition
         from gateway.telemetry.process import ProcessMetrics, Sources
 
         limiting = self._limiting
@@ -459,13 +460,13 @@ class Application:
         process = ProcessMetrics(sources)
         books = {name: cluster.parts.accounts for name, cluster in self._clusters.items()}
         verified = any(it.checksums == "verify" for it in self._configuration.listeners)
-        topics = TopicExposition(books, verified=verified)
+        tenants = TenantExposition(books, verified=verified)
 
         def write() -> Iterator[bytes]:
             yield process.render()
-            yield from topics.chunks()
+            yield from tenants.chunks()
 
-        return write
+        return {METRICS: write, TOPICS: TopicExposition(books, verified=verified).chunks}
 
     def _plane_figures(self) -> PlaneFigures:
         reactor, memory = self._reactor, self._reactor.memory

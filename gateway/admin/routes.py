@@ -1,4 +1,4 @@
-"""The routes of the admin listener: `/livez`, `/readyz`, `/metrics`."""
+"""The routes of the admin listener: liveness, readiness, metrics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gateway.admin.server import Answer, Long
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gateway.admin.server import Routes
 
@@ -15,17 +15,27 @@ if TYPE_CHECKING:
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def routes(metrics: Callable[[], Iterable[bytes]], unready: Callable[[], Sequence[str]]) -> Routes:
+METRICS, TOPICS = "/metrics", "/metrics/topics"
+"""The paths of metrics: of the process, listeners and tenants; and of topics, which are many."""
+
+
+def routes(
+    metrics: Mapping[str, Callable[[], Iterable[bytes]]], unready: Callable[[], Sequence[str]]
+) -> Routes:
     """Return the routes of an admin listener.
 
-    `metrics` yields the exposition in chunks of about a millisecond's work. `unready` returns the
-    reasons why no new client should come here, a line each; none means ready.
+    `metrics`: by path, what yields an exposition in chunks of about a millisecond's work. `unready`
+    returns the reasons why no new client should come here, a line each; none means ready.
     """
     return {
         "/livez": alive,
         "/readyz": lambda: readiness(unready()),
-        "/metrics": Long(lambda: exposed(metrics())),
+        **{path: _long(write) for path, write in metrics.items()},
     }
+
+
+def _long(write: Callable[[], Iterable[bytes]]) -> Long:
+    return Long(lambda: exposed(write()))
 
 
 def alive() -> Answer:

@@ -4,14 +4,15 @@ Each open producer or consumer has an `Account`, to which the scanner writes its
 closes, its counts are added to those of its topic, so totals per topic never go backwards.
 
 A topic without open accounts is *idle*. Idle topics are kept up to a bound; beyond it the topic
-that is idle for longest is *folded*: its totals are added to those of all folded topics (`OTHER`).
+that is idle for longest is *folded*: its totals are added to those of all folded topics of its
+tenant (`others_of`), or of all tenants where these are too many.
 If it is opened again it starts from zero, as after a restart of the process. A topic on which
 nothing ever passed is forgotten at once: a client that is refused a thousand made-up names leaves
 nothing behind.
 
 The same bound holds for open topics, so that clients do not decide how much the metrics show. A
 topic that is opened beyond it is *unnamed*: its accounts work as all others do, but its figures
-count for `OTHER` while it is open, and are folded afterwards.
+count for these while it is open, and are folded afterwards.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections import OrderedDict
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from gateway.telemetry.figures import OTHER, TopicFigures, Totals
+from gateway.telemetry.figures import OTHER, TENANTS, TopicFigures, Totals, others_of
 from gateway.wire.account import Account, Action
 from gateway.wire.subject import Subject, TopicName
 
@@ -177,7 +178,7 @@ class _Topic:
 
     @property
     def _shown_name(self) -> TopicName:
-        return self.topic if self.is_named else OTHER
+        return self.topic if self.is_named else others_of(self.topic.tenant)
 
     def figures(self) -> TopicFigures:
         return TopicFigures(self._shown_name, self.produced.totals(), self.consumed.totals())
@@ -199,7 +200,7 @@ class AccountBook:
         self._busy: dict[str, _Topic] = {}
         # The longest idle first. An OrderedDict drops its first entry in constant time.
         self._idle: OrderedDict[str, _Topic] = OrderedDict()
-        self._other = _Topic(OTHER)
+        self._others: dict[str, _Topic] = {}  # folded, by tenant
 
     def open(self, action: Action, subject: Subject) -> Account:
         """Return a new account of a subject with a topic. All accounts of a topic share its
@@ -229,11 +230,10 @@ class AccountBook:
         """Yield the figures of all topics, each as of the moment it is yielded.
 
         The first call settles which topics there are; the book may change between any two. One
-        topic may come in several parts, which add up, and so may `OTHER`.
+        topic may come in several parts, which add up, and so may those that are folded.
         """
         known = (*self._busy.values(), *self._idle.values())
-        if self._other.has_counts:
-            yield self._other.figures()
+        yield from [other.figures() for other in self._others.values()]
         for topic in known:
             if topic.produced.is_large or topic.consumed.is_large:
                 yield from topic.parts()
@@ -257,18 +257,29 @@ class AccountBook:
         del self._busy[topic.name]
         if not topic.is_named:
             self._unnamed -= 1
-            self._other.add(topic)
+            self._fold(topic)
         elif topic.has_counts:
             self._idle[topic.name] = topic
             self._fold_idle()
         else:
             self._names -= _size(topic.name)
 
+    def _fold(self, topic: _Topic) -> None:
+        if not topic.has_counts:
+            return
+        tenant = topic.topic.tenant
+        if tenant not in self._others and len(self._others) >= TENANTS:
+            tenant = OTHER
+        other = self._others.get(tenant)
+        if other is None:
+            other = self._others[tenant] = _Topic(others_of(tenant))
+        other.add(topic)
+
     def _fold_idle(self) -> None:
         while self._idle and self._is_over_bound:
             name, longest = self._idle.popitem(last=False)
             self._names -= _size(name)
-            self._other.add(longest)
+            self._fold(longest)
 
     @property
     def _is_over_bound(self) -> bool:

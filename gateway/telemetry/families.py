@@ -317,10 +317,45 @@ STORE_REFUSALS = _store.counter(
     "limits_lost in the log names one.",
 )
 
+_TENANT = ("cluster", "tenant")
+_TENANT_DIRECTED = (*_TENANT, "direction")
+
+_tenants = Section("Tenants")
+TENANT_MESSAGES = _tenants.counter(
+    "gateway_tenant_messages",
+    "Messages that passed, those in batches included: 'to_broker' (produced) or 'to_client' "
+    "(consumed).",
+    *_TENANT_DIRECTED,
+)
+TENANT_BYTES = _tenants.counter(
+    "gateway_tenant_bytes", "Bytes of the frames that passed.", *_TENANT_DIRECTED
+)
+TENANT_FRAMES = _tenants.counter(
+    "gateway_tenant_frames", "Frames that passed; a batch is one.", *_TENANT_DIRECTED
+)
+TENANT_RECEIPTS = _tenants.counter(
+    "gateway_tenant_receipts",
+    "Frames to the broker that were answered by a receipt or an error; 0 for 'to_client'.",
+    *_TENANT_DIRECTED,
+)
+TENANT_DAMAGED = _tenants.counter(
+    "gateway_tenant_checksum_failures",
+    "Frames with a wrong checksum.",
+    *_TENANT_DIRECTED,
+    needs="checksums: verify",
+)
+TENANT_PRODUCERS = _tenants.gauge("gateway_tenant_producers", "Open producers.", *_TENANT)
+TENANT_CONSUMERS = _tenants.gauge("gateway_tenant_consumers", "Open consumers.", *_TENANT)
+TENANT_WANTED = _tenants.gauge(
+    "gateway_tenant_wanted_messages",
+    "Messages that open consumers have asked for in advance and not got.",
+    *_TENANT,
+)
+
 _TOPIC = ("cluster", "tenant", "namespace", "topic")
 _DIRECTED = (*_TOPIC, "direction")
 
-_topics = Section("Topics")
+_topics = Section("Topics, at /metrics/topics")
 TOPIC_MESSAGES = _topics.counter(
     "gateway_topic_messages",
     "Messages that passed, those in batches included: 'to_broker' (produced) or 'to_client' "

@@ -214,8 +214,17 @@ class BrokerHealth(NamedTuple):
     healthy: bool
 
 
-OTHER = TopicName("", "", "__other__")
-"""The name under which a book folds many topics into one."""
+OTHER = "__other__"
+"""The name of many topics, or tenants, that are counted as one."""
+
+TENANTS = 1000
+"""Tenants of a cluster or listener with figures of their own. Clients choose the tenants of their
+topics, and each has 20 lines of metrics, or 80 with its latencies."""
+
+
+def others_of(tenant: str) -> TopicName:
+    """Return the name under which a book folds topics of one tenant into one."""
+    return TopicName(tenant, "", OTHER)
 
 
 class Totals(NamedTuple):

@@ -14,7 +14,7 @@ from collections import deque
 from itertools import chain, count
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.telemetry.figures import OTHER
+from gateway.telemetry.figures import OTHER, TENANTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,9 +28,6 @@ BOUNDS = (
 )
 """Upper bounds of buckets, in seconds. A frame takes the gateway from 20 µs on, a broker's disk
 milliseconds; clients give up after 30 s, and operations after 60."""
-
-TENANTS = 200
-"""Tenants of a listener with histograms of their own: 3 KB and 76 lines of metrics each."""
 
 SLOWEST = 20
 """Sends of each minute that are remembered as its slowest: as many as people read."""
@@ -126,7 +123,7 @@ class ListenerLatencies:
     def of(self, tenant: str) -> TenantLatencies:
         """Return the histograms of a tenant, or those of all tenants beyond the bound."""
         if tenant not in self.tenants and len(self.tenants) >= self._most:
-            tenant = OTHER.whole
+            tenant = OTHER
         found = self.tenants.get(tenant)
         if found is None:
             found = self.tenants[tenant] = TenantLatencies(self._slow)

@@ -7,7 +7,7 @@ from itertools import starmap
 
 import trio
 
-from gateway.admin.routes import alive, exposed, readiness
+from gateway.admin.routes import METRICS, TOPICS, alive, exposed, readiness
 from gateway.admin.server import Answer, Long, Routes
 from gateway.telemetry.figures import CrewFigures, LogFigures
 from gateway.telemetry.process import CrewMetrics
@@ -30,14 +30,19 @@ class Answers:
     ) -> None:
         self._crew = crew
         self._is_draining = is_draining
-        self._history = MetricsHistory()
+        self._histories = {METRICS: MetricsHistory(), TOPICS: MetricsHistory()}
         self._asking = trio.Lock()
         figures = LogFigures() if log is None else log
         self._metrics = CrewMetrics(lambda: CrewFigures(crew.running, crew.restarts), figures)
 
     def routes(self) -> Routes:
         """See `gateway.admin.routes`."""
-        return {"/livez": alive, "/readyz": self.ready, "/metrics": Long(self.metrics)}
+        return {
+            "/livez": alive,
+            "/readyz": self.ready,
+            METRICS: Long(self.metrics),
+            TOPICS: Long(self.topics),
+        }
 
     async def ready(self) -> Answer:
         """Return 200 as long as one worker is ready."""
@@ -51,14 +56,23 @@ class Answers:
         return readiness(list(each) or ["no worker is ready"])
 
     async def metrics(self) -> Answer:
-        """Return the metrics of all workers as those of one process."""
+        """Return the metrics of all workers, and of this process, as those of one process."""
+        texts = await self._expositions(METRICS)
+        return exposed(merge([[self._metrics.render().decode()], *texts]))
+
+    async def topics(self) -> Answer:
+        """Return the metrics of the topics of all workers."""
+        return exposed(merge(await self._expositions(TOPICS)))
+
+    async def _expositions(self, path: str) -> list[list[str]]:
+        """Return the expositions of all workers, those that ended included, to be merged."""
+        history = self._histories[path]
         async with self._asking:
             lives = self._crew.lives
-            answers = await self._crew.ask("metrics", SCRAPE_PATIENCE)
-            self._history.record(
+            answers = await self._crew.ask(path, SCRAPE_PATIENCE)
+            history.record(
                 {Life(worker, lives[worker]): parts for worker, parts in answers.items()}
             )
-            for _ in self._history.retire(frozenset(starmap(Life, self._crew.lives.items()))):
+            for _ in history.retire(frozenset(starmap(Life, self._crew.lives.items()))):
                 await trio.lowlevel.checkpoint()
-            texts = [[self._metrics.render().decode()], *self._history.expositions()]
-        return exposed(merge(texts))
+            return history.expositions()

@@ -73,7 +73,7 @@ async def _serve(
     )
     handlers["unready"] = lambda _: [application.unready()]
     if configuration.admin is not None:
-        handlers["metrics"] = _in_parts(application.exposition())
+        handlers |= {path: _in_parts(it) for path, it in application.expositions().items()}
     async with trio.open_nursery() as nursery:
         await nursery.start(application.serve)
         with suppress(trio.BrokenResourceError):  # the parent is gone, and the worker drains

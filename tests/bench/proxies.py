@@ -92,7 +92,8 @@ class Proxy:
         return sum(
             int(float(line.rpartition(" ")[2]))
             for line in lines
-            if line.startswith("gateway_topic_messages_total")
+            # Older versions have the figures of topics here.
+            if line.startswith(("gateway_tenant_messages_total", "gateway_topic_messages_total"))
         )
 
     def _wait(self, deadline: float) -> None:

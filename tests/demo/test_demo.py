@@ -74,7 +74,9 @@ class Demo:
     def has_traffic(self) -> bool:
         """Return whether messages of all topics passed."""
         with suppress(OSError):
-            text = self.request("GET", self.ports.admin, "metrics")
+            port = self.ports.admin
+            paths = "metrics", "metrics/topics"
+            text = "".join(self.request("GET", port, path) for path in paths)
             out = re.findall(
                 r'gateway_topic_messages_total\{.*topic="(\S+?)".*to_client".* [1-9]', text
             )

@@ -12,6 +12,11 @@ SETTLE_SECONDS = 5
 
 
 def scrape(url: str) -> str:
+    """Return all metrics, those of topics included."""
+    return _read(url) + _read(f"{url}/topics")
+
+
+def _read(url: str) -> str:
     with urllib.request.urlopen(url, timeout=SCRAPE_SECONDS) as answer:
         text: str = answer.read().decode()
         return text

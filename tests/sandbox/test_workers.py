@@ -245,4 +245,6 @@ def test_an_unresponsive_worker_keeps_its_last_counts(
         os.kill(process, signal.SIGCONT)
     wait_until(lambda: them.gateway.ask("readyz") == (200, "ready\n"))
     silent = {(it["worker"], it["subject"]) for it in them.logged("worker_silent")}
-    assert silent == {(it, subject) for it in (1, 2) for subject in ("metrics", "unready")}
+    assert silent == {
+        (it, subject) for it in (1, 2) for subject in ("/metrics", "/metrics/topics", "unready")
+    }

@@ -14,6 +14,7 @@ import trio
 import trio.testing
 
 from gateway import assembly, protocols
+from gateway.admin.routes import METRICS, TOPICS
 from gateway.app import Application
 from gateway.brokers.names import Names
 from gateway.config import load, model
@@ -80,9 +81,13 @@ class Deployment:
         self.app._reactor.keep_deadlines()
 
     async def metrics(self) -> list[str]:
-        """Return the lines of /metrics."""
+        """Return the lines of all metrics."""
+        return [line for path in (METRICS, TOPICS) for line in await self._get(path)]
+
+    async def _get(self, path: str) -> list[str]:
         async with await trio.open_tcp_stream(*self.admin.pair) as stream:
-            await stream.send_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            head = f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+            await stream.send_all(head.encode())
             return b"".join([it async for it in stream]).decode().splitlines()
 
 

@@ -25,7 +25,7 @@ from pydantic.fields import FieldInfo
 from gateway.app import check
 from gateway.config.model import Configuration, Part
 from gateway.policy.accounts import AccountBook
-from gateway.telemetry.exposition import TopicExposition
+from gateway.telemetry.exposition import TenantExposition, TopicExposition
 from gateway.telemetry.families import FAMILIES
 from gateway.telemetry.figures import (
     AgentFigures,
@@ -345,6 +345,7 @@ def _exposition() -> str:
     chunks = [
         ProcessMetrics(sources).render(),
         crew.render(),
+        *TenantExposition({"b": book}, verified=True).chunks(),
         *TopicExposition({"b": book}, verified=True).chunks(),
     ]
     return b"".join(chunks).decode()

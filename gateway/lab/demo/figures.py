@@ -95,7 +95,7 @@ def _has_visitors(flow: Flow, snapshot: Snapshot) -> bool:
 
 
 def read(exposition: str, at: float) -> Snapshot:
-    """Read the answer of `/metrics`, scraped at a time."""
+    """Read the metrics of the gateway and of its topics, scraped at a time."""
     families = text_string_to_metric_families(exposition)
     samples = [sample for family in families for sample in family.samples]
     return Snapshot(at, _topics(samples), _connections(samples), _broken(samples))

@@ -19,6 +19,7 @@ from pathlib import Path
 import trio
 from rich.console import RenderableType
 
+from gateway.admin.routes import METRICS, TOPICS
 from gateway.lab.demo import figures, stage, summary, table
 from gateway.lab.demo.children import STOP_SECONDS, Child
 from gateway.lab.demo.plan import COUNTS, FLOWS, READY
@@ -120,11 +121,12 @@ class _Demo:
 
     async def _scrape(self, upstream: stage.Upstream, gateway: Child) -> figures.Snapshot:
         try:
-            _, text = await stage.request("GET", self._settings.ports.admin, "/metrics")
+            port = self._settings.ports.admin
+            texts = [(await stage.request("GET", port, path))[1] for path in (METRICS, TOPICS)]
         except OSError as error:
             gateway.require_running()
             raise gateway.failure(f"does not serve its metrics ({error})") from error
-        found = figures.read(text, trio.current_time())
+        found = figures.read("".join(texts), trio.current_time())
         self._witness.observe(found, await stage.owners(upstream))
         return found
 

@@ -41,7 +41,7 @@ class Gateway:
         self.chunks: Iterable[bytes] = [b"one 1\n", b"", b"two 2\n"]
 
     def routes(self) -> Routes:
-        return routes(lambda: iter(self.chunks), lambda: self.reasons)
+        return routes({"/metrics": lambda: iter(self.chunks)}, lambda: self.reasons)
 
 
 @pytest.fixture

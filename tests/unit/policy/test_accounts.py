@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from gateway.policy.accounts import ACCOUNTS_AT_ONCE, AccountBook
-from gateway.telemetry.figures import OTHER, TopicFigures, Totals
+from gateway.telemetry.figures import TopicFigures, Totals, others_of
 from gateway.wire.account import Account, Action
 from gateway.wire.subject import NOBODY, TopicName
 from tests.support.subjects import subject_of, topic_of
 
 NOTHING = Totals(0, 0, 0, 0, 0)
 T = subject_of("t")
+OTHER = others_of("public")
 
 
 def passes(

@@ -12,12 +12,14 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.policy.accounts import AccountBook
-from gateway.telemetry.exposition import LONGEST_LABEL, TopicExposition, labels_of
-from gateway.telemetry.figures import OTHER, TopicBook, TopicFigures, Totals
-from gateway.wire.account import Action
+from gateway.telemetry.exposition import LONGEST_LABEL, TenantExposition, TopicExposition, labels_of
+from gateway.telemetry.figures import TENANTS, TopicBook, TopicFigures, Totals, others_of
+from gateway.wire.account import Account, Action
 from gateway.wire.pulsar.topics import named
 from gateway.wire.subject import TopicName
 from tests.support.subjects import subject_of, topic_of
+
+OTHER = others_of("t")
 
 NOTHING = Totals(0, 0, 0, 0, 0)
 
@@ -135,8 +137,8 @@ def test_names_have_the_parts_that_pulsar_sees(
     assert parts_of(labels_of("main", topic)) == expected
 
 
-def test_folded_topics_have_no_parts() -> None:
-    expected = {"cluster": "main", "tenant": "", "namespace": "", "topic": "__other__"}
+def test_folded_topics_have_their_tenant_alone() -> None:
+    expected = {"cluster": "main", "tenant": "t", "namespace": "", "topic": "__other__"}
     assert parts_of(labels_of("main", OTHER)) == expected
 
 
@@ -186,10 +188,10 @@ def test_two_spellings_of_a_topic_are_one_series() -> None:
     }
 
 
-def test_folded_topics_have_a_row_without_tenant() -> None:
+def test_folded_topics_have_a_row_of_their_tenant() -> None:
     found = families(main=Book(TopicFigures(OTHER, totals(3), NOTHING)))
     (sample,) = found["gateway_topic_messages"].samples
-    assert (sample.labels["topic"], sample.labels["tenant"]) == ("__other__", "")
+    assert (sample.labels["topic"], sample.labels["tenant"]) == ("__other__", "t")
 
 
 @pytest.mark.parametrize("name", ['"', "\\", "\n", "\\n", 'a"} 1\nx{b="', "\r", "é", "{}"])
@@ -309,3 +311,71 @@ def told(text: str, family: str, topic: str, direction: str) -> int:
         and f'direction="{direction}"' in line
     )
     return int(value)
+
+
+# -- tenants -------------------------------------------------------------------------------------
+
+
+def tenants(exposition: TenantExposition) -> dict[str, dict[str, float]]:
+    """Return the messages to the broker, and the producers, of each tenant."""
+    text = b"".join(exposition.chunks()).decode()
+    found: dict[str, dict[str, float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if sample.labels.get("direction", "to_broker") == "to_broker":
+                found.setdefault(sample.labels["tenant"], {})[sample.name] = sample.value
+    return found
+
+
+def passed(book: AccountBook, topic: str, messages: int) -> Account:
+    account = book.open(Action.PRODUCE, subject_of(topic))
+    account.messages += messages
+    return account
+
+
+def test_topics_of_a_tenant_are_added_up() -> None:
+    book = AccountBook()
+    passed(book, "persistent://a/n/one", 1)
+    passed(book, "persistent://a/m/two", 2)
+    passed(book, "persistent://b/n/one", 4)
+    found = tenants(TenantExposition({"main": book}))
+    assert {name: it["gateway_tenant_messages_total"] for name, it in found.items()} == {
+        "a": 3,
+        "b": 4,
+    }
+    assert found["a"]["gateway_tenant_producers"] == 2
+
+
+def test_a_tenant_keeps_its_counts_when_its_topics_are_folded() -> None:
+    book = AccountBook(topics_kept=2)
+    exposition = TenantExposition({"main": book})
+    for number in range(10):
+        book.close(passed(book, f"persistent://a/n/{number}", 1))
+        found = tenants(exposition)["a"]["gateway_tenant_messages_total"]
+        assert found == number + 1
+
+
+def test_a_tenant_has_a_row_from_its_first_message_on() -> None:
+    book = AccountBook()
+    exposition = TenantExposition({"main": book})
+    account = passed(book, "persistent://a/n/one", 0)
+    assert set(tenants(exposition)) == {OTHER.name}
+    account.messages += 1
+    assert set(tenants(exposition)) == {"a"}
+
+
+def test_tenants_beyond_the_bound_share_a_row() -> None:
+    book = AccountBook()
+    for number in range(TENANTS + 5):
+        passed(book, f"persistent://t{number}/n/one", 1)
+    found = tenants(TenantExposition({"main": book}))
+    assert len(found) == TENANTS + 1
+    assert found[OTHER.name]["gateway_tenant_messages_total"] == 5
+
+
+def test_ten_thousand_topics_of_tenants_are_added_up_in_slices() -> None:
+    book = Book(*(figures_of(f"persistent://t{n % 9}/n/{n}", totals(n + 1)) for n in range(10_000)))
+    chunks = list(TenantExposition({"main": book}).chunks())
+    assert sum(not chunk for chunk in chunks) == 40
+    text = b"".join(chunks).decode()
+    assert text.count('{cluster="main",tenant="t0"') == 4 + 1  # nothing was consumed

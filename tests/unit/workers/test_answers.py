@@ -16,7 +16,7 @@ class FakeCrew:
     """Workers whose answers the test sets in `told`, by subject and number."""
 
     def __init__(self) -> None:
-        self.told: dict[str, dict[int, list[Any]]] = {"unready": {}, "metrics": {}}
+        self.told: dict[str, dict[int, list[Any]]] = {"unready": {}, "/metrics": {}}
         self.lives = {1: 0, 2: 0}
         self.running, self.restarts = 2, 0
 
@@ -82,7 +82,7 @@ def figures(count: int, open: int) -> list[str]:
 
 
 async def test_metrics_include_all_workers_and_the_parent(asked: Asked) -> None:
-    asked.crew.told["metrics"] = {1: figures(10, 1), 2: figures(20, 2)}
+    asked.crew.told["/metrics"] = {1: figures(10, 1), 2: figures(20, 2)}
     found = await asked.samples()
     assert (found["sent_total"], found["open"]) == (30, 3)
     assert (found["gateway_workers"], found["gateway_worker_restarts_total"]) == (2, 0)
@@ -90,29 +90,29 @@ async def test_metrics_include_all_workers_and_the_parent(asked: Asked) -> None:
 
 
 async def test_a_silent_worker_counts_with_its_last_metrics(asked: Asked) -> None:
-    asked.crew.told["metrics"] = {1: figures(10, 1), 2: figures(20, 2)}
+    asked.crew.told["/metrics"] = {1: figures(10, 1), 2: figures(20, 2)}
     await asked.samples()
-    asked.crew.told["metrics"] = {2: figures(21, 2)}
+    asked.crew.told["/metrics"] = {2: figures(21, 2)}
     found = await asked.samples()
     assert (found["sent_total"], found["open"]) == (31, 3)
 
 
 async def test_counters_do_not_fall_when_a_worker_ends(asked: Asked) -> None:
-    asked.crew.told["metrics"] = {1: figures(10, 1), 2: figures(20, 2)}
+    asked.crew.told["/metrics"] = {1: figures(10, 1), 2: figures(20, 2)}
     await asked.samples()
     asked.crew.lives = {1: 1, 2: 0}
-    asked.crew.told["metrics"] = {2: figures(21, 2)}
+    asked.crew.told["/metrics"] = {2: figures(21, 2)}
     found = await asked.samples()
     assert (found["sent_total"], found["open"]) == (31, 2)
-    asked.crew.told["metrics"] = {1: figures(1, 1), 2: figures(21, 2)}
+    asked.crew.told["/metrics"] = {1: figures(1, 1), 2: figures(21, 2)}
     assert (await asked.samples())["sent_total"] == 32
 
 
 async def test_simultaneous_scrapes_count_nothing_twice(asked: Asked) -> None:
-    asked.crew.told["metrics"] = {1: figures(10, 1), 2: figures(20, 2)}
+    asked.crew.told["/metrics"] = {1: figures(10, 1), 2: figures(20, 2)}
     await asked.samples()
     asked.crew.lives = {1: 1, 2: 0}
-    asked.crew.told["metrics"] = {2: figures(21, 2)}
+    asked.crew.told["/metrics"] = {2: figures(21, 2)}
     found: list[float] = []
 
     async def scrape() -> None:

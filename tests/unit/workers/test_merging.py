@@ -12,12 +12,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.telemetry.exposition import TopicExposition
 from gateway.telemetry.families import FAMILIES, Merge
-from gateway.telemetry.figures import OTHER, CrewFigures, LogFigures, TopicFigures, Totals
+from gateway.telemetry.figures import CrewFigures, LogFigures, TopicFigures, Totals, others_of
 from gateway.telemetry.process import CrewMetrics
 from gateway.workers import merging
 from gateway.workers.merging import Life, MetricsHistory, merge
 from tests.support.subjects import topic_of
 
+OTHER = others_of("t")
 HEAD = "# HELP {0} What it is.\n# TYPE {0} {1}\n"
 
 
