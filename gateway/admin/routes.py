@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.admin.server import Answer, Long
+from gateway.admin.server import Answer, Long, Representation
+from gateway.telemetry import open_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +18,11 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 METRICS, TOPICS = "/metrics", "/metrics/topics"
 """The paths of metrics: of the process, listeners and tenants; and of topics, which are many."""
+
+
+_OPEN_METRICS = Representation(
+    open_metrics.MEDIA_TYPE, open_metrics.CONTENT_TYPE, open_metrics.converted
+)
 
 
 def routes(
@@ -44,8 +50,8 @@ def alive() -> Answer:
 
 
 def exposed(metrics: Iterable[bytes]) -> Answer:
-    """Return an answer with metrics in chunks."""
-    return Answer(200, metrics, METRICS_TYPE)
+    """Return an answer with metrics in chunks: as Prometheus text, or as OpenMetrics."""
+    return Answer(200, metrics, METRICS_TYPE, otherwise=_OPEN_METRICS)
 
 
 def readiness(reasons: Sequence[str]) -> Answer:

@@ -77,13 +77,26 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Representation:
+    """Another type of a body. `accepted`: as clients name it, without parameters. `convert`: makes
+    it of the body, chunk by chunk."""
+
+    accepted: str
+    content_type: str
+    convert: Callable[[Iterable[bytes]], Iterable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP response. `body` is read in chunks; empty chunks only let other tasks run."""
+    """An HTTP response. `body` is read in chunks; empty chunks only let other tasks run.
+    `otherwise`: what the body is for clients that accept another type.
+    """
 
     status: int
     body: Iterable[bytes]
     content_type: str = "text/plain; charset=utf-8"
     headers: tuple[tuple[str, str], ...] = ()
+    otherwise: Representation | None = None
 
 
 Header = tuple[str, str]
@@ -310,8 +323,20 @@ async def _make(route: Route | LateRoute) -> Answer:
 
 
 def _fit(request: h11.Request, answer: Answer) -> Answer:
-    """Return the answer, without a body for HEAD."""
+    """Return the answer in the type that the client accepts, without a body for HEAD."""
+    other = answer.otherwise
+    if other is not None and _accepts(request, other.accepted):
+        body = other.convert(answer.body)
+        answer = replace(answer, body=body, content_type=other.content_type)
     return replace(answer, body=()) if request.method == b"HEAD" else answer
+
+
+def _accepts(request: h11.Request, media_type: str) -> bool:
+    """Return whether a client names a media type, however it weighs others. Scrapers name this one
+    only if they prefer it."""
+    accepted = b",".join(value for name, value in request.headers if name == b"accept")
+    names = (it.split(b";")[0].strip().lower() for it in accepted.split(b","))
+    return media_type.encode() in names
 
 
 def _compress(request: h11.Request, answer: Answer) -> Answer:

@@ -592,3 +592,24 @@ async def test_other_tasks_run_while_a_long_answer_is_made(
     nursery.start_soon(watch)
     await fetched(address, GET % (b"/metrics", b"Connection: close\r\n"))
     assert len(set(seen)) > 30
+
+
+# -- OpenMetrics ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("accepted", "ends", "version"),
+    [
+        (b"application/openmetrics-text; version=1.0.0, text/plain;q=0.5", True, b"1.0.0"),
+        (b"text/plain; version=0.0.4", False, b"0.0.4"),
+        (b"*/*", False, b"0.0.4"),
+        (b"application/openmetrics-text-like", False, b"0.0.4"),
+    ],
+)
+async def test_a_scraper_gets_the_format_that_it_asks_for(
+    gateway: Gateway, accepted: bytes, ends: bool, version: bytes
+) -> None:
+    request = GET % (b"/metrics", b"Accept: %b\r\n" % accepted)
+    _, headers, body = await asked(request, gateway.routes())
+    assert body.endswith(b"# EOF\n") == ends
+    assert b"version=" + version in headers[b"content-type"]

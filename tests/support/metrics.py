@@ -1,0 +1,70 @@
+"""All metrics, for tests that look at each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gateway.policy.accounts import AccountBook
+from gateway.telemetry.exposition import TenantExposition, TopicExposition
+from gateway.telemetry.figures import (
+    AgentFigures,
+    AuditFigures,
+    BrokerFailures,
+    BrokerHealth,
+    ClusterFigures,
+    CrewFigures,
+    Denied,
+    IssuerFigures,
+    ListenerFigures,
+    LogFigures,
+    OpeningFigures,
+    PlaneFigures,
+    ReloadFigures,
+    RuleFigures,
+    StoreFigures,
+    TlsFigures,
+)
+from gateway.telemetry.latency import ListenerLatencies, SlowSends
+from gateway.telemetry.process import CrewMetrics, ProcessMetrics, Sources
+from gateway.tls.files import Expiry, Kind
+from gateway.wire.account import Action
+from gateway.workers.merging import merge
+from tests.support.subjects import subject_of
+
+
+def exposition() -> str:
+    """Return all metrics of a gateway with workers, each with at least one sample."""
+    book = AccountBook()
+    for action in (Action.PRODUCE, Action.CONSUME):
+        book.open(action, subject_of("topic")).messages += 1
+    latencies = ListenerLatencies(SlowSends())
+    tenant = latencies.of("t")
+    for histogram in (tenant.send, tenant.own, tenant.lookup, tenant.first_message):
+        histogram.add(1.0)
+    sources = Sources(
+        version="1",
+        listeners={"a": ListenerFigures()},
+        clusters={"b": ClusterFigures()},
+        plane=lambda: PlaneFigures(0, 0, 0, 0, 0, 0),
+        brokers=lambda: [BrokerHealth("b", "127.0.0.1:6650", healthy=True)],
+        failures=lambda: [BrokerFailures("b", "silent", 0)],
+        rules=lambda: [RuleFigures("r", "publish.bytes", "shadow")],
+        log=LogFigures(),
+        audit=AuditFigures(),
+        openings=OpeningFigures(),
+        latencies={"a": latencies},
+        denied={Denied("clients", "r", "produce", "enforce"): 1},
+        issuers={"https://issuer.example": IssuerFigures()},
+        agent=AgentFigures(),
+        tls=TlsFigures(expiries={"listener a": [Expiry(Kind.CERTIFICATE, Path("a.crt"), 0)]}),
+        reloads=ReloadFigures(loaded_at=0),
+        store=StoreFigures(),
+    )
+    crew = CrewMetrics(lambda: CrewFigures(1, 0), LogFigures())
+    worker = [
+        ProcessMetrics(sources).render(),
+        *TenantExposition({"b": book}, verified=True).chunks(),
+        *TopicExposition({"b": book}, verified=True).chunks(),
+    ]
+    texts = [crew.render().decode()], [chunk.decode() for chunk in worker]
+    return b"".join(merge(texts)).decode()
