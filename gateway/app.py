@@ -44,6 +44,7 @@ from gateway.front.tracing import Tracing
 from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
 from gateway.protocols import PLUGINS
+from gateway.system.delays import measure_delays
 from gateway.system.interpreter import begin_collections
 from gateway.system.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
@@ -55,7 +56,7 @@ from gateway.telemetry.figures import (
     LogFigures,
     PlaneFigures,
 )
-from gateway.telemetry.latency import ListenerLatencies, SlowSends
+from gateway.telemetry.latency import Histogram, ListenerLatencies, SlowSends
 from gateway.tls.stream import Shared
 from gateway.verifiers import Needs
 from gateway.wire.budget import Budget
@@ -194,6 +195,8 @@ class Application:
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
         }
+        self._dials = {name: Histogram() for name in configuration.clusters}
+        self._delays = Histogram()
         self._services: list[ListenerServices] = []
         self._listeners = {listener.name: ListenerFigures() for listener in configuration.listeners}
         self._slow = SlowSends()
@@ -287,6 +290,7 @@ class Application:
             audit=self._audit,
             proxies=TrustedProxies(() if proxies is None else proxies.from_),
             connects=None if latencies is None else latencies.connect,
+            dials=None if latencies is None else self._dials[listener.cluster],
             introduction=assembly.make_introduction(
                 listener, self._configuration.clusters[listener.cluster]
             ),
@@ -304,6 +308,7 @@ class Application:
             access=None if self._limiting is None else self._limiting.access,
             failures=self._failures,
             latencies=self._latencies.get(listener.name),
+            figures=self._listeners[listener.name],
             seats=Seats(listener.each_address.connections, listener.each_principal.connections),
         )
         self._services.append(services)
@@ -363,6 +368,8 @@ class Application:
             plane.start_soon(self._reactor.run)
             plane.start_soon(self._readiness.run)
             plane.start_soon(self._moving.run)
+            if self._latencies:
+                plane.start_soon(measure_delays, self._delays.add)
             for cluster in self._clusters.values():
                 plane.start_soon(cluster.brokers.watch)
             if sharing is not None:
@@ -450,6 +457,8 @@ class Application:
             audit=None if self._audit is None else self._audit.figures,
             openings=self._openings.figures,
             latencies=self._latencies,
+            dials=self._dials if self._latencies else {},
+            delays=self._delays if self._latencies else None,
             denied=None if limiting is None else limiting.access.denied,
             reloads=None if limiting is None else limiting.figures,
             store=None if sharing is None else sharing.supplier.figures,

@@ -21,7 +21,7 @@ from gateway.control.seats import Seat, Seats
 from gateway.identity.credential import OwnCredential
 from gateway.policy.access import Access
 from gateway.policy.accounts import AccountBook
-from gateway.telemetry.figures import ClusterFigures
+from gateway.telemetry.figures import ClusterFigures, ListenerFigures
 from gateway.telemetry.latency import ListenerLatencies
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
@@ -121,8 +121,8 @@ class ListenerServices:
     `verifiers`: by authentication method; empty for pass-through. `log`: gets events that an
     operator must act on. `name`: the listener's. `naming`: makes a principal of a proven name;
     None: of none that is accepted. `limits`, `access`: None if there are no rules.
-    `seats`: None if there are no bounds of connections. `failures`: of all listeners. `latencies`:
-    None if nobody reads them.
+    `seats`: None if there are no bounds of connections. `failures`: of all listeners. `latencies`,
+    `figures`: None if nobody reads them.
     """
 
     def __init__(
@@ -139,6 +139,7 @@ class ListenerServices:
         seats: Seats | None = None,
         failures: Failures | None = None,
         latencies: ListenerLatencies | None = None,
+        figures: ListenerFigures | None = None,
     ) -> None:
         self._cluster = cluster
         self._verifiers = verifiers
@@ -151,6 +152,7 @@ class ListenerServices:
         self._failures = Failures(time.monotonic) if failures is None else failures
         self._limits = limits
         self._latencies = latencies
+        self._figures = figures
         # Bound once, which saves a call for each waiting frame.
         self.wants = _always if limits is None else limits.wants
         self.is_in_debt = _never if limits is None else limits.is_in_debt
@@ -174,14 +176,20 @@ class ListenerServices:
     ) -> Principal | Denial | Settle:
         verifier = self._verifiers.get(credential.method)
         if verifier is None:
-            return self._no_method
+            return self._counted("other", self._no_method)
         found = verifier.verify(credential.data, self._wall_clock(), certificate)
         if isinstance(found, Unsettled):
-            return Settle(partial(self._outcome, found))
-        return self._principal(found)
+            return Settle(partial(self._outcome, credential.method, found))
+        return self._counted(credential.method, self._principal(found))
 
-    async def _outcome(self, unsettled: Unsettled) -> Principal | Denial:
-        return self._principal(await unsettled.outcome())
+    async def _outcome(self, method: str, unsettled: Unsettled) -> Principal | Denial:
+        return self._counted(method, self._principal(await unsettled.outcome()))
+
+    def _counted(self, method: str, found: Principal | Denial) -> Principal | Denial:
+        if self._figures is not None:
+            accepted = isinstance(found, Principal)
+            self._figures.authenticated(method or "none", accepted=accepted)
+        return found
 
     def _principal(self, found: Proof | Denial) -> Principal | Denial:
         if isinstance(found, Denial):

@@ -29,15 +29,27 @@ class Acceptor(Protocol):
 
 
 class Connection:
-    """One client connection. `id`: number in this process, for logs. `client`: the client's
-    address, as a trusted proxy states it if there is one. `destination`: the address that the
-    client connected to, of the same; None: not stated. `began`: monotonic seconds. `caller`: what
-    is known of the client. `header`: with which connections to brokers begin, to tell them of the
-    client; None: they are not told. `side`: connections for chased lookups; None before the first
-    chase.
+    """One client connection.
+
+    `id`: number in this process, for logs. `client`: the client's address, as a trusted proxy
+    states it if there is one. `destination`: the address that the client connected to, of the same;
+    None: not stated. `began`: monotonic seconds. `caller`: what is known of the client. `header`:
+    with which connections to brokers begin, to tell them of the client; None: they are not told.
+    `library`: by which it is counted while it is open. `side`: connections for chased lookups; None
+    before the first chase.
     """
 
-    __slots__ = ("began", "caller", "client", "destination", "header", "id", "server", "side")
+    __slots__ = (
+        "began",
+        "caller",
+        "client",
+        "destination",
+        "header",
+        "id",
+        "library",
+        "server",
+        "side",
+    )
 
     def __init__(self, id: int, server: Acceptor, client: Address, began: float) -> None:
         self.id = id
@@ -47,4 +59,5 @@ class Connection:
         self.caller: Caller | None = None
         self.destination: Address | None = None
         self.header: bytes | None = None
+        self.library = ""
         self.side: SideConnections | None = None

@@ -82,6 +82,12 @@ class Figures(Protocol):
     open: int
     ended: dict[EndReason, int]
 
+    def shaken(self, version: str, *, resumed: bool) -> None: ...
+
+    def opened(self, library: str) -> str: ...
+
+    def closed(self, library: str) -> None: ...
+
 
 class Dialler(Protocol):
     """The brokers of one cluster. `header`: with which the connection begins; None: as one that is
@@ -117,8 +123,8 @@ class ServerSettings:
 class Server:
     """The server of one listener. `ids`: numbers for the connections of the process. `tls`: makes
     the streams of its clients; None: plain sockets. `proxies`: those that say who their clients
-    are. `introduction`: tells brokers of clients; None: nobody does. `connects`: counts how long
-    openings last; None: nobody reads that."""
+    are. `introduction`: tells brokers of clients; None: nobody does. `connects`, `dials`: count
+    how long openings and connecting to brokers take; None: nobody reads that."""
 
     def __init__(
         self,
@@ -140,6 +146,7 @@ class Server:
         proxies: TrustedProxies | None = None,
         introduction: Introduction | None = None,
         connects: Durations | None = None,
+        dials: Durations | None = None,
     ) -> None:
         self.settings = settings
         self.entry = entry
@@ -156,6 +163,7 @@ class Server:
         self._proxies = TrustedProxies() if proxies is None else proxies
         self._introduction = introduction
         self._connects = connects
+        self._dials = dials
         self._clock = clock
         self._wall_clock = wall_clock
         self._pace = Pace(settings.connects)
@@ -317,6 +325,7 @@ class Server:
                 with trio.CancelScope(deadline=deadline) as scope:
                     waiting = partial(self._openings.waiting, connection.id, scope)
                     await shake(stream, self._readiness.readable, waiting)
+                    self.figures.shaken(stream.version or "", resumed=stream.resumed)
                     return stream
                 if scope.cancelled_caught:
                     refused = Refused(EndReason.HANDSHAKE_TIMEOUT)
@@ -392,12 +401,15 @@ class Server:
     ) -> tuple[Leg, Dialled] | Denial:
         """Connect to a broker, to any healthy one if `target` is None. `header`: see `Dialler`."""
         self._readiness.dialling += 1
+        began = self._clock()
         try:
             dialled = await self._dialler.dial(target, header)
         finally:
             self._readiness.dialling -= 1
         if isinstance(dialled, Denial):
             return dialled
+        if self._dials is not None:
+            self._dials.add(self._clock() - began)
         stream, address = dialled
         return self.leg(stream, address.host), Dialled(address)
 
@@ -413,6 +425,7 @@ class Server:
         received = (bytes(client.received), bytes(broker.received))
         expires = self._expiry(session)
         self.figures.open += 1
+        connection.library = self.figures.opened(session.caller.library or "")
         if self._connects is not None:
             self._connects.add(self._clock() - connection.began)
         pair = self._reactor.add(
@@ -432,6 +445,7 @@ class Server:
     def ended(self, connection: Connection, reason: EndReason, detail: str) -> None:
         """Record the end of an open pair."""
         self.figures.open -= 1
+        self.figures.closed(connection.library)
         if connection.side is not None:
             connection.side.close()
         self._record_end(connection, reason, detail)

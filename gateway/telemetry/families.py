@@ -111,6 +111,21 @@ DISPLACED = _connections.counter(
     "Connections that gave way to others before they authenticated (limits.unauthenticated).",
 )
 
+HANDSHAKES = _connections.counter(
+    "gateway_tls_handshakes",
+    "TLS handshakes of clients that succeeded; those that failed end by 'tls_failed'. Resumed ones "
+    "('yes') cost a fraction.",
+    *("listener", "version", "resumed"),
+    needs="TLS",
+)
+CLIENTS = _connections.gauge(
+    "gateway_clients",
+    "Open connections by the name and version that clients state for their library; 100 of them, "
+    "others are '__other__'.",
+    "listener",
+    "library",
+)
+
 _latency = Section("Latency")
 CONNECT_SECONDS = _latency.histogram(
     "gateway_connect_seconds",
@@ -143,7 +158,25 @@ FIRST_MESSAGE_SECONDS = _latency.histogram(
     "tenant",
 )
 
+DIAL_SECONDS = _latency.histogram(
+    "gateway_dial_seconds",
+    "Seconds of successful attempts to connect to a broker for a client, TLS included.",
+    "cluster",
+)
+LOOP_DELAY_SECONDS = _latency.histogram(
+    "gateway_event_loop_delay_seconds",
+    "Seconds by which a task wakes up late that asks for each second: how long whatever else the "
+    "process does keeps everybody waiting.",
+)
+
 _identity = Section("Identity and rights")
+AUTHENTICATIONS = _identity.counter(
+    "gateway_authentications",
+    "Credentials of clients that were verified: 'accepted', 'refused'. Methods that the listener "
+    "does not know are 'other'.",
+    *("listener", "method", "outcome"),
+    needs="identity by the gateway",
+)
 ACCESS_DENIED = _identity.counter(
     "gateway_access_denied",
     "Rights that clients lacked. The rule is empty where none allowed it, and '(opa)' where the "

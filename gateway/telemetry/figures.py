@@ -18,11 +18,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+OTHER = "__other__"
+"""The name of many topics, or tenants, that are counted as one."""
+
+TENANTS = 1000
+"""Tenants of a cluster or listener with figures of their own. Clients choose the tenants of their
+topics, and each has 20 lines of metrics, or 80 with its latencies."""
+
+LIBRARIES = 100
+"""Client libraries of a listener that are counted by name. A company uses a dozen versions."""
+
+LONGEST_LIBRARY = 100
+"""Characters of the name of a library. Real ones have 20 to 40."""
+
+
 @dataclass(slots=True)
 class ListenerFigures:
     """Connections of one listener: `accepted` and `ended` since the start, the others right now.
 
-    `stopped`: the listener accepts no more, and open connections drain.
+    `stopped`: the listener accepts no more, and open connections drain. `handshakes`: by version,
+    and whether a session was resumed. `authentications`: by method, and whether they succeeded.
+    `libraries`: open connections, by what clients state.
     """
 
     accepted: Annotated[int, families.ACCEPTED] = 0
@@ -31,6 +47,34 @@ class ListenerFigures:
     open: int = 0
     stopped: bool = False
     ended: dict[EndReason, int] = field(default_factory=lambda: dict.fromkeys(EndReason, 0))
+    handshakes: dict[tuple[str, bool], int] = field(default_factory=dict)
+    authentications: dict[tuple[str, bool], int] = field(default_factory=dict)
+    libraries: dict[str, int] = field(default_factory=dict)
+
+    def shaken(self, version: str, *, resumed: bool) -> None:
+        """Count a TLS handshake that succeeded."""
+        key = version, resumed
+        self.handshakes[key] = self.handshakes.get(key, 0) + 1
+
+    def authenticated(self, method: str, *, accepted: bool) -> None:
+        """Count a credential that was verified. `method`: one of few."""
+        key = method, accepted
+        self.authentications[key] = self.authentications.get(key, 0) + 1
+
+    def opened(self, library: str) -> str:
+        """Count an open connection, and return by which name it is counted: clients state any."""
+        # A name may have half of a surrogate pair, which UTF-8 cannot encode.
+        library = library[:LONGEST_LIBRARY].encode(errors="replace").decode()
+        if library not in self.libraries and len(self.libraries) >= LIBRARIES:
+            library = OTHER
+        self.libraries[library] = self.libraries.get(library, 0) + 1
+        return library
+
+    def closed(self, library: str) -> None:
+        """Count one open connection less. `library`: as `opened` returned it."""
+        self.libraries[library] -= 1
+        if not self.libraries[library]:
+            del self.libraries[library]
 
 
 @dataclass(slots=True)
@@ -212,14 +256,6 @@ class BrokerHealth(NamedTuple):
     cluster: str
     broker: str
     healthy: bool
-
-
-OTHER = "__other__"
-"""The name of many topics, or tenants, that are counted as one."""
-
-TENANTS = 1000
-"""Tenants of a cluster or listener with figures of their own. Clients choose the tenants of their
-topics, and each has 20 lines of metrics, or 80 with its latencies."""
 
 
 def others_of(tenant: str) -> TopicName:

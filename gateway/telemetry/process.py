@@ -62,6 +62,8 @@ class Sources:
     log: LogFigures
     openings: OpeningFigures
     latencies: Mapping[str, ListenerLatencies] = field(default_factory=dict)
+    dials: Mapping[str, Histogram] = field(default_factory=dict)
+    delays: Histogram | None = None
     audit: AuditFigures | None = None
     reloads: ReloadFigures | None = None
     store: StoreFigures | None = None
@@ -97,6 +99,9 @@ class ProcessMetrics(_Metrics):
         yield from _lookups(self._sources.clusters)
         if self._sources.latencies:
             yield from _latencies(self._sources.latencies)
+            yield _durations(families.DIAL_SECONDS, self._sources.dials)
+        if self._sources.delays is not None:
+            yield _durations(families.LOOP_DELAY_SECONDS, {"": self._sources.delays})
         yield _brokers(self._sources.brokers())
         yield _failures(self._sources.failures())
         yield from _families({"": self._sources.plane()})
@@ -184,6 +189,21 @@ def _connections(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
     yield now
     yield from _families(listeners)
     yield ended
+    yield from _clients(listeners)
+
+
+def _clients(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
+    handshakes, clients = _metric(families.HANDSHAKES), _metric(families.CLIENTS)
+    authentications = _metric(families.AUTHENTICATIONS)
+    for listener, figures in listeners.items():
+        for (version, resumed), number in figures.handshakes.items():
+            handshakes.add_metric([listener, version, "yes" if resumed else "no"], number)
+        for (method, accepted), number in figures.authentications.items():
+            outcome = "accepted" if accepted else "refused"
+            authentications.add_metric([listener, method, outcome], number)
+        for library, number in figures.libraries.items():
+            clients.add_metric([listener, library], number)
+    yield from (handshakes, clients, authentications)
 
 
 def _lookups(clusters: Mapping[str, ClusterFigures]) -> Iterator[Metric]:
@@ -200,10 +220,8 @@ def _lookups(clusters: Mapping[str, ClusterFigures]) -> Iterator[Metric]:
 
 
 def _latencies(listeners: Mapping[str, ListenerLatencies]) -> Iterator[Metric]:
-    connect = _metric(families.CONNECT_SECONDS)
-    for listener, found in listeners.items():
-        connect.add_metric([listener], *_buckets(found.connect))
-    yield connect
+    connects = {listener: found.connect for listener, found in listeners.items()}
+    yield _durations(families.CONNECT_SECONDS, connects)
     for attribute, family in _LATENCIES:
         metric = _metric(family)
         for listener, found in listeners.items():
@@ -220,6 +238,14 @@ _LATENCIES = (
     ("lookup", families.LOOKUP_SECONDS),
     ("first_message", families.FIRST_MESSAGE_SECONDS),
 )
+
+
+def _durations(family: Family, histograms: Mapping[str, Histogram]) -> Metric:
+    """Return a family of histograms by the value of their label, if they have one."""
+    metric = _metric(family)
+    for name, histogram in histograms.items():
+        metric.add_metric([name] if family.labels else [], *_buckets(histogram))
+    return metric
 
 
 def _buckets(histogram: Histogram) -> tuple[list[tuple[str, float]], float]:

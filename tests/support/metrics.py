@@ -24,7 +24,7 @@ from gateway.telemetry.figures import (
     StoreFigures,
     TlsFigures,
 )
-from gateway.telemetry.latency import ListenerLatencies, SlowSends
+from gateway.telemetry.latency import Histogram, ListenerLatencies, SlowSends
 from gateway.telemetry.process import CrewMetrics, ProcessMetrics, Sources
 from gateway.tls.files import Expiry, Kind
 from gateway.wire.account import Action
@@ -41,9 +41,15 @@ def exposition() -> str:
     tenant = latencies.of("t")
     for histogram in (tenant.send, tenant.own, tenant.lookup, tenant.first_message):
         histogram.add(1.0)
+    listener = ListenerFigures()
+    listener.shaken("TLSv1.3", resumed=False)
+    listener.authenticated("token", accepted=True)
+    listener.opened("library 1.0")
     sources = Sources(
         version="1",
-        listeners={"a": ListenerFigures()},
+        listeners={"a": listener},
+        dials={"b": Histogram()},
+        delays=Histogram(),
         clusters={"b": ClusterFigures()},
         plane=lambda: PlaneFigures(0, 0, 0, 0, 0, 0),
         brokers=lambda: [BrokerHealth("b", "127.0.0.1:6650", healthy=True)],
