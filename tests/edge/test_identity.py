@@ -27,8 +27,8 @@ from tests.real.clients import (
 from tests.real.fixtures import Connect, Reach, StartGateway
 from tests.real.frames import Connection, Kind, ServerError
 from tests.real.gateways import Gateway, Plan, Plans
-from tests.real.metrics import scrape, total
-from tests.real.probes import ended
+from tests.real.metrics import scrape, total, totals
+from tests.real.probes import ended, figure
 from tests.real.traffic import Traffic
 from tests.support.issuer import Issuer, SigningKey, in_thread
 from tests.support.sandbox import Sandbox
@@ -159,6 +159,19 @@ def test_a_listener_verifies_clients_in_several_ways(
     with ThreadPoolExecutor(len(refused)) as pool:
         list(pool.map(try_to_produce, refused))
     assert ended(through, "authentication_failed") >= len(refused)
+    assert_counted(through)
+
+
+def assert_counted(through: Gateway) -> None:
+    """What was verified is counted by method, and how its connections were secured."""
+    for method in ("token", "basic", "tls"):
+        name = "gateway_authentications_total"
+        assert figure(through, name, method=method, outcome="accepted") > 0
+    assert figure(through, "gateway_authentications_total", outcome="refused") > 0
+    assert figure(through, "gateway_tls_handshakes_total", version="TLSv1.3") > 0
+    scraped = totals(scrape(through.metrics_url), "gateway_clients", "library")
+    assert [library for (library,) in scraped if library.startswith("Pulsar-CPP")]
+    assert figure(through, "gateway_dial_seconds_count") > 0
 
 
 # -- keys that change --------------------------------------------------------------------------
