@@ -291,9 +291,10 @@ class ListenerServices:
     def timed(self) -> bool:
         return self._latencies is not None
 
-    def latencies(self, subject: Subject) -> Latencies:
+    def latencies(self, subject: Subject, *, proven: bool) -> Latencies:
         assert self._latencies is not None, "nobody reads durations"
-        return self._latencies.of("" if subject.topic is None else subject.topic.tenant)
+        tenant = "" if subject.topic is None else subject.topic.tenant
+        return self._latencies.of(tenant, proven=proven)
 
     def looked_up(self, outcome: LookupOutcome) -> None:
         self._cluster.figures.lookups[outcome] += 1

@@ -120,9 +120,10 @@ class ListenerLatencies:
         self._slow = slow
         self._most = tenants
 
-    def of(self, tenant: str) -> TenantLatencies:
-        """Return the histograms of a tenant, or those of all tenants beyond the bound."""
-        if tenant not in self.tenants and len(self.tenants) >= self._most:
+    def of(self, tenant: str, *, proven: bool) -> TenantLatencies:
+        """Return the histograms of a tenant, or those of all others: tenants beyond the bound, and
+        those that are not `proven` to exist, or clients could use the bound up."""
+        if tenant not in self.tenants and (not proven or len(self.tenants) >= self._most):
             tenant = OTHER
         found = self.tenants.get(tenant)
         if found is None:

@@ -152,8 +152,11 @@ class Services(Protocol):
         """Return whether anybody reads how long clients wait."""
         ...
 
-    def latencies(self, subject: Subject) -> Latencies:
-        """Return where the durations of a client with a topic are counted, if they are read."""
+    def latencies(self, subject: Subject, *, proven: bool) -> Latencies:
+        """Return where the durations of a client with a topic are counted, if they are read.
+
+        `proven`: a broker knows the topic, so that its tenant is none that the client invented.
+        """
         ...
 
     def looked_up(self, outcome: LookupOutcome) -> None:

@@ -163,7 +163,7 @@ class Stopwatch:
         self._draw = draw
         self._opened = 0  # producers, in all
         self._sends: list[_Sends] = []
-        self._awaited: list[tuple[Account, float, Latencies]] = []
+        self._awaited: list[tuple[Account, float, Callable[[], Latencies]]] = []
 
     @property
     def under_way(self) -> int:
@@ -180,8 +180,9 @@ class Stopwatch:
         if place < PRODUCERS:
             self._sends[place] = _Sends(account, latencies)
 
-    def subscribed(self, account: Account, latencies: Latencies, now: float) -> None:
-        """Time the first message of a consumer that asks to be opened."""
+    def subscribed(self, account: Account, latencies: Callable[[], Latencies], now: float) -> None:
+        """Time the first message of a consumer that asks to be opened. `latencies`: asked when the
+        message has come."""
         if len(self._awaited) < CONSUMERS:
             self._awaited.append((account, now, latencies))
             self.listen()
@@ -229,7 +230,7 @@ class Stopwatch:
     def _find_first(self, now: float) -> None:
         for account, since, latencies in self._awaited:
             if account.messages:
-                latencies.first_message.add(now - since)
+                latencies().first_message.add(now - since)
         self._awaited = [it for it in self._awaited if not it[0].messages]
 
 

@@ -193,9 +193,9 @@ class FakeServices:
     def timed(self) -> bool:
         return self.tenants is not None
 
-    def latencies(self, subject: Subject) -> TenantLatencies:
+    def latencies(self, subject: Subject, *, proven: bool) -> TenantLatencies:
         assert self.tenants is not None
-        return self.tenants.of(subject.topic.tenant if subject.topic else "")
+        return self.tenants.of(subject.topic.tenant if subject.topic else "", proven=proven)
 
     def looked_up(self, outcome: LookupOutcome) -> None:
         self.outcomes[outcome] += 1

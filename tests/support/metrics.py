@@ -38,7 +38,7 @@ def exposition() -> str:
     for action in (Action.PRODUCE, Action.CONSUME):
         book.open(action, subject_of("topic")).messages += 1
     latencies = ListenerLatencies(SlowSends())
-    tenant = latencies.of("t")
+    tenant = latencies.of("t", proven=True)
     for histogram in (tenant.send, tenant.own, tenant.lookup, tenant.first_message):
         histogram.add(1.0)
     listener = ListenerFigures()

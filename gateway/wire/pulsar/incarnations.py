@@ -162,7 +162,8 @@ class Incarnations:
         if action is Action.CONSUME:
             self._to_client.open_consumer(id, account)
             if self._stopwatch is not None:
-                latencies = self._listener.services.latencies(account.subject)
+                ask = self._listener.services.latencies
+                latencies = partial(ask, account.subject, proven=True)
                 self._stopwatch.subscribed(account, latencies, now)
         return (*ended, self._asked(handle, Asked.OPEN, command, request))
 
@@ -260,7 +261,8 @@ class Incarnations:
             self._to_broker.open_producer(handle.id, handle.account)
             self._to_client.open_producer(handle.id, handle.account)
             if self._stopwatch is not None:
-                latencies = self._listener.services.latencies(handle.account.subject)
+                subject = handle.account.subject
+                latencies = self._listener.services.latencies(subject, proven=True)
                 self._stopwatch.opened(handle.account, latencies)
 
     def error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:

@@ -28,7 +28,7 @@ from gateway.wire.pulsar.commands import BUSY, NO_ROOM, decode, encode, lookup_f
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.services import LookupOutcome
-from gateway.wire.stopwatch import Latencies
+from gateway.wire.subject import Subject
 
 ENTRY = 256
 """Bytes that a remembered lookup takes beside its frame."""
@@ -36,12 +36,12 @@ ENTRY = 256
 
 class _Lookup(NamedTuple):
     """A lookup without an answer, with the frame that a chase sends again. `since`: when it came.
-    `latencies`: where its duration is counted; None: nobody reads that."""
+    `subject`: of its duration; None: nobody reads that."""
 
     request_id: int
     frame: bytes
     since: float = 0.0
-    latencies: Latencies | None = None
+    subject: Subject | None = None
 
     @property
     def size(self) -> int:
@@ -81,7 +81,7 @@ class Lookups:
         services = self._listener.services
         if services.timed:
             subject = self._client.about(text(command.lookupTopic.topic))
-            lookup = lookup._replace(since=now, latencies=services.latencies(subject))
+            lookup = lookup._replace(since=now, subject=subject)
         self._asked = self._remember(self._asked, lookup.request_id, lookup)
         return FORWARD
 
@@ -103,7 +103,7 @@ class Lookups:
         lookup = self._forget(self._asked, command.lookupTopicResponse.request_id)
         hop = next_hop(command.lookupTopicResponse, tls=self._listener.brokers_tls)
         if hop is None or lookup is None:
-            _note_time(lookup, now)
+            self._note_time(lookup, now, proven=_leads_on(command))
             return (Replace(self._answer(command)),)
         return self._chase(lookup, hop)
 
@@ -118,7 +118,7 @@ class Lookups:
     def failed(self, request_id: int, now: float) -> None:
         """Forget a lookup that the broker answered by ERROR; other requests change nothing."""
         lookup = self._forget(self._asked, request_id)
-        _note_time(lookup, now)
+        self._note_time(lookup, now, proven=False)
         if lookup is not None:
             self._listener.services.looked_up(LookupOutcome.FAILED)
 
@@ -127,7 +127,7 @@ class Lookups:
         lookup = self._forget(self._chased, number)
         if lookup is None:
             return ()
-        _note_time(lookup, now)
+        self._note_time(lookup, now, proven=False)  # the result may be a refusal of the broker
         if isinstance(result, Denial):
             self._listener.services.looked_up(LookupOutcome.REFUSED)
             return (Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, result)),)
@@ -158,12 +158,19 @@ class Lookups:
             self._client.allotment.give_back(lookup.size)
         return lookup
 
+    def _note_time(self, lookup: _Lookup | None, now: float, *, proven: bool) -> None:
+        """Count the duration of a lookup that is answered, if durations are read. `proven`: the
+        topic has a broker."""
+        if lookup is not None and lookup.subject is not None:
+            latencies = self._listener.services.latencies(lookup.subject, proven=proven)
+            latencies.lookup.add(now - lookup.since)
+
     # -- what the client is told -------------------------------------------------------------
 
     def _answer(self, command: BaseCommand) -> bytes:
         """Return the client's frame for a broker's final answer to a lookup."""
         self._listener.veil.hide(command, Kind.LOOKUP_RESPONSE)
-        if command.lookupTopicResponse.response == CommandLookupTopicResponse.Connect:
+        if _leads_on(command):
             return self._connect(command)
         return self._no(command)
 
@@ -191,7 +198,6 @@ class Lookups:
         return encode(command)
 
 
-def _note_time(lookup: _Lookup | None, now: float) -> None:
-    """Count the duration of a lookup that is answered, if durations are read."""
-    if lookup is not None and lookup.latencies is not None:
-        lookup.latencies.lookup.add(now - lookup.since)
+def _leads_on(command: BaseCommand) -> bool:
+    """Return whether a LOOKUP_RESPONSE names the broker of the topic."""
+    return bool(command.lookupTopicResponse.response == CommandLookupTopicResponse.Connect)

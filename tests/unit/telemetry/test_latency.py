@@ -61,9 +61,17 @@ def test_the_longest_durations_are_counted() -> None:
 def test_tenants_beyond_the_bound_share_a_row(slow: SlowSends) -> None:
     listener = ListenerLatencies(slow, tenants=2)
     for tenant in ("a", "b", "c", "d", "a"):
-        listener.of(tenant).send.add(1.0)
+        listener.of(tenant, proven=True).send.add(1.0)
     rows = {tenant: sum(it.send.counts) for tenant, it in listener.tenants.items()}
     assert rows == {"a": 2, "b": 1, OTHER: 2}
+
+
+def test_a_tenant_that_a_client_invented_has_no_row(slow: SlowSends) -> None:
+    listener = ListenerLatencies(slow)
+    listener.of("invented", proven=False).lookup.add(1.0)
+    assert list(listener.tenants) == [OTHER]
+    known = listener.of("known", proven=True)
+    assert listener.of("known", proven=False) is known
 
 
 def test_the_slowest_sends_come_first(slow: SlowSends, clock: Clock) -> None:

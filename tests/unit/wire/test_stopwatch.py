@@ -35,7 +35,7 @@ class Client:
 
     def subscribes(self) -> Account:
         account = Account(Action.CONSUME)
-        self.stopwatch.subscribed(account, self.latencies, self.now)
+        self.stopwatch.subscribed(account, lambda: self.latencies, self.now)
         return account
 
     def sends(self, account: Account, frames: int = 1, *, messages: int = 1) -> None:
