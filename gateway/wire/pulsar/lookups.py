@@ -127,15 +127,19 @@ class Lookups:
         lookup = self._forget(self._chased, number)
         if lookup is None:
             return ()
-        self._note_time(lookup, now, proven=False)  # the result may be a refusal of the broker
         if isinstance(result, Denial):
+            self._note_time(lookup, now, proven=False)
             self._listener.services.looked_up(LookupOutcome.REFUSED)
             return (Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, result)),)
+        proven = False
         try:
-            answer = self._answer(decode(result))
+            command = decode(result)
+            proven = _leads_on(command)
+            answer = self._answer(command)
         except PeerError:  # of the other broker: this pair's peers are not at fault
             self._listener.services.looked_up(LookupOutcome.FAILED)
             answer = lookup_failed(lookup.request_id, NOT_FOUND)
+        self._note_time(lookup, now, proven=proven)
         return (Inject(Direction.TO_CLIENT, answer),)
 
     def clear(self) -> None:
