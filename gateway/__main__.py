@@ -89,6 +89,17 @@ def _demo(options: Options) -> int:
     return run(seconds=options.seconds, brokers=options.brokers, picture=options.picture)
 
 
+def _usage(options: Options) -> int:
+    from gateway.verifiers import explained
+
+    try:
+        from gateway.usage.command import command
+    except ModuleNotFoundError as missing:
+        raise explained(missing) from None
+
+    return command(options)
+
+
 # -- the command line --------------------------------------------------------------------------
 
 
@@ -115,6 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     rules = "check, compare and explain rules of limits"
     rules_options.add_to(commands.add_parser("rules", help=rules, description=rules))
+    _usage_options(add("usage", _usage, "sum up usage records"))
     _init_options(add("init", _init, "write an initial configuration with comments"))
     _sandbox_options(add("sandbox", _sandbox, "run brokers in memory, for trials and tests"))
     _demo_options(add("demo", _demo, "show the gateway at work: brokers, clients, a live table"))
@@ -129,6 +141,21 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
         default=Path(os.environ.get("GATEWAY_CONFIG") or CONFIGURATION),
         metavar=CONFIGURATION,
         help="the file (default: the one that GATEWAY_CONFIG names, or gateway.yaml)",
+    )
+
+
+def _usage_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "folder", type=Path, metavar="FOLDER", help="the one that usage.folder names"
+    )
+    parser.add_argument(
+        "--by",
+        default="tenant,op",
+        metavar="FIELD,...",
+        help="fields of records to sum up by (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--format", choices=["table", "csv"], default="table", help="(default: %(default)s)"
     )
 
 

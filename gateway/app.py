@@ -57,6 +57,7 @@ from gateway.telemetry.figures import (
     PlaneFigures,
 )
 from gateway.telemetry.latency import Histogram, ListenerLatencies, SlowSends
+from gateway.telemetry.witness import Witnesses
 from gateway.tls.stream import Shared
 from gateway.verifiers import Needs
 from gateway.wire.budget import Budget
@@ -67,6 +68,7 @@ from gateway.wire.proxy_header import LOCAL_HEADER
 if TYPE_CHECKING:
     from gateway.assembly import Inherited
     from gateway.fleet.store import Store
+    from gateway.telemetry.witness import Witness
     from gateway.tls.sides import Side
 
 Status = trio.TaskStatus[None]
@@ -157,6 +159,12 @@ class _Cluster:
     parts: ClusterParts
 
 
+def _witness_of(*witnesses: Witness | None) -> Witness | None:
+    """Return what tells all that there are."""
+    found = [it for it in witnesses if it is not None]
+    return Witnesses(found) if found else None
+
+
 class Application:
     """All parts of one process, made from the configuration and connected.
 
@@ -187,8 +195,10 @@ class Application:
         self._openings = Openings(configuration.limits.unauthenticated)
         self._budget = Budget(configuration.limits.all_remembered)
         self._audit = assembly.make_audit(configuration, inherited)
+        self._recording = assembly.make_recording(configuration, inherited)
+        self._witness = _witness_of(self._audit, self._recording)
         self._limiting = assembly.make_rate_limiting(
-            configuration, self._reactor, store, self._needs, self._audit
+            configuration, self._reactor, store, self._needs, self._witness
         )
         self._shared = Shared()
         self._sides: dict[str, Side] = {}
@@ -251,7 +261,9 @@ class Application:
             names=assembly.make_names(name, cluster, secret),
             learned=learned,
             credential=assembly.make_credential(cluster.credential, self._needs, log_event),
-            accounts=AccountBook(),
+            accounts=AccountBook(
+                watcher=None if self._recording is None else self._recording.meter
+            ),
             figures=ClusterFigures(),
             migrations={broker: to.gateway for to in cluster.migrations for broker in to.brokers},
         )
@@ -287,7 +299,7 @@ class Application:
             Tracing(listener.trace, everything=trace),
             ids,
             tls=tls,
-            audit=self._audit,
+            witness=self._witness,
             proxies=TrustedProxies(() if proxies is None else proxies.from_),
             connects=None if latencies is None else latencies.connect,
             dials=None if latencies is None else self._dials[listener.cluster],
@@ -343,6 +355,8 @@ class Application:
                 await self._run_plane(signals, task_status)
                 outer.cancel_scope.cancel()
         finally:
+            if self._recording is not None:
+                self._recording.finish()
             if self._audit is not None:
                 self._audit.close()
         self._log.info("stopped")
@@ -378,6 +392,8 @@ class Application:
                 plane.start_soon(task)
             if self._renewal is not None:
                 plane.start_soon(self._renewal.run)
+            if self._recording is not None:
+                plane.start_soon(self._recording.run)
             async with trio.open_nursery() as front:
                 if self._limiting is not None:
                     await front.start(self._limiting.reloader.run)
@@ -455,6 +471,7 @@ class Application:
             rules=tuple if limiting is None else limiting.shaper.figures,
             log=self._lines,
             audit=None if self._audit is None else self._audit.figures,
+            usage=None if self._recording is None else self._recording.figures,
             openings=self._openings.figures,
             latencies=self._latencies,
             dials=self._dials if self._latencies else {},

@@ -46,10 +46,12 @@ if TYPE_CHECKING:
     from gateway.remote.oauth import ClientCredentials
     from gateway.remote.opa import PolicyAgent
     from gateway.telemetry.audit import Audit
+    from gateway.telemetry.witness import Witness
     from gateway.tls.files import KeyPair
     from gateway.tls.renewal import Renewal
     from gateway.tls.sides import ClientSide, ServerSide, Side
     from gateway.tls.stream import Shared
+    from gateway.usage.recorder import Recording
     from gateway.verifiers import Needs
 
 
@@ -58,6 +60,9 @@ PARENT_TIMEOUT = 1.0
 parent has no other work: without an answer it has died, and its workers with it."""
 
 _VERSIONS = {"1.2": TLSVersion.TLSv1_2, "1.3": TLSVersion.TLSv1_3}
+
+SMALLEST_PSEUDONYM_KEY = 16
+"""Bytes; with fewer, names could be found by trying keys."""
 
 LEAST_ADMIN_CONNECTIONS = 64
 """Admin connections for probes, scrapers and people even if clients may use up all descriptors."""
@@ -146,7 +151,7 @@ def make_rate_limiting(
     reactor: Reactor,
     store: Store | None,
     needs: Needs,
-    audit: Audit | None = None,
+    witness: Witness | None = None,
 ) -> RateLimiting | None:
     """Return the rate limiting, or None without rules and a policy agent; its packages are imported
     only with these.
@@ -179,7 +184,7 @@ def make_rate_limiting(
     if configuration.opa is not None:
         agent = make_agent(configuration.opa, needs.log)
         needs.agent = agent.figures
-    access = Access(compiled, defaults, partial(_tell_denied, audit), agent)
+    access = Access(compiled, defaults, partial(_tell_denied, witness), agent)
     shaper, figures = Shaper(compiled, reactor, supply, access), ReloadFigures(time.time())
     reloader = Reloader(paths, compiled, shaper.adopt, figures, seen)
     sharing = None
@@ -231,10 +236,62 @@ def make_audit(
     return Audit(style, write, bounds.queue_lines, bounds.queue)
 
 
-def _tell_denied(audit: Audit | None, denied: Refused) -> None:
+def make_recording(
+    configuration: model.Configuration, inherited: Inherited | None = None
+) -> Recording | None:
+    """Return what writes usage records; None: nothing does. Raises `ConfigurationError`."""
+    settings = configuration.usage
+    if settings is None:
+        return None
+    try:
+        from gateway.usage import recorder
+        from gateway.usage.files import Closing
+        from gateway.usage.meter import Naming, network_of
+    except ModuleNotFoundError as missing:
+        raise explained(missing) from None
+
+    try:
+        settings.folder.mkdir(exist_ok=True)
+        settings.folder.joinpath("usage").mkdir(exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The folder of usage records {settings.folder} cannot be used: {error.strerror}"
+        ) from None
+    name = settings.gateway or machine.host_name()
+    processes = machine.processes(configuration.workers)
+    asked = recorder.Settings(
+        settings.folder,
+        name if inherited is None else f"{name}-w{inherited.worker}",
+        settings.interval,
+        Closing(settings.close_after, settings.close_size, settings.disk // processes),
+        settings.events,
+        settings.waiting // processes,
+    )
+    principals: Callable[[str], str] | None = None
+    if settings.principals == "masked":
+        principals = _masked
+    elif settings.pseudonym_key_file is not None:
+        from gateway.identity.keys import read_key_file
+
+        what = f"The pseudonym key file {settings.pseudonym_key_file}"
+        key = read_key_file(settings.pseudonym_key_file, what)
+        if len(key) < SMALLEST_PSEUDONYM_KEY:
+            raise ConfigurationError(f"{what} must hold {SMALLEST_PSEUDONYM_KEY} bytes or more")
+        principals = recorder.pseudonyms(key)
+    clients: Callable[[str], str] | None = network_of
+    if settings.clients != "network":
+        clients = str if settings.clients == "address" else None
+    return recorder.Recording(asked, Naming(principals, clients))
+
+
+def _masked(_: str) -> str:
+    return "(masked)"
+
+
+def _tell_denied(witness: Witness | None, denied: Refused) -> None:
     subject = denied.subject
-    if audit is not None:
-        audit.denied(subject, denied.right, denied.rule or None, shadow=denied.shadow)
+    if witness is not None:
+        witness.denied(subject, denied.right, denied.rule or None, shadow=denied.shadow)
     structlog.get_logger().info(
         "access_denied",
         listener=subject.listener,

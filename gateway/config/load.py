@@ -84,6 +84,7 @@ def build(data: object, folder: Path) -> tuple[Configuration | None, tuple[Mista
             "locate": locate,
             "locate_folder": partial(locate, or_folder=True),
             "locate_new": partial(_locate_new, folder.absolute()),
+            "locate_new_folder": partial(_locate_new_folder, folder.absolute()),
         }
         return Configuration.model_validate(data, context=context), mistakes
     except ValidationError as error:
@@ -105,6 +106,15 @@ def _locate_new(folder: Path, name: str) -> Path:
     path = folder / name
     if not path.parent.is_dir() or path.is_dir():
         raise ValueError("is not in a folder that exists; a path, relative to the configuration's")
+    return path
+
+
+def _locate_new_folder(folder: Path, name: str) -> Path:
+    """Return the path of a folder that is there, or that the gateway may make. Raises
+    `ValueError`."""
+    path = folder / name
+    if not path.parent.is_dir() or (path.exists() and not path.is_dir()):
+        raise ValueError("is no folder, nor in one; a path, relative to the configuration's")
     return path
 
 

@@ -708,6 +708,38 @@ class Audit(Part):
     stream: Literal["stdout", "stderr"] = "stdout"
 
 
+class Usage(Part):
+    """Records of who used what, in files; see docs/usage.md."""
+
+    # Made if it is not there. Replicas may share it.
+    folder: Annotated[Path, _located("locate_new_folder"), Field(examples=["usage"])]
+    # In the name of each file and in each record; another one for each replica. None: the host's.
+    gateway: Name | None = None
+    # Of one record. Bills need minutes, recommendations of limits seconds.
+    interval: Annotated[float, _within(units.seconds, "1s", "1h")] = 10.0
+    # A file is closed, and so can be read, after so long or at this size.
+    close_after: Annotated[float, _within(units.seconds, "1s", "24h")] = 60.0
+    close_size: Annotated[int, _within(units.size, "64KiB", "1GiB")] = 64 << 20
+    # Of closed files of each kind; the oldest are dropped. A busy gateway writes 100 MB a day.
+    disk: Annotated[int, _within(units.size, "1MiB", "1024GiB")] = 1 << 30
+    # Of records that wait for a slow disk, some 100,000.
+    waiting: Annotated[int, _within(units.size, "1MiB", "1GiB")] = 64 << 20
+    events: Flag = True
+    principals: Literal["plain", "masked", "pseudonymous"] = "plain"
+    # With pseudonymous: replicas with the same key give a principal the same name.
+    pseudonym_key_file: File | None = None
+    clients: Literal["network", "address", "masked"] = "network"
+
+    @model_validator(mode="after")
+    def _has_key(self) -> Self:
+        if (self.principals == "pseudonymous") != (self.pseudonym_key_file is not None):
+            raise ValueError(
+                "has pseudonyms or their key alone; both principals: pseudonymous and "
+                "pseudonym_key_file, or neither"
+            )
+        return self
+
+
 class PolicyAgent(Part):
     """Open Policy Agent, which decides what no rule does on listeners with `access: opa`."""
 
@@ -756,6 +788,8 @@ class Configuration(Part):
     log: Log = Log()
     # None: nothing is written.
     audit: Audit | None = None
+    # None: no records.
+    usage: Usage | None = None
     # Without a store each replica has its own limits.
     store: Store | None = None
     # None: rules and listeners decide alone.

@@ -50,7 +50,7 @@ from gateway.wire.stopwatch import Durations
 from gateway.wire.traced import TracedSession
 
 if TYPE_CHECKING:  # certificates are loaded only for listeners with TLS
-    from gateway.telemetry.audit import Audit
+    from gateway.telemetry.witness import Witness
     from gateway.tls.sides import ServerSide
 
 ACCEPTS_AT_ONCE = 16
@@ -124,7 +124,8 @@ class Server:
     """The server of one listener. `ids`: numbers for the connections of the process. `tls`: makes
     the streams of its clients; None: plain sockets. `proxies`: those that say who their clients
     are. `introduction`: tells brokers of clients; None: nobody does. `connects`, `dials`: count
-    how long openings and connecting to brokers take; None: nobody reads that."""
+    how long openings and connecting to brokers take; None: nobody reads that. `witness`: is told
+    of connections that open and end."""
 
     def __init__(
         self,
@@ -142,7 +143,7 @@ class Server:
         wall_clock: Callable[[], float] = time.time,
         *,
         tls: ServerSide | None = None,
-        audit: Audit | None = None,
+        witness: Witness | None = None,
         proxies: TrustedProxies | None = None,
         introduction: Introduction | None = None,
         connects: Durations | None = None,
@@ -159,7 +160,7 @@ class Server:
         self._tracing = tracing
         self._ids = ids
         self._tls = tls
-        self._audit = audit
+        self._witness = witness
         self._proxies = TrustedProxies() if proxies is None else proxies
         self._introduction = introduction
         self._connects = connects
@@ -428,6 +429,8 @@ class Server:
         connection.library = self.figures.opened(session.caller.library or "")
         if self._connects is not None:
             self._connects.add(self._clock() - connection.began)
+        if self._witness is not None:
+            self._witness.opened(connection.id, session.caller)
         pair = self._reactor.add(
             client.stream, broker.stream, session, connection, received, expires
         )
@@ -453,9 +456,9 @@ class Server:
     def _record_end(self, connection: Connection, reason: EndReason, detail: str = "") -> None:
         self.figures.ended[reason] += 1
         seconds = self._clock() - connection.began
-        if self._audit is not None:
+        if self._witness is not None:
             told = self.settings.name, connection.id, str(connection.client), connection.caller
-            self._audit.ended(*told, reason.value, seconds, detail)
+            self._witness.ended(*told, reason, seconds, detail)
         log = self._log.info if reason in _ORDINARY else self._log.warning
         log(
             "connection_ended",

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gateway.telemetry.figures import OTHER, TENANTS, TopicFigures, Totals, others_of
-from gateway.wire.account import Account, Action
+from gateway.wire.account import Account, Action, Waits
 from gateway.wire.subject import Subject, TopicName
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 TOPICS_KEPT = 100_000
 """Topics with figures of their own, far above what one process serves, so that only strays are
-folded. So many topics with traffic both ways cost 85 MB, hence the bound."""
+folded. So many topics with traffic both ways cost 95 MB, hence the bound."""
 
 NAMES_KEPT = 16 * 1024 * 1024
 """Bytes of the names of these topics, which clients choose, as metrics show them: 100,000 usual
@@ -42,7 +42,10 @@ NAME_OVERHEAD = 64
 ACCOUNTS_AT_ONCE = 2000
 """Accounts of one topic to sum up in a row: 0.2 ms."""
 
-_NOTHING = Totals(0, 0, 0, 0, 0)
+_Part = tuple[Totals, Waits | None]
+"""Sums of some accounts, and their waits."""
+
+_NOTHING: _Part = (Totals(0, 0, 0, 0, 0), None)
 
 
 class _ActionTotals:
@@ -52,7 +55,16 @@ class _ActionTotals:
     each has.
     """
 
-    __slots__ = ("accounts", "bytes", "damaged", "messages", "receipts", "surplus")
+    __slots__ = (
+        "accounts",
+        "bytes",
+        "damaged",
+        "messages",
+        "receipts",
+        "refused",
+        "surplus",
+        "waits",
+    )
 
     subscriptions: Mapping[str, int] = {}
 
@@ -60,10 +72,12 @@ class _ActionTotals:
         # None where there is no open account: an empty set is larger than all the rest.
         self.accounts: set[Account] | None = None
         self.messages = self.surplus = self.bytes = self.receipts = self.damaged = 0
+        self.refused = 0
+        self.waits: Waits | None = None
 
     @property
     def has_counts(self) -> bool:
-        return bool(self.messages or self.bytes or self.receipts or self.damaged)
+        return bool(self.messages or self.bytes or self.receipts or self.damaged or self.refused)
 
     def open(self, account: Account) -> None:
         if self.accounts is None:
@@ -85,15 +99,17 @@ class _ActionTotals:
         self.surplus += passed.surplus
         self.receipts += passed.receipts
         self.damaged += passed.damaged
+        self.refused += passed.refused
+        self.waits = _added(self.waits, passed.waits)
 
     @property
     def is_large(self) -> bool:
         return self.accounts is not None and len(self.accounts) > ACCOUNTS_AT_ONCE
 
-    def totals(self) -> Totals:
+    def totals(self) -> _Part:
         return _sum(self, self.accounts or ())
 
-    def parts(self) -> Iterator[Totals]:
+    def parts(self) -> Iterator[_Part]:
         """Yield the totals in parts, which add up. Accounts may open and close between two parts:
         the first part settles which are open, and the counts of the closed ones."""
         accounts = tuple(self.accounts or ())
@@ -134,9 +150,20 @@ class _Consumed(_ActionTotals):
         return was_open
 
 
-def _sum(closed: _ActionTotals, accounts: Collection[Account]) -> Totals:
+def _added(waits: Waits | None, more: Waits | None) -> Waits | None:
+    """Add waits to others, which are made if there are none."""
+    if more is None or not more.by_rule:
+        return waits
+    found = Waits() if waits is None else waits
+    found.add(more)
+    return found
+
+
+def _sum(closed: _ActionTotals, accounts: Collection[Account]) -> _Part:
     messages, surplus, size = closed.messages, closed.surplus, closed.bytes
     receipts, damaged, wanted = closed.receipts, closed.damaged, 0
+    held, refused = 0, closed.refused
+    waits = _added(None, closed.waits)
     for account in accounts:
         messages += account.messages
         surplus += account.surplus
@@ -144,9 +171,14 @@ def _sum(closed: _ActionTotals, accounts: Collection[Account]) -> Totals:
         receipts += account.receipts
         damaged += account.damaged
         wanted += account.wanted
+        held += account.queued
+        refused += account.refused
+        if account.waits is not None:
+            waits = _added(waits, account.waits)
     subscriptions = len(closed.subscriptions)
     totals = messages, size, messages - surplus, receipts
-    return Totals(*totals, len(accounts), damaged, subscriptions, wanted)
+    now = len(accounts), damaged, subscriptions, wanted, held, refused
+    return Totals(*totals, *now), waits
 
 
 class _Topic:
@@ -181,18 +213,35 @@ class _Topic:
         return self.topic if self.is_named else others_of(self.topic.tenant)
 
     def figures(self) -> TopicFigures:
-        return TopicFigures(self._shown_name, self.produced.totals(), self.consumed.totals())
+        return self._figures(self.produced.totals(), self.consumed.totals())
+
+    def _figures(self, produced: _Part, consumed: _Part) -> TopicFigures:
+        return TopicFigures(self._shown_name, produced[0], consumed[0], produced[1], consumed[1])
 
     def parts(self) -> Iterator[TopicFigures]:
         both = zip_longest(self.produced.parts(), self.consumed.parts(), fillvalue=_NOTHING)
-        return (TopicFigures(self._shown_name, *sides) for sides in both)
+        return (self._figures(*sides) for sides in both)
+
+
+class Watcher(Protocol):
+    """Follows the accounts of a book. It is called for each once, and must not raise."""
+
+    def opened(self, account: Account) -> None: ...
+
+    def closed(self, account: Account) -> None: ...
 
 
 class AccountBook:
     """All accounts of one cluster. `topics_kept` bounds the topics with figures of their own,
-    `names_kept` the bytes of their names."""
+    `names_kept` the bytes of their names. `watcher`: None if nobody follows the accounts."""
 
-    def __init__(self, topics_kept: int = TOPICS_KEPT, names_kept: int = NAMES_KEPT) -> None:
+    def __init__(
+        self,
+        topics_kept: int = TOPICS_KEPT,
+        names_kept: int = NAMES_KEPT,
+        watcher: Watcher | None = None,
+    ) -> None:
+        self._watcher = watcher
         self._topics_kept = topics_kept
         self._names_kept = names_kept
         self._names = 0  # bytes of the names of topics with figures of their own
@@ -215,6 +264,8 @@ class AccountBook:
         found = self._busy.get(topic.name) or self._open_topic(topic)
         account = Account(action, subject.about(found.topic, subject.subscription))
         found.side(action).open(account)
+        if self._watcher is not None:
+            self._watcher.opened(account)
         return account
 
     def close(self, account: Account) -> None:
@@ -222,7 +273,9 @@ class AccountBook:
         topic = self._busy.get(account.topic)
         if topic is None:
             return
-        topic.side(account.action).close(account)
+        was_open = topic.side(account.action).close(account)
+        if was_open and self._watcher is not None:
+            self._watcher.closed(account)
         if topic.is_idle:
             self._make_idle(topic)
 

@@ -262,8 +262,9 @@ class Limiter:
                 self._review_later(member, limit)
             elif member.account.held:
                 short = (it for it in member.limits if not member.has_units(it.spec.unit))
-                self._wait(member, next(short), now)
-                member.waiting_since = limit.served_at  # a queue uses up its lease at once
+                at = next(short)
+                self._wait(member, at, now)
+                at.backdate(member, limit.served_at)
 
     @staticmethod
     def _review_later(member: Member, limit: Limit) -> None:

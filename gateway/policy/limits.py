@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gateway.policy.debts import NO_DEBT, Debt
 from gateway.policy.dimensions import Unit
 from gateway.policy.gcra import WHOLE_UNIT
+from gateway.policy.keys import Key
 from gateway.wire.account import ENDLESS, Account, Action
 
 if TYPE_CHECKING:
@@ -92,6 +93,11 @@ class LimitSpec:
     def identity(self) -> tuple[Hashable, Unit, bool]:
         """Return what stays the same when the rule gets other figures."""
         return self.key, self.unit, self.shadow
+
+    @property
+    def rule(self) -> str:
+        """Return the id of the rule."""
+        return self.key.rule if isinstance(self.key, Key) else str(self.key)
 
     @property
     def step(self) -> float:
@@ -247,12 +253,19 @@ class Limit:
         self.leased.discard(member)
         self.waiting += 1
         self.waits += 1
+        member.account.begin_wait(self.spec.rule, now)
+
+    def backdate(self, member: Member, since: float) -> None:
+        """Have a wait begin earlier, when its lease was granted: a queue uses one up at once."""
+        member.waiting_since = since
+        member.account.begin_wait(self.spec.rule, since)
 
     def dequeue(self, member: Member, now: float) -> None:
         """End a member's wait. Its queue entry becomes stale and is skipped later."""
         member.waits_at, member.ticket = None, -1
         self.waiting -= 1
         self.waited += now - member.waiting_since
+        member.account.end_wait(now)
         if not self.waiting:
             self._queue.clear()
         elif len(self._queue) - self.waiting > max(MOST_STALE, self.waiting):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -36,6 +38,11 @@ def cpus(groups: Path = CONTROL_GROUPS, own: Path = OWN_GROUP) -> int:
     quotas = (quota(_text(group / "cpu.max")) for group in control_groups(groups, own))
     allowed = [it for it in quotas if it is not None]
     return max(1, int(min([len(os.sched_getaffinity(0)), *allowed])))
+
+
+def host_name() -> str:
+    """Return the machine's name, as part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:63].strip("-") or "gateway"
 
 
 OWN_DESCRIPTORS = 100

@@ -23,11 +23,13 @@ from gateway.telemetry.writing import Queue, appending, writer_to
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gateway.wire.contract import EndReason
     from gateway.wire.subject import Caller, Subject
 
 
 class Audit:
-    """Writes the audit of a process. `close` it at the end. `clock`: monotonic seconds."""
+    """Writes the audit of a process, as a `Witness`. `close` it at the end. `clock`: monotonic
+    seconds."""
 
     def __init__(
         self,
@@ -50,13 +52,16 @@ class Audit:
             cache_logger_on_first_use=True,
         )
 
+    def opened(self, connection: int, caller: Caller) -> None:
+        """Write nothing: an open connection has its line at its end."""
+
     def ended(
         self,
         listener: str,
         connection: int,
         client: str,
         caller: Caller | None,
-        reason: str,
+        reason: EndReason,
         seconds: float,
         detail: str,
     ) -> None:
@@ -68,7 +73,7 @@ class Audit:
             client=client,
             principal=None if caller is None else caller.principal,
             method=None if caller is None else caller.method,
-            reason=reason,
+            reason=reason.value,
             seconds=round(seconds, 3),
             **({"detail": detail} if detail else {}),
         )

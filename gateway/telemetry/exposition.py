@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.telemetry import families
 from gateway.telemetry.figures import OTHER, TENANTS, Totals
+from gateway.wire.account import Waits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,14 +36,18 @@ _ACCOUNTS_PER_TOPIC = 25
 """Producers and consumers whose numbers are added up in the time of copying one topic."""
 
 _COLUMNS = len(Totals._fields)
-_MESSAGES, _BYTES, _FRAMES, _RECEIPTS, _OPEN, _DAMAGED, _SUBSCRIPTIONS, _WANTED = range(_COLUMNS)
+_MESSAGES, _BYTES, _FRAMES, _RECEIPTS, _OPEN, _DAMAGED, _SUBSCRIPTIONS, _WANTED, _HELD, _REFUSED = (
+    range(_COLUMNS)
+)
 
 
 class _Column(NamedTuple):
-    """A metric family per topic, and where its numbers are in a row."""
+    """A metric family per topic, and where its numbers are in a row. `sparse`: most of them are 0,
+    and are left out."""
 
     family: Family
     number: int
+    sparse: bool = False
 
 
 class _Level(NamedTuple):
@@ -50,6 +55,8 @@ class _Level(NamedTuple):
 
     counters: tuple[_Column, ...]
     damaged: _Column
+    waits: Family
+    wait_seconds: Family
     producers: _Column
     consumers: tuple[_Column, ...]
 
@@ -60,8 +67,12 @@ _TOPICS = _Level(
         _Column(families.TOPIC_BYTES, _BYTES),
         _Column(families.TOPIC_FRAMES, _FRAMES),
         _Column(families.TOPIC_RECEIPTS, _RECEIPTS),
+        _Column(families.TOPIC_REFUSED, _REFUSED, sparse=True),
+        _Column(families.TOPIC_HELD, _HELD, sparse=True),
     ),
     _Column(families.TOPIC_DAMAGED, _DAMAGED),
+    families.TOPIC_WAITS,
+    families.TOPIC_WAIT_SECONDS,
     _Column(families.TOPIC_PRODUCERS, _OPEN),
     (
         _Column(families.TOPIC_CONSUMERS, _OPEN),
@@ -75,8 +86,12 @@ _TENANTS = _Level(
         _Column(families.TENANT_BYTES, _BYTES),
         _Column(families.TENANT_FRAMES, _FRAMES),
         _Column(families.TENANT_RECEIPTS, _RECEIPTS),
+        _Column(families.TENANT_REFUSED, _REFUSED, sparse=True),
+        _Column(families.TENANT_HELD, _HELD, sparse=True),
     ),
     _Column(families.TENANT_DAMAGED, _DAMAGED),
+    families.TENANT_WAITS,
+    families.TENANT_WAIT_SECONDS,
     _Column(families.TENANT_PRODUCERS, _OPEN),
     (
         _Column(families.TENANT_CONSUMERS, _OPEN),
@@ -123,9 +138,12 @@ class _Table:
         head = f"{column.family.exposed}{{"
         rows = zip(self.rows, self.numbers[column.number :: _COLUMNS], strict=True)
         foot = f"{tail}}} "
-        while lines := [
-            f"{head}{labels}{foot}{number}\n" for labels, number in islice(rows, _LINES_PER_SLICE)
-        ]:
+        while some := list(islice(rows, _LINES_PER_SLICE)):
+            lines = [
+                f"{head}{labels}{foot}{number}\n"
+                for labels, number in some
+                if number or not column.sparse
+            ]
             yield "".join(lines).encode()
 
 
@@ -148,11 +166,33 @@ class _Sums:
 
     def lines(self, column: _Column, tail: str = "") -> Iterator[bytes]:
         head, at = column.family.exposed, column.number
-        rows = iter(self._rows.items())
-        while lines := [
+        rows = self._rows.items()  # of a thousand tenants at most in each cluster
+        lines = [
             f"{head}{{{labels}{tail}}} {row[at]}\n"
-            for labels, row in islice(rows, _LINES_PER_SLICE)
-        ]:
+            for labels, row in rows
+            if row[at] or not column.sparse
+        ]
+        for begin in range(0, len(lines), _LINES_PER_SLICE):
+            yield "".join(lines[begin : begin + _LINES_PER_SLICE]).encode()
+
+
+class _WaitRows:
+    """The waits of a scrape, of those few topics that waited, by labels."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, Waits] = {}
+
+    def add(self, labels: str, waits: Waits | None) -> None:
+        if waits is not None:
+            self._rows.setdefault(labels, Waits()).add(waits)
+
+    def lines(self, family: Family, field: int) -> Iterator[bytes]:
+        rows = iter(
+            f'{family.exposed}{{{labels},rule="{_escape(rule[:LONGEST_LABEL])}"}} {waited[field]}\n'
+            for labels, waits in self._rows.items()
+            for rule, waited in waits.by_rule.items()
+        )
+        while lines := list(islice(rows, _LINES_PER_SLICE)):
             yield "".join(lines).encode()
 
 
@@ -182,12 +222,16 @@ class _Exposition(ABC):
         """
         produced = self._table(',direction="to_broker"')
         consumed = self._table(',direction="to_client"')
+        waits = _WaitRows()
         for cluster in self._books:
-            yield from self._copy(cluster, produced, consumed)
+            yield from self._copy(cluster, produced, consumed, waits)
         for column in self._counters:
             yield _heading(column.family)
             for table in (produced, consumed):
                 yield from table.lines(column, table.tail)
+        for at, family in enumerate((self._level.waits, self._level.wait_seconds)):
+            yield _heading(family)
+            yield from waits.lines(family, at)
         consumers = [(column, consumed) for column in self._level.consumers]
         for column, table in [(self._level.producers, produced), *consumers]:
             yield _heading(column.family)
@@ -195,7 +239,11 @@ class _Exposition(ABC):
 
     @abstractmethod
     def _copy(
-        self, cluster: str, produced: _Table | _Sums, consumed: _Table | _Sums
+        self,
+        cluster: str,
+        produced: _Table | _Sums,
+        consumed: _Table | _Sums,
+        waits: _WaitRows,
     ) -> Iterator[bytes]:
         """Copy a book's numbers, in slices."""
 
@@ -208,17 +256,24 @@ class TopicExposition(_Exposition):
         self._labels: dict[str, dict[TopicName, str]] = {}
 
     def _copy(
-        self, cluster: str, produced: _Table | _Sums, consumed: _Table | _Sums
+        self,
+        cluster: str,
+        produced: _Table | _Sums,
+        consumed: _Table | _Sums,
+        waits: _WaitRows,
     ) -> Iterator[bytes]:
         """Copy a book's numbers, and forget the labels of topics that it no longer has."""
         known = self._labels.get(cluster, {})
         used: dict[TopicName, str] = {}
         work = 0
-        for topic, made, taken in self._books[cluster].topics():
+        for topic, made, taken, made_waits, taken_waits in self._books[cluster].topics():
             labels = known.get(topic) or used.get(topic) or labels_of(cluster, topic)
             used[topic] = labels
             produced.add(labels, made)
             consumed.add(labels, taken)
+            if made_waits is not None or taken_waits is not None:
+                waits.add(labels + produced.tail, made_waits)
+                waits.add(labels + consumed.tail, taken_waits)
             work += 1 + (made.open + taken.open) // _ACCOUNTS_PER_TOPIC
             if work >= _TOPICS_PER_SLICE:
                 work = 0
@@ -238,12 +293,16 @@ class TenantExposition(_Exposition):
         self._labels: dict[str, dict[str, str]] = {cluster: {} for cluster in books}
 
     def _copy(
-        self, cluster: str, produced: _Table | _Sums, consumed: _Table | _Sums
+        self,
+        cluster: str,
+        produced: _Table | _Sums,
+        consumed: _Table | _Sums,
+        waits: _WaitRows,
     ) -> Iterator[bytes]:
         known = self._labels[cluster]
         other = tenant_labels(cluster, OTHER)
         work = 0
-        for topic, made, taken in self._books[cluster].topics():
+        for topic, made, taken, made_waits, taken_waits in self._books[cluster].topics():
             labels = known.get(topic.tenant)
             if labels is None:
                 labels = other
@@ -251,6 +310,9 @@ class TenantExposition(_Exposition):
                     labels = known[topic.tenant] = tenant_labels(cluster, topic.tenant)
             produced.add(labels, made)
             consumed.add(labels, taken)
+            if made_waits is not None or taken_waits is not None:
+                waits.add(labels + produced.tail, made_waits)
+                waits.add(labels + consumed.tail, taken_waits)
             work += 1 + (made.open + taken.open) // _ACCOUNTS_PER_TOPIC
             if work >= _TOPICS_PER_SLICE:
                 work = 0

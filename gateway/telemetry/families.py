@@ -377,6 +377,25 @@ TENANT_DAMAGED = _tenants.counter(
     *_TENANT_DIRECTED,
     needs="checksums: verify",
 )
+TENANT_REFUSED = _tenants.counter(
+    "gateway_tenant_refused_frames",
+    "Frames that were refused, as a rule says, because too many waited.",
+    *_TENANT_DIRECTED,
+)
+TENANT_HELD = _tenants.gauge(
+    "gateway_tenant_held_bytes",
+    "Bytes of frames that wait for the allowance of a rule.",
+    *_TENANT_DIRECTED,
+)
+TENANT_WAITS = _tenants.counter(
+    "gateway_tenant_waits",
+    "How often producers or consumers waited for the allowance of a rule.",
+    *_TENANT_DIRECTED,
+    "rule",
+)
+TENANT_WAIT_SECONDS = _tenants.counter(
+    "gateway_tenant_wait_seconds", "Seconds of these waits, summed up.", *_TENANT_DIRECTED, "rule"
+)
 TENANT_PRODUCERS = _tenants.gauge("gateway_tenant_producers", "Open producers.", *_TENANT)
 TENANT_CONSUMERS = _tenants.gauge("gateway_tenant_consumers", "Open consumers.", *_TENANT)
 TENANT_WANTED = _tenants.gauge(
@@ -410,6 +429,23 @@ TOPIC_DAMAGED = _topics.counter(
     *_DIRECTED,
     needs="checksums: verify",
 )
+TOPIC_REFUSED = _topics.counter(
+    "gateway_topic_refused_frames",
+    "Frames that were refused, as a rule says, because too many waited.",
+    *_DIRECTED,
+)
+TOPIC_HELD = _topics.gauge(
+    "gateway_topic_held_bytes", "Bytes of frames that wait for the allowance of a rule.", *_DIRECTED
+)
+TOPIC_WAITS = _topics.counter(
+    "gateway_topic_waits",
+    "How often producers or consumers waited for the allowance of a rule.",
+    *_DIRECTED,
+    "rule",
+)
+TOPIC_WAIT_SECONDS = _topics.counter(
+    "gateway_topic_wait_seconds", "Seconds of these waits, summed up.", *_DIRECTED, "rule"
+)
 TOPIC_PRODUCERS = _topics.gauge("gateway_topic_producers", "Open producers.", *_TOPIC)
 TOPIC_CONSUMERS = _topics.gauge("gateway_topic_consumers", "Open consumers.", *_TOPIC)
 TOPIC_SUBSCRIPTIONS = _topics.gauge(
@@ -422,6 +458,23 @@ TOPIC_WANTED = _topics.gauge(
     "Messages that open consumers have asked for in advance and not got. Where there are none, "
     "consumers do not keep up; where there are some and nothing comes, the topic has nothing.",
     *_TOPIC,
+)
+
+_usage = Section("Usage records", needs="usage records")
+RECORDS = _usage.counter(
+    "gateway_usage_records", "Records that were written, by their kind.", "stream"
+)
+RECORDS_DROPPED = _usage.counter(
+    "gateway_usage_records_dropped",
+    "Records that were not written because the disk was full or too slow. Readers see the gap.",
+    "stream",
+)
+RECORD_BYTES = _usage.counter("gateway_usage_written_bytes", "Compressed bytes written.", "stream")
+RECORD_FILES = _usage.counter("gateway_usage_files_closed", "Files that were closed.", "stream")
+RECORD_FILES_REMOVED = _usage.counter(
+    "gateway_usage_files_removed",
+    "Oldest files that were removed to make room (usage.disk).",
+    "stream",
 )
 
 _process = Section("The process")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
 
 from gateway.telemetry import families
+from gateway.wire.account import Waits
 from gateway.wire.contract import EndReason
 from gateway.wire.services import LookupOutcome
 from gateway.wire.subject import TopicName
@@ -189,6 +190,18 @@ class AuditFigures(LogFigures):
     dropped: Annotated[int, families.AUDIT_DROPPED] = 0
 
 
+@dataclass(slots=True)
+class StreamFigures:
+    """Records of one kind since the start, and their files. `dropped`: the disk was full or too
+    slow. `removed`: the oldest files, to make room."""
+
+    written: Annotated[int, families.RECORDS] = 0
+    dropped: Annotated[int, families.RECORDS_DROPPED] = 0
+    bytes: Annotated[int, families.RECORD_BYTES] = 0
+    files: Annotated[int, families.RECORD_FILES] = 0
+    removed: Annotated[int, families.RECORD_FILES_REMOVED] = 0
+
+
 class CrewFigures(NamedTuple):
     """The worker processes."""
 
@@ -266,7 +279,8 @@ def others_of(tenant: str) -> TopicName:
 class Totals(NamedTuple):
     """Traffic in one direction of a topic. `open`: producers or consumers right now. `damaged`:
     frames with a wrong checksum, where checksums are verified. `subscriptions`: of open consumers;
-    `wanted`: messages that these have asked for and not got.
+    `wanted`: messages that these have asked for and not got. `held`: bytes that wait for allowance
+    right now. `refused`: frames.
     """
 
     messages: int
@@ -277,14 +291,19 @@ class Totals(NamedTuple):
     damaged: int = 0
     subscriptions: int = 0
     wanted: int = 0
+    held: int = 0
+    refused: int = 0
 
 
 class TopicFigures(NamedTuple):
-    """The figures of one topic: `produced` went to the broker, `consumed` to clients."""
+    """The figures of one topic: `produced` went to the broker, `consumed` to clients. `waits`: of
+    both, by rule; None if there were none."""
 
     topic: TopicName
     produced: Totals
     consumed: Totals
+    produced_waits: Waits | None = None
+    consumed_waits: Waits | None = None
 
 
 class TopicBook(Protocol):

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         ReloadFigures,
         RuleFigures,
         StoreFigures,
+        StreamFigures,
         TlsFigures,
     )
     from gateway.telemetry.latency import Histogram, ListenerLatencies
@@ -65,6 +66,7 @@ class Sources:
     dials: Mapping[str, Histogram] = field(default_factory=dict)
     delays: Histogram | None = None
     audit: AuditFigures | None = None
+    usage: Mapping[str, StreamFigures] | None = None
     reloads: ReloadFigures | None = None
     store: StoreFigures | None = None
     tls: TlsFigures | None = None
@@ -121,6 +123,8 @@ class ProcessMetrics(_Metrics):
         yield from _families({"": self._sources.log})
         if self._sources.audit is not None:
             yield from _families({"": self._sources.audit})
+        if self._sources.usage:
+            yield from _families(self._sources.usage)
         yield from _families({"": self._sources.openings})
         yield _build(self._sources.version)
 

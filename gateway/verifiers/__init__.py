@@ -31,7 +31,7 @@ class Needs:
     agent: AgentFigures | None = None
 
 
-_EXTRAS = {"httpx": "http", "bcrypt": "basic", "argon2": "basic"}
+_EXTRAS = {"httpx": "http", "bcrypt": "basic", "argon2": "basic", "msgspec": "usage"}
 """Extras of the gateway's own package, by the packages that they bring."""
 
 

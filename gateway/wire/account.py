@@ -38,6 +38,50 @@ class Patience(NamedTuple):
     bytes: float
 
 
+class Waited(NamedTuple):
+    """How often an account waited for the allowance of one rule, and its seconds in all."""
+
+    times: int
+    seconds: float
+
+    def minus(self, earlier: Waited) -> Waited:
+        """Return what came since."""
+        return Waited(self.times - earlier.times, self.seconds - earlier.seconds)
+
+
+class Waits:
+    """The waits of one account, or of many, by the id of the rule that had no allowance."""
+
+    __slots__ = ("_began", "_rule", "by_rule")
+
+    def __init__(self) -> None:
+        self.by_rule: dict[str, Waited] = {}
+        self._rule: str | None = None
+        self._began = 0.0
+
+    def begin(self, rule: str, now: float) -> None:
+        """Begin a wait for a rule. `now`: monotonic seconds, as everywhere here."""
+        self._rule, self._began = rule, now
+
+    def end(self, now: float) -> None:
+        """End the wait that was begun, if there is one."""
+        if self._rule is not None:
+            self._add(self._rule, Waited(1, max(0.0, now - self._began)))
+            self._rule = None
+
+    def add(self, other: Waits) -> None:
+        """Add what another has ended."""
+        for rule, waited in other.by_rule.items():
+            self._add(rule, waited)
+
+    def _add(self, rule: str, more: Waited) -> None:
+        before = self.by_rule.get(rule, NEVER)
+        self.by_rule[rule] = Waited(before.times + more.times, before.seconds + more.seconds)
+
+
+NEVER = Waited(0, 0.0)
+
+
 class Account:
     """The counters and the allowance of one open producer or consumer of a `subject`.
 
@@ -50,9 +94,11 @@ class Account:
     `id`: id of the producer or consumer in its session, which sets it.
     `messages` counts each message of a batch, `surplus` the messages beyond the first of each
     frame. `queued`: bytes that wait for allowance. `damaged`: frames with a wrong checksum, if
-    checksums are verified. `generation`: generation of the rules that admitted the account.
-    `patience`: None if no frame is refused. The scanner writes counts, policy writes ceilings, the
-    plane writes `queued`, and telemetry reads all.
+    checksums are verified. `errors`: frames that the broker answered with an error, which is a
+    receipt here. `generation`: generation of the rules that admitted the account.
+    `patience`: None if no frame is refused. `refused`: frames that were. `waits`: None before the
+    first. The scanner writes counts, policy writes ceilings and waits, the plane writes `queued`,
+    and telemetry reads all.
     """
 
     __slots__ = (
@@ -61,6 +107,7 @@ class Account:
         "bytes",
         "bytes_ceiling",
         "damaged",
+        "errors",
         "generation",
         "id",
         "messages",
@@ -68,8 +115,10 @@ class Account:
         "patience",
         "queued",
         "receipts",
+        "refused",
         "subject",
         "surplus",
+        "waits",
     )
 
     def __init__(self, action: Action, subject: Subject = NOBODY, generation: int = 0) -> None:
@@ -78,9 +127,10 @@ class Account:
         self.generation = generation
         self.id = 0
         self.messages = self.surplus = self.bytes = self.receipts = self.queued = 0
-        self.damaged = self.asked = 0
+        self.damaged = self.asked = self.errors = self.refused = 0
         self.messages_ceiling = self.bytes_ceiling = ENDLESS
         self.patience: Patience | None = None
+        self.waits: Waits | None = None
 
     @property
     def topic(self) -> str:
@@ -122,6 +172,17 @@ class Account:
         """Count one frame with this number of messages."""
         self.messages += messages
         self.surplus += messages - 1
+
+    def begin_wait(self, rule: str, now: float) -> None:
+        """Note that frames begin to wait for the allowance of a rule. `now`: monotonic seconds."""
+        if self.waits is None:
+            self.waits = Waits()
+        self.waits.begin(rule, now)
+
+    def end_wait(self, now: float) -> None:
+        """Note that the wait has ended."""
+        if self.waits is not None:
+            self.waits.end(now)
 
     def hold(self) -> None:
         """Take the whole allowance away. Debt stays."""

@@ -128,6 +128,7 @@ def prepared(scene: Scene, block: Block) -> None:
     (scene.folder / "Makefile").symlink_to(ROOT / "Makefile")
     if not any("gateway init" in command for command in block.commands):
         write("sidecar", scene.folder / "gateway.yaml")
+    (scene.folder / "usage" / "usage").mkdir(parents=True)
     form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     key = generate_private_key(65537, 2048).private_bytes(*form)
     (scene.folder / "issuer.key").write_bytes(key)

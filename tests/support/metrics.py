@@ -22,6 +22,7 @@ from gateway.telemetry.figures import (
     ReloadFigures,
     RuleFigures,
     StoreFigures,
+    StreamFigures,
     TlsFigures,
 )
 from gateway.telemetry.latency import Histogram, ListenerLatencies, SlowSends
@@ -36,7 +37,12 @@ def exposition() -> str:
     """Return all metrics of a gateway with workers, each with at least one sample."""
     book = AccountBook()
     for action in (Action.PRODUCE, Action.CONSUME):
-        book.open(action, subject_of("topic")).messages += 1
+        account = book.open(action, subject_of("topic"))
+        account.messages += 1
+        account.refused += 1
+        account.queued += 1
+        account.begin_wait("r", 0.0)
+        account.end_wait(1.0)
     latencies = ListenerLatencies(SlowSends())
     tenant = latencies.of("t", proven=True)
     for histogram in (tenant.send, tenant.own, tenant.lookup, tenant.first_message):
@@ -57,6 +63,7 @@ def exposition() -> str:
         rules=lambda: [RuleFigures("r", "publish.bytes", "shadow")],
         log=LogFigures(),
         audit=AuditFigures(),
+        usage={"usage": StreamFigures()},
         openings=OpeningFigures(),
         latencies={"a": latencies},
         denied={Denied("clients", "r", "produce", "enforce"): 1},

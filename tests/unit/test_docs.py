@@ -183,6 +183,7 @@ _HELD = {
     "htpasswd_file": "htpasswd",
     "jwks_file": "jwks",
     "client_secret_file": "password",
+    "pseudonym_key_file": "random",
 }
 
 

@@ -433,6 +433,7 @@ class Incarnations:
         messages = max(1, command.send.num_messages)
         if account.held and not self._listener.services.wants(account):
             if self._client.takes_refusals and is_refused(account, messages, len(frame)):
+                account.refused += 1
                 return (Drop(), Refuse(account, refusal(command)))
             return (Hold(account),)
         account.messages += messages
@@ -444,6 +445,7 @@ class Incarnations:
         handle = self.handles.producers.get(command.send_error.producer_id)
         if handle is not None:
             handle.account.receipts += 1  # no other answer to that SEND will come
+            handle.account.errors += 1
         return (*self._tell_first(handle), *self._listener.veil.hidden(command, frame))
 
     # -- permits -----------------------------------------------------------------------------

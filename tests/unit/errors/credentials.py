@@ -57,6 +57,34 @@ CASES = [
         files={"secret": b"\xff"},
     ),
     Case(
+        "usage records in a folder that cannot be made",
+        config(rest="usage: {folder: no/usage}"),
+        (
+            "gateway.yaml:4: usage.folder: is no folder, nor in one; a path, relative to the "
+            "configuration's"
+        ),
+    ),
+    Case(
+        "pseudonyms without a key",
+        config(rest="usage: {folder: usage, principals: pseudonymous}"),
+        (
+            "gateway.yaml:4: usage: has pseudonyms or their key alone; both principals: "
+            "pseudonymous and pseudonym_key_file, or neither"
+        ),
+    ),
+    Case(
+        "a key of pseudonyms that is too short",
+        config(rest="usage: {folder: usage, principals: pseudonymous, pseudonym_key_file: secret}"),
+        "The pseudonym key file secret must hold 16 bytes or more",
+        files={"secret": b"x"},
+    ),
+    Case(
+        "usage records where a file is in the way",
+        config(rest="usage: {folder: u}"),
+        "The folder of usage records u cannot be used: File exists",
+        files={"u/usage": b"x"},
+    ),
+    Case(
         "an audit in a folder that does not exist",
         config(rest="audit: {file: no/audit.jsonl}"),
         (

@@ -44,6 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def written(case: Case, folder: Path) -> Path:
     """Write the file of a case, and the files that it names."""
     for name, content in case.files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
     text = case.text
     path = Path("gateway.yaml")

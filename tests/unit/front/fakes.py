@@ -22,8 +22,8 @@ from gateway.front.tracing import Tracing
 from gateway.plane.reactor import Reactor
 from gateway.plane.state import PlaneSettings
 from gateway.plane.stream import Stream
-from gateway.telemetry.audit import Audit
 from gateway.telemetry.figures import ListenerFigures
+from gateway.telemetry.witness import Witness
 from gateway.tls.sides import ServerSide
 from gateway.wire.address import Address
 from gateway.wire.contract import (
@@ -283,7 +283,7 @@ async def serving(
     wall_clock: Callable[[], float] = lambda: 0.0,
     wrap: Callable[[socket.socket], socket.socket] = lambda listener: listener,
     connects: float | None = None,
-    audit: Audit | None = None,
+    witness: Witness | None = None,
 ) -> AsyncIterator[Serving]:
     """Run a server with its reactor. At the end check that nothing of it is left."""
     settings = ServerSettings(
@@ -317,7 +317,7 @@ async def serving(
         trio.current_time,
         wall_clock,
         tls=tls,
-        audit=audit,
+        witness=witness,
         proxies=proxies,
         introduction=introduction,
     )

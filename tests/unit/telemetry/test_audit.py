@@ -18,6 +18,7 @@ import pytest
 from gateway.telemetry.audit import Audit, writer
 from gateway.telemetry.folding import INTERVAL, KINDS
 from gateway.telemetry.log import Style, Veiled
+from gateway.wire.contract import EndReason
 from gateway.wire.subject import NOBODY, Caller, Subject, TopicName
 from tests.support.subjects import topic_of
 
@@ -56,7 +57,11 @@ class Trial:
 
     def ended(self, caller: Caller | None = CALLER, **values: Any) -> None:
         """Have a connection end."""
-        usual: dict[str, Any] = {"reason": "client_closed", "seconds": 1.23456, "detail": ""}
+        usual: dict[str, Any] = {
+            "reason": EndReason.CLIENT_CLOSED,
+            "seconds": 1.23456,
+            "detail": "",
+        }
         where: dict[str, Any] = {
             "listener": "clients",
             "connection": 7,
@@ -107,7 +112,7 @@ def test_the_time_is_utc_with_its_date() -> None:
 
 def test_an_end_has_its_detail_if_there_is_one() -> None:
     trial = Trial()
-    trial.ended(reason="authentication_failed", detail="token not accepted")
+    trial.ended(reason=EndReason.AUTHENTICATION_FAILED, detail="token not accepted")
     assert trial.line()["detail"] == "token not accepted"
 
 
@@ -118,7 +123,7 @@ def test_an_end_of_nobody_knows_whom_has_all_its_fields_too(
     caller: Caller | None, method: str | None
 ) -> None:
     trial = Trial()
-    trial.ended(caller, reason="handshake_timeout")
+    trial.ended(caller, reason=EndReason.HANDSHAKE_TIMEOUT)
     line = trial.line()
     assert (line["principal"], line["method"]) == (None, method)
     assert {"time", "listener", "client", "reason"} <= line.keys()
@@ -223,7 +228,11 @@ def test_repeated_lines_are_folded_and_counted() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [{"listener": "others"}, {"reason": "idle"}, {"caller": CALLER._replace(principal="bob")}],
+    [
+        {"listener": "others"},
+        {"reason": EndReason.IDLE},
+        {"caller": CALLER._replace(principal="bob")},
+    ],
     ids=["listener", "reason", "principal"],
 )
 def test_a_flood_of_one_kind_hides_no_other(other: dict[str, Any]) -> None:
@@ -239,7 +248,7 @@ def test_nobody_hides_others_by_methods_that_he_invents() -> None:
     """A client names its method before anything is known of it."""
     trial = Trial(Style("json", burst=1))
     for number in range(10_000):
-        trial.ended(Caller(method=f"m{number}"), reason="authentication_failed")
+        trial.ended(Caller(method=f"m{number}"), reason=EndReason.AUTHENTICATION_FAILED)
     for name in ("alice", "bob"):
         trial.ended(CALLER._replace(principal=name))
     named = [it["principal"] for it in trial.lines()]
@@ -439,7 +448,7 @@ def test_a_disk_that_takes_a_byte_at_a_time_gets_whole_lines(
 def test_a_full_disk_stops_nobody_and_is_counted() -> None:
     audit = Audit(Style("json"), writer(Path("/dev/full"), "stdout"), 100, 1 << 20)
     for number in range(5):
-        audit.ended("clients", number, "192.0.2.1:1", CALLER, "idle", 1.0, "")
+        audit.ended("clients", number, "192.0.2.1:1", CALLER, EndReason.IDLE, 1.0, "")
     audit.close(PATIENCE)
     assert audit.figures.dropped == 5
 
@@ -454,10 +463,10 @@ def test_a_reader_that_hangs_stops_nobody_and_is_counted() -> None:
         written.append(data)
 
     audit = Audit(Style("json"), write, 10, 1 << 20)
-    audit.ended("clients", 0, "192.0.2.1:1", CALLER, "idle", 1.0, "")
+    audit.ended("clients", 0, "192.0.2.1:1", CALLER, EndReason.IDLE, 1.0, "")
     assert begun.acquire(timeout=PATIENCE)
     for number in range(1, 100):
-        audit.ended("clients", number, "192.0.2.1:1", CALLER, "idle", 1.0, "")
+        audit.ended("clients", number, "192.0.2.1:1", CALLER, EndReason.IDLE, 1.0, "")
     assert audit.figures.dropped == 99 - 10
     may.set()
     audit.close(PATIENCE)

@@ -1,0 +1,1 @@
+"""Usage records: who used what in each interval, in files, for bills and recommendations."""

@@ -1,0 +1,74 @@
+"""What the broker has confirmed of a producer's frames.
+
+An account counts frames, messages and bytes as they pass to the broker, and receipts as these come
+back, in the order of the frames. Bills are on receipts, so a look at the account must tell how many
+messages and bytes the frames with receipts had. *Marks* remember the counts at earlier looks: once
+there are as many receipts as a mark has frames, its messages and bytes are confirmed. Frames
+between two marks count as confirmed once all of them are, or, when the producer ends, by their
+share.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from gateway.wire.account import Account
+
+MOST_MARKS = 32
+"""Marks of one producer whose receipts do not come. Beyond it the newest is replaced."""
+
+
+class Counts(NamedTuple):
+    """Counts of an account at one moment."""
+
+    frames: int = 0
+    messages: int = 0
+    bytes: int = 0
+
+    def minus(self, earlier: Counts) -> Counts:
+        """Return what was counted since."""
+        return Counts(*(now - before for now, before in zip(self, earlier, strict=True)))
+
+
+def passed(account: Account) -> Counts:
+    """Return what has passed to the broker, or to the consumer."""
+    return Counts(account.frames, account.messages, account.bytes)
+
+
+class Confirming:
+    """Follows one producer."""
+
+    __slots__ = ("_confirmed", "_marks")
+
+    def __init__(self) -> None:
+        self._confirmed = Counts()
+        self._marks: deque[Counts] = deque()
+
+    def confirmed(self, account: Account) -> Counts:
+        """Return what is confirmed by now."""
+        now = passed(account)
+        marks = self._marks
+        if account.receipts >= now.frames:
+            marks.clear()
+            self._confirmed = now
+            return now
+        while marks and marks[0].frames <= account.receipts:
+            self._confirmed = marks.popleft()
+        if not marks or marks[-1] != now:
+            if len(marks) >= MOST_MARKS:
+                marks.pop()
+            marks.append(now)
+        return self._confirmed
+
+    def last(self, account: Account) -> Counts:
+        """Return what is confirmed of a producer that has ended. No receipt comes any more."""
+        confirmed = self.confirmed(account)
+        extra = account.receipts - confirmed.frames
+        if extra <= 0 or not self._marks:
+            return confirmed
+        following = self._marks[0].minus(confirmed)
+        shares = (count * extra // following.frames for count in following)
+        self._confirmed = Counts(*(it + share for it, share in zip(confirmed, shares, strict=True)))
+        return self._confirmed

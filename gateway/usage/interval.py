@@ -1,0 +1,135 @@
+"""The sums of one interval: what was used by each key, until a record of it is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gateway.telemetry.figures import OTHER, others_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gateway.usage.confirming import Counts
+    from gateway.wire.account import Waited
+    from gateway.wire.subject import TopicName
+
+MOST_KEYS = 100_000
+"""Keys of one interval. Clients choose most parts of a key, and each takes some 700 bytes until its
+record is written; what is used by further keys is counted as use by `__other__`."""
+
+
+class Key(NamedTuple):
+    """Who used what: the fields that a record identifies its sums by. None: not known, or none."""
+
+    operation: str
+    protocol: str | None
+    listener: str | None
+    cluster: str | None
+    topic: TopicName | None = None
+    subscription: str | None = None
+    principal: str | None = None
+    method: str | None = None
+    network: str | None = None
+    library: str | None = None
+
+    def folded(self) -> Key:
+        """Return the key of all further use of this tenant."""
+        topic = None if self.topic is None else others_of(self.topic.tenant)
+        return Key(*self[:4], topic, principal=OTHER)
+
+
+class Sums:
+    """What one key used. `sent`: of producers, what passed to the broker; `counts`: what is
+    billed. `peak_messages`, `peak_bytes`: the most in one second. `held`: most bytes that waited.
+    `open`: producers, consumers or connections that were open at some time. `milliseconds`: for
+    which connections were open, summed up.
+    """
+
+    __slots__ = (
+        "_second_bytes",
+        "_second_held",
+        "_second_messages",
+        "bytes",
+        "errors",
+        "frames",
+        "held",
+        "messages",
+        "milliseconds",
+        "open",
+        "peak_bytes",
+        "peak_messages",
+        "refused",
+        "sent_bytes",
+        "sent_messages",
+        "waits",
+    )
+
+    def __init__(self) -> None:
+        self.frames = self.messages = self.bytes = self.sent_messages = self.sent_bytes = 0
+        self.refused = self.errors = self.held = self.open = self.milliseconds = 0
+        self.peak_messages = self.peak_bytes = 0
+        self._second_messages = self._second_bytes = self._second_held = 0
+        self.waits: dict[str, tuple[int, float]] = {}
+
+    def bill(self, more: Counts) -> None:
+        """Add what is billed."""
+        self.frames += more.frames
+        self.messages += more.messages
+        self.bytes += more.bytes
+
+    def send(self, more: Counts) -> None:
+        """Add what passed in this second."""
+        self.sent_messages += more.messages
+        self.sent_bytes += more.bytes
+        self._second_messages += more.messages
+        self._second_bytes += more.bytes
+
+    def hold(self, size: int) -> None:
+        """Add bytes that wait in this second."""
+        self._second_held += size
+
+    def wait(self, rule: str, more: Waited) -> None:
+        """Add waits for a rule."""
+        times, seconds = self.waits.get(rule, (0, 0.0))
+        self.waits[rule] = times + more.times, seconds + more.seconds
+
+    def end_second(self) -> None:
+        """Take the peaks of a second that is over."""
+        self.peak_messages = max(self.peak_messages, self._second_messages)
+        self.peak_bytes = max(self.peak_bytes, self._second_bytes)
+        self.held = max(self.held, self._second_held)
+        self._second_messages = self._second_bytes = self._second_held = 0
+
+
+class Interval:
+    """The sums of all keys in one interval. `most`: keys of their own."""
+
+    def __init__(self, most: int = MOST_KEYS) -> None:
+        self._most = most
+        self._sums: dict[Key, Sums] = {}
+        self._touched: dict[int, Sums] = {}  # in this second, by identity
+
+    def __len__(self) -> int:
+        return len(self._sums)
+
+    def of(self, key: Key) -> Sums:
+        """Return the sums of a key, to add to."""
+        found = self._sums.get(key)
+        if found is None:
+            if len(self._sums) >= self._most:
+                key = key.folded()
+                found = self._sums.get(key)
+            if found is None:
+                found = self._sums[key] = Sums()
+        self._touched[id(found)] = found
+        return found
+
+    def end_second(self) -> None:
+        """End a second, for the peaks."""
+        for sums in self._touched.values():
+            sums.end_second()
+        self._touched.clear()
+
+    def items(self) -> Iterator[tuple[Key, Sums]]:
+        """Yield all keys with their sums, after the end of the last second."""
+        yield from self._sums.items()

@@ -1,0 +1,249 @@
+"""Reads the accounts of producers and consumers once a second, for the records of an interval.
+
+Scanners count on the accounts and know nothing of records. The meter is the books' watcher: it
+remembers for each open account what it has read, and each look adds what is new to the sums of the
+account's key. An account that closes is read a last time, so its share of the interval stays.
+
+A look at an account on which nothing happened compares four numbers. A second's looks are a
+generator, which lets others run in between.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING
+
+from gateway.usage.confirming import Confirming, Counts, passed
+from gateway.usage.interval import Interval, Key
+from gateway.wire.account import NEVER, Action
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gateway.wire.account import Account, Waited
+    from gateway.wire.subject import Caller
+
+LOOKS_AT_ONCE = 500
+"""Accounts that are read between two steps of other tasks: 1 ms if all of them were used."""
+
+OPERATIONS = {Action.PRODUCE: "send", Action.CONSUME: "deliver"}
+
+IPV4_PREFIX, IPV6_PREFIX = 24, 48
+"""Prefix lengths of networks that records name instead of addresses: those of one site."""
+
+
+@lru_cache(maxsize=4096)
+def network_of(host: str) -> str:
+    """Return the network of a client's address; of a text that is no address, the text."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    length = IPV4_PREFIX if address.version == 4 else IPV6_PREFIX
+    return str(ip_network(f"{address}/{length}", strict=False))
+
+
+class Naming:
+    """How records name clients. `principals`: what replaces a principal; `clients`: what replaces
+    an address, None: records name none."""
+
+    def __init__(
+        self,
+        principals: Callable[[str], str] | None = None,
+        clients: Callable[[str], str] | None = network_of,
+    ) -> None:
+        self._principals = principals
+        self._clients = clients
+
+    def principal(self, caller: Caller) -> str | None:
+        """Return the principal for a record."""
+        if caller.principal is None or self._principals is None:
+            return caller.principal
+        return self._principals(caller.principal)
+
+    def client(self, caller: Caller) -> str | None:
+        """Return where the client is, for a record."""
+        return None if caller.host is None or self._clients is None else self._clients(caller.host)
+
+
+_NO_WAITS: dict[str, Waited] = {}
+"""All accounts that never waited share this dict, into which nothing is put."""
+
+
+class _Followed:
+    """What was read of one account."""
+
+    __slots__ = (
+        "account",
+        "billed",
+        "confirming",
+        "counted_in",
+        "errors",
+        "key",
+        "receipts",
+        "refused",
+        "sent",
+        "waits",
+    )
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.key: Key | None = None  # made when something is used
+        self.sent = self.billed = Counts()
+        self.receipts = self.refused = self.errors = 0
+        self.waits: dict[str, Waited] = _NO_WAITS
+        self.counted_in: Interval | None = None  # the last interval with use by this account
+        self.confirming = Confirming() if account.action is Action.PRODUCE else None
+
+
+class Meter:
+    """Follows the accounts of all books, and the connections of all listeners."""
+
+    def __init__(self, naming: Naming | None = None, interval: Interval | None = None) -> None:
+        self._naming = Naming() if naming is None else naming
+        self._interval = Interval() if interval is None else interval
+        self._followed: dict[Account, _Followed] = {}
+        self._connections: dict[Key, _Connections] = {}
+
+    # -- what others tell --------------------------------------------------------------------
+
+    def opened(self, account: Account) -> None:
+        """Follow an account."""
+        self._followed[account] = _Followed(account)
+
+    def closed(self, account: Account) -> None:
+        """Read an account a last time."""
+        followed = self._followed.pop(account)
+        self._read(followed, is_last=True)
+
+    def connected(self, caller: Caller, now: float) -> Key:
+        """Count an open connection; return the key to count its end by. `now`: monotonic."""
+        key = self._connection_key(caller)
+        found = self._connections.get(key)
+        if found is None:
+            found = self._connections[key] = _Connections(now)
+        found.change(1, now)
+        return key
+
+    def disconnected(self, key: Key, now: float) -> None:
+        """Count the end of a connection."""
+        self._connections[key].change(-1, now)
+
+    # -- looks -------------------------------------------------------------------------------
+
+    def look(self) -> Iterator[None]:
+        """Read all open accounts, and end a second. Yields between parts of about a millisecond."""
+        # A list of all: accounts open and close between two parts.
+        all_followed = list(self._followed.values())
+        for begin in range(0, len(all_followed), LOOKS_AT_ONCE):
+            for followed in all_followed[begin : begin + LOOKS_AT_ONCE]:
+                account = followed.account
+                if (
+                    account.messages != followed.sent.messages
+                    or account.receipts != followed.receipts
+                    or account.queued
+                    or account.refused != followed.refused
+                ) and account in self._followed:
+                    self._read(followed)
+            yield
+        self._interval.end_second()
+
+    def take(self, now: float) -> Interval:
+        """Return the interval that ends now, and begin another."""
+        for key in [key for key, it in self._connections.items() if it.settle(now)]:
+            found = self._connections[key]
+            sums = self._interval.of(key)
+            sums.milliseconds += found.take()
+            sums.open += found.most
+            found.most = found.open
+            if not found.open:
+                del self._connections[key]
+        self._interval.end_second()
+        taken, self._interval = self._interval, Interval()
+        return taken
+
+    def _read(self, followed: _Followed, *, is_last: bool = False) -> None:
+        account = followed.account
+        sent = passed(account)
+        billed = sent
+        if followed.confirming is not None:
+            confirming = followed.confirming
+            billed = confirming.last(account) if is_last else confirming.confirmed(account)
+        news = (sent, billed, account.refused, account.errors)
+        known = (followed.sent, followed.billed, followed.refused, followed.errors)
+        waits = {} if account.waits is None else account.waits.by_rule
+        followed.receipts = account.receipts
+        if news == known and waits == followed.waits and not account.queued:
+            return
+        if followed.key is None:
+            followed.key = self._key(account)
+        sums = self._interval.of(followed.key)
+        sums.send(sent.minus(followed.sent))
+        sums.bill(billed.minus(followed.billed))
+        sums.refused += account.refused - followed.refused
+        sums.errors += account.errors - followed.errors
+        sums.hold(account.queued)
+        for rule, waited in waits.items():
+            sums.wait(rule, waited.minus(followed.waits.get(rule, NEVER)))
+        if followed.counted_in is not self._interval:
+            followed.counted_in = self._interval
+            sums.open += 1
+        followed.sent, followed.billed, followed.refused, followed.errors = news
+        followed.waits = dict(waits) if waits else _NO_WAITS
+
+    def _key(self, account: Account) -> Key:
+        subject = account.subject
+        caller = subject.caller
+        return Key(
+            OPERATIONS[account.action],
+            caller.protocol,
+            caller.listener,
+            caller.cluster,
+            subject.topic,
+            subject.subscription,
+            self._naming.principal(caller),
+            caller.method,
+            self._naming.client(caller),
+            caller.library,
+        )
+
+    def _connection_key(self, caller: Caller) -> Key:
+        return Key(
+            "connect",
+            caller.protocol,
+            caller.listener,
+            caller.cluster,
+            principal=self._naming.principal(caller),
+            method=caller.method,
+            network=self._naming.client(caller),
+            library=caller.library,
+        )
+
+
+class _Connections:
+    """Open connections of one key. `most`: at a time in this interval."""
+
+    __slots__ = ("_changed_at", "_seconds", "most", "open")
+
+    def __init__(self, now: float) -> None:
+        self.open = self.most = 0
+        self._seconds = 0.0
+        self._changed_at = now
+
+    def change(self, by: int, now: float) -> None:
+        self.settle(now)
+        self.open += by
+        self.most = max(self.most, self.open)
+
+    def settle(self, now: float) -> bool:
+        """Add the time since the last change. Return whether there is something to tell."""
+        self._seconds += self.open * (now - self._changed_at)
+        self._changed_at = now
+        return self.most > 0
+
+    def take(self) -> int:
+        """Return the whole milliseconds for which connections were open, and keep the rest."""
+        milliseconds = int(self._seconds * 1000)
+        self._seconds -= milliseconds / 1000
+        return milliseconds

@@ -1,0 +1,87 @@
+"""Reads files of records: all that a folder has, and whether any are missing.
+
+Lines that cannot be read are counted and left out. Records that come twice, as after a file was
+copied, are left out the second time.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from gateway.usage.files import closed_files
+from gateway.usage.records import Event, Identity, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LONGEST_LINE = 1 << 20
+"""Bytes of a line that is read. Records have some 500, and topics up to a few thousand."""
+
+_Record = TypeVar("_Record", bound=Identity)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What was read. `unreadable`: lines, and files that are torn. `repeated`: records."""
+
+    records: int = 0
+    unreadable: int = 0
+    repeated: int = 0
+    _seen: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+
+    def note(self, record: Identity) -> bool:
+        """Note a record; return whether it is the first of its identity."""
+        seen = self._seen.setdefault((record.gw, record.boot), set())
+        if record.seq in seen:
+            self.repeated += 1
+            return False
+        seen.add(record.seq)
+        self.records += 1
+        return True
+
+    def missing(self) -> dict[tuple[str, str], int]:
+        """Return how many records before the last of each process are missing, where some are."""
+        found = {it: max(seen) - len(seen) for it, seen in self._seen.items()}
+        return {it: number for it, number in found.items() if number}
+
+
+def usage(folder: Path, ledger: Ledger | None = None) -> Iterator[Usage]:
+    """Yield the usage records in a folder, in the order of its files. `folder`: the one that is
+    configured."""
+    return _read(folder / "usage", msgspec.json.Decoder(Usage), ledger or Ledger())
+
+
+def events(folder: Path, ledger: Ledger | None = None) -> Iterator[Event]:
+    """Yield the records of events in a folder."""
+    return _read(folder / "events", msgspec.json.Decoder(Event), ledger or Ledger())
+
+
+def _read(
+    folder: Path, decoder: msgspec.json.Decoder[_Record], ledger: Ledger
+) -> Iterator[_Record]:
+    for path in sorted(closed_files(folder)):
+        for line in _lines(path, ledger):
+            try:
+                record = decoder.decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                ledger.unreadable += 1
+                continue
+            if ledger.note(record):
+                yield record
+
+
+def _lines(path: Path, ledger: Ledger) -> Iterator[bytes]:
+    try:
+        with gzip.open(path) as file:
+            while line := file.readline(LONGEST_LINE):
+                yield line
+    except FileNotFoundError:  # dropped, as the oldest, meanwhile
+        return
+    except (OSError, EOFError, zlib.error):
+        ledger.unreadable += 1

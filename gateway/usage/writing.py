@@ -1,0 +1,97 @@
+"""Does what blocks in a thread, in order: compressing, writing and syncing files.
+
+The thread ends when there is nothing left to do. A process with a second thread pays for it in each
+system call of the event loop, and an interval's records take milliseconds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+import structlog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATIENCE = 5.0
+"""Seconds in which waiting work is done at the end of the process. A sync takes up to one."""
+
+MOST_WAITING = 64 << 20
+"""Bytes of records that wait for a disk, at most: some 200,000 records."""
+
+
+class Work:
+    """One piece of work. `size`: bytes that it keeps in memory. `failed`: what to do if it raises
+    `OSError`."""
+
+    __slots__ = ("do", "failed", "size")
+
+    def __init__(
+        self, do: Callable[[], None], size: int = 0, failed: Callable[[], None] | None = None
+    ) -> None:
+        self.do = do
+        self.size = size
+        self.failed = failed
+
+
+class Worker:
+    """A queue of work, up to `most` bytes, and the thread that does it."""
+
+    def __init__(self, most: int = MOST_WAITING) -> None:
+        self._most = most
+        self._waiting: deque[Work] = deque()
+        self._size = 0
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    def put(self, work: Work) -> bool:
+        """Queue work. Return False, and do nothing, if too much waits already."""
+        with self._lock:
+            if work.size and self._size and self._size + work.size > self._most:
+                return False
+            self._waiting.append(work)
+            self._size += work.size
+            if self._thread is None:
+                self._start()
+        return True
+
+    def close(self, patience: float = PATIENCE) -> bool:
+        """Wait until everything is done, for at most `patience` seconds; return whether it is."""
+        until = time.monotonic() + patience
+        with self._lock:
+            if self._waiting and self._thread is None:
+                self._start()
+            thread = self._thread
+        if thread is not None:
+            thread.join(max(0.0, until - time.monotonic()))
+            return not thread.is_alive()
+        return not self._waiting
+
+    def _start(self) -> None:
+        """Start the thread. If the system allows no more threads, the next work tries again."""
+        thread = threading.Thread(target=self._run, name="usage", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return
+        self._thread = thread
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    self._thread = None
+                    return
+                work = self._waiting.popleft()
+            try:
+                work.do()
+            except OSError as failure:
+                if work.failed is not None:
+                    work.failed()
+                self._log.warning("usage_not_written", reason=failure.strerror or str(failure))
+            with self._lock:
+                self._size -= work.size
