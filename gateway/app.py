@@ -29,10 +29,13 @@ from gateway.brokers.targets import TargetList
 from gateway.config import model
 from gateway.config.load import check as check_file
 from gateway.config.load import load
+from gateway.config.show import shown
+from gateway.console.accounts import OpenAccounts
 from gateway.control.failures import Failures
 from gateway.control.seats import Seats
 from gateway.control.services import ClusterParts, ListenerServices
 from gateway.errors import ConfigurationError
+from gateway.front.connection import Connection
 from gateway.front.drain import drain
 from gateway.front.jobs import Jobs
 from gateway.front.moving import Moving
@@ -44,6 +47,7 @@ from gateway.front.tracing import Tracing
 from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook
 from gateway.protocols import PLUGINS
+from gateway.system import machine
 from gateway.system.delays import measure_delays
 from gateway.system.interpreter import begin_collections
 from gateway.system.signals import AT_ONCE, STOP, received
@@ -61,12 +65,14 @@ from gateway.telemetry.witness import Witnesses
 from gateway.tls.stream import Shared
 from gateway.verifiers import Needs
 from gateway.wire.budget import Budget
-from gateway.wire.contract import Denial, Entry
+from gateway.wire.contract import Denial, EndReason, Entry
 from gateway.wire.plugin import EntrySettings, Mode
 from gateway.wire.proxy_header import LOCAL_HEADER
 
 if TYPE_CHECKING:
     from gateway.assembly import Inherited
+    from gateway.console.views import ConnectionFacts, Draining, Views
+    from gateway.control.operating import Operating
     from gateway.fleet.store import Store
     from gateway.telemetry.witness import Witness
     from gateway.tls.sides import Side
@@ -197,6 +203,9 @@ class Application:
         self._audit = assembly.make_audit(configuration, inherited)
         self._recording = assembly.make_recording(configuration, inherited)
         self._witness = _witness_of(self._audit, self._recording)
+        self._open_accounts = OpenAccounts() if configuration.console is not None else None
+        watchers = (None if self._recording is None else self._recording.meter, self._open_accounts)
+        self._watchers = [it for it in watchers if it is not None]
         self._limiting = assembly.make_rate_limiting(
             configuration, self._reactor, store, self._needs, self._witness
         )
@@ -212,16 +221,22 @@ class Application:
         self._slow = SlowSends()
         # Without a listener for operators nobody reads how long clients wait; a worker's has its
         # parent.
-        is_read = configuration.admin is not None or inherited is not None
+        is_read = not (configuration.admin is None and configuration.console is None)
+        is_read = is_read or inherited is not None
         self._latencies = (
             {name: ListenerLatencies(self._slow) for name in self._listeners} if is_read else {}
         )
         ids = count(1)
-        self._servers = [
-            self._server(listener, ids, trace=trace) for listener in configuration.listeners
-        ]
+        self._tracings = {
+            it.name: Tracing(it.trace, everything=trace) for it in configuration.listeners
+        }
+        self._servers = [self._server(listener, ids) for listener in configuration.listeners]
         self._renewal = assembly.make_renewal(self._sides)
+        console = None if inherited is not None else configuration.console
+        self._console = None if console is None else assembly.console_settings(console)
         self._draining = False
+        self._drained_from = 0  # open connections when the drain began
+        self._started_at = time.time()
         # The generation of the aliases that clients get when this gateway stops. It must differ
         # between gateways: a client that another gateway sent here connected by such an alias.
         self._generation = secrets.randbelow(2**32 - 1) + 1
@@ -261,15 +276,13 @@ class Application:
             names=assembly.make_names(name, cluster, secret),
             learned=learned,
             credential=assembly.make_credential(cluster.credential, self._needs, log_event),
-            accounts=AccountBook(
-                watcher=None if self._recording is None else self._recording.meter
-            ),
+            accounts=AccountBook(watchers=self._watchers),
             figures=ClusterFigures(),
             migrations={broker: to.gateway for to in cluster.migrations for broker in to.brokers},
         )
         return _Cluster(brokers, parts)
 
-    def _server(self, listener: model.Listener, ids: count[int], *, trace: bool) -> Server:
+    def _server(self, listener: model.Listener, ids: count[int]) -> Server:
         cluster = self._clusters[listener.cluster]
         limits, deadlines = self._configuration.limits, self._configuration.deadlines
         settings = ServerSettings(
@@ -296,7 +309,7 @@ class Application:
             self._openings,
             self._moving,
             self._listeners[listener.name],
-            Tracing(listener.trace, everything=trace),
+            self._tracings[listener.name],
             ids,
             tls=tls,
             witness=self._witness,
@@ -352,6 +365,7 @@ class Application:
                 trio.open_nursery() as outer,
             ):
                 await self._start_admin(outer)
+                await self._start_console(outer)
                 await self._run_plane(signals, task_status)
                 outer.cancel_scope.cancel()
         finally:
@@ -374,6 +388,22 @@ class Application:
         bounds = Bounds(assembly.admin_connections(admin.connections, clients), admin.scrapes)
         addresses = await nursery.start(partial(serve, admin.bind, table, bounds=bounds))
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])
+
+    async def _start_console(self, nursery: trio.Nursery) -> None:
+        console = self._configuration.console
+        if console is None or self._console is None:
+            return
+        settings, token = self._console
+        from gateway.console.feed import Feed
+        from gateway.console.serving import serve_console
+        from gateway.console.site import site
+
+        views = self.views()
+        feed = Feed(views)
+        nursery.start_soon(feed.run)
+        application = site(views, feed, self.desk(), token, is_public=console.is_public)
+        addresses = await nursery.start(serve_console, settings, application)
+        self._log.info("console_listening", addresses=[str(address) for address in addresses])
 
     async def _run_plane(self, signals: AsyncIterator[int], task_status: Status) -> None:
         sharing = None if self._limiting is None else self._limiting.sharing
@@ -421,6 +451,7 @@ class Application:
 
         A second signal ends the drain at once.
         """
+        self._drained_from = len(self._reactor.pairs)
         self._draining = True
         for server in self._servers:
             server.stop()
@@ -440,6 +471,75 @@ class Application:
         while await self._stop_signal(signals) not in at_once:
             pass
         scope.cancel()
+
+    # -- the console -------------------------------------------------------------------------
+
+    def views(self) -> Views:
+        """Return what the console shows."""
+        from gateway.console import views
+
+        limiting = self._limiting
+        assert self._open_accounts is not None, "there is a console"
+        return views.Views(
+            views.Sources(
+                version=__version__,
+                started_at=self._started_at,
+                books={name: it.parts.accounts for name, it in self._clusters.items()},
+                accounts=self._open_accounts,
+                connections=self._connection_facts,
+                listeners=self._listeners,
+                brokers=self._broker_health,
+                rules=tuple if limiting is None else limiting.shaper.figures,
+                denied={} if limiting is None else limiting.access.denied,
+                latencies=self._latencies,
+                slow=self._slow,
+                delays=self._delays,
+                plane=self._plane_figures,
+                unready=self.unready,
+                draining=self._drain_facts,
+                descriptors=lambda: (machine.open_descriptors(), machine.descriptors()),
+                configuration=partial(shown, self._configuration),
+            )
+        )
+
+    def desk(self) -> Operating:
+        """Return what carries out what operators ask for."""
+        from gateway.control.operating import Operating
+
+        reload = None if self._limiting is None else self._limiting.reloader.ask
+        return Operating(self._end, reload, log.LEVELS, self._tracings.values())
+
+    def _connection_facts(self) -> Iterator[ConnectionFacts]:
+        from gateway.console.views import ConnectionFacts
+
+        now = time.monotonic()
+        for pair in tuple(self._reactor.pairs):
+            connection = pair.owner
+            assert isinstance(connection, Connection)
+            caller = pair.session.caller
+            yield ConnectionFacts(
+                connection.id,
+                caller.listener or "",
+                str(connection.client),
+                caller,
+                None if connection.broker is None else str(connection.broker),
+                connection.tls,
+                now - connection.began,
+            )
+
+    def _end(self, id: int, reason: EndReason) -> bool:
+        for pair in tuple(self._reactor.pairs):
+            if isinstance(pair.owner, Connection) and pair.owner.id == id:
+                pair.end(reason)
+                return True
+        return False
+
+    def _drain_facts(self) -> Draining | None:
+        from gateway.console.views import Draining
+
+        if not self._draining:
+            return None
+        return Draining(self._drained_from, len(self._reactor.pairs))
 
     # -- readiness and metrics ---------------------------------------------------------------
 

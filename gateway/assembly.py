@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gateway.config import model
+    from gateway.console.serving import ConsoleSettings
     from gateway.control.services import Verifier
     from gateway.control.shaper import Shaper
     from gateway.fleet.store import Store
@@ -63,6 +64,9 @@ _VERSIONS = {"1.2": TLSVersion.TLSv1_2, "1.3": TLSVersion.TLSv1_3}
 
 SMALLEST_PSEUDONYM_KEY = 16
 """Bytes; with fewer, names could be found by trying keys."""
+
+SHORTEST_TOKEN, LONGEST_TOKEN = 16, 4096
+"""Bytes of the console's token. Whoever guesses it can end the gateway."""
 
 LEAST_ADMIN_CONNECTIONS = 64
 """Admin connections for probes, scrapers and people even if clients may use up all descriptors."""
@@ -282,6 +286,38 @@ def make_recording(
     if settings.clients != "network":
         clients = str if settings.clients == "address" else None
     return recorder.Recording(asked, Naming(principals, clients))
+
+
+def console_settings(console: model.Console) -> tuple[ConsoleSettings, bytes | None]:
+    """Return the settings of the console, and its token if it needs one. Raises
+    `ConfigurationError`.
+
+    Its packages are imported only with a console, because that takes 20 MB and 0.2 s.
+    """
+    try:
+        from gateway.console.serving import ConsoleSettings
+    except ModuleNotFoundError as missing:
+        raise explained(missing) from None
+
+    token = None
+    if console.token_file is not None:
+        what = f"The console's token file {console.token_file}"
+        try:
+            token = console.token_file.read_bytes()[: LONGEST_TOKEN + 1].strip()
+        except OSError as error:
+            raise ConfigurationError(f"{what} cannot be read: {error.strerror}") from None
+        if not SHORTEST_TOKEN <= len(token) <= LONGEST_TOKEN or b"\n" in token:
+            raise ConfigurationError(
+                f"{what} must hold one line of {SHORTEST_TOKEN} to {LONGEST_TOKEN} bytes"
+            )
+    tls = None
+    if console.tls is not None:
+        from gateway.tls.files import KeyPair
+        from gateway.tls.sides import console_context
+
+        pair = KeyPair(console.tls.certificate_file, console.tls.key_file)
+        tls = console_context(pair, console.tls.client_ca_file)
+    return ConsoleSettings(console.bind, console.connections, tls), token
 
 
 def _masked(_: str) -> str:

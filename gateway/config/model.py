@@ -526,6 +526,40 @@ class Admin(Part):
     scrapes: Annotated[int, _within(units.whole, 1, 32)] = 2
 
 
+class ConsoleTls(Part):
+    """How the console speaks TLS. With `client_ca_file` clients need a certificate of it."""
+
+    certificate_file: File
+    key_file: File
+    client_ca_file: File | None = None
+
+
+class Console(Part):
+    """A page and an API for operators, who can also end the gateway there."""
+
+    bind: Annotated[Bind, Field(examples=["127.0.0.1:8090"])]
+    # Needed where other machines reach it, unless they show certificates.
+    token_file: File | None = None
+    tls: ConsoleTls | None = None
+    # Browsers open up to six each.
+    connections: Annotated[int, _within(units.whole, 4, 1024)] = 64
+
+    @property
+    def is_public(self) -> bool:
+        """Return whether other machines can reach it."""
+        return not units.is_loopback(self.bind.host)
+
+    @model_validator(mode="after")
+    def _is_guarded(self) -> Self:
+        shows_certificates = self.tls is not None and self.tls.client_ca_file is not None
+        if self.is_public and self.token_file is None and not shows_certificates:
+            raise ValueError(
+                "is open to other machines; a token_file, or tls with client_ca_file, or a bind to "
+                "127.0.0.1"
+            )
+        return self
+
+
 class Deadlines(Part):
     """Timeouts, in seconds."""
 
@@ -780,6 +814,8 @@ class Configuration(Part):
         Field(examples=[f"{{main: {{brokers: {protocols.example('127.0.0.1:16650')}}}}}"]),
     ]
     admin: Admin | None = None
+    # None: no console.
+    console: Console | None = None
     # Processes. More of them need memory and a parent; in Kubernetes, scale the number of pods.
     workers: Annotated[int | Literal["auto"], PlainValidator(_workers)] = 1
     deadlines: Deadlines = Deadlines()

@@ -155,6 +155,16 @@ def name(value: object) -> str:
     raise ValueError("is not a name; letters, digits, and . _ - inside, 63 at most")
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches a host. Names are looked up by nobody here."""
+    if host == "localhost":
+        return True
+    try:
+        return bool(ipaddress.ip_address(host).is_loopback)
+    except ValueError:
+        return False
+
+
 def protocol(value: object) -> str:
     """Read the name of a protocol."""
     if isinstance(value, str) and value in protocols.PLUGINS:

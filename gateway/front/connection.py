@@ -33,7 +33,8 @@ class Connection:
 
     `id`: number in this process, for logs. `client`: the client's address, as a trusted proxy
     states it if there is one. `destination`: the address that the client connected to, of the same;
-    None: not stated. `began`: monotonic seconds. `caller`: what is known of the client. `header`:
+    None: not stated. `began`: monotonic seconds. `broker`: that serves
+    it; `tls`: version of the client's. `caller`: what is known of the client. `header`:
     with which connections to brokers begin, to tell them of the client; None: they are not told.
     `library`: by which it is counted while it is open. `side`: connections for chased lookups; None
     before the first chase.
@@ -41,6 +42,7 @@ class Connection:
 
     __slots__ = (
         "began",
+        "broker",
         "caller",
         "client",
         "destination",
@@ -49,6 +51,7 @@ class Connection:
         "library",
         "server",
         "side",
+        "tls",
     )
 
     def __init__(self, id: int, server: Acceptor, client: Address, began: float) -> None:
@@ -57,6 +60,8 @@ class Connection:
         self.client = client
         self.began = began
         self.caller: Caller | None = None
+        self.broker: Address | None = None
+        self.tls: str | None = None
         self.destination: Address | None = None
         self.header: bytes | None = None
         self.library = ""

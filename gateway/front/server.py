@@ -10,7 +10,7 @@ import errno
 import math
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -326,6 +326,7 @@ class Server:
                 with trio.CancelScope(deadline=deadline) as scope:
                     waiting = partial(self._openings.waiting, connection.id, scope)
                     await shake(stream, self._readiness.readable, waiting)
+                    connection.tls = stream.version
                     self.figures.shaken(stream.version or "", resumed=stream.resumed)
                     return stream
                 if scope.cancelled_caught:
@@ -359,10 +360,13 @@ class Server:
         trace = self._tracing.trace_of(origin)
         watch = None if trace is None else opening_watch(self.entry, trace)
 
-        def reach(target: Address | None) -> Awaitable[tuple[Leg, Dialled] | Denial]:
+        async def reach(target: Address | None) -> tuple[Leg, Dialled] | Denial:
             self._openings.end(connection.id)  # brokers are dialled for authenticated clients
             self._introduce(connection, leg.stream, conversation.principal)
-            return self.reach(target, connection.header)
+            reached = await self.reach(target, connection.header)
+            if not isinstance(reached, Denial):
+                connection.broker = reached[1].address
+            return reached
 
         conversation = Conversation(deadline, reach, leg, watch)
         try:
@@ -489,6 +493,7 @@ _ORDINARY = frozenset(
         EndReason.CLIENT_LOST,
         EndReason.DRAINED,
         EndReason.IDLE,
+        EndReason.OPERATOR_CLOSED,
     }
 )
 """End reasons that are logged as information; all others are logged as warnings."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from ipaddress import IPv4Network, IPv6Network, ip_address
 
 import structlog
@@ -10,16 +11,34 @@ import structlog
 from gateway.front.conversation import Watch
 from gateway.wire.contract import Direction, Entry, Origin, Trace
 
+MOST_ADDED = 100
+"""Networks that are traced for a while, at a time: each is looked at for each connection."""
+
 
 class Tracing:
     """The connections of one listener to trace: all (`everything`), or those from `networks`."""
 
     def __init__(
-        self, networks: Iterable[IPv4Network | IPv6Network] = (), *, everything: bool = False
+        self,
+        networks: Iterable[IPv4Network | IPv6Network] = (),
+        *,
+        everything: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
+        self._added: dict[IPv4Network | IPv6Network, float] = {}  # until when
         self._networks = tuple(networks)
         self._everything = everything
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+
+    def add(self, network: IPv4Network | IPv6Network, seconds: float) -> None:
+        """Trace clients from a network that connect in this time. At `MOST_ADDED` networks the
+        oldest is given up."""
+        now = self._clock()
+        self._added = {it: until for it, until in self._added.items() if until > now}
+        while len(self._added) >= MOST_ADDED:
+            del self._added[next(iter(self._added))]
+        self._added[network] = now + seconds
 
     def trace_of(self, origin: Origin) -> Trace | None:
         """Return the function that traces frames of a connection; None: it is not traced."""
@@ -39,10 +58,13 @@ class Tracing:
         return trace
 
     def _is_in_networks(self, host: str) -> bool:
-        if not self._networks:
+        if not self._networks and not self._added:
             return False
         address = ip_address(host.partition("%")[0])
-        return any(address in network for network in self._networks)
+        if any(address in network for network in self._networks):
+            return True
+        now = self._clock()
+        return any(now < until and address in it for it, until in self._added.items())
 
 
 def opening_watch(entry: Entry, trace: Trace) -> Watch:

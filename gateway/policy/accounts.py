@@ -26,7 +26,7 @@ from gateway.wire.account import Account, Action, Waits
 from gateway.wire.subject import Subject, TopicName
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 TOPICS_KEPT = 100_000
 """Topics with figures of their own, far above what one process serves, so that only strays are
@@ -233,15 +233,15 @@ class Watcher(Protocol):
 
 class AccountBook:
     """All accounts of one cluster. `topics_kept` bounds the topics with figures of their own,
-    `names_kept` the bytes of their names. `watcher`: None if nobody follows the accounts."""
+    `names_kept` the bytes of their names. `watchers`: follow the accounts."""
 
     def __init__(
         self,
         topics_kept: int = TOPICS_KEPT,
         names_kept: int = NAMES_KEPT,
-        watcher: Watcher | None = None,
+        watchers: Iterable[Watcher] = (),
     ) -> None:
-        self._watcher = watcher
+        self._watchers = tuple(watchers)
         self._topics_kept = topics_kept
         self._names_kept = names_kept
         self._names = 0  # bytes of the names of topics with figures of their own
@@ -264,8 +264,8 @@ class AccountBook:
         found = self._busy.get(topic.name) or self._open_topic(topic)
         account = Account(action, subject.about(found.topic, subject.subscription))
         found.side(action).open(account)
-        if self._watcher is not None:
-            self._watcher.opened(account)
+        for watcher in self._watchers:
+            watcher.opened(account)
         return account
 
     def close(self, account: Account) -> None:
@@ -273,9 +273,9 @@ class AccountBook:
         topic = self._busy.get(account.topic)
         if topic is None:
             return
-        was_open = topic.side(account.action).close(account)
-        if was_open and self._watcher is not None:
-            self._watcher.closed(account)
+        if topic.side(account.action).close(account):
+            for watcher in self._watchers:
+                watcher.closed(account)
         if topic.is_idle:
             self._make_idle(topic)
 

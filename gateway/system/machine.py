@@ -56,6 +56,14 @@ def descriptors() -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
+def open_descriptors() -> int | None:
+    """Return the number of open descriptors; None where the system does not tell."""
+    try:
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - one of several thousand names
+    except OSError:
+        return None
+
+
 def descriptors_for(connections: int) -> int:
     """Return the descriptors for so many client connections, each with one to a broker."""
     return 2 * connections + OWN_DESCRIPTORS

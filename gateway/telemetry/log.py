@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 import sys
+import time
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from json import JSONEncoder
@@ -94,14 +95,72 @@ def log_ignored(ignored: sys.UnraisableHookArgs) -> None:
 
 
 def _configure(style: Style, processors: Sequence[Processor], lines: Lines | Queue) -> None:
+    LEVELS.usual = style.level
+    # Lines at info pass here, so that an operator can have them for a while.
+    lowest = min(_number(style.level), logging.INFO)
+    before: list[Processor] = [LEVELS, structlog.processors.add_log_level, Folding(style.burst)]
     structlog.configure(
-        processors=[structlog.processors.add_log_level, Folding(style.burst), *processors],
-        wrapper_class=structlog.make_filtering_bound_logger(
-            logging.getLevelNamesMapping()[style.level.upper()]
-        ),
+        processors=[*before, *processors],
+        wrapper_class=structlog.make_filtering_bound_logger(lowest),
         logger_factory=lambda *_: lines,
         cache_logger_on_first_use=True,
     )
+
+
+def _number(level: str) -> int:
+    return logging.getLevelNamesMapping()[level.upper()]
+
+
+class Levels:
+    """A processor of structlog that drops lines below a level: the `usual` one, or what was set for
+    a while. `clock`: monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._usual = logging.INFO
+        # By event, None for all: the level, and until when it holds.
+        self._set: dict[str | None, tuple[int, float]] = {}
+
+    @property
+    def usual(self) -> str:
+        """Return the level of lines for which none is set."""
+        return logging.getLevelName(self._usual).lower()
+
+    @usual.setter
+    def usual(self, level: str) -> None:
+        self._usual = _number(level)
+        self._set.clear()
+
+    def set(self, level: str, event: str | None, seconds: float) -> None:
+        """Write lines from a level on for some time: those of one event, or of all (None)."""
+        now = self._clock()
+        self._set = {name: it for name, it in self._set.items() if it[1] > now}
+        if len(self._set) < MOST_LEVELS or event in self._set:
+            self._set[event] = _number(level), now + seconds
+
+    def __call__(self, _logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+        """Return the event, or raise `structlog.DropEvent`."""
+        lowest = self._usual if not self._set else self._lowest(event["event"])
+        if _NUMBERS.get(method, logging.ERROR) < lowest:
+            raise structlog.DropEvent
+        return event
+
+    def _lowest(self, name: str) -> int:
+        now = self._clock()
+        for key in (name, None):
+            level, until = self._set.get(key, (0, 0.0))
+            if now < until:
+                return level
+        return self._usual
+
+
+MOST_LEVELS = 100
+"""Events whose level is set at a time: the gateway has some sixty."""
+
+_NUMBERS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
+
+LEVELS = Levels()
+"""Of this process."""
 
 
 def _is_for_people(style: Style, stream: TextIO) -> bool:

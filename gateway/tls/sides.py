@@ -97,6 +97,19 @@ class ServerSettings:
     revocations: Sequence[Path] = ()
 
 
+def console_context(pair: KeyPair, authority: Path | None) -> ssl.SSLContext:
+    """Return a context for operators' browsers and tools, which speak HTTP/1.1 over it.
+    `authority`: whose certificates they must show; None: none. Raises `ConfigurationError`."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    load_pair(context, pair)
+    if authority is not None:
+        load_authorities(context, authority)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
 class ServerSide:
     """Makes the streams of a listener. Raises `ConfigurationError` where a file is wrong."""
 

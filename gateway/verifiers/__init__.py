@@ -31,7 +31,14 @@ class Needs:
     agent: AgentFigures | None = None
 
 
-_EXTRAS = {"httpx": "http", "bcrypt": "basic", "argon2": "basic", "msgspec": "usage"}
+_EXTRAS = {
+    "httpx": "http",
+    "bcrypt": "basic",
+    "argon2": "basic",
+    "msgspec": "usage",
+    "starlette": "console",
+    "hypercorn": "console",
+}
 """Extras of the gateway's own package, by the packages that they bring."""
 
 

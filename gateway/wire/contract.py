@@ -68,6 +68,7 @@ class EndReason(StrEnum):
     UNKNOWN_COMMAND = "unknown_command"  # under `unknown: mask`
     OUT_OF_MEMORY = "out_of_memory"  # the process-wide bound on buffered bytes
     DRAINED = "drained"  # the gateway shuts down
+    OPERATOR_CLOSED = "operator_closed"  # somebody closed it in the console
     INTERNAL_ERROR = "internal_error"
 
 

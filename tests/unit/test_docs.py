@@ -122,7 +122,7 @@ def keys() -> Mapping[str, bytes]:
         "CA": authority.certificate,
         "certificate": pair.certificate,
         "key": pair.key,
-        "token": b"a.token.here\n",
+        "token": b"a.longer.token.here\n",
         "password": b"a password\n",
         "random": os.urandom(64),
         "htpasswd": b"alice:$2y$10$" + 53 * b"a",

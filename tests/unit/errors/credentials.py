@@ -57,6 +57,25 @@ CASES = [
         files={"secret": b"\xff"},
     ),
     Case(
+        "a console for everybody",
+        config(rest='console: {bind: ":8090"}'),
+        (
+            "gateway.yaml:4: console: is open to other machines; a token_file, or tls with "
+            "client_ca_file, or a bind to 127.0.0.1"
+        ),
+    ),
+    Case(
+        "a console of several processes",
+        config(rest='console: {bind: "127.0.0.1:8090"}\nworkers: 2'),
+        "gateway.yaml:4: console: shows one process only; workers: 1, or no console",
+    ),
+    Case(
+        "a console's token that is too short",
+        config(rest='console: {bind: ":8090", token_file: secret}'),
+        "The console's token file secret must hold one line of 16 to 4096 bytes",
+        files={"secret": b"x"},
+    ),
+    Case(
         "usage records in a folder that cannot be made",
         config(rest="usage: {folder: no/usage}"),
         (

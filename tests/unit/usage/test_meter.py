@@ -18,7 +18,7 @@ from tests.unit.policy.world import messages
 class Trial:
     def __init__(self, naming: Naming | None = None, most: int = 1000) -> None:
         self.meter = Meter(naming, Interval(most))
-        self.book = AccountBook(watcher=self.meter)
+        self.book = AccountBook(watchers=[self.meter])
         self.now = 0.0
 
     def open(

@@ -40,7 +40,7 @@ class Trial:
         self.recording = Recording(
             settings, Naming(), clock=trio.current_time, wall_clock=self.wall, boot="a" * 16
         )
-        self.book = AccountBook(watcher=self.recording.meter)
+        self.book = AccountBook(watchers=[self.recording.meter])
         self.ledger = Ledger()
 
     def wall(self) -> float:

@@ -1,0 +1,32 @@
+"""Shows a configuration to operators: as YAML, with defaults, and without secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+from gateway.config.model import Configuration
+
+_IN_URL = re.compile(r"(?<=://)[^/@\s]+@|(?<=\?)[^\s#]+")
+"""User and password of a URL, and its query: an environment variable may have put them there."""
+
+
+def shown(configuration: Configuration) -> str:
+    """Return the configuration as text. Keys and tokens are in files, of which it has the paths."""
+    return yaml.safe_dump(_plain(configuration), sort_keys=False, allow_unicode=True)
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, BaseModel):
+        return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(it) for key, it in value.items()}
+    if isinstance(value, tuple | list | set | frozenset) and not hasattr(value, "_fields"):
+        return [_plain(it) for it in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return _IN_URL.sub("(masked)@", str(value))

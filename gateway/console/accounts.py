@@ -1,0 +1,33 @@
+"""The open accounts of each connection, for whoever looks at one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gateway.wire.account import Account
+
+
+class OpenAccounts:
+    """Watches the books of all clusters; see `policy.accounts.Watcher`."""
+
+    def __init__(self) -> None:
+        self._by_connection: dict[int | None, dict[Account, None]] = {}
+
+    def opened(self, account: Account) -> None:
+        """Remember an account."""
+        self._by_connection.setdefault(account.subject.connection, {})[account] = None
+
+    def closed(self, account: Account) -> None:
+        """Forget an account."""
+        connection = account.subject.connection
+        accounts = self._by_connection[connection]
+        del accounts[account]
+        if not accounts:
+            del self._by_connection[connection]
+
+    def of(self, connection: int) -> Collection[Account]:
+        """Return the open accounts of a connection."""
+        return self._by_connection.get(connection, {}).keys()

@@ -1,0 +1,70 @@
+"""The feed: what is so, each second, to all who look (server-sent events, HTML section 9.2).
+
+One task looks for all of them, and only while somebody does.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from gateway.console.views import Views
+
+SECOND = 1.0
+
+MOST_READERS = 32
+"""Who may look at a time. Each gets some 30 KB a second."""
+
+
+class Feed:
+    """The feed of a console."""
+
+    def __init__(self, views: Views) -> None:
+        self._views = views
+        self._readers = 0
+        self._wanted = trio.Event()
+        self._next = trio.Event()
+        self._last = b""
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether no further reader may come."""
+        return self._readers >= MOST_READERS
+
+    async def run(self) -> None:
+        """Look each second while somebody reads, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            due = trio.current_time()
+            while self._readers:
+                second = await self._views.look()
+                if second is not None:
+                    self._last = event("second", second)
+                    self._next.set()
+                    self._next = trio.Event()
+                due = max(due + SECOND, trio.current_time())
+                await trio.sleep_until(due)
+            self._wanted = trio.Event()
+            self._views.live.forget()
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Yield the history, and then each second. A reader that is slow misses seconds."""
+        self._readers += 1
+        try:
+            self._wanted.set()
+            yield event("history", {"seconds": list(self._views.live.history)})
+            while True:
+                await self._next.wait()
+                yield self._last
+        finally:
+            self._readers -= 1
+
+
+def event(name: str, data: dict[str, Any]) -> bytes:
+    """Return a server-sent event."""
+    return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()

@@ -1,0 +1,231 @@
+"""Rates of the last seconds: of all clients, of tenants and of topics.
+
+Each second the counters of all topics are compared with those of a second ago. That takes 5 to 10
+µs for each topic, so it is done only while somebody looks, in slices; the sums of all clients are
+kept for some minutes then, for those who look next.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from gateway.telemetry.figures import TopicBook, TopicFigures
+    from gateway.wire.account import Waits
+
+HISTORY = 300
+"""Seconds that are kept: five minutes, 500 bytes each."""
+
+TOPICS_AT_ONCE = 100
+"""Topics that are read or compared between two steps of other tasks: less than a millisecond."""
+
+SHOWN = 50
+"""Tenants, topics and waits of a second that are told: as many as people look at."""
+
+DIRECTIONS = ("to_broker", "to_client")
+
+
+class Counters(NamedTuple):
+    """Counters of a topic or tenant at one moment, or the differences of two."""
+
+    messages_in: int = 0
+    bytes_in: int = 0
+    messages_out: int = 0
+    bytes_out: int = 0
+
+    def plus(self, more: Counters) -> Counters:
+        """Return the sums."""
+        return Counters(*(one + other for one, other in zip(self, more, strict=True)))
+
+    def minus(self, before: Counters) -> Counters:
+        """Return what came since. A topic that was forgotten and came back began again from 0."""
+        return Counters(*(max(0, now - old) for now, old in zip(self, before, strict=True)))
+
+    def rates(self, seconds: float) -> dict[str, dict[str, float]]:
+        """Return them for each second, by direction."""
+        each = [round(count / seconds, 1) for count in self]
+        return {
+            "to_broker": {"messages": each[0], "bytes": each[1]},
+            "to_client": {"messages": each[2], "bytes": each[3]},
+        }
+
+
+_NOTHING = Counters()
+
+Key = tuple[str, str, str]
+"""Cluster, tenant and name of a topic. Folded topics of each tenant have one name."""
+
+
+class _Row:
+    """A topic or a tenant in one look. `counters`: since the start; `came`: since the last look."""
+
+    __slots__ = ("came", "consumers", "counters", "held", "producers")
+
+    def __init__(self) -> None:
+        self.counters = self.came = _NOTHING
+        self.held = [0, 0]
+        self.producers = self.consumers = 0
+
+    def add(self, figures: TopicFigures) -> None:
+        made, taken = figures.produced, figures.consumed
+        more = Counters(made.messages, made.bytes, taken.messages, taken.bytes)
+        self.counters = self.counters.plus(more)
+        self.held[0] += made.held
+        self.held[1] += taken.held
+        self.producers += made.open
+        self.consumers += taken.open
+
+    def include(self, topic: _Row) -> None:
+        self.came = self.came.plus(topic.came)
+        self.held[0] += topic.held[0]
+        self.held[1] += topic.held[1]
+        self.producers += topic.producers
+        self.consumers += topic.consumers
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """Return what rows are ordered by, busiest last; nothing but zeros if there is nothing."""
+        size = self.came.bytes_in + self.came.bytes_out
+        return size, sum(self.held), self.producers + self.consumers
+
+    def told(self, seconds: float) -> dict[str, Any]:
+        return {
+            **self.came.rates(seconds),
+            "held_bytes": sum(self.held),
+            "producers": self.producers,
+            "consumers": self.consumers,
+        }
+
+
+class _Look:
+    """What one look found. `waits`: by topic and direction (0, 1), and by rule, since the start."""
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+        self.rows: dict[Key, _Row] = {}
+        self.waits: dict[tuple[Key, int], dict[str, tuple[int, float]]] = {}
+
+    def add(self, cluster: str, figures: TopicFigures) -> None:
+        """Add a topic, or a part of one."""
+        key = cluster, figures.topic.tenant, figures.topic.name
+        row = self.rows.get(key)
+        if row is None:
+            row = self.rows[key] = _Row()
+        row.add(figures)
+        if figures.produced_waits is not None:
+            self._add_waits((key, 0), figures.produced_waits)
+        if figures.consumed_waits is not None:
+            self._add_waits((key, 1), figures.consumed_waits)
+
+    def _add_waits(self, where: tuple[Key, int], waits: Waits) -> None:
+        sums = self.waits.setdefault(where, {})
+        for rule, waited in waits.by_rule.items():
+            times, seconds = sums.get(rule, (0, 0.0))
+            sums[rule] = times + waited.times, seconds + waited.seconds
+
+
+class Live:
+    """Compares looks at books, by the names of their clusters.
+
+    `second`: what the last two looks say; empty before the second one.
+    """
+
+    def __init__(self, books: Mapping[str, TopicBook]) -> None:
+        self._books = books
+        self._last: _Look | None = None
+        self.history: deque[dict[str, Any]] = deque(maxlen=HISTORY)
+        self.second: dict[str, Any] = {}
+
+    def look(self, now: float, wall: float, connections: int) -> Iterator[None]:
+        """Take a look, and tell what came since the last one. Yields between slices. `now`:
+        monotonic seconds; `wall`: since 1970."""
+        look, before = _Look(now), self._last
+        for number, (cluster, figures) in enumerate(self._topics(), 1):
+            look.add(cluster, figures)
+            if number % TOPICS_AT_ONCE == 0:
+                yield
+        self._last = look
+        if before is None:
+            return
+        tenants: dict[tuple[str, str], _Row] = {}
+        for number, (key, row) in enumerate(look.rows.items(), 1):
+            old = before.rows.get(key)
+            row.came = row.counters.minus(_NOTHING if old is None else old.counters)
+            tenants.setdefault(key[:2], _Row()).include(row)
+            if number % TOPICS_AT_ONCE == 0:
+                yield
+        self._tell(look, before, tenants, wall, connections)
+
+    def forget(self) -> None:
+        """Forget the last look: nobody looks any more, and the next second would be a long one."""
+        self._last = None
+        self.second = {}
+
+    def _topics(self) -> Iterator[tuple[str, TopicFigures]]:
+        for cluster, book in self._books.items():
+            for figures in book.topics():
+                yield cluster, figures
+
+    def _tell(
+        self,
+        look: _Look,
+        before: _Look,
+        tenants: Mapping[tuple[str, str], _Row],
+        wall: float,
+        connections: int,
+    ) -> None:
+        seconds = max(0.001, look.at - before.at)
+        total = _Row()
+        for row in tenants.values():
+            total.include(row)
+        now = {
+            "at": wall,
+            **total.came.rates(seconds),
+            "connections": connections,
+            "held_bytes": sum(total.held),
+        }
+        self.history.append(now)
+        self.second = {
+            "at": wall,
+            "now": now,
+            "tenants": [
+                {"cluster": cluster, "tenant": tenant, **row.told(seconds)}
+                for (cluster, tenant), row in _busiest(tenants.items())
+            ],
+            "topics": [
+                {"cluster": cluster, "tenant": tenant, "topic": name, **row.told(seconds)}
+                for (cluster, tenant, name), row in _busiest(look.rows.items())
+            ],
+            "held": _held(look, before),
+        }
+
+
+def _busiest(rows: Iterable[tuple[Any, _Row]]) -> list[tuple[Any, _Row]]:
+    found = [it for it in rows if any(it[1].order)]
+    return sorted(found, key=lambda it: it[1].order, reverse=True)[:SHOWN]
+
+
+def _held(look: _Look, before: _Look) -> list[dict[str, Any]]:
+    """Return who waited since the last look, or waits now, and for which rule."""
+    found: list[dict[str, Any]] = []
+    for (key, direction), by_rule in look.waits.items():
+        past = before.waits.get((key, direction), {})
+        size = look.rows[key].held[direction]
+        for rule, (times, seconds) in by_rule.items():
+            old_times, old_seconds = past.get(rule, (0, 0.0))
+            if times > old_times or size:
+                found.append(
+                    {
+                        "topic": key[2],
+                        "tenant": key[1],
+                        "direction": DIRECTIONS[direction],
+                        "rule": rule,
+                        "bytes": size,
+                        "waits": times - old_times,
+                        "wait_seconds": round(seconds - old_seconds, 3),
+                    }
+                )
+    return sorted(found, key=lambda it: (-it["wait_seconds"], -it["bytes"]))[:SHOWN]

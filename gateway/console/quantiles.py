@@ -1,0 +1,32 @@
+"""Quantiles of durations that are counted by bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.telemetry.latency import BOUNDS
+
+
+def quantile(counts: Sequence[int], share: float) -> float | None:
+    """Return the duration in seconds that this share of all durations does not exceed; None if
+    there are none.
+
+    Durations are taken as spread evenly in their bucket; those above the last bound are said to be
+    as long as that.
+    """
+    total = sum(counts)
+    if not total:
+        return None
+    wanted, below, low = share * total, 0, 0.0
+    for count, high in zip(counts, BOUNDS, strict=False):
+        if count and below + count >= wanted:
+            return low + (high - low) * max(0.0, wanted - below) / count
+        below, low = below + count, high
+    return BOUNDS[-1]
+
+
+def since(now: Sequence[int], before: Sequence[int] | None) -> list[int]:
+    """Return what was counted since an earlier look."""
+    if before is None:
+        return list(now)
+    return [new - old for new, old in zip(now, before, strict=True)]

@@ -1,0 +1,136 @@
+"""The console, with a real client: what it shows is what the client did, and what it does holds."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.real.brokers.ports import free_ports
+from tests.real.clients import fresh_topic, wait_until
+from tests.real.fixtures import Connect, Reach, StartGateway
+from tests.real.gateways import HOST, PASS_THROUGH
+from tests.support.sandbox import Sandbox
+
+pytestmark = pytest.mark.gateway_only
+
+COUNT = 300
+
+
+class Console:
+    """The API of a running gateway's console."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://{HOST}:{port}"
+
+    def read(self, path: str) -> Any:
+        with urllib.request.urlopen(f"{self.url}/api/v1/{path}", timeout=5) as answer:
+            return json.load(answer)
+
+    def act(self, path: str, body: object = None) -> Any:
+        data = b"" if body is None else json.dumps(body).encode()
+        headers = {"x-gateway-action": "1"}
+        request = urllib.request.Request(f"{self.url}/api/v1/{path}", data, headers, method="POST")
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            return json.load(answer)
+
+    def seconds(self) -> Iterator[dict[str, Any]]:
+        with urllib.request.urlopen(f"{self.url}/api/v1/feed", timeout=10) as feed:
+            for line in feed:
+                if line.startswith(b'data: {"at"'):
+                    yield json.loads(line.removeprefix(b"data: "))
+
+
+def test_it_shows_what_clients_do_and_closes_what_it_is_told(
+    sandbox: Sandbox, gateway: StartGateway, reach: Reach, connect: Connect
+) -> None:
+    (port,) = free_ports(HOST, 1)
+    plan = replace(PASS_THROUGH, more={"console": {"bind": f"{HOST}:{port}"}})
+    started = gateway(sandbox, plan)
+    console = Console(port)
+    client = connect(reach(sandbox, through=started).url)
+    topic = fresh_topic()
+    producer, consumer = client.create_producer(topic), client.subscribe(topic, "sub")
+    for number in range(COUNT):
+        producer.send(str(number).encode())
+    (row,) = console.read(f"topics?search={topic.rpartition('/')[2]}")["rows"]
+    assert (row["messages_in"], row["producers"], row["consumers"]) == (COUNT, 1, 1)
+    assert console.read("status")["listeners"][0]["open"] > 0
+
+    busy = [it for it in console.read("connections")["rows"] if it["producers"]]
+    assert len(busy) == 1
+    (account,) = [
+        it
+        for it in console.read(f"connections/{busy[0]['id']}")["accounts"]
+        if it["action"] == "produce"
+    ]
+    assert (account["topic"], account["messages"]) == (topic, COUNT)
+
+    assert console.act(f"connections/{busy[0]['id']}/close") == {"closed": busy[0]["id"]}
+    for number in range(COUNT, 2 * COUNT):  # its client comes back
+        producer.send(str(number).encode())
+    received = {int(consumer.receive(10_000).data()) for _ in range(2 * COUNT)}
+    assert received == set(range(2 * COUNT))
+    assert console.read("status")["listeners"][0]["ended"]["operator_closed"] == 1
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        console.read(f"connections/{busy[0]['id']}")
+
+
+def test_its_rates_are_those_of_the_client_and_end_with_the_drain(
+    sandbox: Sandbox, gateway: StartGateway, reach: Reach, connect: Connect
+) -> None:
+    (port,) = free_ports(HOST, 1)
+    plan = replace(PASS_THROUGH, more={"console": {"bind": f"{HOST}:{port}"}})
+    started = gateway(sandbox, plan)
+    console = Console(port)
+    producer = connect(reach(sandbox, through=started).url).create_producer(fresh_topic())
+    stopped = threading.Event()
+    sent = 0
+
+    def send() -> None:
+        nonlocal sent
+        while not stopped.is_set():
+            producer.send(b"x")
+            sent += 1
+            time.sleep(0.002)
+
+    seconds = console.seconds()
+    first = next(seconds)
+    sender = threading.Thread(target=send)
+    sender.start()
+    told = [next(seconds) for _ in range(3)]
+    stopped.set()
+    sender.join()
+    told += [next(seconds), next(seconds)]
+    times = [first["at"], *(it["at"] for it in told)]
+    shown = sum(
+        it["now"]["to_broker"]["messages"] * (it["at"] - before)
+        for it, before in zip(told, times, strict=False)
+    )
+    assert shown == pytest.approx(sent, rel=0.02)
+
+    console.act("trace", {"client": HOST, "seconds": 60})
+    console.act("log", {"level": "error", "event": "connection_ended", "seconds": 60})
+    console.act("drain")
+    with suppress(OSError):
+        list(seconds)  # ends with the process
+
+    def is_gone() -> bool:
+        try:
+            started.ask("livez")
+        except OSError:
+            return True
+        return False
+
+    wait_until(is_gone)
+    log = started.log.read_text()
+    assert '"action": "drain"' in log
+    assert '"event": "connection_ended"' not in log
