@@ -89,6 +89,17 @@ def _demo(options: Options) -> int:
     return run(seconds=options.seconds, brokers=options.brokers, picture=options.picture)
 
 
+def _top(options: Options) -> int:
+    from gateway.verifiers import explained
+
+    try:
+        from gateway.console.top import run
+    except ModuleNotFoundError as missing:
+        raise explained(missing) from None
+
+    return run(options.url, options.token_file, options.ca_file, seconds=options.seconds)
+
+
 def _usage(options: Options) -> int:
     from gateway.verifiers import explained
 
@@ -127,6 +138,7 @@ def _parser() -> argparse.ArgumentParser:
     rules = "check, compare and explain rules of limits"
     rules_options.add_to(commands.add_parser("rules", help=rules, description=rules))
     _usage_options(add("usage", _usage, "sum up usage records"))
+    _top_options(add("top", _top, "show a running gateway live, by its console"))
     _init_options(add("init", _init, "write an initial configuration with comments"))
     _sandbox_options(add("sandbox", _sandbox, "run brokers in memory, for trials and tests"))
     _demo_options(add("demo", _demo, "show the gateway at work: brokers, clients, a live table"))
@@ -141,6 +153,25 @@ def _add_configuration(parser: argparse.ArgumentParser) -> None:
         default=Path(os.environ.get("GATEWAY_CONFIG") or CONFIGURATION),
         metavar=CONFIGURATION,
         help="the file (default: the one that GATEWAY_CONFIG names, or gateway.yaml)",
+    )
+
+
+def _top_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "url",
+        nargs="?",
+        default="http://127.0.0.1:8090",
+        metavar="URL",
+        help="of the console (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="the token that the console needs"
+    )
+    parser.add_argument(
+        "--ca-file", type=Path, metavar="FILE", help="who signed the console's certificate"
+    )
+    parser.add_argument(
+        "--seconds", type=float, metavar="N", help="end after N seconds (default: at Ctrl-C)"
     )
 
 

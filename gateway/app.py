@@ -45,7 +45,7 @@ from gateway.front.readiness import Readiness
 from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
 from gateway.plane.reactor import Reactor
-from gateway.policy.accounts import AccountBook
+from gateway.policy.accounts import AccountBook, Watcher
 from gateway.protocols import PLUGINS
 from gateway.system import machine
 from gateway.system.delays import measure_delays
@@ -71,6 +71,7 @@ from gateway.wire.proxy_header import LOCAL_HEADER
 
 if TYPE_CHECKING:
     from gateway.assembly import Inherited
+    from gateway.console.serving import ConsoleSettings
     from gateway.console.views import ConnectionFacts, Draining, Views
     from gateway.control.operating import Operating
     from gateway.fleet.store import Store
@@ -204,8 +205,6 @@ class Application:
         self._recording = assembly.make_recording(configuration, inherited)
         self._witness = _witness_of(self._audit, self._recording)
         self._open_accounts = OpenAccounts() if configuration.console is not None else None
-        watchers = (None if self._recording is None else self._recording.meter, self._open_accounts)
-        self._watchers = [it for it in watchers if it is not None]
         self._limiting = assembly.make_rate_limiting(
             configuration, self._reactor, store, self._needs, self._witness
         )
@@ -219,21 +218,14 @@ class Application:
         self._services: list[ListenerServices] = []
         self._listeners = {listener.name: ListenerFigures() for listener in configuration.listeners}
         self._slow = SlowSends()
-        # Without a listener for operators nobody reads how long clients wait; a worker's has its
-        # parent.
-        is_read = not (configuration.admin is None and configuration.console is None)
-        is_read = is_read or inherited is not None
-        self._latencies = (
-            {name: ListenerLatencies(self._slow) for name in self._listeners} if is_read else {}
-        )
+        self._latencies = self._make_latencies()
         ids = count(1)
         self._tracings = {
             it.name: Tracing(it.trace, everything=trace) for it in configuration.listeners
         }
         self._servers = [self._server(listener, ids) for listener in configuration.listeners]
         self._renewal = assembly.make_renewal(self._sides)
-        console = None if inherited is not None else configuration.console
-        self._console = None if console is None else assembly.console_settings(console)
+        self._console = self._console_settings()
         self._draining = False
         self._drained_from = 0  # open connections when the drain began
         self._started_at = time.time()
@@ -242,6 +234,26 @@ class Application:
         self._generation = secrets.randbelow(2**32 - 1) + 1
 
     # -- construction ------------------------------------------------------------------------
+
+    def _make_latencies(self) -> dict[str, ListenerLatencies]:
+        """Return histograms by listener, if anybody reads them: a worker's are its parent's."""
+        configuration = self._configuration
+        readers = (configuration.admin, configuration.console, self._inherited)
+        if all(it is None for it in readers):
+            return {}
+        return {name: ListenerLatencies(self._slow) for name in self._listeners}
+
+    def _console_settings(self) -> tuple[ConsoleSettings, bytes | None] | None:
+        console = self._configuration.console
+        if console is None or self._inherited is not None:
+            return None
+        return assembly.console_settings(console)
+
+    def _watchers(self) -> Iterator[Watcher]:
+        if self._recording is not None:
+            yield self._recording.meter
+        if self._open_accounts is not None:
+            yield self._open_accounts
 
     def _log_event(self, event: str, **values: object) -> None:
         log_at = self._log.info if event in _INFO_EVENTS else self._log.warning
@@ -276,7 +288,7 @@ class Application:
             names=assembly.make_names(name, cluster, secret),
             learned=learned,
             credential=assembly.make_credential(cluster.credential, self._needs, log_event),
-            accounts=AccountBook(watchers=self._watchers),
+            accounts=AccountBook(watchers=self._watchers()),
             figures=ClusterFigures(),
             migrations={broker: to.gateway for to in cluster.migrations for broker in to.brokers},
         )

@@ -38,6 +38,7 @@ _EXTRAS = {
     "msgspec": "usage",
     "starlette": "console",
     "hypercorn": "console",
+    "rich": "console",
 }
 """Extras of the gateway's own package, by the packages that they bring."""
 

@@ -103,19 +103,19 @@ class Scene(NamedTuple):
 
 @pytest.fixture
 def scene(tmp_path: Path, sandbox: Sandbox) -> Scene:
-    clients, admin, control = map(str, free_ports(HOST, 3))
+    clients, admin, console, control = map(str, free_ports(HOST, 4))
     environment = {
         "GATEWAY_BROKERS": sandbox.service_url,
         "GATEWAY_BIND": f"{HOST}:{clients}",
         "GATEWAY_ADMIN_BIND": f"{HOST}:{admin}",
-        "GATEWAY_DEMO_PORTS": ",".join((clients, admin, control)),
+        "GATEWAY_DEMO_PORTS": ",".join((clients, admin, console, control)),
     }
     edits = {
         "pulsar://127.0.0.1:16650": sandbox.service_url,
         "pulsar://broker.example:6650": sandbox.service_url,
         "127.0.0.1:8080": f"{HOST}:{admin}",
         "127.0.0.1:16680": f"{HOST}:{control}",
-        "26650,28080,26680": ",".join((clients, admin, control)),
+        "26650,28080,26680": ",".join((clients, admin, console, control)),
     }
     return Scene(tmp_path, edits, environment)
 

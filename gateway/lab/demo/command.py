@@ -15,7 +15,7 @@ from gateway.lab.demo import ports
 from gateway.lab.demo.children import ChildError
 from gateway.lab.demo.terminal import foreground
 
-PACKAGES = ("pulsar", "rich")
+PACKAGES = ("pulsar", "rich", "starlette", "hypercorn")
 """Packages that the demonstration needs beyond the gateway's."""
 
 REACH_SECONDS = 3.0
@@ -67,7 +67,7 @@ def _check_addresses(selected: ports.Ports, brokers: str | None) -> None:
     addresses = ports.brokers(brokers)
     if any(address.tls for address in addresses):
         raise ConfigurationError("--brokers: there is no TLS to brokers yet; name a pulsar:// URL")
-    ports.require_free(selected[:2])
+    ports.require_free(selected[:3])
     ports.require_reachable(addresses, REACH_SECONDS)
 
 

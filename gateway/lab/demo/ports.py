@@ -14,14 +14,15 @@ from gateway.wire.pulsar.urls import SCHEMES
 HOST = "127.0.0.1"
 
 VARIABLE = "GATEWAY_DEMO_PORTS"
-"""Selects other ports: three numbers separated by commas, in the order of `Ports`."""
+"""Selects other ports: four numbers separated by commas, in the order of `Ports`."""
 
 
 class Ports(NamedTuple):
-    """The gateway's listener, its admin listener, and the sandbox's control."""
+    """The gateway's listener, its admin listener, its console, and the sandbox's control."""
 
     clients: int = 6650
     admin: int = 8080
+    console: int = 8090
     control: int = 16680
 
 
@@ -35,8 +36,8 @@ def read_ports(environment: Mapping[str, str]) -> Ports:
     if len(text.split(",")) != len(Ports._fields) or len(good) != len(Ports._fields):
         usual = ",".join(map(str, Ports()))
         raise ConfigurationError(
-            f"{VARIABLE} is wrong: name three different ports, like {usual}, "
-            "for clients, admin and control"
+            f"{VARIABLE} is wrong: name four different ports, like {usual}, "
+            "for clients, admin, console and control"
         )
     return Ports(*numbers)
 
@@ -59,7 +60,7 @@ def require_free(ports: tuple[int, ...]) -> None:
         except OSError as error:
             raise ConfigurationError(
                 f"cannot listen on {HOST}:{port}: {_reason(error)}; end what listens there, "
-                f"or name other ports: {VARIABLE}=26650,28080,26680"
+                f"or name other ports: {VARIABLE}=26650,28080,28090,26680"
             ) from None
 
 

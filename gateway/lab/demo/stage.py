@@ -170,6 +170,7 @@ def configuration(upstream: Upstream, ports: Ports) -> dict[str, Any]:
         "listeners": [listener],
         "clusters": {"demo": {"brokers": upstream.service_url, "targets": targets}},
         "admin": {"bind": f"{HOST}:{ports.admin}"},
+        "console": {"bind": f"{HOST}:{ports.console}"},
         "deadlines": {"grace": GRACE},
         "log": {"format": "console"},
     }

@@ -131,13 +131,14 @@ def _totals(board: Board) -> Text:
 
 
 def _hints(board: Board) -> list[Text]:
-    clients, admin, control = board.ports
+    clients, admin, console, control = board.ports
     hints = [
         Text("Try next", style="bold"),
         _hint(
             "your own client", f'import pulsar; client = pulsar.Client("pulsar://{HOST}:{clients}")'
         ),
         _hint("", 'client.create_producer("mine").send(b"hello")'),
+        _hint("the page", f"http://{HOST}:{console}/"),
         _hint("the metrics", f"curl http://{HOST}:{admin}/metrics"),
     ]
     if board.movable:

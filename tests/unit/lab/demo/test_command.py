@@ -18,7 +18,7 @@ from gateway.lab.demo.ports import HOST, VARIABLE
 @pytest.fixture(autouse=True)
 def nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set free ports, and fail if the demonstration starts."""
-    monkeypatch.setenv(VARIABLE, ",".join(map(str, _free_ports(3))))
+    monkeypatch.setenv(VARIABLE, ",".join(map(str, _free_ports(4))))
 
     def begin(*_: object) -> int:
         pytest.fail("the demo began")
@@ -63,10 +63,10 @@ def test_a_picture_needs_an_existing_folder(tmp_path: Path) -> None:
     assert _mistake(picture=tmp_path / "none" / "a.svg").endswith(f"no folder {tmp_path / 'none'}")
 
 
-@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("which", range(4))
 def test_each_port_in_use_is_named(monkeypatch: pytest.MonkeyPatch, which: int) -> None:
     with socket.create_server((HOST, 0)) as taken:
-        ports = _free_ports(3)
+        ports = _free_ports(4)
         ports[which] = taken.getsockname()[1]
         monkeypatch.setenv(VARIABLE, ",".join(map(str, ports)))
         assert f"{HOST}:{ports[which]}: address already in use" in _mistake()
@@ -76,8 +76,8 @@ def test_with_given_brokers_the_control_port_is_not_needed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with socket.create_server((HOST, 0)) as taken:
-        gone, *ports = _free_ports(3)
-        monkeypatch.setenv(VARIABLE, f"{ports[0]},{ports[1]},{taken.getsockname()[1]}")
+        gone, *ports = _free_ports(4)
+        monkeypatch.setenv(VARIABLE, f"{ports[0]},{ports[1]},{ports[2]},{taken.getsockname()[1]}")
         said = _mistake(brokers=f"pulsar://{HOST}:{gone}")
     assert said.startswith(f"cannot connect to any broker ({HOST}:{gone}: connection refused)")
 

@@ -19,16 +19,22 @@ from gateway.wire.address import Address
 
 
 def test_the_default_ports_are_those_of_the_docs() -> None:
-    assert read_ports({}) == read_ports({VARIABLE: ""}) == Ports(6650, 8080, 16680)
+    assert read_ports({}) == read_ports({VARIABLE: ""}) == Ports(6650, 8080, 8090, 16680)
 
 
 def test_other_ports_may_be_set() -> None:
-    assert read_ports({VARIABLE: "1,2,3"}) == read_ports({VARIABLE: " 1, 2,3 "}) == Ports(1, 2, 3)
+    assert (
+        read_ports({VARIABLE: "1,2,3,4"})
+        == read_ports({VARIABLE: " 1, 2,3, 4 "})
+        == Ports(1, 2, 3, 4)
+    )
 
 
-@pytest.mark.parametrize("text", ["1", "1,2", "1,2,3,4", "1,2,2", "0,1,2", "1,2,65536", "a,b,c"])
+@pytest.mark.parametrize(
+    "text", ["1", "1,2,3", "1,2,3,4,5", "1,2,3,3", "0,1,2,3", "1,2,3,65536", "a,b,c,d"]
+)
 def test_wrong_ports_are_explained(text: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"three different ports.*6650,8080,16680"):
+    with pytest.raises(ConfigurationError, match=r"four different ports.*6650,8080,8090,16680"):
         read_ports({VARIABLE: text})
 
 

@@ -26,12 +26,12 @@ def own_log() -> Iterator[None]:
 @pytest.mark.usefixtures("own_log")
 def test_the_gateways_configuration_is_valid(tmp_path: Path) -> None:
     file = tmp_path / "gateway.yaml"
-    file.write_text(yaml.safe_dump(configuration(Upstream(URL), Ports(1, 2, 3))))
+    file.write_text(yaml.safe_dump(configuration(Upstream(URL), Ports(1, 2, 4, 3))))
     assert check(file).startswith(f"{file}: ok")
 
 
 def test_the_gateway_listens_on_loopback_and_may_dial_the_brokers_ports() -> None:
-    found = configuration(Upstream(URL), Ports(1, 2, 3))
+    found = configuration(Upstream(URL), Ports(1, 2, 4, 3))
     assert [it["bind"] for it in found["listeners"]] == ["127.0.0.1:1"]
     assert found["admin"] == {"bind": "127.0.0.1:2"}
     assert found["clusters"]["demo"]["targets"]["ports"] == [1001, 1002]
