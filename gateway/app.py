@@ -46,6 +46,7 @@ from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
 from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook, Watcher
+from gateway.policy.principals import PrincipalBook
 from gateway.protocols import PLUGINS
 from gateway.system import machine
 from gateway.system.delays import measure_delays
@@ -204,6 +205,7 @@ class Application:
         self._audit = assembly.make_audit(configuration, inherited)
         self._recording = assembly.make_recording(configuration, inherited)
         self._witness = _witness_of(self._audit, self._recording)
+        self._principals = {name: PrincipalBook() for name in configuration.clusters}
         self._open_accounts = OpenAccounts() if configuration.console is not None else None
         self._limiting = assembly.make_rate_limiting(
             configuration, self._reactor, store, self._needs, self._witness
@@ -235,11 +237,16 @@ class Application:
 
     # -- construction ------------------------------------------------------------------------
 
-    def _make_latencies(self) -> dict[str, ListenerLatencies]:
-        """Return histograms by listener, if anybody reads them: a worker's are its parent's."""
+    @property
+    def _is_read(self) -> bool:
+        """Return whether anybody reads figures that cost something: a worker's are its parent's."""
         configuration = self._configuration
         readers = (configuration.admin, configuration.console, self._inherited)
-        if all(it is None for it in readers):
+        return any(it is not None for it in readers)
+
+    def _make_latencies(self) -> dict[str, ListenerLatencies]:
+        """Return histograms by listener, if anybody reads them."""
+        if not self._is_read:
             return {}
         return {name: ListenerLatencies(self._slow) for name in self._listeners}
 
@@ -249,7 +256,10 @@ class Application:
             return None
         return assembly.console_settings(console)
 
-    def _watchers(self) -> Iterator[Watcher]:
+    def _watchers(self, cluster: str) -> Iterator[Watcher]:
+        """Yield who follows the accounts of a cluster."""
+        if self._is_read and self._configuration.log.principals == "plain":
+            yield self._principals[cluster]
         if self._recording is not None:
             yield self._recording.meter
         if self._open_accounts is not None:
@@ -288,7 +298,7 @@ class Application:
             names=assembly.make_names(name, cluster, secret),
             learned=learned,
             credential=assembly.make_credential(cluster.credential, self._needs, log_event),
-            accounts=AccountBook(watchers=self._watchers()),
+            accounts=AccountBook(watchers=self._watchers(name)),
             figures=ClusterFigures(),
             migrations={broker: to.gateway for to in cluster.migrations for broker in to.brokers},
         )
@@ -568,7 +578,11 @@ class Application:
     def expositions(self) -> dict[str, Callable[[], Iterator[bytes]]]:
         """Return what writes metrics, by path; call this once, because they cache labels."""
         from gateway.admin.routes import METRICS, TOPICS
-        from gateway.telemetry.exposition import TenantExposition, TopicExposition
+        from gateway.telemetry.exposition import (
+            PrincipalExposition,
+            TenantExposition,
+            TopicExposition,
+        )
         from gateway.telemetry.process import ProcessMetrics, Sources
 
         limiting = self._limiting
@@ -599,10 +613,12 @@ class Application:
         books = {name: cluster.parts.accounts for name, cluster in self._clusters.items()}
         verified = any(it.checksums == "verify" for it in self._configuration.listeners)
         tenants = TenantExposition(books, verified=verified)
+        principals = PrincipalExposition(self._principals, verified=verified)
 
         def write() -> Iterator[bytes]:
             yield process.render()
             yield from tenants.chunks()
+            yield from principals.chunks()
 
         return {METRICS: write, TOPICS: TopicExposition(books, verified=verified).chunks}
 

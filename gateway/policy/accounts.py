@@ -48,7 +48,7 @@ _Part = tuple[Totals, Waits | None]
 _NOTHING: _Part = (Totals(0, 0, 0, 0, 0), None)
 
 
-class _ActionTotals:
+class ActionTotals:
     """One action on one topic: the counts of closed accounts, and the open accounts.
 
     As in `Account`, frames are messages without surplus. `subscriptions`: how many open consumers
@@ -93,7 +93,7 @@ class _ActionTotals:
         self.add(account)
         return True
 
-    def add(self, passed: Account | _ActionTotals) -> None:
+    def add(self, passed: Account | ActionTotals) -> None:
         self.messages += passed.messages
         self.bytes += passed.bytes
         self.surplus += passed.surplus
@@ -115,14 +115,14 @@ class _ActionTotals:
         accounts = tuple(self.accounts or ())
         yield _sum(self, ())
         for begin in range(0, len(accounts), ACCOUNTS_AT_ONCE):
-            yield _sum(_ActionTotals(), accounts[begin : begin + ACCOUNTS_AT_ONCE])
+            yield _sum(ActionTotals(), accounts[begin : begin + ACCOUNTS_AT_ONCE])
 
 
 _NO_SUBSCRIPTIONS: dict[str, int] = {}
 """All topics without a consumer share this dict, into which nothing is put."""
 
 
-class _Consumed(_ActionTotals):
+class _Consumed(ActionTotals):
     """What consumers get of a topic."""
 
     __slots__ = ("subscriptions",)
@@ -159,7 +159,7 @@ def _added(waits: Waits | None, more: Waits | None) -> Waits | None:
     return found
 
 
-def _sum(closed: _ActionTotals, accounts: Collection[Account]) -> _Part:
+def _sum(closed: ActionTotals, accounts: Collection[Account]) -> _Part:
     messages, surplus, size = closed.messages, closed.surplus, closed.bytes
     receipts, damaged, wanted = closed.receipts, closed.damaged, 0
     held, refused = 0, closed.refused
@@ -190,7 +190,7 @@ class _Topic:
         self.topic = topic
         self.name = topic.name
         self.is_named = True
-        self.produced = _ActionTotals()
+        self.produced = ActionTotals()
         self.consumed = _Consumed()
 
     @property
@@ -201,7 +201,7 @@ class _Topic:
     def has_counts(self) -> bool:
         return self.produced.has_counts or self.consumed.has_counts
 
-    def side(self, action: Action) -> _ActionTotals:
+    def side(self, action: Action) -> ActionTotals:
         return self.produced if action is Action.PRODUCE else self.consumed
 
     def add(self, other: _Topic) -> None:

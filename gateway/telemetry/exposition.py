@@ -21,10 +21,10 @@ from gateway.telemetry.figures import OTHER, TENANTS, Totals
 from gateway.wire.account import Waits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from gateway.telemetry.families import Family
-    from gateway.telemetry.figures import TopicBook
+    from gateway.telemetry.figures import PrincipalSource, TopicBook
     from gateway.wire.subject import TopicName
 
 # Topics copied, and lines written, between two chunks: half a millisecond each; twice that for new
@@ -97,6 +97,23 @@ _TENANTS = _Level(
         _Column(families.TENANT_CONSUMERS, _OPEN),
         _Column(families.TENANT_WANTED, _WANTED),
     ),
+)
+
+
+_PRINCIPALS = _Level(
+    (
+        _Column(families.PRINCIPAL_MESSAGES, _MESSAGES),
+        _Column(families.PRINCIPAL_BYTES, _BYTES),
+        _Column(families.PRINCIPAL_FRAMES, _FRAMES),
+        _Column(families.PRINCIPAL_RECEIPTS, _RECEIPTS),
+        _Column(families.PRINCIPAL_REFUSED, _REFUSED, sparse=True),
+        _Column(families.PRINCIPAL_HELD, _HELD, sparse=True),
+    ),
+    _Column(families.PRINCIPAL_DAMAGED, _DAMAGED),
+    families.PRINCIPAL_WAITS,
+    families.PRINCIPAL_WAIT_SECONDS,
+    _Column(families.PRINCIPAL_PRODUCERS, _OPEN),
+    (_Column(families.PRINCIPAL_CONSUMERS, _OPEN),),
 )
 
 
@@ -197,7 +214,7 @@ class _WaitRows:
 
 
 class _Exposition(ABC):
-    """The metrics of a level, from one book per cluster name.
+    """The metrics of a level, of all `clusters`.
 
     `verified`: checksums are verified somewhere, so the family of failures is written.
     """
@@ -206,13 +223,13 @@ class _Exposition(ABC):
         self,
         level: _Level,
         table: type[_Table | _Sums],
-        books: Mapping[str, TopicBook],
+        clusters: Iterable[str],
         *,
         verified: bool = False,
     ) -> None:
         self._level = level
         self._table = table
-        self._books = books
+        self._clusters = tuple(clusters)
         self._counters = (*level.counters, level.damaged) if verified else level.counters
 
     def chunks(self) -> Iterator[bytes]:
@@ -223,7 +240,7 @@ class _Exposition(ABC):
         produced = self._table(',direction="to_broker"')
         consumed = self._table(',direction="to_client"')
         waits = _WaitRows()
-        for cluster in self._books:
+        for cluster in self._clusters:
             yield from self._copy(cluster, produced, consumed, waits)
         for column in self._counters:
             yield _heading(column.family)
@@ -253,6 +270,7 @@ class TopicExposition(_Exposition):
 
     def __init__(self, books: Mapping[str, TopicBook], *, verified: bool = False) -> None:
         super().__init__(_TOPICS, _Table, books, verified=verified)
+        self._books = books
         self._labels: dict[str, dict[TopicName, str]] = {}
 
     def _copy(
@@ -290,6 +308,7 @@ class TenantExposition(_Exposition):
 
     def __init__(self, books: Mapping[str, TopicBook], *, verified: bool = False) -> None:
         super().__init__(_TENANTS, _Sums, books, verified=verified)
+        self._books = books
         self._labels: dict[str, dict[str, str]] = {cluster: {} for cluster in books}
 
     def _copy(
@@ -313,6 +332,33 @@ class TenantExposition(_Exposition):
             if made_waits is not None or taken_waits is not None:
                 waits.add(labels + produced.tail, made_waits)
                 waits.add(labels + consumed.tail, taken_waits)
+            work += 1 + (made.open + taken.open) // _ACCOUNTS_PER_TOPIC
+            if work >= _TOPICS_PER_SLICE:
+                work = 0
+                yield b""
+
+
+class PrincipalExposition(_Exposition):
+    """The metrics of all principals, from one source per cluster name."""
+
+    def __init__(self, sources: Mapping[str, PrincipalSource], *, verified: bool = False) -> None:
+        super().__init__(_PRINCIPALS, _Sums, sources, verified=verified)
+        self._sources = sources
+
+    def _copy(
+        self,
+        cluster: str,
+        produced: _Table | _Sums,
+        consumed: _Table | _Sums,
+        waits: _WaitRows,
+    ) -> Iterator[bytes]:
+        work = 0
+        for name, made, taken, *both in self._sources[cluster].principals():
+            labels = _labels(cluster=cluster, principal=name)
+            produced.add(labels, made)
+            consumed.add(labels, taken)
+            waits.add(labels + produced.tail, both[0])
+            waits.add(labels + consumed.tail, both[1])
             work += 1 + (made.open + taken.open) // _ACCOUNTS_PER_TOPIC
             if work >= _TOPICS_PER_SLICE:
                 work = 0

@@ -404,6 +404,63 @@ TENANT_WANTED = _tenants.gauge(
     *_TENANT,
 )
 
+_principals = Section(
+    "Principals", needs="clients that authenticate, and log.principals: plain (1000 of them)"
+)
+_PRINCIPAL = ("cluster", "principal")
+_PRINCIPAL_DIRECTED = (*_PRINCIPAL, "direction")
+PRINCIPAL_MESSAGES = _principals.counter(
+    "gateway_principal_messages",
+    "Messages that passed, those in batches included: 'to_broker' (produced) or 'to_client' "
+    "(consumed).",
+    *_PRINCIPAL_DIRECTED,
+)
+PRINCIPAL_BYTES = _principals.counter(
+    "gateway_principal_bytes", "Bytes of the frames of these messages.", *_PRINCIPAL_DIRECTED
+)
+PRINCIPAL_FRAMES = _principals.counter(
+    "gateway_principal_frames", "Frames; a batch is one.", *_PRINCIPAL_DIRECTED
+)
+PRINCIPAL_RECEIPTS = _principals.counter(
+    "gateway_principal_receipts",
+    "Frames that the broker has answered; 'to_broker' only.",
+    *_PRINCIPAL_DIRECTED,
+)
+PRINCIPAL_DAMAGED = _principals.counter(
+    "gateway_principal_checksum_failures",
+    "Frames with a wrong checksum.",
+    *_PRINCIPAL_DIRECTED,
+    needs="checksums: verify",
+)
+PRINCIPAL_REFUSED = _principals.counter(
+    "gateway_principal_refused_frames",
+    "Frames that were refused, as a rule says, because too many waited.",
+    *_PRINCIPAL_DIRECTED,
+)
+PRINCIPAL_HELD = _principals.gauge(
+    "gateway_principal_held_bytes",
+    "Bytes of frames that wait for the allowance of a rule.",
+    *_PRINCIPAL_DIRECTED,
+)
+PRINCIPAL_WAITS = _principals.counter(
+    "gateway_principal_waits",
+    "How often producers or consumers waited for the allowance of a rule.",
+    *_PRINCIPAL_DIRECTED,
+    "rule",
+)
+PRINCIPAL_WAIT_SECONDS = _principals.counter(
+    "gateway_principal_wait_seconds",
+    "Seconds of these waits, summed up.",
+    *_PRINCIPAL_DIRECTED,
+    "rule",
+)
+PRINCIPAL_PRODUCERS = _principals.gauge(
+    "gateway_principal_producers", "Open producers.", *_PRINCIPAL
+)
+PRINCIPAL_CONSUMERS = _principals.gauge(
+    "gateway_principal_consumers", "Open consumers.", *_PRINCIPAL
+)
+
 _TOPIC = ("cluster", "tenant", "namespace", "topic")
 _DIRECTED = (*_TOPIC, "direction")
 

@@ -26,6 +26,9 @@ TENANTS = 1000
 """Tenants of a cluster or listener with figures of their own. Clients choose the tenants of their
 topics, and each has 20 lines of metrics, or 80 with its latencies."""
 
+PRINCIPALS = 1000
+"""Principals of a cluster with figures of their own. Each has some 16 lines of metrics."""
+
 LIBRARIES = 100
 """Client libraries of a listener that are counted by name. A company uses a dozen versions."""
 
@@ -304,6 +307,22 @@ class TopicFigures(NamedTuple):
     consumed: Totals
     produced_waits: Waits | None = None
     consumed_waits: Waits | None = None
+
+
+class PrincipalFigures(NamedTuple):
+    """The same of one principal, over all its topics."""
+
+    principal: str
+    produced: Totals
+    consumed: Totals
+    produced_waits: Waits | None = None
+    consumed_waits: Waits | None = None
+
+
+class PrincipalSource(Protocol):
+    """A source of figures per principal. One principal may come in several parts, which add up."""
+
+    def principals(self) -> Iterator[PrincipalFigures]: ...
 
 
 class TopicBook(Protocol):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.policy.accounts import AccountBook
-from gateway.telemetry.exposition import TenantExposition, TopicExposition
+from gateway.policy.principals import PrincipalBook
+from gateway.telemetry.exposition import PrincipalExposition, TenantExposition, TopicExposition
 from gateway.telemetry.figures import (
     AgentFigures,
     AuditFigures,
@@ -35,9 +36,10 @@ from tests.support.subjects import subject_of
 
 def exposition() -> str:
     """Return all metrics of a gateway with workers, each with at least one sample."""
-    book = AccountBook()
+    principals = PrincipalBook()
+    book = AccountBook(watchers=[principals])
     for action in (Action.PRODUCE, Action.CONSUME):
-        account = book.open(action, subject_of("topic"))
+        account = book.open(action, subject_of("topic", principal="alice"))
         account.messages += 1
         account.refused += 1
         account.queued += 1
@@ -77,6 +79,7 @@ def exposition() -> str:
     worker = [
         ProcessMetrics(sources).render(),
         *TenantExposition({"b": book}, verified=True).chunks(),
+        *PrincipalExposition({"b": principals}, verified=True).chunks(),
         *TopicExposition({"b": book}, verified=True).chunks(),
     ]
     texts = [crew.render().decode()], [chunk.decode() for chunk in worker]
