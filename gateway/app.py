@@ -84,6 +84,8 @@ Status = trio.TaskStatus[None]
 VERSION = f"broker-gateway {__version__}"
 """The `proxy_version` that brokers get."""
 
+MINUTE = 60.0
+
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _DESCRIPTORS = "cannot start: too many open files; raise the limit, for example: ulimit -n 21000"
 _INFO_EVENTS = frozenset(
@@ -298,7 +300,11 @@ class Application:
             names=assembly.make_names(name, cluster, secret),
             learned=learned,
             credential=assembly.make_credential(cluster.credential, self._needs, log_event),
-            accounts=AccountBook(watchers=self._watchers(name)),
+            accounts=AccountBook(
+                self._configuration.metrics.topics,
+                watchers=self._watchers(name),
+                idle_kept=self._configuration.metrics.idle,
+            ),
             figures=ClusterFigures(),
             migrations={broker: to.gateway for to in cluster.migrations for broker in to.brokers},
         )
@@ -446,6 +452,8 @@ class Application:
                 plane.start_soon(self._renewal.run)
             if self._recording is not None:
                 plane.start_soon(self._recording.run)
+            if self._configuration.metrics.idle is not None:
+                plane.start_soon(self._age_topics, self._configuration.metrics.idle)
             async with trio.open_nursery() as front:
                 if self._limiting is not None:
                     await front.start(self._limiting.reloader.run)
@@ -455,6 +463,14 @@ class Application:
                 await self._drain(signals, await self._stop_signal(signals))
                 front.cancel_scope.cancel()
             plane.cancel_scope.cancel()
+
+    async def _age_topics(self, idle: float) -> None:
+        """Fold topics that are idle for too long."""
+        while True:
+            for cluster in self._clusters.values():
+                for _ in cluster.parts.accounts.age(time.monotonic()):
+                    await trio.lowlevel.checkpoint()
+            await trio.sleep(min(MINUTE, idle / 10))
 
     def _listen(self, nursery: trio.Nursery) -> None:
         for server in self._servers:
@@ -613,6 +629,8 @@ class Application:
         books = {name: cluster.parts.accounts for name, cluster in self._clusters.items()}
         verified = any(it.checksums == "verify" for it in self._configuration.listeners)
         tenants = TenantExposition(books, verified=verified)
+        folded = self._configuration.metrics.partitions == "folded"
+        topics = TopicExposition(books, verified=verified, folded=folded)
         principals = PrincipalExposition(self._principals, verified=verified)
 
         def write() -> Iterator[bytes]:
@@ -620,7 +638,7 @@ class Application:
             yield from tenants.chunks()
             yield from principals.chunks()
 
-        return {METRICS: write, TOPICS: TopicExposition(books, verified=verified).chunks}
+        return {METRICS: write, TOPICS: topics.chunks}
 
     def _plane_figures(self) -> PlaneFigures:
         reactor, memory = self._reactor, self._reactor.memory

@@ -526,6 +526,18 @@ class Admin(Part):
     scrapes: Annotated[int, _within(units.whole, 1, 32)] = 2
 
 
+class Metrics(Part):
+    """What metrics have figures of their own."""
+
+    # Per cluster; others are counted together by tenant. Each takes 1 KB here and, in each scrape
+    # of /metrics/topics, some 2 KB.
+    topics: Annotated[int, _within(units.whole, 100, 1_000_000)] = 100_000
+    # After so long without a client a topic is counted with the others. None: kept up to `topics`.
+    idle: Annotated[float, _within(units.seconds, "1m", "720h")] | None = None
+    # folded: the partitions of a topic are one row.
+    partitions: Literal["each", "folded"] = "each"
+
+
 class ConsoleTls(Part):
     """How the console speaks TLS. With `client_ca_file` clients need a certificate of it."""
 
@@ -814,6 +826,7 @@ class Configuration(Part):
         Field(examples=[f"{{main: {{brokers: {protocols.example('127.0.0.1:16650')}}}}}"]),
     ]
     admin: Admin | None = None
+    metrics: Metrics = Metrics()
     # None: no console.
     console: Console | None = None
     # Processes. More of them need memory and a parent; in Kubernetes, scale the number of pods.

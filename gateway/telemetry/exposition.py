@@ -266,12 +266,15 @@ class _Exposition(ABC):
 
 
 class TopicExposition(_Exposition):
-    """The metrics of all topics."""
+    """The metrics of all topics. `folded`: the partitions of a topic are one row."""
 
-    def __init__(self, books: Mapping[str, TopicBook], *, verified: bool = False) -> None:
+    def __init__(
+        self, books: Mapping[str, TopicBook], *, verified: bool = False, folded: bool = False
+    ) -> None:
         super().__init__(_TOPICS, _Table, books, verified=verified)
         self._books = books
         self._labels: dict[str, dict[TopicName, str]] = {}
+        self._folded = folded
 
     def _copy(
         self,
@@ -285,7 +288,7 @@ class TopicExposition(_Exposition):
         used: dict[TopicName, str] = {}
         work = 0
         for topic, made, taken, made_waits, taken_waits in self._books[cluster].topics():
-            labels = known.get(topic) or used.get(topic) or labels_of(cluster, topic)
+            labels = known.get(topic) or used.get(topic) or self._labels_of(cluster, topic)
             used[topic] = labels
             produced.add(labels, made)
             consumed.add(labels, taken)
@@ -297,6 +300,9 @@ class TopicExposition(_Exposition):
                 work = 0
                 yield b""
         self._labels[cluster] = used
+
+    def _labels_of(self, cluster: str, topic: TopicName) -> str:
+        return labels_of(cluster, topic._replace(partition=None) if self._folded else topic)
 
 
 class TenantExposition(_Exposition):

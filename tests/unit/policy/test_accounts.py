@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from gateway.policy.accounts import ACCOUNTS_AT_ONCE, AccountBook
+from gateway.policy.accounts import ACCOUNTS_AT_ONCE, FOLDED_AT_ONCE, AccountBook
 from gateway.telemetry.figures import TopicFigures, Totals, others_of
 from gateway.wire.account import Account, Action
 from gateway.wire.subject import NOBODY, TopicName
@@ -347,3 +347,52 @@ def test_what_consumers_have_asked_for_is_added_up() -> None:
         passes(account, messages=got)
     (figures,) = book.topics()
     assert figures.consumed.wanted == 6
+
+
+# -- idle topics -----------------------------------------------------------------------------------
+
+
+def aged(book: AccountBook, now: float) -> None:
+    for _ in book.age(now):
+        pass
+
+
+def test_a_topic_that_is_idle_for_too_long_is_folded_and_its_counts_are_kept() -> None:
+    book = AccountBook(idle_kept=100.0)
+    aged(book, 0.0)
+    for name in ("persistent://t/n/old", "persistent://t/n/young"):
+        account = book.open(Action.PRODUCE, T.about(topic_of(name)))
+        account.count(3)
+        book.close(account)
+        aged(book, 60.0)
+    aged(book, 120.0)
+    found = {it.topic.name: it.produced.messages for it in book.topics()}
+    assert found == {"persistent://t/n/young": 3, OTHER.name: 3}
+    aged(book, 1000.0)
+    assert {it.topic.name: it.produced.messages for it in book.topics()} == {OTHER.name: 6}
+
+
+def test_an_open_topic_is_never_too_old() -> None:
+    book = AccountBook(idle_kept=100.0)
+    account = book.open(Action.PRODUCE, T.about(topic_of("persistent://t/n/busy")))
+    account.count(3)
+    aged(book, 1e9)
+    assert [it.topic.name for it in book.topics()] == ["persistent://t/n/busy"]
+
+
+def test_many_idle_topics_are_folded_in_slices() -> None:
+    book = AccountBook(idle_kept=1.0)
+    for number in range(3 * FOLDED_AT_ONCE):
+        account = book.open(Action.PRODUCE, T.about(topic_of(f"persistent://t/n/{number}")))
+        account.count(1)
+        book.close(account)
+    assert sum(1 for _ in book.age(10.0)) == 3
+
+
+def test_topics_are_kept_without_a_time() -> None:
+    book = AccountBook()
+    account = book.open(Action.PRODUCE, T.about(topic_of("persistent://t/n/old")))
+    account.count(3)
+    book.close(account)
+    aged(book, 1e9)
+    assert [it.topic.name for it in book.topics()] == ["persistent://t/n/old"]

@@ -383,3 +383,17 @@ def test_ten_thousand_topics_of_tenants_are_added_up_in_slices() -> None:
     assert sum(not chunk for chunk in chunks) == 40
     text = b"".join(chunks).decode()
     assert text.count('{cluster="main",tenant="t0"') == 4 + 1  # nothing was consumed
+
+
+def test_partitions_of_a_topic_may_be_one_row() -> None:
+    names = [f"persistent://t/n/topic-partition-{number}" for number in range(3)]
+    book = Book(*(figures_of(name, totals(2)) for name in names))
+    each, folded = (
+        b"".join(TopicExposition({"main": book}, folded=it).chunks()).decode()
+        for it in (False, True)
+    )
+    shown = [it for it in folded.splitlines() if it.startswith("gateway_topic_messages_total{")]
+    assert len(shown) == 1
+    assert 'topic="persistent://t/n/topic",' in shown[0]
+    assert shown[0].endswith(" 6")
+    assert each.count("gateway_topic_messages_total{") == 3
