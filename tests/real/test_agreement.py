@@ -1,20 +1,25 @@
-"""The gateway's metrics and the broker's own statistics agree to the message, topic by topic."""
+"""Metrics, console, usage records and the broker's statistics agree to the message, by topic."""
 
 from __future__ import annotations
 
+import json
+import urllib.request
 import uuid
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
+from gateway.usage import reading
 from tests.clients.builders import BUILDERS
 from tests.clients.programs import Program
 from tests.real.brokers.jars import Say
+from tests.real.brokers.ports import free_ports
 from tests.real.brokers.standalone import Standalone
 from tests.real.clients import Client, fresh_topic, numbered, receive, send_all, wait_until
 from tests.real.fixtures import Connect, Reach, Route, or_skip
+from tests.real.gateways import HOST, PASS_THROUGH
 from tests.real.metrics import scrape, totals
 
 pytestmark = [pytest.mark.real, pytest.mark.gateway_only]
@@ -49,10 +54,47 @@ def tenants(pulsar: Standalone) -> Tenants:
     return Tenants(pulsar, tuple(f"{name}/orders" for name in names))
 
 
+@dataclass(frozen=True)
+class Told:
+    """What a gateway tells in other ways than by metrics."""
+
+    console: str
+    records: Path
+
+    def on_page(self, topics: list[str]) -> Counts:
+        """Return what the console shows: messages to and from the broker, by topic."""
+        with urllib.request.urlopen(f"{self.console}/api/v1/topics?limit=1000", timeout=10) as it:
+            rows = {row["topic"]: row for row in json.load(it)["rows"]}
+        return Counts(
+            {
+                topic: (rows[topic]["messages_in"], rows[topic]["messages_out"])
+                for topic in topics
+                if topic in rows
+            }
+        )
+
+    def recorded(self, topics: list[str]) -> Counts:
+        """Return what is billed: messages that were confirmed, and delivered, by topic."""
+        sums = {(topic, op): 0 for topic in topics for op in ("send", "deliver")}
+        for record in reading.usage(self.records):
+            key = record.partition or record.topic or "", record.op
+            if key in sums:
+                sums[key] += record.msgs
+        return Counts({it: (sums[it, "send"], sums[it, "deliver"]) for it in topics})
+
+
 @pytest.fixture
-def alone(pulsar: Standalone, reach: Reach) -> Route:
+def told(tmp_path: Path) -> Told:
+    (port,) = free_ports(HOST, 1)
+    return Told(f"http://{HOST}:{port}", tmp_path / "usage")
+
+
+@pytest.fixture
+def alone(pulsar: Standalone, reach: Reach, told: Told) -> Route:
     """Return the route through a gateway that no other test uses."""
-    return reach(pulsar)
+    usage = {"folder": str(told.records), "interval": "1s", "close_after": "1s"}
+    more = {"usage": usage, "console": {"bind": told.console.removeprefix("http://")}}
+    return reach(pulsar, replace(PASS_THROUGH, more=more))
 
 
 @pytest.fixture
@@ -117,13 +159,20 @@ def program_traffic(programs: list[Program], url: str, topics: list[str], logs: 
 
 
 def test_clients_of_three_languages_are_counted_as_the_broker_counts_them(
-    tenants: Tenants, alone: Route, connect: Connect, programs: list[Program], logs: Path
+    tenants: Tenants,
+    alone: Route,
+    told: Told,
+    connect: Connect,
+    programs: list[Program],
+    logs: Path,
 ) -> None:
     topics = [tenants.topic(number) for number in range(TOPICS)]
     theirs, ours = topics[: len(programs)], topics[len(programs) :]
     python_traffic(connect(alone.url), ours)
     program_traffic(programs, alone.url, theirs, logs)
     found = assert_agreement(tenants.broker, alone, topics)
+    assert told.on_page(topics) == found
+    wait_until(lambda: told.recorded(topics) == found)
     assert sum(sent for sent, _ in found.values()) == sum(range(len(ours) + 1)) + COUNT * len(
         programs
     )
@@ -147,7 +196,35 @@ def killed(programs: list[Program], tenants: Tenants, alone: Route, logs: Path) 
 
 
 def test_what_a_killed_client_had_sent_is_counted(
-    tenants: Tenants, alone: Route, killed: list[str]
+    tenants: Tenants, alone: Route, told: Told, killed: list[str]
 ) -> None:
     found = assert_agreement(tenants.broker, alone, killed)
     assert all(sent > COUNT for sent, _ in found.values())
+    assert told.on_page(killed) == found
+    wait_until(lambda: all(sent > 0 for sent, _ in told.recorded(killed).values()))
+    # Receipts that were on their way to a client that is gone are not billed.
+    for topic, (confirmed, _) in told.recorded(killed).items():
+        assert confirmed <= found[topic][0]
+
+
+def test_records_agree_with_the_clients_over_a_move_and_a_drain(
+    tenants: Tenants, alone: Route, told: Told, connect: Connect
+) -> None:
+    topics = [tenants.topic(number) for number in range(TENANTS)]
+    client = connect(alone.url)
+    producers = [client.create_producer(topic) for topic in topics]
+    consumers = [client.subscribe(topic, "s") for topic in topics]
+    for part in range(3):
+        for producer in producers:
+            send_all(producer, numbered(COUNT, part * COUNT))
+        if part == 1:
+            for topic in topics:
+                tenants.broker.admin.unload(topic)
+    for consumer in consumers:
+        receive(consumer, 3 * COUNT)
+    assert alone.gateway is not None
+    alone.gateway.stop()
+    found = told.recorded(topics)
+    assert [sent for sent, _ in found.values()] == [3 * COUNT] * TENANTS
+    # What was delivered before the move and not acknowledged is delivered again.
+    assert all(delivered >= 3 * COUNT for _, delivered in found.values())
