@@ -243,14 +243,22 @@ class Application:
     def _is_read(self) -> bool:
         """Return whether anybody reads figures that cost something: a worker's are its parent's."""
         configuration = self._configuration
-        readers = (configuration.admin, configuration.console, self._inherited)
+        readers = (
+            configuration.admin,
+            configuration.console,
+            configuration.usage,
+            self._inherited,
+        )
         return any(it is not None for it in readers)
 
     def _make_latencies(self) -> dict[str, ListenerLatencies]:
         """Return histograms by listener, if anybody reads them."""
         if not self._is_read:
             return {}
-        return {name: ListenerLatencies(self._slow) for name in self._listeners}
+        found = {name: ListenerLatencies(self._slow) for name in self._listeners}
+        if self._recording is not None:
+            self._recording.time(found)
+        return found
 
     def _console_settings(self) -> tuple[ConsoleSettings, bytes | None] | None:
         console = self._configuration.console

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
@@ -22,6 +22,7 @@ from gateway.telemetry.figures import StreamFigures
 from gateway.usage import records
 from gateway.usage.files import Closing, Stream
 from gateway.usage.interval import Key
+from gateway.usage.latency import Latencies
 from gateway.usage.meter import Meter, Naming
 from gateway.usage.records import VERSION, Event, EventKind, Usage
 from gateway.usage.writing import Work, Worker
@@ -30,6 +31,7 @@ from gateway.wire.contract import EndReason
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gateway.telemetry.latency import ListenerLatencies
     from gateway.usage.interval import Interval
     from gateway.wire.subject import Caller, Subject
 
@@ -234,6 +236,7 @@ class Recording:
         boot: str | None = None,
     ) -> None:
         self.meter = Meter(naming)
+        self._latencies = Latencies({})
         self.figures = {"usage": StreamFigures()}
         self._settings = settings
         self._clock = clock
@@ -250,6 +253,10 @@ class Recording:
             self._events = Events(self._event_lines, *named)
         self._open: dict[int, Key] = {}
         self._began, self._began_at = clock(), wall_clock()
+
+    def time(self, histograms: Mapping[str, ListenerLatencies]) -> None:
+        """Write records of these histograms too, by listener."""
+        self._latencies = Latencies(histograms)
 
     def _lines(self, stream: str) -> Lines:
         settings, figures = self._settings, self.figures[stream]
@@ -337,5 +344,9 @@ class Recording:
         span = records.Span(self._settings.gw, self._boot, start_ms, dur_ms)
         for number, (key, sums) in enumerate(interval.items(), 1):
             self._usage.add(partial(records.usage_of, key, sums, span))
+            if number % RECORDS_AT_ONCE == 0:
+                yield
+        for number, counted in enumerate(self._latencies.take(), 1):
+            self._usage.add(partial(records.latency_of, counted, span))
             if number % RECORDS_AT_ONCE == 0:
                 yield

@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from gateway.telemetry.latency import BOUNDS
+
 if TYPE_CHECKING:
     from gateway.usage.interval import Key, Sums
+    from gateway.usage.latency import Counted
 
 VERSION = 1
 """Of the schema."""
 
 Count = Annotated[int, Meta(ge=0)]
-Operation = Literal["send", "deliver", "connect"]
+Operation = Literal["send", "deliver", "connect", "latency"]
+What = Literal["connect", "send", "own", "lookup", "first_message"]
 
 
 class Identity(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -51,8 +55,8 @@ class Usage(Identity, omit_defaults=True, kw_only=True):
     op: Annotated[
         Operation,
         Meta(
-            description="What was done: messages sent by producers, delivered to consumers, or "
-            "connections held open."
+            description="What was done: messages sent by producers, delivered to consumers, "
+            "connections held open; or how long clients waited (latency)."
         ),
     ]
     proto: str | None = None
@@ -115,6 +119,24 @@ class Usage(Identity, omit_defaults=True, kw_only=True):
         int,
         Meta(ge=0, description="Of op connect: milliseconds of open connections, summed up."),
     ] = 0
+
+    lat_what: Annotated[
+        What | None,
+        Meta(
+            description="Of op latency: for what clients waited. own: the gateway's own part of "
+            "sends."
+        ),
+    ] = None
+    lat_bucket: Annotated[
+        list[int],
+        Meta(
+            description="Durations by bucket, the last of those above all bounds: "
+            + ", ".join(f"{bound:g}" for bound in BOUNDS)
+            + " seconds."
+        ),
+    ] = []
+    lat_count: Annotated[int, Meta(ge=0, description="All durations.")] = 0
+    lat_sum_us: Annotated[int, Meta(ge=0, description="Their sum in microseconds.")] = 0
 
 
 EventKind = Literal["connected", "ended", "unauthenticated", "denied", "suppressed"]
@@ -203,6 +225,26 @@ def usage_of(key: Key, sums: Sums, span: Span, seq: int) -> Usage:
         held_bytes_max=sums.held,
         clients=sums.open,
         open_ms=sums.milliseconds,
+    )
+
+
+def latency_of(counted: Counted, span: Span, seq: int) -> Usage:
+    """Return the record of a histogram."""
+    what: What = counted.what  # type: ignore[assignment]
+    return Usage(
+        v=VERSION,
+        gw=span.gw,
+        boot=span.boot,
+        seq=seq,
+        start_ms=span.start_ms,
+        dur_ms=span.dur_ms,
+        op="latency",
+        listener=counted.listener,
+        tenant=counted.tenant,
+        lat_what=what,
+        lat_bucket=counted.counts,
+        lat_count=sum(counted.counts),
+        lat_sum_us=max(0, round(counted.seconds * 1e6)),
     )
 
 

@@ -12,6 +12,7 @@ import trio
 from trio.testing import MockClock
 
 from gateway.policy.accounts import AccountBook
+from gateway.telemetry.latency import BOUNDS, ListenerLatencies, SlowSends
 from gateway.usage import reading
 from gateway.usage.files import Closing
 from gateway.usage.meter import Naming
@@ -188,6 +189,25 @@ async def test_records_beyond_what_may_wait_are_dropped_and_leave_a_gap(
     recording.finish()
     assert [it.seq for it in trial.usage()] == [4]
     assert trial.ledger.missing() == {("edge-1", "a" * 16): 3}
+
+
+async def test_latencies_of_each_interval_are_records(trial: Trial) -> None:
+    latencies = ListenerLatencies(SlowSends())
+    trial.recording.time({"clients": latencies})
+    latencies.connect.add(0.001)
+    acme = latencies.of("acme", proven=True)
+    for seconds in (0.002, 0.2):
+        acme.send.add(seconds)
+    for _ in trial.recording._end_interval():
+        pass
+    acme.send.add(100.0)
+    trial.recording.finish()
+    connect, first, second = trial.usage()
+    assert (connect.op, connect.lat_what, connect.tenant) == ("latency", "connect", None)
+    assert (first.lat_what, first.tenant, first.listener) == ("send", "acme", "clients")
+    assert (first.lat_count, first.lat_sum_us) == (2, 202_000)
+    assert len(first.lat_bucket) == len(BOUNDS) + 1
+    assert (second.lat_count, second.lat_bucket[-1]) == (1, 1)
 
 
 def test_pseudonyms_are_the_same_for_the_same_key() -> None:
