@@ -1,17 +1,18 @@
 """Rates of the last seconds: of all clients, of tenants and of topics.
 
-Each second the counters of all topics are compared with those of a second ago. That takes 5 to 10
-µs for each topic, so it is done only while somebody looks, in slices; the sums of all clients are
+Each second the counters of all topics are compared with those of a second ago. That takes 8 µs
+for each topic, so it is done only while somebody looks, in slices; the sums of all clients are
 kept for some minutes then, for those who look next.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from gateway.telemetry.figures import TopicBook, TopicFigures
     from gateway.wire.account import Waits
@@ -100,6 +101,31 @@ class _Row:
         }
 
 
+class _Busiest:
+    """The busiest of many rows, busiest first. Each is looked at once, as it comes."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[tuple[int, int, int], int, Any, _Row]] = []
+        self._ties = 0
+
+    def add(self, key: Any, row: _Row) -> None:
+        """Add a row, unless nothing is open there and nothing came."""
+        order = row.order
+        if not any(order):
+            return
+        if len(self._heap) >= SHOWN:
+            if order > self._heap[0][0]:
+                self._ties += 1
+                heapq.heapreplace(self._heap, (order, self._ties, key, row))
+            return
+        self._ties += 1
+        heapq.heappush(self._heap, (order, self._ties, key, row))
+
+    def rows(self) -> list[tuple[Any, _Row]]:
+        """Return the busiest with their keys."""
+        return [(key, row) for _, _, key, row in sorted(self._heap, reverse=True)]
+
+
 class _Look:
     """What one look found. `waits`: by topic and direction (0, 1), and by rule, since the start."""
 
@@ -151,13 +177,18 @@ class Live:
         if before is None:
             return
         tenants: dict[tuple[str, str], _Row] = {}
+        topics = _Busiest()
         for number, (key, row) in enumerate(look.rows.items(), 1):
             old = before.rows.get(key)
             row.came = row.counters.minus(_NOTHING if old is None else old.counters)
-            tenants.setdefault(key[:2], _Row()).include(row)
+            topics.add(key, row)
+            tenant = tenants.get(key[:2])
+            if tenant is None:
+                tenant = tenants[key[:2]] = _Row()
+            tenant.include(row)
             if number % TOPICS_AT_ONCE == 0:
                 yield
-        self._tell(look, before, tenants, wall, connections)
+        self._tell(look, before, tenants, topics, wall, connections)
 
     def forget(self) -> None:
         """Forget the last look: nobody looks any more, and the next second would be a long one."""
@@ -174,13 +205,15 @@ class Live:
         look: _Look,
         before: _Look,
         tenants: Mapping[tuple[str, str], _Row],
+        topics: _Busiest,
         wall: float,
         connections: int,
     ) -> None:
         seconds = max(0.001, look.at - before.at)
-        total = _Row()
-        for row in tenants.values():
+        total, busiest = _Row(), _Busiest()
+        for tenant, row in tenants.items():
             total.include(row)
+            busiest.add(tenant, row)
         now = {
             "at": wall,
             **total.came.rates(seconds),
@@ -193,19 +226,14 @@ class Live:
             "now": now,
             "tenants": [
                 {"cluster": cluster, "tenant": tenant, **row.told(seconds)}
-                for (cluster, tenant), row in _busiest(tenants.items())
+                for (cluster, tenant), row in busiest.rows()
             ],
             "topics": [
                 {"cluster": cluster, "tenant": tenant, "topic": name, **row.told(seconds)}
-                for (cluster, tenant, name), row in _busiest(look.rows.items())
+                for (cluster, tenant, name), row in topics.rows()
             ],
             "held": _held(look, before),
         }
-
-
-def _busiest(rows: Iterable[tuple[Any, _Row]]) -> list[tuple[Any, _Row]]:
-    found = [it for it in rows if any(it[1].order)]
-    return sorted(found, key=lambda it: it[1].order, reverse=True)[:SHOWN]
 
 
 def _held(look: _Look, before: _Look) -> list[dict[str, Any]]:

@@ -18,6 +18,10 @@ MOST_KEYS = 100_000
 record is written; what is used by further keys is counted as use by `__other__`."""
 
 
+ENDED_AT_ONCE = 1000
+"""Keys whose second is ended in a row."""
+
+
 class Key(NamedTuple):
     """Who used what: the fields that a record identifies its sums by. None: not known, or none."""
 
@@ -124,11 +128,13 @@ class Interval:
         self._touched[id(found)] = found
         return found
 
-    def end_second(self) -> None:
-        """End a second, for the peaks."""
-        for sums in self._touched.values():
+    def end_second(self) -> Iterator[None]:
+        """End a second, for the peaks. Yields between parts of less than a millisecond."""
+        touched, self._touched = self._touched, {}
+        for number, sums in enumerate(touched.values(), 1):
             sums.end_second()
-        self._touched.clear()
+            if number % ENDED_AT_ONCE == 0:
+                yield
 
     def items(self) -> Iterator[tuple[Key, Sums]]:
         """Yield all keys with their sums, after the end of the last second."""
