@@ -91,6 +91,7 @@ def test_totals_since_the_start_are_shown() -> None:
 
 def test_hints_contain_the_ports_in_use() -> None:
     text = _text(replace(BOARD, ports=Ports(1111, 2222, 4444, 3333)))
+    assert "http://127.0.0.1:4444/" in text
     assert 'pulsar.Client("pulsar://127.0.0.1:1111")' in text
     assert "curl http://127.0.0.1:2222/metrics" in text
     assert f"http://127.0.0.1:3333/move?topic={short_name(MOVABLE)}&assigned=true" in text
