@@ -188,7 +188,14 @@ class Live:
             tenant.include(row)
             if number % TOPICS_AT_ONCE == 0:
                 yield
-        self._tell(look, before, tenants, topics, wall, connections)
+        held: list[dict[str, Any]] = []
+        for number, where in enumerate(look.waits, 1):
+            held += _new_waits(where, look, before)
+            if number % TOPICS_AT_ONCE == 0:
+                held = _longest(held)
+                yield
+        self._tell(look.at - before.at, tenants, topics, wall, connections)
+        self.second["held"] = _longest(held)
 
     def forget(self) -> None:
         """Forget the last look: nobody looks any more, and the next second would be a long one."""
@@ -202,14 +209,13 @@ class Live:
 
     def _tell(
         self,
-        look: _Look,
-        before: _Look,
+        seconds: float,
         tenants: Mapping[tuple[str, str], _Row],
         topics: _Busiest,
         wall: float,
         connections: int,
     ) -> None:
-        seconds = max(0.001, look.at - before.at)
+        seconds = max(0.001, seconds)
         total, busiest = _Row(), _Busiest()
         for tenant, row in tenants.items():
             total.include(row)
@@ -232,28 +238,27 @@ class Live:
                 {"cluster": cluster, "tenant": tenant, "topic": name, **row.told(seconds)}
                 for (cluster, tenant, name), row in topics.rows()
             ],
-            "held": _held(look, before),
         }
 
 
-def _held(look: _Look, before: _Look) -> list[dict[str, Any]]:
-    """Return who waited since the last look, or waits now, and for which rule."""
-    found: list[dict[str, Any]] = []
-    for (key, direction), by_rule in look.waits.items():
-        past = before.waits.get((key, direction), {})
-        size = look.rows[key].held[direction]
-        for rule, (times, seconds) in by_rule.items():
-            old_times, old_seconds = past.get(rule, (0, 0.0))
-            if times > old_times or size:
-                found.append(
-                    {
-                        "topic": key[2],
-                        "tenant": key[1],
-                        "direction": DIRECTIONS[direction],
-                        "rule": rule,
-                        "bytes": size,
-                        "waits": times - old_times,
-                        "wait_seconds": round(seconds - old_seconds, 3),
-                    }
-                )
-    return sorted(found, key=lambda it: (-it["wait_seconds"], -it["bytes"]))[:SHOWN]
+def _longest(held: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(held, key=lambda it: (-it["wait_seconds"], -it["bytes"]))[:SHOWN]
+
+
+def _new_waits(where: tuple[Key, int], look: _Look, before: _Look) -> Iterator[dict[str, Any]]:
+    """Yield the rules for which a topic waited since the last look, or waits now."""
+    key, direction = where
+    past = before.waits.get(where, {})
+    size = look.rows[key].held[direction]
+    for rule, (times, seconds) in look.waits[where].items():
+        old_times, old_seconds = past.get(rule, (0, 0.0))
+        if times > old_times or size:
+            yield {
+                "topic": key[2],
+                "tenant": key[1],
+                "direction": DIRECTIONS[direction],
+                "rule": rule,
+                "bytes": size,
+                "waits": times - old_times,
+                "wait_seconds": round(seconds - old_seconds, 3),
+            }

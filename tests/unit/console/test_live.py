@@ -103,6 +103,17 @@ def test_who_waits_is_told_by_rule() -> None:
     }
 
 
+def test_of_many_who_wait_the_longest_are_told() -> None:
+    world = World()
+    accounts = [world.open(f"persistent://t/n/{number}") for number in range(1000)]
+    looked(world.views.live, 0.0)
+    for number, account in enumerate(accounts):
+        account.begin_wait("r", 0.0)
+        account.end_wait(1.0 + number)
+    held = looked(world.views.live, 1.0)["held"]
+    assert [it["wait_seconds"] for it in held] == [1000.0 - number for number in range(SHOWN)]
+
+
 def test_history_is_bounded_and_a_pause_is_no_long_second() -> None:
     world = World()
     live = world.views.live
