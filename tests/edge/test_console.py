@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.real.brokers.ports import free_ports
-from tests.real.clients import fresh_topic, wait_until
+from tests.real.clients import fresh_topic
 from tests.real.fixtures import Connect, Reach, StartGateway
 from tests.real.gateways import HOST, PASS_THROUGH
 from tests.support.sandbox import Sandbox
@@ -123,14 +123,7 @@ def test_its_rates_are_those_of_the_client_and_end_with_the_drain(
     with suppress(OSError):
         list(seconds)  # ends with the process
 
-    def is_gone() -> bool:
-        try:
-            started.ask("livez")
-        except OSError:
-            return True
-        return False
-
-    wait_until(is_gone)
+    started.await_end()
     log = started.log.read_text()
     assert '"action": "drain"' in log
     assert '"event": "connection_ended"' not in log

@@ -209,6 +209,13 @@ class Gateway:
         assert code == 0, f"the gateway ended with {code}:\n{tail(self.log)}"
         self.assert_no_new_traceback()
 
+    def await_end(self) -> None:
+        """Wait until the gateway has ended by itself, and assert that it did in good order."""
+        process, self._process = self._process, None
+        assert process is not None
+        assert process.wait(STOP_SECONDS) == 0, f"the gateway did not end well:\n{tail(self.log)}"
+        self.assert_no_new_traceback()
+
     def kill(self) -> None:
         """Kill the gateway, which closes nothing in good order."""
         process, self._process = self._process, None
