@@ -64,7 +64,9 @@ def test_lines_that_cannot_be_read_are_counted(tmp_path: Path, bad: bytes) -> No
     assert ledger.unreadable >= 1
 
 
-@pytest.mark.parametrize("content", [b"no gzip", packed(record(1))[:-5], b"\x1f\x8b"])
+@pytest.mark.parametrize(
+    "content", [b"no gzip", packed(record(1))[:-5], b"\x1f\x8b"], ids=["no gzip", "cut", "header"]
+)
 def test_a_file_that_is_torn_is_counted(tmp_path: Path, content: bytes) -> None:
     put(tmp_path, content)
     ledger = Ledger()
