@@ -219,7 +219,8 @@ class Crew:
 
 
 async def _ask(worker: Worker, subject: str, answers: dict[int, list[Any]]) -> None:
-    assert worker.channel is not None
+    if worker.channel is None:  # it ended before this task began
+        return
     # A worker that fails to answer is ending, or logs the reason itself.
     with suppress(trio.BrokenResourceError, AnswerError):
         answers[worker.number] = await worker.channel.ask(subject)

@@ -11,13 +11,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping, S
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any, NoReturn
+from unittest.mock import Mock
 
 import pytest
 import trio
 from structlog.testing import capture_logs
 
 from gateway.errors import ConfigurationError
-from gateway.workers.crew import FIRST, LASTING, LONGEST, BackOff, Crew, Start
+from gateway.workers.crew import FIRST, LASTING, LONGEST, BackOff, Crew, Start, _ask
 
 PATIENCE = 30.0
 ACTING = [sys.executable, "-m", "tests.unit.workers.acting"]
@@ -183,3 +184,9 @@ def test_a_long_life_resets_the_delay() -> None:
     for _ in range(10):
         back_off.after(lived=1.0)
     assert [back_off.after(lived=LASTING), back_off.after(lived=0.0)] == [FIRST, 2 * FIRST]
+
+
+async def test_a_worker_that_ends_just_before_it_is_asked_gives_no_answer() -> None:
+    answers: dict[int, list[object]] = {}
+    await _ask(Mock(channel=None, number=1), "unready", answers)
+    assert answers == {}
