@@ -170,7 +170,7 @@ class _Cluster:
 
 
 def _witness_of(*witnesses: Witness | None) -> Witness | None:
-    """Return what tells all that there are."""
+    """Return one witness that tells each of these, or None if there is none."""
     found = [it for it in witnesses if it is not None]
     return Witnesses(found) if found else None
 

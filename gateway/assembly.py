@@ -63,7 +63,7 @@ parent has no other work: without an answer it has died, and its workers with it
 _VERSIONS = {"1.2": TLSVersion.TLSv1_2, "1.3": TLSVersion.TLSv1_3}
 
 SMALLEST_PSEUDONYM_KEY = 16
-"""Bytes; with fewer, names could be found by trying keys."""
+"""Bytes of a key for pseudonyms. A shorter key can be guessed, and the principals with it."""
 
 SHORTEST_TOKEN, LONGEST_TOKEN = 16, 4096
 """Bytes of the console's token. Whoever guesses it can end the gateway."""

@@ -532,7 +532,8 @@ class Metrics(Part):
     # Per cluster; others are counted together by tenant. Each takes 1 KB here and, in each scrape
     # of /metrics/topics, some 2 KB.
     topics: Annotated[int, _within(units.whole, 100, 1_000_000)] = 100_000
-    # After so long without a client a topic is counted with the others. None: kept up to `topics`.
+    # A topic without clients for so long loses its own figures, and counts as `__other__`. None: it
+    # keeps them while there is room for `topics`.
     idle: Annotated[float, _within(units.seconds, "1m", "720h")] | None = None
     # folded: the partitions of a topic are one row.
     partitions: Literal["each", "folded"] = "each"
@@ -757,9 +758,9 @@ class Audit(Part):
 class Usage(Part):
     """Records of who used what, in files; see docs/usage.md."""
 
-    # Made if it is not there. Replicas may share it.
+    # The gateway makes this folder if it is missing. Several replicas may use the same one.
     folder: Annotated[Path, _located("locate_new_folder"), Field(examples=["usage"])]
-    # In the name of each file and in each record; another one for each replica. None: the host's.
+    # The name of this gateway in files and records; each replica needs its own. None: the host's.
     gateway: Name | None = None
     # Of one record. Bills need minutes, recommendations of limits seconds.
     interval: Annotated[float, _within(units.seconds, "1s", "1h")] = 10.0

@@ -1,4 +1,4 @@
-"""Shows a configuration to operators: as YAML, with defaults, and without secrets."""
+"""Formats a configuration for operators as YAML: all settings with their values, no secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The open accounts of each connection, for whoever looks at one."""
+"""Lists the open producers and consumers of each connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators can do, and how that is told."""
+"""The actions that operators can take in the console."""
 
 from __future__ import annotations
 

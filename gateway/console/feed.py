@@ -1,6 +1,7 @@
-"""The feed: what is so, each second, to all who look (server-sent events, HTML section 9.2).
+"""The feed: sends the state of the gateway to each reader once a second, as server-sent events
+(HTML standard, section 9.2).
 
-One task looks for all of them, and only while somebody does.
+One task reads the state for all readers, and only while there is one.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ HEADERS = (
 """Of each answer: no page of somebody else can show or read it."""
 
 LARGEST_BODY = 4096
-"""Bytes of a request's body. Those that are sent have less than a hundred."""
+"""Bytes of a request's body. The page and the examples send less than a hundred."""
 
 
 class Guard:

@@ -1,6 +1,7 @@
-"""What the console shows, as plain values for JSON.
+"""The answers of the console's API, as plain values for JSON.
 
-All is read when it is asked for; only rates are kept, by `live`, while somebody looks.
+Each answer reads the gateway's state anew. `live` alone keeps something: rates, while the feed has
+a reader.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who is told of single events: the audit, and the records of events."""
+"""Witnesses: objects that the gateway tells of single events, such as the audit."""
 
 from __future__ import annotations
 

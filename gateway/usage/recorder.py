@@ -1,4 +1,4 @@
-"""Turns what the meter has read, and single events, into lines of files.
+"""Writes usage records and events: encodes them as lines, and hands the lines to their files.
 
 `Recording` is the one task of all of it: it looks at the accounts each second, and at the end of
 each interval writes records of what was used. Encoding is done here, in slices; compressing and
@@ -84,7 +84,6 @@ class Lines:
         self._encode = msgspec.json.Encoder().encode
         self._next = 1
         self._lines: list[bytes] = []
-        self._size = 0
 
     def begin(self) -> None:
         """Make the files ready."""
@@ -100,11 +99,10 @@ class Lines:
             line = self._encode(_repaired(record))
         self._next += 1
         self._lines.append(line)
-        self._size += len(line)
 
     def flush(self, now: float) -> None:
         """Hand the records to the files, and have these closed that are old. `now`: since 1970."""
-        lines, self._lines, self._size = self._lines, [], 0
+        lines, self._lines = self._lines, []
         last = self._next - 1
         if not lines:
             self._worker.put(Work(partial(self._stream.close_old, now)))

@@ -1,4 +1,4 @@
-"""Does what blocks in a thread, in order: compressing, writing and syncing files.
+"""Compresses, writes and syncs files in a thread, in order, because these block.
 
 The thread ends when there is nothing left to do. A process with a second thread pays for it in each
 system call of the event loop, and an interval's records take milliseconds.
