@@ -62,6 +62,7 @@ from gateway.telemetry.figures import (
     PlaneFigures,
 )
 from gateway.telemetry.latency import Histogram, ListenerLatencies, SlowSends
+from gateway.telemetry.spans import Span
 from gateway.telemetry.witness import Witnesses
 from gateway.tls.stream import Shared
 from gateway.verifiers import Needs
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from gateway.console.views import ConnectionFacts, Draining, Views
     from gateway.control.operating import Operating
     from gateway.fleet.store import Store
+    from gateway.otlp.export import Export
     from gateway.telemetry.witness import Witness
     from gateway.tls.sides import Side
 
@@ -103,7 +105,11 @@ def check(path: Path) -> str:
     """
     text = check_file(path)
     log.configure(log.Style(level="error"))  # errors are raised, so warnings need not be logged
-    Application(load(path))
+    configuration = load(path)
+    export = assembly.make_export(configuration)
+    Application(configuration, export=export)
+    if export is not None:
+        export.close()
     return text
 
 
@@ -112,19 +118,26 @@ def run(configuration: model.Configuration, *, trace: bool = False) -> int:
 
     Raises `ConfigurationError` if the configuration cannot be put in force.
     """
-    with configured_log(configuration, trace=trace) as lines, configuration_errors_unwrapped():
-        application = Application(configuration, trace=trace, lines=lines)
+    export = assembly.make_export(configuration)
+    log_of_all = configured_log(configuration, trace=trace, export=export)
+    with log_of_all as lines, configuration_errors_unwrapped():
+        application = Application(configuration, trace=trace, lines=lines, export=export)
         trio.run(application.serve)
     return 0
 
 
 @contextmanager
 def configured_log(
-    configuration: model.Configuration, *, trace: bool, **always: object
+    configuration: model.Configuration,
+    *,
+    trace: bool,
+    export: Export | None = None,
+    **always: object,
 ) -> Iterator[LogFigures]:
-    """Log as configured, from a thread of its own. `always`: fields of every line.
+    """Log as configured, from a thread of its own. `always`: fields of every line. `export`: gets
+    lines too.
 
-    On exit, queued lines are written for at most a second.
+    On exit, `export` is closed, and queued lines are written for at most a second.
     """
     settings = configuration.log
     # Traces have level info, and are wanted whatever the configured level is.
@@ -137,12 +150,15 @@ def configured_log(
         settings.principals,
         always,
     )
-    queue = log.configure_queued(style, lines=settings.queue_lines, size=settings.queue)
+    also = None if export is None else export.lines
+    queue = log.configure_queued(style, lines=settings.queue_lines, size=settings.queue, also=also)
     before, sys.unraisablehook = sys.unraisablehook, log.log_ignored
     try:
         yield queue.figures
     finally:
         sys.unraisablehook = before
+        if export is not None:
+            export.close()
         queue.close()
 
 
@@ -179,7 +195,7 @@ class Application:
     """All parts of one process, made from the configuration and connected.
 
     `store`: shares limits with other processes. `inherited`: parts that a worker gets from its
-    parent. `lines`: counters of the log.
+    parent. `lines`: counters of the log. `export`: gets spans.
     """
 
     def __init__(
@@ -190,10 +206,13 @@ class Application:
         store: Store | None = None,
         inherited: Inherited | None = None,
         lines: LogFigures | None = None,
+        export: Export | None = None,
     ) -> None:
         self._configuration = configuration
         self._inherited = inherited
         self._lines = LogFigures() if lines is None else lines
+        self._export = export
+        self._spans = None if export is None else export.span
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._jobs = Jobs()
         self._reactor = Reactor(self._jobs, assembly.plane_settings(configuration))
@@ -247,6 +266,7 @@ class Application:
             configuration.admin,
             configuration.console,
             configuration.usage,
+            self._export,
             self._inherited,
         )
         return any(it is not None for it in readers)
@@ -352,6 +372,7 @@ class Application:
             proxies=TrustedProxies(() if proxies is None else proxies.from_),
             connects=None if latencies is None else latencies.connect,
             dials=None if latencies is None else self._dials[listener.cluster],
+            spans=self._spans,
             introduction=assembly.make_introduction(
                 listener, self._configuration.clusters[listener.cluster]
             ),
@@ -370,6 +391,7 @@ class Application:
             failures=self._failures,
             latencies=self._latencies.get(listener.name),
             figures=self._listeners[listener.name],
+            spans=self._spans,
             seats=Seats(listener.each_address.connections, listener.each_principal.connections),
         )
         self._services.append(services)
@@ -497,6 +519,7 @@ class Application:
 
         A second signal ends the drain at once.
         """
+        began = time.monotonic()
         self._drained_from = len(self._reactor.pairs)
         self._draining = True
         for server in self._servers:
@@ -511,6 +534,15 @@ class Application:
                 nursery.start_soon(self._cancel_at_signal, signals, nursery.cancel_scope)
                 await drain(self._reactor, grace)
                 nursery.cancel_scope.cancel()
+        self._tell_drain(began)
+
+    def _tell_drain(self, began: float) -> None:
+        """Pass the span of the drain on."""
+        left = len(self._reactor.pairs)
+        counts = {"gateway.connections": self._drained_from, "gateway.connections_left": left}
+        if self._spans is not None:
+            error = "time_over" if left else ""
+            self._spans(Span("drain", began, time.monotonic(), error, counts))
 
     async def _cancel_at_signal(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
         at_once = (AT_ONCE,) if self._inherited else STOP
@@ -622,6 +654,7 @@ class Application:
             log=self._lines,
             audit=None if self._audit is None else self._audit.figures,
             usage=None if self._recording is None else self._recording.figures,
+            export=None if self._export is None else self._export.figures,
             openings=self._openings.figures,
             latencies=self._latencies,
             dials=self._dials if self._latencies else {},

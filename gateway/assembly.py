@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
+from gateway import __version__
 from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.config.expressions import compiled
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from gateway.control.shaper import Shaper
     from gateway.fleet.store import Store
     from gateway.fleet.supplier import Supplier
+    from gateway.otlp.export import Export
     from gateway.plane.reactor import Reactor
     from gateway.policy.access import Access, Refused
     from gateway.reload.reloader import Reloader
@@ -286,6 +288,44 @@ def make_recording(
     if settings.clients != "network":
         clients = str if settings.clients == "address" else None
     return recorder.Recording(asked, Naming(principals, clients))
+
+
+def make_export(configuration: model.Configuration, worker: int | None = None) -> Export | None:
+    """Return what sends spans and log lines to a collector; None: nothing does. `worker`: its
+    number. Raises `ConfigurationError`."""
+    settings = configuration.otlp
+    if settings is None:
+        return None
+    try:
+        from gateway.otlp import export
+    except ModuleNotFoundError as missing:
+        raise explained(missing) from None
+    from gateway.telemetry.log import Veiled
+
+    for what, file in (("CA", settings.ca_file), ("token", settings.token_file)):
+        try:
+            if file is not None:
+                file.read_bytes()
+        except OSError as error:
+            raise ConfigurationError(
+                f"The collector's {what} file {file} cannot be read: {error.strerror}"
+            ) from None
+    name, principals = machine.host_name(), configuration.log.principals
+    return export.Export(
+        export.Settings(
+            url=settings.url,
+            instance=name if worker is None else f"{name}-w{worker}",
+            version=__version__,
+            share=settings.share,
+            lines=settings.logs,
+            queue=settings.queue,
+            deadline=settings.deadline,
+            ca_file=settings.ca_file,
+            token_file=settings.token_file,
+            principal=str if principals == "plain" else Veiled(principals).name,
+            longest=configuration.log.longest_text,
+        )
+    )
 
 
 def console_settings(console: model.Console) -> tuple[ConsoleSettings, bytes | None]:

@@ -787,6 +787,33 @@ class Usage(Part):
         return self
 
 
+class Otlp(Part):
+    """Spans and log lines for an OpenTelemetry collector, by OTLP over HTTP."""
+
+    # /v1/traces and /v1/logs are appended.
+    url: Annotated[str, PlainValidator(units.http), Field(examples=["http://127.0.0.1:4318"])]
+    # Of the server at that URL. None: the authorities that this machine trusts.
+    ca_file: File | None = None
+    # A bearer token, read for each request.
+    token_file: File | None = None
+    # Of connects, lookups and chases, those that have spans.
+    share: Annotated[float, _within(units.fraction, 0.0, 1.0)] = 1.0
+    # Whether log lines are sent too, beside being written.
+    logs: Flag = False
+    # Spans that wait for the collector, and as many lines; some 1 KB each.
+    queue: Annotated[int, _within(units.whole, 100, 100_000)] = 2048
+    # Of one request; the process waits so long for the collector when it ends.
+    deadline: Annotated[float, _within(units.seconds, "100ms", "30s")] = 3.0
+
+    @model_validator(mode="after")
+    def _keeps_token(self) -> Self:
+        if self.token_file is not None and not units.is_secure(self.url):
+            raise ValueError(
+                "would show its token on the network; a url with https, or of this machine"
+            )
+        return self
+
+
 class PolicyAgent(Part):
     """Open Policy Agent, which decides what no rule does on listeners with `access: opa`."""
 
@@ -840,6 +867,8 @@ class Configuration(Part):
     audit: Audit | None = None
     # None: no records.
     usage: Usage | None = None
+    # None: nothing is sent.
+    otlp: Otlp | None = None
     # Without a store each replica has its own limits.
     store: Store | None = None
     # None: rules and listeners decide alone.

@@ -87,6 +87,27 @@ def flag(value: object) -> bool:
 def https(value: object) -> str:
     """Read a URL whose answers can be trusted: with TLS, or of this machine. It is shown in logs,
     so no password may stand in it."""
+    url = _url(value)
+    if not is_secure(url):
+        raise ValueError("is not secured by TLS; https://host/path")
+    return url
+
+
+def http(value: object) -> str:
+    """Read a URL with or without TLS. It is shown in logs, so no password may stand in it."""
+    url = _url(value)
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise ValueError("is not a URL of HTTP; https://host/path")
+    return url
+
+
+def is_secure(url: str) -> bool:
+    """Return whether nobody on the network reads what goes to a URL: by TLS, or to this machine."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _THIS_MACHINE)
+
+
+def _url(value: object) -> str:
     url = text(value).strip()
     try:
         parts = urlsplit(url)
@@ -97,9 +118,14 @@ def https(value: object) -> str:
         raise ValueError("is not a URL; https://host/path")
     if "@" in parts.netloc:
         raise ValueError("contains a user or password; https://host/path")
-    if parts.scheme != "https" and not (parts.scheme == "http" and host in _THIS_MACHINE):
-        raise ValueError("is not secured by TLS; https://host/path")
     return url
+
+
+def fraction(value: object) -> float:
+    """Read a part of a whole."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise ValueError("is not a number; 0.1 for a tenth, without quotes")
 
 
 def pattern(value: object) -> str:

@@ -23,10 +23,11 @@ from gateway.policy.access import Access
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import ClusterFigures, ListenerFigures
 from gateway.telemetry.latency import ListenerLatencies
+from gateway.telemetry.spans import CONNECTION, Span, Spans
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Principal, Refusal, Settle
-from gateway.wire.services import Again, LookupOutcome, Undecided
+from gateway.wire.services import Again, LookupOutcome, LookupTimes, Undecided
 from gateway.wire.stopwatch import Latencies
 from gateway.wire.subject import Caller, Subject, TopicName
 
@@ -115,6 +116,22 @@ def _on_all(_topic: TopicName) -> bool:
     return True
 
 
+def _lookup_span(outcome: LookupOutcome, times: LookupTimes) -> Span:
+    subject = times.subject
+    found = {
+        "messaging.system": subject.protocol,
+        "messaging.destination.name": None if subject.topic is None else subject.topic.name,
+        "gateway.listener": subject.listener,
+        "gateway.cluster": subject.cluster,
+        CONNECTION: subject.connection,
+        "client.address": subject.host,
+        "user.id": subject.principal,
+    }
+    attributes = {key: value for key, value in found.items() if value is not None}
+    error = "" if outcome is LookupOutcome.CONNECT else outcome.value
+    return Span("lookup", times.began, times.ended, error, attributes)
+
+
 class ListenerServices:
     """The services of one listener; `wire.services.Services` documents the methods.
 
@@ -122,7 +139,7 @@ class ListenerServices:
     operator must act on. `name`: the listener's. `naming`: makes a principal of a proven name;
     None: of none that is accepted. `limits`, `access`: None if there are no rules.
     `seats`: None if there are no bounds of connections. `failures`: of all listeners. `latencies`,
-    `figures`: None if nobody reads them.
+    `figures`, `spans`: None if nobody reads them.
     """
 
     def __init__(
@@ -140,6 +157,7 @@ class ListenerServices:
         failures: Failures | None = None,
         latencies: ListenerLatencies | None = None,
         figures: ListenerFigures | None = None,
+        spans: Spans | None = None,
     ) -> None:
         self._cluster = cluster
         self._verifiers = verifiers
@@ -153,6 +171,7 @@ class ListenerServices:
         self._limits = limits
         self._latencies = latencies
         self._figures = figures
+        self._spans = spans
         # Bound once, which saves a call for each waiting frame.
         self.wants = _always if limits is None else limits.wants
         self.is_in_debt = _never if limits is None else limits.is_in_debt
@@ -296,8 +315,15 @@ class ListenerServices:
         tenant = "" if subject.topic is None else subject.topic.tenant
         return self._latencies.of(tenant, proven=proven)
 
-    def looked_up(self, outcome: LookupOutcome) -> None:
+    def looked_up(self, outcome: LookupOutcome, times: LookupTimes | None = None) -> None:
         self._cluster.figures.lookups[outcome] += 1
+        if times is None:
+            return
+        if times.ended > times.began:
+            latencies = self.latencies(times.subject, proven=times.proven)
+            latencies.lookup.add(times.ended - times.began)
+        if self._spans is not None:
+            self._spans(_lookup_span(outcome, times))
 
     def redirected(self) -> None:
         self._cluster.figures.redirects += 1

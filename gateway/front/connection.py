@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from gateway.front.side import SideConnections
+from gateway.telemetry.spans import CONNECTION
+from gateway.wire.subject import Caller
 
 if TYPE_CHECKING:
     from gateway.front.conversation import Conversation
+    from gateway.front.course import Course
     from gateway.front.leg import Leg
+    from gateway.telemetry.spans import Value
     from gateway.wire.address import Address
     from gateway.wire.contract import Denial, Dialled, EndReason
-    from gateway.wire.subject import Caller
 
 
 class Acceptor(Protocol):
@@ -36,7 +39,8 @@ class Connection:
     None: not stated. `began`: monotonic seconds. `broker`: that serves
     it; `tls`: version of the client's. `caller`: what is known of the client. `header`:
     with which connections to brokers begin, to tell them of the client; None: they are not told.
-    `library`: by which it is counted while it is open. `side`: connections for chased lookups; None
+    `course`: of its opening; None: nobody follows it. `library`: by which it is counted while it is
+    open. `side`: connections for chased lookups; None
     before the first chase.
     """
 
@@ -45,6 +49,7 @@ class Connection:
         "broker",
         "caller",
         "client",
+        "course",
         "destination",
         "header",
         "id",
@@ -64,5 +69,22 @@ class Connection:
         self.tls: str | None = None
         self.destination: Address | None = None
         self.header: bytes | None = None
+        self.course: Course | None = None
         self.library = ""
         self.side: SideConnections | None = None
+
+    @property
+    def attributes(self) -> dict[str, Value]:
+        """Return what a span says of this connection."""
+        caller = Caller() if self.caller is None else self.caller
+        found: dict[str, Value | None] = {
+            CONNECTION: self.id,
+            "client.address": self.client.host,
+            "client.port": self.client.port,
+            "tls.protocol.version": self.tls,
+            "gateway.cluster": caller.cluster,
+            "gateway.authentication.method": caller.method,
+            "user.id": caller.principal,
+            "user_agent.original": caller.library,
+        }
+        return {name: value for name, value in found.items() if value is not None}

@@ -22,6 +22,7 @@ import trio
 from gateway.front.binding import addresses, listen
 from gateway.front.connection import Connection
 from gateway.front.conversation import Conversation
+from gateway.front.course import Course, dial_span
 from gateway.front.leg import Leg, Patience, endless
 from gateway.front.moving import Moving
 from gateway.front.openings import Openings
@@ -50,6 +51,7 @@ from gateway.wire.stopwatch import Durations
 from gateway.wire.traced import TracedSession
 
 if TYPE_CHECKING:  # certificates are loaded only for listeners with TLS
+    from gateway.telemetry.spans import Spans
     from gateway.telemetry.witness import Witness
     from gateway.tls.sides import ServerSide
 
@@ -125,7 +127,8 @@ class Server:
     the streams of its clients; None: plain sockets. `proxies`: those that say who their clients
     are. `introduction`: tells brokers of clients; None: nobody does. `connects`, `dials`: count
     how long openings and connecting to brokers take; None: nobody reads that. `witness`: is told
-    of connections that open and end."""
+    of connections that open and end. `spans`: takes a span for each opening and each dial for a
+    chase."""
 
     def __init__(
         self,
@@ -148,6 +151,7 @@ class Server:
         introduction: Introduction | None = None,
         connects: Durations | None = None,
         dials: Durations | None = None,
+        spans: Spans | None = None,
     ) -> None:
         self.settings = settings
         self.entry = entry
@@ -165,6 +169,7 @@ class Server:
         self._introduction = introduction
         self._connects = connects
         self._dials = dials
+        self._spans = spans
         self._clock = clock
         self._wall_clock = wall_clock
         self._pace = Pace(settings.connects)
@@ -227,6 +232,8 @@ class Server:
                 return
             self._prepare(sock)
             connection = Connection(next(self._ids), self, Address(*peer[:2]), self._clock())
+            if self._spans is not None:
+                connection.course = Course(self._clock)
             self.figures.accepted += 1
             self.figures.opening += 1
             self._openings.begin(connection.id, connection.client.host)
@@ -320,6 +327,7 @@ class Server:
         if self._tls is None:
             return sock
         stream = self._tls.stream(sock)
+        began, course = self._clock(), connection.course
         refused = Refused(EndReason.TOO_MANY_CONNECTIONS)
         try:
             if not self._is_full:
@@ -328,6 +336,8 @@ class Server:
                     await shake(stream, self._readiness.readable, waiting)
                     connection.tls = stream.version
                     self.figures.shaken(stream.version or "", resumed=stream.resumed)
+                    if course is not None:
+                        course.shaken(began)
                     return stream
                 if scope.cancelled_caught:
                     refused = Refused(EndReason.HANDSHAKE_TIMEOUT)
@@ -337,6 +347,8 @@ class Server:
             self._record_end(connection, EndReason.DRAINED)
             stream.close()
             raise
+        if course is not None:
+            course.shaken(began, refused.reason.value)
         stream.close()
         return refused
 
@@ -359,14 +371,13 @@ class Server:
             return Refused(EndReason.TOO_MANY_CONNECTIONS, self.entry.refuse(_FULL))
         trace = self._tracing.trace_of(origin)
         watch = None if trace is None else opening_watch(self.entry, trace)
+        if connection.course is not None:
+            watch = connection.course.watching(watch)
 
         async def reach(target: Address | None) -> tuple[Leg, Dialled] | Denial:
             self._openings.end(connection.id)  # brokers are dialled for authenticated clients
             self._introduce(connection, leg.stream, conversation.principal)
-            reached = await self.reach(target, connection.header)
-            if not isinstance(reached, Denial):
-                connection.broker = reached[1].address
-            return reached
+            return await self._reach_first(connection, target)
 
         conversation = Conversation(deadline, reach, leg, watch)
         try:
@@ -395,6 +406,20 @@ class Server:
                 connection.client, connection.destination, stream, principal
             )
 
+    async def _reach_first(
+        self, connection: Connection, target: Address | None
+    ) -> tuple[Leg, Dialled] | Denial:
+        """Connect an opening to a broker."""
+        course, began = connection.course, self._clock()
+        if course is not None:
+            course.known()
+        reached = await self._reach(target, connection.header)
+        if not isinstance(reached, Denial):
+            connection.broker = reached[1].address
+        if course is not None:
+            course.dialled(began, target, reached if isinstance(reached, Denial) else reached[1])
+        return reached
+
     def unanswered(self, conversation: Conversation) -> None:
         """Report the broker that did not answer in this conversation, so that it is avoided for a
         while."""
@@ -405,6 +430,16 @@ class Server:
         self, target: Address | None, header: bytes | None = None
     ) -> tuple[Leg, Dialled] | Denial:
         """Connect to a broker, to any healthy one if `target` is None. `header`: see `Dialler`."""
+        began = self._clock()
+        reached = await self._reach(target, header)
+        if self._spans is not None:
+            result = reached if isinstance(reached, Denial) else reached[1]
+            self._spans(dial_span(began, self._clock(), target, result))
+        return reached
+
+    async def _reach(
+        self, target: Address | None, header: bytes | None
+    ) -> tuple[Leg, Dialled] | Denial:
         self._readiness.dialling += 1
         began = self._clock()
         try:
@@ -433,6 +468,7 @@ class Server:
         connection.library = self.figures.opened(session.caller.library or "")
         if self._connects is not None:
             self._connects.add(self._clock() - connection.began)
+        self._tell_course(connection, "")
         if self._witness is not None:
             self._witness.opened(connection.id, session.caller)
         pair = self._reactor.add(
@@ -440,6 +476,15 @@ class Server:
         )
         if session.moves_at is not None:
             self._moving.add(pair, session.moves_at - self._wall_clock())
+
+    def _tell_course(self, connection: Connection, error: str, detail: str = "") -> None:
+        """Pass the span of an opening on, when it is over."""
+        course, connection.course = connection.course, None
+        if course is not None and self._spans is not None:
+            attributes = connection.attributes | {"gateway.listener": self.settings.name}
+            if detail:
+                attributes["gateway.detail"] = detail
+            self._spans(course.span(connection.began, error, attributes))
 
     def _expiry(self, session: Session) -> float:
         """Return the time at which the client's credential expires, by the plane's clock."""
@@ -460,6 +505,7 @@ class Server:
     def _record_end(self, connection: Connection, reason: EndReason, detail: str = "") -> None:
         self.figures.ended[reason] += 1
         seconds = self._clock() - connection.began
+        self._tell_course(connection, reason.value, detail)
         if self._witness is not None:
             told = self.settings.name, connection.id, str(connection.client), connection.caller
             self._witness.ended(*told, reason, seconds, detail)

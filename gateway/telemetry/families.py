@@ -534,6 +534,20 @@ RECORD_FILES_REMOVED = _usage.counter(
     "stream",
 )
 
+_export = Section("OpenTelemetry", needs="otlp")
+EXPORT_MADE = _export.counter(
+    "gateway_otlp_records",
+    "Spans and log lines that were made for the collector. Those that are neither sent nor failed "
+    "wait, or gave way to newer ones.",
+    "records",
+)
+EXPORT_SENT = _export.counter(
+    "gateway_otlp_records_sent", "Spans and log lines that the collector has.", "records"
+)
+EXPORT_FAILED = _export.counter(
+    "gateway_otlp_records_failed", "Spans and log lines that the collector did not take.", "records"
+)
+
 _process = Section("The process")
 BUILD = _process.info(
     "gateway_build", "Versions of the gateway and of Python.", "version", "python"

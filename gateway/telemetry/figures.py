@@ -92,6 +92,22 @@ class OpeningFigures:
 
 
 @dataclass(slots=True)
+class ExportFigures:
+    """Records of one kind that an OpenTelemetry collector was to get."""
+
+    made: Annotated[int, families.EXPORT_MADE] = 0
+    sent: Annotated[int, families.EXPORT_SENT] = 0
+    failed: Annotated[int, families.EXPORT_FAILED] = 0
+
+    def note(self, number: int, *, sent: bool) -> None:
+        """Count the records of one request."""
+        if sent:
+            self.sent += number
+        else:
+            self.failed += number
+
+
+@dataclass(slots=True)
 class ClusterFigures:
     """Lookups of one cluster since the start, and migrations of its topics to another cluster:
     those reported to clients, and those withheld.

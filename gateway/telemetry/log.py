@@ -61,13 +61,22 @@ def configure(style: Style, stream: TextIO | None = None) -> None:
     _configure(style, processors, Lines(stream))
 
 
-def configure_queued(style: Style, *, lines: int, size: int, stream: TextIO | None = None) -> Queue:
+def configure_queued(
+    style: Style,
+    *,
+    lines: int,
+    size: int,
+    stream: TextIO | None = None,
+    also: Processor | None = None,
+) -> Queue:
     """Set up logging as `configure` does, but with a thread that writes lines from a queue.
 
+    `also`: gets each event as it will be written, before it is made a line.
     The queue holds up to `lines` lines and `size` bytes. Close it at the end of the process.
     """
     stream = sys.stderr if stream is None else stream
-    processors = renderers(style, for_people=_is_for_people(style, stream), colors=stream.isatty())
+    for_people, colors = _is_for_people(style, stream), stream.isatty()
+    processors = renderers(style, for_people=for_people, colors=colors, also=also)
     queue = Queue(writer_to(stream), notice_by(processors), lines=lines, size=size)
     _configure(style, processors, queue)
     return queue
@@ -167,8 +176,11 @@ def _is_for_people(style: Style, stream: TextIO) -> bool:
     return style.format == "console" or (style.format == "auto" and stream.isatty())
 
 
-def renderers(style: Style, *, for_people: bool, colors: bool = False) -> list[Processor]:
-    """Return the stateless processors that turn an event into a line, in any thread."""
+def renderers(
+    style: Style, *, for_people: bool, colors: bool = False, also: Processor | None = None
+) -> list[Processor]:
+    """Return the stateless processors that turn an event into a line, in any thread. `also`: see
+    `configure_queued`."""
     always = style.always
     return [
         *([lambda _logger, _method, event: {**always, **event}] if always else []),
@@ -177,6 +189,7 @@ def renderers(style: Style, *, for_people: bool, colors: bool = False) -> list[P
         structlog.processors.format_exc_info,
         *([Veiled(style.principals)] if style.principals != "plain" else []),
         Cut(style.longest),
+        *([] if also is None else [also]),
         *(_console(colors=colors) if for_people else [_json]),
     ]
 
@@ -213,10 +226,11 @@ class Veiled:
         """Return the event with its principal veiled."""
         name = event.get("principal")
         if isinstance(name, str):
-            event["principal"] = self._veiled(name)
+            event["principal"] = self.name(name)
         return event
 
-    def _veiled(self, name: str) -> str:
+    def name(self, name: str) -> str:
+        """Return the name under which a principal is shown."""
         if self._key is None:
             return "(masked)"
         return (

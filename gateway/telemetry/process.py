@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ClusterFigures,
         CrewFigures,
         Denied,
+        ExportFigures,
         IssuerFigures,
         ListenerFigures,
         LogFigures,
@@ -67,6 +68,7 @@ class Sources:
     delays: Histogram | None = None
     audit: AuditFigures | None = None
     usage: Mapping[str, StreamFigures] | None = None
+    export: Mapping[str, ExportFigures] | None = None
     reloads: ReloadFigures | None = None
     store: StoreFigures | None = None
     tls: TlsFigures | None = None
@@ -125,6 +127,8 @@ class ProcessMetrics(_Metrics):
             yield from _families({"": self._sources.audit})
         if self._sources.usage:
             yield from _families(self._sources.usage)
+        if self._sources.export:
+            yield from _families(self._sources.export)
         yield from _families({"": self._sources.openings})
         yield _build(self._sources.version)
 

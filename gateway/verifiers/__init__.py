@@ -36,6 +36,8 @@ _EXTRAS = {
     "bcrypt": "basic",
     "argon2": "basic",
     "msgspec": "usage",
+    "opentelemetry": "otlp",
+    "requests": "otlp",
     "starlette": "console",
     "hypercorn": "console",
     "rich": "console",

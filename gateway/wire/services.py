@@ -46,6 +46,19 @@ class LookupOutcome(StrEnum):
     REFUSED = "refused"  # refused by the gateway
 
 
+class LookupTimes(NamedTuple):
+    """When a lookup came and was answered, in seconds; both are the same if no broker was asked.
+
+    `subject`: its client and topic. `proven`: a broker knows the topic, so that its tenant is none
+    that the client invented.
+    """
+
+    subject: Subject
+    began: float
+    ended: float
+    proven: bool
+
+
 class Services(Protocol):
     """The methods that sessions call. All return at once, from memory; slow work is a `Job`."""
 
@@ -159,8 +172,8 @@ class Services(Protocol):
         """
         ...
 
-    def looked_up(self, outcome: LookupOutcome) -> None:
-        """Count the outcome of a lookup."""
+    def looked_up(self, outcome: LookupOutcome, times: LookupTimes | None = None) -> None:
+        """Count the outcome of a lookup, and its duration if it is known and read (`timed`)."""
         ...
 
     def redirected(self) -> None:

@@ -45,7 +45,9 @@ def run(configuration: model.Configuration, size: int, *, trace: bool = False) -
 
     Raises `ConfigurationError` if the configuration cannot be put in force.
     """
-    with configured_log(configuration, trace=trace) as lines, configuration_errors_unwrapped():
+    export = assembly.make_export(configuration)
+    log = configured_log(configuration, trace=trace, export=export)
+    with log as lines, configuration_errors_unwrapped():
         Application(configuration)  # finds mistakes in files before anything is started
         gc.collect()
         begin_collections()

@@ -10,15 +10,20 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import trio
 
 from gateway.app import Application, configuration_errors_unwrapped, configured_log
+from gateway.assembly import make_export
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.fleet.parent import ParentStore
 from gateway.telemetry.figures import LogFigures
 from gateway.workers.briefing import Briefing, decode
 from gateway.workers.channel import Channel, Handler
+
+if TYPE_CHECKING:
+    from gateway.otlp.export import Export
 
 PART = 64 * 1024
 """Characters of metrics in one message: the parent reads them in half a millisecond."""
@@ -38,11 +43,11 @@ async def _run(end: socket.socket) -> int:
         try:
             (text,) = await channel.ask("briefing")
             briefing = decode(text)
-            log = configured_log(
-                briefing.configuration, trace=briefing.trace, worker=briefing.worker
-            )
+            number, trace = briefing.worker, briefing.trace
+            export = make_export(briefing.configuration, number)
+            log = configured_log(briefing.configuration, trace=trace, export=export, worker=number)
             with log as lines, configuration_errors_unwrapped():
-                await _serve(briefing, channel, handlers, lines)
+                await _serve(briefing, channel, handlers, lines, export)
         except trio.BrokenResourceError:
             return 0  # the parent ended before this worker started to serve
         except ConfigurationError as mistake:
@@ -61,7 +66,11 @@ async def _run_channel(channel: Channel) -> None:
 
 
 async def _serve(
-    briefing: Briefing, channel: Channel, handlers: dict[str, Handler], lines: LogFigures
+    briefing: Briefing,
+    channel: Channel,
+    handlers: dict[str, Handler],
+    lines: LogFigures,
+    export: Export | None,
 ) -> None:
     configuration = briefing.configuration
     application = Application(
@@ -70,6 +79,7 @@ async def _serve(
         store=ParentStore(channel.ask),
         inherited=briefing.inherited(),
         lines=lines,
+        export=export,
     )
     handlers["unready"] = lambda _: [application.unready()]
     if configuration.admin is not None:

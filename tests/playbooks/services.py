@@ -14,7 +14,7 @@ from gateway.telemetry.latency import ListenerLatencies, TenantLatencies
 from gateway.wire.account import ENDLESS, Account, Action, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
-from gateway.wire.services import Again, LookupOutcome, Undecided
+from gateway.wire.services import Again, LookupOutcome, LookupTimes, Undecided
 from gateway.wire.subject import Caller, Subject, TopicName
 from tests.support.subjects import CONNECTION, HOST
 
@@ -197,8 +197,11 @@ class FakeServices:
         assert self.tenants is not None
         return self.tenants.of(subject.topic.tenant if subject.topic else "", proven=proven)
 
-    def looked_up(self, outcome: LookupOutcome) -> None:
+    def looked_up(self, outcome: LookupOutcome, times: LookupTimes | None = None) -> None:
         self.outcomes[outcome] += 1
+        if times is not None and times.ended > times.began:
+            latencies = self.latencies(times.subject, proven=times.proven)
+            latencies.lookup.add(times.ended - times.began)
 
     def redirected(self) -> None:
         self.redirects += 1

@@ -27,7 +27,7 @@ from gateway.wire.pulsar.chase import NOT_FOUND, Chase, Hop, is_redirect, next_h
 from gateway.wire.pulsar.commands import BUSY, NO_ROOM, decode, encode, lookup_failed, text
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.services import LookupOutcome
+from gateway.wire.services import LookupOutcome, LookupTimes
 from gateway.wire.subject import Subject
 
 ENTRY = 256
@@ -74,14 +74,13 @@ class Lookups:
         """Decide the client's LOOKUP."""
         lookup = _Lookup(command.lookupTopic.request_id, frame)
         denial = self._denial(text(command.lookupTopic.topic), lookup)
-        if denial is not None:
-            self._listener.services.looked_up(LookupOutcome.REFUSED)
-            return (Drop(), Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, denial)))
-        self._forget(self._asked, lookup.request_id)
-        services = self._listener.services
-        if services.timed:
+        if self._listener.services.timed:
             subject = self._client.about(text(command.lookupTopic.topic))
             lookup = lookup._replace(since=now, subject=subject)
+        if denial is not None:
+            self._over(lookup, LookupOutcome.REFUSED, now)
+            return (Drop(), Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, denial)))
+        self._forget(self._asked, lookup.request_id)
         self._asked = self._remember(self._asked, lookup.request_id, lookup)
         return FORWARD
 
@@ -103,8 +102,10 @@ class Lookups:
         lookup = self._forget(self._asked, command.lookupTopicResponse.request_id)
         hop = next_hop(command.lookupTopicResponse, tls=self._listener.brokers_tls)
         if hop is None or lookup is None:
-            self._note_time(lookup, now, proven=_leads_on(command))
-            return (Replace(self._answer(command)),)
+            proven = _leads_on(command)
+            outcome, answer = self._answer(command)
+            self._over(lookup, outcome, now, proven=proven)
+            return (Replace(answer),)
         return self._chase(lookup, hop)
 
     def _chase(self, lookup: _Lookup, hop: Hop) -> Effects:
@@ -118,9 +119,8 @@ class Lookups:
     def failed(self, request_id: int, now: float) -> None:
         """Forget a lookup that the broker answered by ERROR; other requests change nothing."""
         lookup = self._forget(self._asked, request_id)
-        self._note_time(lookup, now, proven=False)
         if lookup is not None:
-            self._listener.services.looked_up(LookupOutcome.FAILED)
+            self._over(lookup, LookupOutcome.FAILED, now)
 
     def _chase_over(self, number: int, result: bytes | Denial, now: float) -> Effects:
         """Tell the client the outcome of a chase."""
@@ -128,18 +128,16 @@ class Lookups:
         if lookup is None:
             return ()
         if isinstance(result, Denial):
-            self._note_time(lookup, now, proven=False)
-            self._listener.services.looked_up(LookupOutcome.REFUSED)
+            self._over(lookup, LookupOutcome.REFUSED, now)
             return (Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, result)),)
         proven = False
         try:
             command = decode(result)
             proven = _leads_on(command)
-            answer = self._answer(command)
+            outcome, answer = self._answer(command)
         except PeerError:  # of the other broker: this pair's peers are not at fault
-            self._listener.services.looked_up(LookupOutcome.FAILED)
-            answer = lookup_failed(lookup.request_id, NOT_FOUND)
-        self._note_time(lookup, now, proven=proven)
+            outcome, answer = LookupOutcome.FAILED, lookup_failed(lookup.request_id, NOT_FOUND)
+        self._over(lookup, outcome, now, proven=proven)
         return (Inject(Direction.TO_CLIENT, answer),)
 
     def clear(self) -> None:
@@ -162,39 +160,40 @@ class Lookups:
             self._client.allotment.give_back(lookup.size)
         return lookup
 
-    def _note_time(self, lookup: _Lookup | None, now: float, *, proven: bool) -> None:
-        """Count the duration of a lookup that is answered, if durations are read. `proven`: the
-        topic has a broker."""
+    def _over(
+        self, lookup: _Lookup | None, outcome: LookupOutcome, now: float, *, proven: bool = False
+    ) -> None:
+        """Count a lookup that is answered, and its duration if durations are read. `proven`: the
+        topic has a broker. `lookup`: None if nobody remembers it."""
+        times = None
         if lookup is not None and lookup.subject is not None:
-            latencies = self._listener.services.latencies(lookup.subject, proven=proven)
-            latencies.lookup.add(now - lookup.since)
+            times = LookupTimes(lookup.subject, lookup.since, now, proven)
+        self._listener.services.looked_up(outcome, times)
 
     # -- what the client is told -------------------------------------------------------------
 
-    def _answer(self, command: BaseCommand) -> bytes:
-        """Return the client's frame for a broker's final answer to a lookup."""
+    def _answer(self, command: BaseCommand) -> tuple[LookupOutcome, bytes]:
+        """Return the outcome and the client's frame for a broker's final answer to a lookup."""
         self._listener.veil.hide(command, Kind.LOOKUP_RESPONSE)
         if _leads_on(command):
             return self._connect(command)
-        return self._no(command)
+        return LookupOutcome.FAILED, self._no(command)
 
-    def _connect(self, command: BaseCommand) -> bytes:
+    def _connect(self, command: BaseCommand) -> tuple[LookupOutcome, bytes]:
         answer = command.lookupTopicResponse
         veil = self._listener.veil
         url = veil.of_broker(answer.brokerServiceUrl, answer.brokerServiceUrlTls)
         advertised = veil.advertised_url(url)
         if isinstance(advertised, Denial):
-            self._listener.services.looked_up(LookupOutcome.REFUSED)
-            return lookup_failed(answer.request_id, Denial(Refusal.NOT_READY, advertised.text))
-        self._listener.services.looked_up(LookupOutcome.CONNECT)
+            denial = Denial(Refusal.NOT_READY, advertised.text)
+            return LookupOutcome.REFUSED, lookup_failed(answer.request_id, denial)
         answer.brokerServiceUrl = answer.brokerServiceUrlTls = advertised
         answer.proxy_through_service_url = True
-        return encode(command)
+        return LookupOutcome.CONNECT, encode(command)
 
     def _no(self, command: BaseCommand) -> bytes:
         """Return the frame for Failed, a Redirect without an address, or an unknown answer."""
         answer = command.lookupTopicResponse
-        self._listener.services.looked_up(LookupOutcome.FAILED)
         if is_redirect(answer):
             return lookup_failed(answer.request_id, NOT_FOUND)
         answer.ClearField("brokerServiceUrl")

@@ -76,6 +76,30 @@ CASES = [
         files={"secret": b"x"},
     ),
     Case(
+        "a collector's token on the network",
+        config(rest="otlp: {url: 'http://collector:4318', token_file: secret}"),
+        (
+            "gateway.yaml:4: otlp: would show its token on the network; a url with https, or of "
+            "this machine"
+        ),
+        files={"secret": b"x"},
+    ),
+    Case(
+        "a collector over gRPC",
+        config(rest="otlp: {url: 'grpc://collector:4317'}"),
+        "gateway.yaml:4: otlp.url: is not a URL of HTTP; https://host/path",
+    ),
+    Case(
+        "a share in words",
+        config(rest="otlp: {url: 'http://127.0.0.1:4318', share: all}"),
+        "gateway.yaml:4: otlp.share: is not a number; 0.1 for a tenth, without quotes",
+    ),
+    Case(
+        "a collector's authorities that are a folder",
+        config(rest="otlp: {url: 'https://collector:4318', ca_file: .}"),
+        "The collector's CA file . cannot be read: Is a directory",
+    ),
+    Case(
         "usage records in a folder that cannot be made",
         config(rest="usage: {folder: no/usage}"),
         (
