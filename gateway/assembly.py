@@ -302,13 +302,15 @@ def make_export(configuration: model.Configuration, worker: int | None = None) -
         raise explained(missing) from None
     from gateway.telemetry.log import Veiled
 
-    for what, file in (("CA", settings.ca_file), ("token", settings.token_file)):
+    if settings.ca_file is not None:
+        import ssl
+
         try:
-            if file is not None:
-                file.read_bytes()
-        except OSError as error:
+            ssl.create_default_context(cafile=settings.ca_file)
+        except (OSError, ssl.SSLError):
             raise ConfigurationError(
-                f"The collector's {what} file {file} cannot be read: {error.strerror}"
+                f"The file {settings.ca_file} of the collector's authorities holds no certificate "
+                "in PEM form, or cannot be read"
             ) from None
     name, principals = machine.host_name(), configuration.log.principals
     return export.Export(

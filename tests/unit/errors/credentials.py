@@ -95,9 +95,13 @@ CASES = [
         "gateway.yaml:4: otlp.share: is not a number; 0.1 for a tenth, without quotes",
     ),
     Case(
-        "a collector's authorities that are a folder",
-        config(rest="otlp: {url: 'https://collector:4318', ca_file: .}"),
-        "The collector's CA file . cannot be read: Is a directory",
+        "a collector's authorities without a certificate",
+        config(rest="otlp: {url: 'https://collector:4318', ca_file: ca}"),
+        (
+            "The file ca of the collector's authorities holds no certificate in PEM form, or "
+            "cannot be read"
+        ),
+        files={"ca": b"x"},
     ),
     Case(
         "usage records in a folder that cannot be made",
