@@ -7,6 +7,7 @@ import urllib.request
 import uuid
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from tests.real.brokers.standalone import Standalone
 from tests.real.clients import Client, fresh_topic, numbered, receive, send_all, wait_until
 from tests.real.fixtures import Connect, Reach, Route, or_skip
 from tests.real.gateways import HOST, PASS_THROUGH
-from tests.real.metrics import scrape, totals
+from tests.real.metrics import scrape, total, totals
 
 pytestmark = [pytest.mark.real, pytest.mark.gateway_only]
 
@@ -179,8 +180,13 @@ def test_clients_of_three_languages_are_counted_as_the_broker_counts_them(
 
 
 def await_counted(route: Route, topic: str, number: int) -> None:
-    """Wait until more messages than that passed to the broker."""
-    wait_until(lambda: gateway_counts(route, [topic])[topic][0] > number)
+    """Wait until more messages than that passed to the broker, and a receipt to the client."""
+    assert route.gateway is not None
+    url = route.gateway.metrics_url
+    receipts = partial(total, name="gateway_topic_receipts_total", topic=topic)
+    wait_until(
+        lambda: gateway_counts(route, [topic])[topic][0] > number and receipts(scrape(url)) > 0
+    )
 
 
 @pytest.fixture

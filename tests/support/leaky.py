@@ -23,6 +23,7 @@ from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.rows import Row
 from gateway.wire.pulsar.urls import write
+from gateway.wire.services import LookupOutcome
 from tests.support import commands
 from tests.support.commands import TO_CLIENT
 
@@ -34,8 +35,12 @@ def _instead(of: Any, name: str, replacement: Callable[..., object]) -> Leak:
     return patch.object(of, name, replacement).start
 
 
-def _as_it_came(_owner: object, command: BaseCommand, *_: object) -> bytes:
+def _as_it_came(_owner: object, command: BaseCommand) -> bytes:
     return encode(command)
+
+
+def _connects_as_it_came(_owner: object, command: BaseCommand) -> tuple[LookupOutcome, bytes]:
+    return LookupOutcome.CONNECT, encode(command)
 
 
 def _forwarded(*_: object) -> Effects:
@@ -76,7 +81,7 @@ TEXTS = [TO_CLIENT[kind] for kind in commands.TEXTS]
 LEAKS: dict[str, Leak] = {
     **{f"fields of {row.kind.name}": _instead_of(row._replace(addresses=None)) for row in FIELDS},
     **{f"text of {row.kind.name}": _instead_of(row._replace(text=None)) for row in TEXTS},
-    "lookup that connects": _instead(Lookups, "_connect", _as_it_came),
+    "lookup that connects": _instead(Lookups, "_connect", _connects_as_it_came),
     "lookup that redirects": _instead(Lookups, "answered", _answered),
     "lookup that fails": _instead(Lookups, "_no", _as_it_came),
     "text of a chased lookup": _instead(Chase, "_reply", _reply),
