@@ -32,6 +32,7 @@ from gateway.config.load import load
 from gateway.config.show import shown
 from gateway.console.accounts import OpenAccounts
 from gateway.control.failures import Failures
+from gateway.control.operating import Operating
 from gateway.control.seats import Seats
 from gateway.control.services import ClusterParts, ListenerServices
 from gateway.errors import ConfigurationError
@@ -73,9 +74,9 @@ from gateway.wire.proxy_header import LOCAL_HEADER
 
 if TYPE_CHECKING:
     from gateway.assembly import Inherited
+    from gateway.console.asking import Answers
+    from gateway.console.facts import ConnectionFacts, Draining
     from gateway.console.serving import ConsoleSettings
-    from gateway.console.views import ConnectionFacts, Draining, Views
-    from gateway.control.operating import Operating
     from gateway.fleet.store import Store
     from gateway.otlp.export import Export
     from gateway.telemetry.witness import Witness
@@ -242,13 +243,14 @@ class Application:
         self._listeners = {listener.name: ListenerFigures() for listener in configuration.listeners}
         self._slow = SlowSends()
         self._latencies = self._make_latencies()
-        ids = count(1)
+        # Each connection of a gateway has an id of its own, whichever worker has it.
+        ids = count(1) if inherited is None else count(inherited.worker, inherited.workers)
         self._tracings = {
             it.name: Tracing(it.trace, everything=trace) for it in configuration.listeners
         }
         self._servers = [self._server(listener, ids) for listener in configuration.listeners]
-        self._renewal = assembly.make_renewal(self._sides)
         self._console = self._console_settings()
+        self._renewal = assembly.make_renewal(self._sides)
         self._draining = False
         self._drained_from = 0  # open connections when the drain began
         self._started_at = time.time()
@@ -280,11 +282,15 @@ class Application:
             self._recording.time(found)
         return found
 
-    def _console_settings(self) -> tuple[ConsoleSettings, bytes | None] | None:
+    def _console_settings(self) -> ConsoleSettings | None:
+        """Return how to serve the console, if this process does: a worker's is its parent's."""
         console = self._configuration.console
         if console is None or self._inherited is not None:
             return None
-        return assembly.console_settings(console)
+        settings = assembly.console_settings(console)
+        if settings.tls is not None:
+            self._sides["console"] = settings.tls
+        return settings
 
     def _watchers(self, cluster: str) -> Iterator[Watcher]:
         """Yield who follows the accounts of a cluster."""
@@ -448,20 +454,19 @@ class Application:
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])
 
     async def _start_console(self, nursery: trio.Nursery) -> None:
-        console = self._configuration.console
-        if console is None or self._console is None:
+        if self._console is None:
             return
-        settings, token = self._console
-        from gateway.console.feed import Feed
-        from gateway.console.serving import serve_console
-        from gateway.console.site import site
+        from gateway.console.asking import alone
+        from gateway.console.running import Operated, run_console
+        from gateway.console.views import About
 
-        views = self.views()
-        feed = Feed(views)
-        nursery.start_soon(feed.run)
-        application = site(views, feed, self.desk(), token, is_public=console.is_public)
-        addresses = await nursery.start(serve_console, settings, application)
-        self._log.info("console_listening", addresses=[str(address) for address in addresses])
+        operated = Operated(
+            alone(self.console_answers()),
+            About(__version__, self._started_at, partial(shown, self._configuration)),
+            partial(signal.raise_signal, signal.SIGTERM),
+            None if self._limiting is None else self._limiting.reloader.ask,
+        )
+        await nursery.start(run_console, self._console, operated)
 
     async def _run_plane(self, signals: AsyncIterator[int], task_status: Status) -> None:
         sharing = None if self._limiting is None else self._limiting.sharing
@@ -552,43 +557,36 @@ class Application:
 
     # -- the console -------------------------------------------------------------------------
 
-    def views(self) -> Views:
-        """Return what the console shows."""
-        from gateway.console import views
+    def console_answers(self) -> Answers:
+        """Return what this process answers to the console."""
+        from gateway.console.facts import Facts, Sources
+        from gateway.console.live import SHOWN
 
         limiting = self._limiting
         assert self._open_accounts is not None, "there is a console"
-        return views.Views(
-            views.Sources(
-                version=__version__,
-                started_at=self._started_at,
-                books={name: it.parts.accounts for name, it in self._clusters.items()},
-                accounts=self._open_accounts,
-                connections=self._connection_facts,
-                listeners=self._listeners,
-                brokers=self._broker_health,
-                rules=tuple if limiting is None else limiting.shaper.figures,
-                denied={} if limiting is None else limiting.access.denied,
-                latencies=self._latencies,
-                slow=self._slow,
-                delays=self._delays,
-                plane=self._plane_figures,
-                unready=self.unready,
-                draining=self._drain_facts,
-                descriptors=lambda: (machine.open_descriptors(), machine.descriptors()),
-                configuration=partial(shown, self._configuration),
-            )
+        sources = Sources(
+            books={name: it.parts.accounts for name, it in self._clusters.items()},
+            accounts=self._open_accounts,
+            connections=self._connection_facts,
+            listeners=self._listeners,
+            brokers=self._broker_health,
+            rules=tuple if limiting is None else limiting.shaper.figures,
+            denied={} if limiting is None else limiting.access.denied,
+            latencies=self._latencies,
+            slow=self._slow,
+            delays=self._delays,
+            plane=self._plane_figures,
+            unready=self.unready,
+            draining=self._drain_facts,
+            descriptors=lambda: (machine.open_descriptors(), machine.descriptors()),
         )
-
-    def desk(self) -> Operating:
-        """Return what carries out what operators ask for."""
-        from gateway.control.operating import Operating
-
-        reload = None if self._limiting is None else self._limiting.reloader.ask
-        return Operating(self._end, reload, log.LEVELS, self._tracings.values())
+        # A worker tells more, so that what is busy in all of them together is not left out.
+        rows = SHOWN if self._inherited is None else 4 * SHOWN
+        operating = Operating(self._end, log.LEVELS, self._tracings.values())
+        return {**Facts(sources, time.monotonic, rows).answers(), **operating.answers()}
 
     def _connection_facts(self) -> Iterator[ConnectionFacts]:
-        from gateway.console.views import ConnectionFacts
+        from gateway.console.facts import ConnectionFacts
 
         now = time.monotonic()
         for pair in tuple(self._reactor.pairs):
@@ -613,7 +611,7 @@ class Application:
         return False
 
     def _drain_facts(self) -> Draining | None:
-        from gateway.console.views import Draining
+        from gateway.console.facts import Draining
 
         if not self._draining:
             return None

@@ -105,12 +105,13 @@ class Inherited:
 
     `sockets`: listening sockets, by listener. `seals`: secrets for sealed names, by cluster, used
     if no keys are configured, so that all workers can open each other's names. `worker`: its
-    number.
+    number, from 1, of so many `workers`.
     """
 
     sockets: Mapping[str, Sequence[socket.socket]]
     seals: Mapping[str, bytes]
     worker: int
+    workers: int
 
 
 def admin_connections(setting: int, clients: int) -> int:
@@ -330,7 +331,7 @@ def make_export(configuration: model.Configuration, worker: int | None = None) -
     )
 
 
-def console_settings(console: model.Console) -> tuple[ConsoleSettings, bytes | None]:
+def console_settings(console: model.Console) -> ConsoleSettings:
     """Return the settings of the console, and its token if it needs one. Raises
     `ConfigurationError`.
 
@@ -355,11 +356,11 @@ def console_settings(console: model.Console) -> tuple[ConsoleSettings, bytes | N
     tls = None
     if console.tls is not None:
         from gateway.tls.files import KeyPair
-        from gateway.tls.sides import console_context
+        from gateway.tls.sides import ConsoleSide
 
         pair = KeyPair(console.tls.certificate_file, console.tls.key_file)
-        tls = console_context(pair, console.tls.client_ca_file)
-    return ConsoleSettings(console.bind, console.connections, tls), token
+        tls = ConsoleSide(pair, console.tls.client_ca_file)
+    return ConsoleSettings(console.bind, console.connections, token, console.is_public, tls)
 
 
 def _masked(_: str) -> str:

@@ -40,7 +40,6 @@ def find_mistakes(data: object) -> Iterator[Mistake]:
     yield from _names_differ(listeners)
     binding = [*_mapping(data, "admin"), *_mapping(data, "console")]
     yield from _binds_differ([*listeners, *binding])
-    yield from _console_has_one_process(data)
     yield from _clusters_exist(listeners, data.get("clusters"))
     yield from _protocols_fit(listeners, data.get("clusters"))
     for place, listener in listeners:
@@ -56,12 +55,6 @@ def find_mistakes(data: object) -> Iterator[Mistake]:
         yield from _tls_has_effect(cluster, place)
         yield from _credential_is_one(cluster, place)
         yield from _principals_are_known(cluster, place, listeners)
-
-
-def _console_has_one_process(data: Part) -> Iterator[Mistake]:
-    if isinstance(data.get("console"), Mapping) and data.get("workers", 1) != 1:
-        text = "shows one process only; workers: 1, or no console"
-        yield Mistake(("console",), text)
 
 
 def _mapping(part: Part, key: str, place: Place = ()) -> Iterator[Placed]:

@@ -51,14 +51,14 @@ class Feed:
                 due = max(due + SECOND, trio.current_time())
                 await trio.sleep_until(due)
             self._wanted = trio.Event()
-            self._views.live.forget()
+            await self._views.rest()
 
     async def events(self) -> AsyncIterator[bytes]:
         """Yield the history, and then each second. A reader that is slow misses seconds."""
         self._readers += 1
         try:
             self._wanted.set()
-            yield event("history", {"seconds": list(self._views.live.history)})
+            yield event("history", {"seconds": list(self._views.history)})
             while True:
                 await self._next.wait()
                 yield self._last

@@ -1,14 +1,12 @@
 """Rates of the last seconds: of all clients, of tenants and of topics.
 
 Each second the counters of all topics are compared with those of a second ago. That takes 8 µs
-for each topic, so it is done only while somebody looks, in slices; the sums of all clients are
-kept for some minutes then, for those who look next.
+for each topic, so it is done only while somebody looks, in slices.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -17,14 +15,14 @@ if TYPE_CHECKING:
     from gateway.telemetry.figures import TopicBook, TopicFigures
     from gateway.wire.account import Waits
 
-HISTORY = 300
-"""Seconds that are kept: five minutes, 500 bytes each."""
+LONGEST = 5.0
+"""Seconds between two looks of which rates are told. After a longer pause they begin anew."""
 
 TOPICS_AT_ONCE = 100
 """Topics that are read or compared between two steps of other tasks: less than a millisecond."""
 
 SHOWN = 50
-"""Tenants, topics and waits of a second that are told: as many as people look at."""
+"""Tenants, topics and waits of a second that are shown: as many as people look at."""
 
 DIRECTIONS = ("to_broker", "to_client")
 
@@ -104,7 +102,8 @@ class _Row:
 class _Busiest:
     """The busiest of many rows, busiest first. Each is looked at once, as it comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, shown: int) -> None:
+        self._shown = shown
         self._heap: list[tuple[tuple[int, int, int], int, Any, _Row]] = []
         self._ties = 0
 
@@ -113,7 +112,7 @@ class _Busiest:
         order = row.order
         if not any(order):
             return
-        if len(self._heap) >= SHOWN:
+        if len(self._heap) >= self._shown:
             if order > self._heap[0][0]:
                 self._ties += 1
                 heapq.heapreplace(self._heap, (order, self._ties, key, row))
@@ -154,30 +153,31 @@ class _Look:
 
 
 class Live:
-    """Compares looks at books, by the names of their clusters.
+    """Compares looks at books, by the names of their clusters. `shown`: rows of each table.
 
     `second`: what the last two looks say; empty before the second one.
     """
 
-    def __init__(self, books: Mapping[str, TopicBook]) -> None:
+    def __init__(self, books: Mapping[str, TopicBook], shown: int = SHOWN) -> None:
         self._books = books
+        self._shown = shown
         self._last: _Look | None = None
-        self.history: deque[dict[str, Any]] = deque(maxlen=HISTORY)
         self.second: dict[str, Any] = {}
 
-    def look(self, now: float, wall: float, connections: int) -> Iterator[None]:
+    def look(self, now: float, connections: int) -> Iterator[None]:
         """Take a look, and tell what came since the last one. Yields between slices. `now`:
-        monotonic seconds; `wall`: since 1970."""
+        monotonic seconds."""
         look, before = _Look(now), self._last
         for number, (cluster, figures) in enumerate(self._topics(), 1):
             look.add(cluster, figures)
             if number % TOPICS_AT_ONCE == 0:
                 yield
         self._last = look
-        if before is None:
+        if before is None or now - before.at > LONGEST:
+            self.second = {}
             return
         tenants: dict[tuple[str, str], _Row] = {}
-        topics = _Busiest()
+        topics = _Busiest(self._shown)
         for number, (key, row) in enumerate(look.rows.items(), 1):
             old = before.rows.get(key)
             row.came = row.counters.minus(_NOTHING if old is None else old.counters)
@@ -192,15 +192,18 @@ class Live:
         for number, where in enumerate(look.waits, 1):
             held += _new_waits(where, look, before)
             if number % TOPICS_AT_ONCE == 0:
-                held = _longest(held)
+                held = self._longest(held)
                 yield
-        self._tell(look.at - before.at, tenants, topics, wall, connections)
-        self.second["held"] = _longest(held)
+        self._tell(look.at - before.at, tenants, topics, connections)
+        self.second["held"] = self._longest(held)
 
     def forget(self) -> None:
-        """Forget the last look: nobody looks any more, and the next second would be a long one."""
+        """Forget the last look: nobody looks any more, and 100,000 topics are 60 MB."""
         self._last = None
         self.second = {}
+
+    def _longest(self, held: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return sorted(held, key=lambda it: (-it["wait_seconds"], -it["bytes"]))[: self._shown]
 
     def _topics(self) -> Iterator[tuple[str, TopicFigures]]:
         for cluster, book in self._books.items():
@@ -212,23 +215,19 @@ class Live:
         seconds: float,
         tenants: Mapping[tuple[str, str], _Row],
         topics: _Busiest,
-        wall: float,
         connections: int,
     ) -> None:
         seconds = max(0.001, seconds)
-        total, busiest = _Row(), _Busiest()
+        total, busiest = _Row(), _Busiest(self._shown)
         for tenant, row in tenants.items():
             total.include(row)
             busiest.add(tenant, row)
         now = {
-            "at": wall,
             **total.came.rates(seconds),
             "connections": connections,
             "held_bytes": sum(total.held),
         }
-        self.history.append(now)
         self.second = {
-            "at": wall,
             "now": now,
             "tenants": [
                 {"cluster": cluster, "tenant": tenant, **row.told(seconds)}
@@ -239,10 +238,6 @@ class Live:
                 for (cluster, tenant, name), row in topics.rows()
             ],
         }
-
-
-def _longest(held: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(held, key=lambda it: (-it["wait_seconds"], -it["bytes"]))[:SHOWN]
 
 
 def _new_waits(where: tuple[Key, int], look: _Look, before: _Look) -> Iterator[dict[str, Any]]:

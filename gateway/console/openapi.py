@@ -22,7 +22,8 @@ _TEXTS = {
     "/drain": "Stop as at SIGTERM: clients move to other gateways, then the process ends.",
     "/reload": "Read rules again.",
     "/log": "Write log lines from another level on, for a limited time.",
-    "/trace": "Trace the frames of clients that connect from a network, for a limited time.",
+    "/trace": "Trace the frames of clients that connect from a network or as a principal, for a "
+    "limited time.",
 }
 
 _PAGED = {
@@ -55,9 +56,10 @@ _BODIES: dict[str, dict[str, Any]] = {
         },
     },
     "/trace": {
-        "required": ["client"],
+        "oneOf": [{"required": ["client"]}, {"required": ["principal"]}],
         "properties": {
             "client": {"type": "string", "description": "An address or a network."},
+            "principal": {"type": "string", "description": "Whom clients are known as."},
             "seconds": _SECONDS,
         },
     },

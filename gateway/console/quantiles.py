@@ -26,7 +26,7 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
 
 
 def since(now: Sequence[int], before: Sequence[int] | None) -> list[int]:
-    """Return what was counted since an earlier look."""
+    """Return what was counted since an earlier look. A process that ended took its counts along."""
     if before is None:
         return list(now)
-    return [new - old for new, old in zip(now, before, strict=True)]
+    return [max(0, new - old) for new, old in zip(now, before, strict=True)]

@@ -8,7 +8,6 @@ bounded, sending has a deadline, and the end of the process closes all of them.
 from __future__ import annotations
 
 import socket
-import ssl
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -26,6 +25,8 @@ from gateway.wire.address import Address
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from gateway.tls.sides import ConsoleSide
+
 PATIENCE = 10.0
 """Seconds for a TLS handshake, for a head, and for a peer to take what is sent."""
 
@@ -38,11 +39,15 @@ ACCEPT_PAUSE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSettings:
-    """`connections`: that are open at a time. `tls`: None for plain HTTP."""
+    """`connections`: that are open at a time. `token`: who shows it may use the API; None: whoever
+    connects. `is_public`: other machines reach it, by whatever name. `tls`: has the context of the
+    next connection; None for plain HTTP."""
 
     bind: Address
     connections: int = 64
-    tls: ssl.SSLContext | None = None
+    token: bytes | None = None
+    is_public: bool = False
+    tls: ConsoleSide | None = None
 
 
 async def serve_console(
@@ -114,7 +119,7 @@ class _Server:
         """Return the stream to talk over; None if the peer speaks no proper TLS."""
         if self._tls is None:
             return _Stream(stream, stream)
-        tls = trio.SSLStream(stream, self._tls, server_side=True, https_compatible=True)
+        tls = trio.SSLStream(stream, self._tls.context, server_side=True, https_compatible=True)
         with trio.move_on_after(PATIENCE), suppress(trio.BrokenResourceError):
             await tls.do_handshake()
             return _Stream(tls, stream)

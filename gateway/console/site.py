@@ -18,11 +18,13 @@ from gateway.console.desk import LONGEST, Desk
 from gateway.console.feed import Feed
 from gateway.console.guard import Guard
 from gateway.console.openapi import document
-from gateway.console.views import BadQueryError, Views, page_of
+from gateway.console.paging import CONNECTIONS, TOPICS, BadQueryError, page_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
+
+    from gateway.console.views import Views
 
 FILES = {
     "/": ("index.html", "text/html"),
@@ -104,7 +106,7 @@ class _Api:
     # -- reading -----------------------------------------------------------------------------
 
     async def _status(self, _: Request) -> Response:
-        return JSONResponse(self._views.status())
+        return JSONResponse(await self._views.status())
 
     async def _read_feed(self, _: Request) -> Response:
         if self._feed.is_full:
@@ -112,17 +114,19 @@ class _Api:
         return StreamingResponse(self._feed.events(), media_type="text/event-stream")
 
     async def _connections(self, request: Request) -> Response:
-        return JSONResponse(await self._views.connections(page_of(request.query_params)))
+        page = page_of(request.query_params, CONNECTIONS)
+        return JSONResponse(await self._views.connections(page))
 
     async def _connection(self, request: Request) -> Response:
-        found = self._views.connection(request.path_params["id"])
+        found = await self._views.connection(request.path_params["id"])
         return _no_connection() if found is None else JSONResponse(found)
 
     async def _topics(self, request: Request) -> Response:
-        return JSONResponse(await self._views.topics(page_of(request.query_params)))
+        page = page_of(request.query_params, TOPICS)
+        return JSONResponse(await self._views.topics(page))
 
     async def _slowest(self, request: Request) -> Response:
-        return JSONResponse(self._views.slowest(request.query_params.get("topic")))
+        return JSONResponse(await self._views.slowest(request.query_params.get("topic")))
 
     async def _configuration(self, _: Request) -> Response:
         return JSONResponse(self._views.configuration())
@@ -134,7 +138,7 @@ class _Api:
 
     async def _close(self, request: Request) -> Response:
         id = request.path_params["id"]
-        if self._done("close", self._desk.close(id), connection=id):
+        if self._done("close", await self._desk.close(id), connection=id):
             return JSONResponse({"closed": id})
         return _no_connection()
 
@@ -152,18 +156,21 @@ class _Api:
         if event is not None and not isinstance(event, str):
             raise BadQueryError("event: is not the name of a log event")
         seconds = _seconds(asked)
-        refused = self._desk.set_level(level, event, seconds)
+        refused = await self._desk.set_level(level, event, seconds)
         return self._answer("log", refused, level_of=event or "all", to=level, seconds=seconds)
 
     async def _trace(self, request: Request) -> Response:
         asked = await _body(request)
-        try:
-            network = ip_network(str(asked.get("client")), strict=False)
-        except ValueError:
-            raise BadQueryError("client: is neither an address nor a network") from None
+        client, principal = asked.get("client"), asked.get("principal")
+        if (client is None) == (principal is None):
+            raise BadQueryError("the body names neither a client nor a principal, or both")
+        if client is not None:
+            client = _network(client)
+        elif not isinstance(principal, str):
+            raise BadQueryError("principal: is not a name")
         seconds = _seconds(asked)
-        refused = self._desk.trace(network, seconds)
-        return self._answer("trace", refused, client=str(network), seconds=seconds)
+        refused = await self._desk.trace(client, principal, seconds)
+        return self._answer("trace", refused, client=client, principal=principal, seconds=seconds)
 
     def _answer(self, action: str, refused: str | None, **values: object) -> Response:
         if self._done(action, refused, **values):
@@ -188,6 +195,13 @@ async def _body(request: Request) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise BadQueryError("the body is no JSON object")
     return found
+
+
+def _network(client: object) -> str:
+    try:
+        return str(ip_network(str(client), strict=False))
+    except ValueError:
+        raise BadQueryError("client: is neither an address nor a network") from None
 
 
 def _seconds(asked: dict[str, Any]) -> float:

@@ -1,11 +1,10 @@
-"""Carries out what operators ask for."""
+"""Carries out in one process what operators ask for; see `console.desk.Desk`."""
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterable
-from ipaddress import IPv4Network, IPv6Network
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Any
 
 from gateway.wire.contract import EndReason
 
@@ -15,45 +14,35 @@ if TYPE_CHECKING:
 
 
 class Operating:
-    """The desk of one process; see `console.desk.Desk`. `end`: ends an open connection by its id,
-    and returns whether there is one. `reload`: None without rules."""
+    """`end`: ends an open connection by its id, and returns whether there is one."""
 
     def __init__(
         self,
         end: Callable[[int, EndReason], bool],
-        reload: Callable[[], None] | None,
         levels: Levels,
         tracings: Iterable[Tracing],
     ) -> None:
         self._end = end
-        self._reload = reload
         self._levels = levels
         self._tracings = tuple(tracings)
 
-    def close(self, connection: int) -> str | None:
-        """See `Desk`."""
-        closed = self._end(connection, EndReason.OPERATOR_CLOSED)
-        return None if closed else "there is no such connection"
+    def answers(self) -> dict[str, Callable[[Any], Iterator[Any]]]:
+        """Return what does it, by question; see `console.asking.Answers`."""
+        return {"close": self._close, "level": self._set_level, "trace": self._trace}
 
-    def drain(self) -> str | None:
-        """See `Desk`."""
-        signal.raise_signal(signal.SIGTERM)
-        return None
+    def _close(self, connection: int) -> Iterator[bool]:
+        yield self._end(connection, EndReason.OPERATOR_CLOSED)
 
-    def reload(self) -> str | None:
-        """See `Desk`."""
-        if self._reload is None:
-            return "there are no rules"
-        self._reload()
-        return None
+    def _set_level(self, asked: tuple[str, str | None, float]) -> Iterator[bool]:
+        self._levels.set(*asked)
+        yield True
 
-    def set_level(self, level: str, event: str | None, seconds: float) -> str | None:
-        """See `Desk`."""
-        self._levels.set(level, event, seconds)
-        return None
-
-    def trace(self, network: IPv4Network | IPv6Network, seconds: float) -> str | None:
-        """See `Desk`."""
+    def _trace(self, asked: tuple[str | None, str | None, float]) -> Iterator[bool]:
+        """Trace clients of a network, or of a principal, that connect in so many seconds."""
+        network, principal, seconds = asked
         for tracing in self._tracings:
-            tracing.add(network, seconds)
-        return None
+            if network is not None:
+                tracing.add(ip_network(network), seconds)
+            if principal is not None:
+                tracing.add_principal(principal, seconds)
+        yield True

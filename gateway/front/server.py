@@ -45,6 +45,7 @@ from gateway.wire.contract import (
     Refusal,
     Refused,
     Session,
+    Trace,
 )
 from gateway.wire.proxy_header import HeaderError
 from gateway.wire.stopwatch import Durations
@@ -383,9 +384,7 @@ class Server:
         try:
             outcome = await conversation.run(self.entry.open(origin))
             if isinstance(outcome, Opened):
-                session = outcome.session
-                if trace is not None:
-                    session = TracedSession(session, trace, self.entry)
+                session = self._traced(outcome.session, connection, trace)
                 self._attach(connection, leg, conversation.legs[Peer.BROKER], session)
                 return None
         except Exception as error:
@@ -398,6 +397,12 @@ class Server:
         self.unanswered(conversation)
         _close(conversation.reached)
         return outcome
+
+    def _traced(self, session: Session, connection: Connection, trace: Trace | None) -> Session:
+        """Return the session that traces its frames, if it is to be."""
+        if trace is None:
+            trace = self._tracing.trace_of_principal(session.caller.principal, connection.id)
+        return session if trace is None else TracedSession(session, trace, self.entry)
 
     def _introduce(self, connection: Connection, stream: Stream, principal: str | None) -> None:
         """Set with what connections to brokers for this client begin."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from ipaddress import IPv4Network, IPv6Network, ip_address
+from typing import Generic, TypeVar
 
 import structlog
 
@@ -12,43 +13,74 @@ from gateway.front.conversation import Watch
 from gateway.wire.contract import Direction, Entry, Origin, Trace
 
 MOST_ADDED = 100
-"""Networks that are traced for a while, at a time: each is looked at for each connection."""
+"""Networks, and principals, that are traced for a while, at a time: each network is looked at for
+each connection."""
+
+Network = IPv4Network | IPv6Network
+
+T = TypeVar("T", bound=Hashable)
+
+
+class _ForAWhile(Generic[T]):
+    """What is traced for a while. Of too many the oldest is given up."""
+
+    def __init__(self) -> None:
+        self._until: dict[T, float] = {}
+
+    def add(self, what: T, now: float, seconds: float) -> None:
+        self._until = {it: until for it, until in self._until.items() if until > now}
+        while len(self._until) >= MOST_ADDED:
+            del self._until[next(iter(self._until))]
+        self._until[what] = now + seconds
+
+    def at(self, now: float) -> Iterator[T]:
+        return (it for it, until in self._until.items() if now < until)
 
 
 class Tracing:
-    """The connections of one listener to trace: all (`everything`), or those from `networks`."""
+    """The connections of one listener to trace: all (`everything`), or those from `networks`; and
+    for a while, those of further networks and of principals."""
 
     def __init__(
         self,
-        networks: Iterable[IPv4Network | IPv6Network] = (),
+        networks: Iterable[Network] = (),
         *,
         everything: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
-        self._added: dict[IPv4Network | IPv6Network, float] = {}  # until when
+        self._added = _ForAWhile[Network]()
+        self._principals = _ForAWhile[str]()
         self._networks = tuple(networks)
         self._everything = everything
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
-    def add(self, network: IPv4Network | IPv6Network, seconds: float) -> None:
-        """Trace clients from a network that connect in this time. At `MOST_ADDED` networks the
-        oldest is given up."""
-        now = self._clock()
-        self._added = {it: until for it, until in self._added.items() if until > now}
-        while len(self._added) >= MOST_ADDED:
-            del self._added[next(iter(self._added))]
-        self._added[network] = now + seconds
+    def add(self, network: Network, seconds: float) -> None:
+        """Trace clients from a network that connect in this time."""
+        self._added.add(network, self._clock(), seconds)
+
+    def add_principal(self, principal: str, seconds: float) -> None:
+        """Trace clients that connect as this principal in this time."""
+        self._principals.add(principal, self._clock(), seconds)
 
     def trace_of(self, origin: Origin) -> Trace | None:
-        """Return the function that traces frames of a connection; None: it is not traced."""
-        if not self._everything and not self._is_in_networks(origin.host):
-            return None
+        """Return the function that traces frames of a connection; None: it is not traced, unless
+        its principal is."""
+        if self._everything or self._is_in_networks(origin.host):
+            return self._trace(origin.id)
+        return None
 
+    def trace_of_principal(self, principal: str | None, connection: int) -> Trace | None:
+        """Return the same for a connection that was opened, so that its principal is known."""
+        if principal is None or principal not in self._principals.at(self._clock()):
+            return None
+        return self._trace(connection)
+
+    def _trace(self, connection: int) -> Trace:
         def trace(direction: Direction, frame: str, size: int, decision: str) -> None:
             self._log.info(
                 "frame",
-                connection=origin.id,
+                connection=connection,
                 direction=direction.name.lower(),
                 frame=frame,
                 size=size,
@@ -58,13 +90,11 @@ class Tracing:
         return trace
 
     def _is_in_networks(self, host: str) -> bool:
-        if not self._networks and not self._added:
+        added = tuple(self._added.at(self._clock()))
+        if not self._networks and not added:
             return False
         address = ip_address(host.partition("%")[0])
-        if any(address in network for network in self._networks):
-            return True
-        now = self._clock()
-        return any(now < until and address in it for it, until in self._added.items())
+        return any(address in network for network in (*self._networks, *added))
 
 
 def opening_watch(entry: Entry, trace: Trace) -> Watch:

@@ -97,17 +97,36 @@ class ServerSettings:
     revocations: Sequence[Path] = ()
 
 
-def console_context(pair: KeyPair, authority: Path | None) -> ssl.SSLContext:
-    """Return a context for operators' browsers and tools, which speak HTTP/1.1 over it.
+class ConsoleSide:
+    """Holds the TLS context for operators' browsers and tools, which speak HTTP/1.1 over it.
     `authority`: whose certificates they must show; None: none. Raises `ConfigurationError`."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    load_pair(context, pair)
-    if authority is not None:
-        load_authorities(context, authority)
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
+
+    def __init__(self, pair: KeyPair, authority: Path | None) -> None:
+        self._pair = pair
+        self._authority = authority
+        self.files = (*pair, *(() if authority is None else (authority,)))
+        self.load()()
+
+    def load(self) -> Callable[[], None]:
+        """See `Side`."""
+        signs, context = signs_of(self.files), self._context()
+        authorities = () if self._authority is None else (self._authority,)
+        expiries = tuple(expiries_of([self._pair.certificate], authorities, ()))
+
+        def adopt() -> None:
+            self.signs, self.context, self.expiries = signs, context, expiries
+
+        return adopt
+
+    def _context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        load_pair(context, self._pair)
+        if self._authority is not None:
+            load_authorities(context, self._authority)
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
 
 
 class ServerSide:

@@ -21,9 +21,11 @@ from gateway.config.model import Configuration
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What a worker needs. `worker`: its number, from 1. `descriptors`: sockets by listener."""
+    """What a worker needs. `worker`: its number, from 1, of so many `workers`. `descriptors`:
+    sockets by listener."""
 
     worker: int
+    workers: int
     configuration: Configuration
     trace: bool
     descriptors: Mapping[str, Sequence[int]]
@@ -32,7 +34,7 @@ class Briefing:
     def inherited(self) -> Inherited:
         """Return the inherited sockets and seals. Call this once, in the worker."""
         sockets = {name: list(map(_socket, numbers)) for name, numbers in self.descriptors.items()}
-        return Inherited(sockets, self.seals, self.worker)
+        return Inherited(sockets, self.seals, self.worker, self.workers)
 
 
 def encode(briefing: Briefing) -> str:

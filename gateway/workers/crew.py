@@ -202,7 +202,7 @@ class Crew:
 
     # -- questions ---------------------------------------------------------------------------
 
-    async def ask(self, subject: str, patience: float) -> dict[int, list[Any]]:
+    async def ask(self, subject: str, patience: float, value: Any = None) -> dict[int, list[Any]]:
         """Ask all listening workers. Return the parts of answers within `patience` seconds, by
         number.
         """
@@ -211,19 +211,19 @@ class Crew:
         with trio.move_on_after(patience):
             async with trio.open_nursery() as nursery:
                 for worker in asked:
-                    nursery.start_soon(partial(_ask, worker, subject, answers))
+                    nursery.start_soon(partial(_ask, worker, subject, value, answers))
         for worker in asked:
             if worker.number not in answers and worker.listens:
                 self._log.warning("worker_silent", worker=worker.number, subject=subject)
         return answers
 
 
-async def _ask(worker: Worker, subject: str, answers: dict[int, list[Any]]) -> None:
+async def _ask(worker: Worker, subject: str, value: Any, answers: dict[int, list[Any]]) -> None:
     if worker.channel is None:  # it ended before this task began
         return
     # A worker that fails to answer is ending, or logs the reason itself.
     with suppress(trio.BrokenResourceError, AnswerError):
-        answers[worker.number] = await worker.channel.ask(subject)
+        answers[worker.number] = await worker.channel.ask(subject, value)
 
 
 def _outcome(status: int | None, mistake: str) -> dict[str, object]:

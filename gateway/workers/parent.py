@@ -18,18 +18,23 @@ from typing import Any
 import structlog
 import trio
 
-from gateway import assembly
+from gateway import __version__, assembly
 from gateway.app import Application, configuration_errors_unwrapped, configured_log
 from gateway.config import model
+from gateway.config.show import shown
 from gateway.front.binding import listen
 from gateway.policy.reservations import Reservations, Reserved, UnitRequest
 from gateway.system.interpreter import begin_collections, command
 from gateway.system.signals import AT_ONCE, STOP, received
 from gateway.telemetry.figures import LogFigures
+from gateway.telemetry.log import LEVELS
 from gateway.workers import briefing
 from gateway.workers.briefing import Briefing
 from gateway.workers.channel import Handler
 from gateway.workers.crew import Crew, Start
+
+CONSOLE_PATIENCE = 2.0
+"""Seconds for a worker's answer to the console. 100,000 topics take one; people wait for them."""
 
 MARGIN = 5.0
 """Seconds beyond the grace period until a worker that has not ended is killed."""
@@ -90,6 +95,7 @@ class Parent:
                 self._size, Start(command(WORKER), self._descriptors(), self._handlers)
             )
             await self._start_admin(outer)
+            await self._start_console(outer)
             await self._live(signals)
             outer.cancel_scope.cancel()
         self._log.info("stopped")
@@ -148,7 +154,8 @@ class Parent:
         descriptors = {
             name: [sock.fileno() for sock in sockets] for name, sockets in self._sockets.items()
         }
-        return Briefing(worker, self._configuration, self._trace, descriptors, self._seals)
+        configuration = self._configuration
+        return Briefing(worker, self._size, configuration, self._trace, descriptors, self._seals)
 
     def _reserve(self, worker: int, asks: Any) -> Iterator[Any]:
         yield [self._reserve_one(worker, it) for it in asks]
@@ -175,6 +182,35 @@ class Parent:
         bounds = Bounds(assembly.admin_connections(admin.connections, clients=0), admin.scrapes)
         addresses = await nursery.start(partial(serve, admin.bind, answers.routes(), bounds=bounds))
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])
+
+    # -- the console -------------------------------------------------------------------------
+
+    async def _start_console(self, nursery: trio.Nursery) -> None:
+        console = self._configuration.console
+        if console is None:
+            return
+        from gateway.console.running import Operated, run_console
+        from gateway.console.views import About
+
+        settings = assembly.console_settings(console)
+        sides = {} if settings.tls is None else {"console": settings.tls}
+        if (renewal := assembly.make_renewal(sides)) is not None:
+            nursery.start_soon(renewal.run)
+        reload = partial(self._crew.signal, signal.SIGHUP, listening=True)
+        operated = Operated(
+            self._ask_workers,
+            About(__version__, time.time(), partial(shown, self._configuration)),
+            partial(signal.raise_signal, signal.SIGTERM),
+            reload if self._configuration.rules else None,
+        )
+        await nursery.start(run_console, settings, operated)
+
+    async def _ask_workers(self, question: str, value: Any) -> list[list[Any]]:
+        """See `console.asking.Ask`."""
+        if question == "level":
+            LEVELS.set(*value)  # this process logs too
+        answers = await self._crew.ask("console", CONSOLE_PATIENCE, [question, value])
+        return [[it for it in parts if it is not None] for parts in answers.values()]
 
 
 def _seals(configuration: model.Configuration) -> dict[str, bytes]:

@@ -16,6 +16,7 @@ import trio
 
 from gateway.app import Application, configuration_errors_unwrapped, configured_log
 from gateway.assembly import make_export
+from gateway.console.asking import parts_of
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.fleet.parent import ParentStore
 from gateway.telemetry.figures import LogFigures
@@ -84,6 +85,9 @@ async def _serve(
     handlers["unready"] = lambda _: [application.unready()]
     if configuration.admin is not None:
         handlers |= {path: _in_parts(it) for path, it in application.expositions().items()}
+    if configuration.console is not None:
+        answers = application.console_answers()
+        handlers["console"] = lambda asked: parts_of(answers, *asked)
     async with trio.open_nursery() as nursery:
         await nursery.start(application.serve)
         with suppress(trio.BrokenResourceError):  # the parent is gone, and the worker drains

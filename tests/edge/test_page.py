@@ -19,8 +19,8 @@ from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from gateway.console.facts import Draining
 from gateway.console.serving import ConsoleSettings, serve_console
-from gateway.console.views import Draining
 from gateway.wire.account import Action
 from gateway.wire.address import Address
 from tests.real.brokers.jars import MissingToolError, Say
@@ -234,10 +234,10 @@ def test_it_can_be_used_by_keyboard(browser: Chrome) -> None:
         wait_until(lambda: page.run("return document.querySelector('#confirm').open"))
         page.browser.switch_to.active_element.send_keys(Keys.ESCAPE)
         wait_until(lambda: not page.run("return document.querySelector('#confirm').open"))
-        assert world.desk.asked == []
+        assert world.done == []
         page.one("#close-connection").send_keys(Keys.ENTER)
         page.one("#confirm-yes").send_keys(Keys.ENTER)
-        wait_until(lambda: world.desk.asked == [("close", 7)])
+        wait_until(lambda: world.done == [("close", 7)])
         assert page.complaints() == []
 
 

@@ -44,10 +44,10 @@ def settings(**limits: str) -> PlaneSettings:
 def test_lines_of_the_audit_name_the_worker_if_there_are_several(
     worker: int | None, tmp_path: Path
 ) -> None:
-    """Connections have numbers of their worker, so two may have the same."""
+    """A worker that replaces another gives numbers of connections again."""
     file = tmp_path / "audit.jsonl"
     configuration = with_audit(configured(), file)
-    inherited = None if worker is None else assembly.Inherited({}, {}, worker)
+    inherited = None if worker is None else assembly.Inherited({}, {}, worker, 3)
     audit = assembly.make_audit(configuration, inherited)
     assert audit is not None
     audit.ended("clients", 1, "192.0.2.1:1", None, EndReason.CLIENT_CLOSED, 1.0, "")

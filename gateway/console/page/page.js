@@ -283,6 +283,7 @@ function showGateway(second) {
   const descriptors = process.descriptor_limit === null ? count(process.descriptors)
     : `${count(process.descriptors)} of ${count(process.descriptor_limit)}`;
   list("process", [
+    ...(process.processes > 1 ? [["Processes that answer", count(process.processes)]] : []),
     ["Event loop late by (99 %)", duration(process.loop_delay_p99)],
     ["Buffers", bytes(process.buffered_bytes)],
     ["Descriptors", descriptors],

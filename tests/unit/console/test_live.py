@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.console.live import HISTORY, SHOWN, TOPICS_AT_ONCE, Live
+from gateway.console.live import LONGEST, SHOWN, TOPICS_AT_ONCE, Live
 from gateway.console.quantiles import quantile
 from gateway.policy.accounts import ACCOUNTS_AT_ONCE
 from gateway.telemetry.latency import BOUNDS, Histogram
@@ -17,14 +17,14 @@ ORDERS = "persistent://acme/web/orders"
 
 
 def looked(live: Live, now: float) -> dict[str, Any]:
-    for _ in live.look(now, now, 3):
+    for _ in live.look(now, 3):
         pass
     return live.second
 
 
 def test_a_rate_is_what_came_since_the_last_look_by_its_time() -> None:
     world = World()
-    live = world.views.live
+    live = world.facts.live
     producer, consumer = world.open(ORDERS), world.open(ORDERS, Action.CONSUME)
     passed(producer, 100, 1000)
     assert looked(live, 0.0) == {}
@@ -48,17 +48,17 @@ def test_a_rate_is_what_came_since_the_last_look_by_its_time() -> None:
 def test_a_topic_of_many_accounts_is_one_row() -> None:
     world = World()
     accounts = [world.open(ORDERS) for _ in range(ACCOUNTS_AT_ONCE + 10)]
-    looked(world.views.live, 0.0)
+    looked(world.facts.live, 0.0)
     for account in accounts:
         passed(account, 1, 10)
-    (row,) = looked(world.views.live, 1.0)["topics"]
+    (row,) = looked(world.facts.live, 1.0)["topics"]
     assert row["to_broker"] == {"messages": len(accounts), "bytes": 10.0 * len(accounts)}
     assert row["producers"] == len(accounts)
 
 
 def test_a_topic_that_is_new_counts_and_one_that_is_gone_does_not() -> None:
     world = World()
-    live = world.views.live
+    live = world.facts.live
     looked(live, 0.0)
     account = world.open(ORDERS)
     passed(account, 5, 50)
@@ -70,10 +70,10 @@ def test_a_topic_that_is_new_counts_and_one_that_is_gone_does_not() -> None:
 def test_the_busiest_are_told_and_no_more_than_people_read() -> None:
     world = World()
     accounts = [world.open(f"persistent://t{n}/n/topic") for n in range(SHOWN + 20)]
-    looked(world.views.live, 0.0)
+    looked(world.facts.live, 0.0)
     for number, account in enumerate(accounts):
         passed(account, 1, number + 1)
-    second = looked(world.views.live, 1.0)
+    second = looked(world.facts.live, 1.0)
     for what in ("tenants", "topics"):
         sizes = [row["to_broker"]["bytes"] for row in second[what]]
         assert len(sizes) == SHOWN
@@ -87,11 +87,11 @@ def test_who_waits_is_told_by_rule() -> None:
     for each in (account, idle):
         each.begin_wait("r", 0.0)
         each.end_wait(1.0)
-    looked(world.views.live, 0.0)
+    looked(world.facts.live, 0.0)
     account.begin_wait("r", 5.0)
     account.end_wait(5.5)
     account.queued = 700
-    (held,) = looked(world.views.live, 1.0)["held"]
+    (held,) = looked(world.facts.live, 1.0)["held"]
     assert held == {
         "topic": ORDERS,
         "tenant": "acme",
@@ -106,32 +106,32 @@ def test_who_waits_is_told_by_rule() -> None:
 def test_of_many_who_wait_the_longest_are_told() -> None:
     world = World()
     accounts = [world.open(f"persistent://t/n/{number}") for number in range(1000)]
-    looked(world.views.live, 0.0)
+    looked(world.facts.live, 0.0)
     for number, account in enumerate(accounts):
         account.begin_wait("r", 0.0)
         account.end_wait(1.0 + number)
-    held = looked(world.views.live, 1.0)["held"]
+    held = looked(world.facts.live, 1.0)["held"]
     assert [it["wait_seconds"] for it in held] == [1000.0 - number for number in range(SHOWN)]
 
 
-def test_history_is_bounded_and_a_pause_is_no_long_second() -> None:
-    world = World()
-    live = world.views.live
-    for now in range(HISTORY + 10):
-        looked(live, float(now))
-    assert len(live.history) == HISTORY
+def test_a_pause_is_no_long_second() -> None:
+    live = World().facts.live
+    looked(live, 0.0)
+    assert looked(live, 1.0) != {}
+    assert looked(live, 1.1 + LONGEST) == {}
+    assert looked(live, 2.1 + LONGEST) != {}
     live.forget()
     assert live.second == {}
-    assert looked(live, 9999.0) == {}
+    assert looked(live, 3.1 + LONGEST) == {}
 
 
 def test_ten_thousand_topics_are_looked_at_in_slices() -> None:
     world = World()
     for number in range(10_000):
         world.open(f"persistent://t{number % 9}/n/{number}")
-    live = world.views.live
-    assert sum(1 for _ in live.look(0.0, 0.0, 0)) == 10_000 // TOPICS_AT_ONCE
-    assert sum(1 for _ in live.look(1.0, 1.0, 0)) == 2 * 10_000 // TOPICS_AT_ONCE
+    live = world.facts.live
+    assert sum(1 for _ in live.look(0.0, 0)) == 10_000 // TOPICS_AT_ONCE
+    assert sum(1 for _ in live.look(1.0, 0)) == 2 * 10_000 // TOPICS_AT_ONCE
 
 
 # -- quantiles -------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ async def test_a_bug_answers_500_and_is_logged(capsys: pytest.CaptureFixture[str
         answer = await said(port, get("/"))
         assert b" 200" not in answer.partition(b"\r\n")[0]
     assert "console_request_failed" in capsys.readouterr().out + capsys.readouterr().err
-    assert world.desk.asked == []
+    assert world.done == []
 
 
 async def test_a_port_in_use_is_explained() -> None:

@@ -15,8 +15,8 @@ from rich.console import Console
 
 from gateway.__main__ import main
 from gateway.console import top
+from gateway.console.facts import Draining
 from gateway.console.top import Feed, follow, screen
-from gateway.console.views import Draining
 from gateway.errors import ConfigurationError
 from tests.unit.console.world import World, passed
 

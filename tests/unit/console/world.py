@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network, IPv6Network
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from gateway.console.accounts import OpenAccounts
+from gateway.console.asking import alone
+from gateway.console.desk import Desk
+from gateway.console.facts import ConnectionFacts, Draining, Facts, Sources
 from gateway.console.feed import Feed
 from gateway.console.site import site
-from gateway.console.views import ConnectionFacts, Draining, Sources, Views
+from gateway.console.views import About, Views
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import (
     BrokerHealth,
@@ -23,53 +26,45 @@ from gateway.wire.subject import Caller
 from tests.support.subjects import subject_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from starlette.types import ASGIApp
 
 
-class FakeDesk:
-    """Remembers what it was asked for. `refused`: what it says to everything."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[object, ...]] = []
-        self.refused: str | None = None
-
-    def close(self, connection: int) -> str | None:
-        return self._note("close", connection)
-
-    def drain(self) -> str | None:
-        return self._note("drain")
-
-    def reload(self) -> str | None:
-        return self._note("reload")
-
-    def set_level(self, level: str, event: str | None, seconds: float) -> str | None:
-        return self._note("log", level, event, seconds)
-
-    def trace(self, network: IPv4Network | IPv6Network, seconds: float) -> str | None:
-        return self._note("trace", str(network), seconds)
-
-    def _note(self, *asked: object) -> str | None:
-        self.asked.append(asked)
-        return self.refused
-
-
 class World:
-    def __init__(self, token: bytes | None = None, *, is_public: bool = False) -> None:
+    """A console of one process. `done`: what it was asked to do; `found`: whether it can close what
+    it is asked to."""
+
+    def __init__(
+        self, token: bytes | None = None, *, is_public: bool = False, has_rules: bool = True
+    ) -> None:
         self.accounts = OpenAccounts()
         self.book = AccountBook(watchers=[self.accounts])
         self.callers: list[Caller] = []
         self.latencies = ListenerLatencies(SlowSends())
         self.draining: Draining | None = None
         self.now = 0.0
-        self.desk = FakeDesk()
-        self.views = Views(self._sources(), lambda: self.now, lambda: 1000.0 + self.now)
+        self.done: list[tuple[Any, ...]] = []
+        self.found = True
+        self.facts = Facts(self._sources(), lambda: self.now)
+        doing = {name: partial(self._do, name) for name in ("close", "level", "trace")}
+        ask = alone({**self.facts.answers(), **doing})
+        about = About("1", 0.0, lambda: "version: 1\n")
+        self.views = Views(ask, about, lambda: self.now, lambda: 1000.0 + self.now)
         self.feed = Feed(self.views)
-        self.app: ASGIApp = site(self.views, self.feed, self.desk, token, is_public=is_public)
+        reload = partial(self._note, "reload") if has_rules else None
+        desk = Desk(ask, partial(self._note, "drain"), reload)
+        self.app: ASGIApp = site(self.views, self.feed, desk, token, is_public=is_public)
+
+    def _do(self, what: str, value: Any) -> Iterator[bool]:
+        self.done.append((what, value))
+        yield self.found
+
+    def _note(self, what: str) -> None:
+        self.done.append((what,))
 
     def _sources(self) -> Sources:
         return Sources(
-            version="1",
-            started_at=0.0,
             books={"main": self.book},
             accounts=self.accounts,
             connections=lambda: [
@@ -87,7 +82,6 @@ class World:
             unready=lambda: ["draining"],
             draining=lambda: self.draining,
             descriptors=lambda: (10, 100),
-            configuration=lambda: "version: 1\n",
         )
 
     def connect(self, id: int, principal: str = "alice") -> None:

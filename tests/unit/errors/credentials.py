@@ -65,11 +65,6 @@ CASES = [
         ),
     ),
     Case(
-        "a console of several processes",
-        config(rest='console: {bind: "127.0.0.1:8090"}\nworkers: 2'),
-        "gateway.yaml:4: console: shows one process only; workers: 1, or no console",
-    ),
-    Case(
         "a console's token that is too short",
         config(rest='console: {bind: ":8090", token_file: secret}'),
         "The console's token file secret must hold one line of 16 to 4096 bytes",

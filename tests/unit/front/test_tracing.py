@@ -7,7 +7,7 @@ from ipaddress import ip_network
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.front.tracing import Tracing, opening_watch
+from gateway.front.tracing import MOST_ADDED, Tracing, opening_watch
 from gateway.wire.contract import Direction
 from tests.playbooks.services import ORIGIN
 
@@ -36,6 +36,24 @@ def test_no_client_is_traced_by_default() -> None:
 
 def test_all_clients_can_be_traced() -> None:
     assert Tracing(everything=True).trace_of(ORIGIN) is not None
+
+
+def test_a_principal_is_traced_for_a_while() -> None:
+    now = 0.0
+    tracing = Tracing(clock=lambda: now)
+    tracing.add_principal("alice", 10.0)
+    chosen = [tracing.trace_of_principal(it, 7) is not None for it in ("alice", "bob", None)]
+    assert chosen == [True, False, False]
+    now = 10.0
+    assert tracing.trace_of_principal("alice", 7) is None
+
+
+def test_of_too_many_principals_the_oldest_is_given_up() -> None:
+    tracing = Tracing(clock=lambda: 0.0)
+    for number in range(MOST_ADDED + 1):
+        tracing.add_principal(str(number), 10.0)
+    chosen = [tracing.trace_of_principal(it, 7) is not None for it in ("0", "1", str(MOST_ADDED))]
+    assert chosen == [False, True, True]
 
 
 def test_a_traced_frame_is_one_log_line() -> None:

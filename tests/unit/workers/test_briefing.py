@@ -31,7 +31,7 @@ def configuration() -> Configuration:
 
 
 def test_a_briefing_is_decoded_as_it_was_encoded() -> None:
-    briefing = Briefing(3, configuration(), True, {"clients": [7, 8]}, {"main": os.urandom(32)})
+    briefing = Briefing(3, 4, configuration(), True, {"clients": [7, 8]}, {"main": os.urandom(32)})
     assert decode(encode(briefing)) == briefing
 
 
@@ -43,7 +43,7 @@ def test_every_configuration_can_be_encoded(use: str, tmp_path: Path) -> None:
     write(use, path)
     loaded = load(path, {})
     assert yaml.safe_load(path.read_text())["version"] == loaded.version
-    passed = decode(encode(Briefing(1, loaded, False, {}, {}))).configuration
+    passed = decode(encode(Briefing(1, 1, loaded, False, {}, {}))).configuration
     assert passed == loaded
 
 
@@ -51,7 +51,7 @@ def test_descriptors_become_sockets_that_no_child_inherits() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         inherited = os.dup(listening.fileno())
         os.set_inheritable(inherited, True)
-        briefing = Briefing(1, configuration(), False, {"clients": [inherited]}, {})
+        briefing = Briefing(1, 1, configuration(), False, {"clients": [inherited]}, {})
         (taken,) = briefing.inherited().sockets["clients"]
         with taken:
             assert taken.getsockname() == listening.getsockname()

@@ -188,5 +188,5 @@ def test_a_long_life_resets_the_delay() -> None:
 
 async def test_a_worker_that_ends_just_before_it_is_asked_gives_no_answer() -> None:
     answers: dict[int, list[object]] = {}
-    await _ask(Mock(channel=None, number=1), "unready", answers)
+    await _ask(Mock(channel=None, number=1), "unready", None, answers)
     assert answers == {}

@@ -1,0 +1,254 @@
+"""What one process knows, as answers to the console's questions.
+
+Each answer reads the state anew. `Live` alone keeps something: the counters of the last look, while
+somebody looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gateway.console.live import SHOWN, Live
+from gateway.console.paging import CONNECTIONS, Page, matching
+
+if TYPE_CHECKING:
+    from gateway.console.accounts import OpenAccounts
+    from gateway.console.asking import Answers
+    from gateway.telemetry.figures import (
+        BrokerHealth,
+        Denied,
+        ListenerFigures,
+        PlaneFigures,
+        RuleFigures,
+        TopicBook,
+    )
+    from gateway.telemetry.latency import Histogram, ListenerLatencies, SlowSends
+    from gateway.wire.subject import Caller
+
+AT_ONCE = 500
+"""Connections or topics that are read between two steps of other tasks: a millisecond."""
+
+ROWS_AT_ONCE = 100
+"""Rows of one part: 30 KB, which take a quarter of a millisecond as JSON."""
+
+MOST_ACCOUNTS = 1000
+"""Producers and consumers that are told of one connection."""
+
+
+class ConnectionFacts(NamedTuple):
+    """An open connection. `seconds`: since it was accepted. `tls`: version; None without."""
+
+    id: int
+    listener: str
+    client: str
+    caller: Caller
+    broker: str | None
+    tls: str | None
+    seconds: float
+
+
+class Draining(NamedTuple):
+    """A drain under way: connections at its begin, and now."""
+
+    began: int
+    connections: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where the facts come from. `descriptors`: open, and most."""
+
+    books: Mapping[str, TopicBook]
+    accounts: OpenAccounts
+    connections: Callable[[], Iterable[ConnectionFacts]]
+    listeners: Mapping[str, ListenerFigures]
+    brokers: Callable[[], Iterable[BrokerHealth]]
+    rules: Callable[[], Iterable[RuleFigures]]
+    denied: Mapping[Denied, int]
+    latencies: Mapping[str, ListenerLatencies]
+    slow: SlowSends
+    delays: Histogram
+    plane: Callable[[], PlaneFigures]
+    unready: Callable[[], list[str]]
+    draining: Callable[[], Draining | None]
+    descriptors: Callable[[], tuple[int | None, int | None]]
+
+
+class Facts:
+    """The answers of one process. `shown`: rows of a second, see `Live`. `clock`: monotonic."""
+
+    def __init__(self, sources: Sources, clock: Callable[[], float], shown: int = SHOWN) -> None:
+        self.live = Live(sources.books, shown)
+        self._sources = sources
+        self._clock = clock
+
+    def answers(self) -> Answers:
+        """Return the answers by question."""
+        return {
+            "second": self._second,
+            "rest": self._rest,
+            "state": self._state,
+            "connections": self._connections,
+            "connection": self._connection,
+            "topics": self._topics,
+            "slowest": self._slowest,
+        }
+
+    # -- the second --------------------------------------------------------------------------
+
+    def _second(self, _: None) -> Iterator[dict[str, Any] | None]:
+        open_now = sum(it.open for it in self._sources.listeners.values())
+        yield from self.live.look(self._clock(), open_now)
+        yield {"live": self.live.second, "latency": self._latency_counts(), **self._now()}
+
+    def _rest(self, _: None) -> Iterator[None]:
+        self.live.forget()
+        yield None
+
+    def _state(self, _: None) -> Iterator[dict[str, Any]]:
+        yield self._now()
+
+    def _now(self) -> dict[str, Any]:
+        """Return what is so now, without rates."""
+        sources = self._sources
+        draining = sources.draining()
+        return {
+            "rules": [it._asdict() for it in sources.rules()],
+            "denials": [
+                it._asdict() | {"number": number} for it, number in dict(sources.denied).items()
+            ],
+            "brokers": [it._asdict() for it in sources.brokers()],
+            "listeners": [
+                {
+                    "listener": name,
+                    "open": it.open,
+                    "opening": it.opening,
+                    "accepted": it.accepted,
+                    "ended": {reason.value: n for reason, n in it.ended.items() if n},
+                }
+                for name, it in sources.listeners.items()
+            ],
+            "drain": None if draining is None else draining._asdict(),
+            "ready": sources.unready(),
+            "process": self._process(),
+        }
+
+    def _process(self) -> dict[str, Any]:
+        used, most = self._sources.descriptors()
+        return {
+            "delays": list(self._sources.delays.counts),
+            "buffered_bytes": self._sources.plane().buffered,
+            "descriptors": used,
+            "descriptor_limit": most,
+        }
+
+    def _latency_counts(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for listener in self._sources.latencies.values():
+            _add(found, "connect", listener.connect.counts)
+            for tenant in listener.tenants.values():
+                for what in ("send", "own", "lookup", "first_message"):
+                    _add(found, what, getattr(tenant, what).counts)
+        return found
+
+    # -- tables ------------------------------------------------------------------------------
+
+    def _connections(self, asked: list[Any]) -> Iterator[dict[str, Any] | None]:
+        """Answer with as many rows as the page needs, if it were of this process alone."""
+        page = Page(*asked)
+        rows = []
+        for number, facts in enumerate(self._sources.connections(), 1):
+            rows.append(self._row(facts))
+            if number % AT_ONCE == 0:
+                yield None
+        found = matching(rows, page, CONNECTIONS)
+        yield {"total": len(rows), "matching": len(found), "rows": []}
+        for part in _parts(found[: page.offset + page.limit]):
+            yield {"total": 0, "matching": 0, "rows": part}
+
+    def _connection(self, id: int) -> Iterator[dict[str, Any] | None]:
+        facts = next((it for it in self._sources.connections() if it.id == id), None)
+        if facts is None:
+            yield None
+            return
+        accounts = [
+            {
+                "action": account.action.value,
+                "topic": account.topic,
+                "subscription": account.subject.subscription,
+                "messages": account.messages,
+                "bytes": account.bytes,
+                "held_bytes": account.queued,
+            }
+            for account in list(self._sources.accounts.of(id))[:MOST_ACCOUNTS]
+        ]
+        yield self._row(facts) | {"accounts": accounts}
+
+    def _row(self, facts: ConnectionFacts) -> dict[str, Any]:
+        accounts = self._sources.accounts.of(facts.id)
+        producers = sum(account.action == "produce" for account in accounts)
+        return {
+            "id": facts.id,
+            "listener": facts.listener,
+            "client": facts.client,
+            "principal": facts.caller.principal,
+            "library": facts.caller.library,
+            "method": facts.caller.method,
+            "broker": facts.broker,
+            "tls": facts.tls,
+            "seconds": round(facts.seconds, 1),
+            "producers": producers,
+            "consumers": len(accounts) - producers,
+            "held_bytes": sum(account.queued for account in accounts),
+        }
+
+    def _topics(self, _: None) -> Iterator[list[dict[str, Any]]]:
+        """Answer with all topics: other processes may have other parts of them."""
+        yield []
+        yield from _parts(self._topic_rows())
+
+    def _topic_rows(self) -> Iterator[dict[str, Any]]:
+        for cluster, book in self._sources.books.items():
+            for topic, made, taken, *waits in book.topics():
+                waited = (it.by_rule.values() for it in waits if it is not None)
+                yield {
+                    "topic": topic.name,
+                    "tenant": topic.tenant,
+                    "cluster": cluster,
+                    "producers": made.open,
+                    "consumers": taken.open,
+                    "subscriptions": taken.subscriptions,
+                    "messages_in": made.messages,
+                    "bytes_in": made.bytes,
+                    "messages_out": taken.messages,
+                    "bytes_out": taken.bytes,
+                    "held_bytes": made.held + taken.held,
+                    "wait_seconds": sum(it.seconds for each in waited for it in each),
+                }
+
+    def _slowest(self, topic: str | None) -> Iterator[list[dict[str, Any]]]:
+        yield [
+            {
+                "seconds": send.seconds,
+                "at": send.at,
+                "topic": send.topic,
+                "principal": send.subject.principal,
+                "connection": send.subject.connection,
+            }
+            for send in self._sources.slow.slowest(topic)
+        ]
+
+
+def _parts(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    left = iter(rows)
+    while part := list(islice(left, ROWS_AT_ONCE)):
+        yield part
+
+
+def _add(found: dict[str, list[int]], what: str, counts: list[int]) -> None:
+    sums = found.setdefault(what, [0] * len(counts))
+    for at, count in enumerate(counts):
+        sums[at] += count

@@ -1,0 +1,51 @@
+"""Runs a console: puts its parts together, and serves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import structlog
+import trio
+
+from gateway.console.desk import Desk
+from gateway.console.feed import Feed
+from gateway.console.serving import serve_console
+from gateway.console.site import site
+from gateway.console.views import About, Views
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gateway.console.asking import Ask
+    from gateway.console.serving import ConsoleSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Operated:
+    """The gateway that a console shows. `drain`: stops it as SIGTERM does. `reload`: reads rules
+    again, as at SIGHUP; None without rules."""
+
+    ask: Ask
+    about: About
+    drain: Callable[[], None]
+    reload: Callable[[], None] | None
+
+
+async def run_console(
+    settings: ConsoleSettings,
+    operated: Operated,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until cancelled. Starts once it listens. Raises `ConfigurationError` if it cannot."""
+    log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    views = Views(operated.ask, operated.about)
+    desk = Desk(operated.ask, operated.drain, operated.reload)
+    feed = Feed(views)
+    app = site(views, feed, desk, settings.token, is_public=settings.is_public)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(feed.run)
+        addresses = await nursery.start(serve_console, settings, app)
+        log.info("console_listening", addresses=[str(address) for address in addresses])
+        task_status.started()
