@@ -91,14 +91,14 @@ class Account:
     the counters. An account without limits has ceilings that it never reaches.
 
     `asked`: messages that a consumer has asked for in advance.
-    `id`: id of the producer or consumer in its session, which sets it.
-    `messages` counts each message of a batch, `surplus` the messages beyond the first of each
-    frame. `queued`: bytes that wait for allowance. `damaged`: frames with a wrong checksum, if
-    checksums are verified. `errors`: frames that the broker answered with an error, which is a
-    receipt here. `generation`: generation of the rules that admitted the account.
-    `patience`: None if no frame is refused. `refused`: frames that were. `waits`: None before the
-    first. The scanner writes counts, policy writes ceilings and waits, the plane writes `queued`,
-    and telemetry reads all.
+    `id`: id of the producer or consumer in its session, which sets it. `messages` counts each
+    message of a batch, `surplus` the messages beyond the first of each frame. `queued`: bytes that
+    wait for allowance. `damaged`: frames with a wrong checksum, if checksums are verified.
+    `errors`: frames that the broker answered with an error, which is a receipt here. `redelivered`:
+    frames that the broker says it has delivered before. `generation`: generation of the rules that
+    admitted the account. `patience`: None if no frame is refused. `refused`: frames that were.
+    `waits`: None before the first. The scanner writes counts, policy writes ceilings and waits, the
+    plane writes `queued`, and telemetry reads all.
     """
 
     __slots__ = (
@@ -115,6 +115,7 @@ class Account:
         "patience",
         "queued",
         "receipts",
+        "redelivered",
         "refused",
         "subject",
         "surplus",
@@ -127,7 +128,7 @@ class Account:
         self.generation = generation
         self.id = 0
         self.messages = self.surplus = self.bytes = self.receipts = self.queued = 0
-        self.damaged = self.asked = self.errors = self.refused = 0
+        self.damaged = self.asked = self.errors = self.refused = self.redelivered = 0
         self.messages_ceiling = self.bytes_ceiling = ENDLESS
         self.patience: Patience | None = None
         self.waits: Waits | None = None

@@ -46,6 +46,7 @@ def browser(say: Say) -> Iterator[Chrome]:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = Chrome(options=options, service=ChromeService(found[1]))
+    driver.set_script_timeout(120)  # the accessibility checker, on a busy machine
     yield driver
     driver.quit()
 

@@ -29,7 +29,10 @@ walked. Metadata that the chunk's end cuts is walked as it passes (`EntryWalk`, 
 its messages are counted at its end. The bytes behind the command come from a producer, and a broker
 hands them on unread. So they always pass, and count as one message if no count can be read. The
 command itself must be canonical, as all others: clients would find another command behind a second
-type.
+type. MESSAGEs of a consumer have commands of a few layouts, by the digits of their ids. The walk of
+one yields a *layout*: its first twelve bytes, from the command size to the length of the message
+id, which prove all but that id's digits. If they leave no room for a redelivery count, the next
+command with them has none either, and its account is found by one look at `_layouts`.
 
 The loops are flat on purpose: a call costs as much as all other work for a frame.
 """
@@ -76,6 +79,7 @@ _head: Callable[[bytearray, int], tuple[int, int]] = HEAD.unpack_from
 # Magic, checksum, metadata size, the first two bytes of the metadata.
 _metadata_head: Callable[[bytearray, int], tuple[int, int, int, int]] = Struct(">HIIH").unpack_from
 _size = Struct(">I").unpack_from
+_layout = Struct("12s").unpack_from
 _lead: Callable[[bytearray, int], tuple[int, int, int]] = Struct(">IIH").unpack_from
 
 _MESSAGE = 0x0800 | Kind.MESSAGE
@@ -84,6 +88,15 @@ _LISTS = frozenset(0x0800 | kind for kind in LISTS)
 """The first two bytes of these commands."""
 
 _ID = 0xFFFFFF80
+MOST_LAYOUTS = 1024
+"""Layouts of MESSAGEs that are known at a time. A consumer has one, and later another."""
+
+_LAYOUT = 16
+"""End of a layout's bytes in its frame."""
+
+_MESSAGE_ID, _REDELIVERIES, _EPOCH = 0x12, 0x18, 0x28
+"""Tags in MESSAGE. Brokers write an epoch into all commands of a consumer or none."""
+
 _MESSAGE_IDS = tuple(0x4A000800 | size - 4 << 16 if size > 5 else -1 for size in range(132))
 _RECEIPT_IDS = tuple(0x3A000800 | size - 4 << 16 if size > 5 else -1 for size in range(132))
 """Mask and proofs, by the command's size, of the next four bytes if length and id have one byte. If
@@ -459,7 +472,7 @@ class ToBrokerScanner(_FrameScanner):
 class ToClientScanner(_FrameScanner):
     """Counts MESSAGEs per consumer and receipts per producer. Frames of unknown ids pass."""
 
-    __slots__ = ("_command_bound", "_consumers", "_producers", "_walk", "unknown")
+    __slots__ = ("_command_bound", "_consumers", "_layouts", "_producers", "_walk", "unknown")
 
     def __init__(
         self,
@@ -472,16 +485,19 @@ class ToClientScanner(_FrameScanner):
         self._command_bound = command_bound
         self._consumers = IdTable[Account]() if consumers is None else consumers
         self._producers: IdTable[Account] = IdTable()
+        self._layouts = _UNSEEN
         self.unknown = unknown
         self._walk: EntryWalk | MetadataWalk | None = None
 
     def open_consumer(self, consumer_id: int, account: Account) -> None:
         """See `scanning.ConsumerScanner`."""
         self._consumers.put(consumer_id, account)
+        self._layouts = _UNSEEN
 
     def close_consumer(self, consumer_id: int) -> None:
         """See `scanning.ConsumerScanner`."""
         self._consumers.pop(consumer_id)
+        self._layouts = _UNSEEN
 
     def open_producer(self, producer_id: int, account: Account) -> None:
         """See `scanning.ConsumerScanner`."""
@@ -498,7 +514,7 @@ class ToClientScanner(_FrameScanner):
             self._walk = self._walk.feed(chunk, start, end)
         pos = start + self.owed
         last = end - HEADER
-        consumers, small = self._consumers, self._consumers.small
+        layouts = self._layouts
         while pos <= last:
             total, size, lead = _lead(chunk, pos)
             if size < 2 or size + 4 > total:
@@ -523,14 +539,13 @@ class ToClientScanner(_FrameScanner):
                         break
                     begin, metadata_end = found
                     first = 0
-                (ids,) = _size(chunk, pos + 10)  # the whole command is here
-                if size < _SIZES_PROVED and ids & _ID == _MESSAGE_IDS[size]:
-                    consumer = ids & 127
+                    account = None  # there may be less than a layout
                 else:
-                    if not 5 < size <= COMMAND_BOUND:
-                        _refuse(Kind.MESSAGE, size)
-                    consumer = id_of(chunk, pos + 8, at)
-                account = small.get(consumer) or consumers.get(consumer) or self.unknown
+                    account = layouts.get(_layout(chunk, pos + 4)[0])
+                if account is None:
+                    waits = end < metadata_end <= pos + _CARRY_BOUND
+                    account = self._consumer(chunk, pos, at, passes=not waits)
+                    layouts = self._layouts
                 if metadata_end > end:
                     if metadata_end - pos > _CARRY_BOUND:
                         walk = MetadataWalk(metadata_end - begin, account.count)
@@ -587,9 +602,34 @@ class ToClientScanner(_FrameScanner):
         self.owed = pos - end if pos > end else 0
         return pos if pos < end else end
 
+    def _consumer(self, chunk: bytearray, pos: int, at: int, *, passes: bool) -> Account:
+        """Return the account of the MESSAGE at `pos`, whose command ends at `at`, and learn its
+        layout. If it passes now, count whether it was delivered before."""
+        size = at - pos - 8
+        if not 5 < size <= COMMAND_BOUND:
+            _refuse(Kind.MESSAGE, size)
+        usual = size < _SIZES_PROVED and _size(chunk, pos + 10)[0] & _ID == _MESSAGE_IDS[size]
+        consumer = chunk[pos + 13] if usual else id_of(chunk, pos + 8, at)
+        account = self._consumers.get(consumer)
+        if account is None:
+            return self.unknown
+        body = pos + 12 if usual else find_body(chunk, pos + 8, at, at)
+        if at - pos <= LARGE and walk_fields(chunk, body, at, _REDELIVERIES, 0)[1]:
+            account.redelivered += passes
+        elif usual and pos + _LAYOUT <= at and chunk[pos + 14] == _MESSAGE_ID:
+            rest = pos + _LAYOUT + chunk[pos + 15]
+            if rest == at or (rest < at and chunk[rest] == _EPOCH):
+                self._learn_layout(bytes(chunk[pos + 4 : pos + _LAYOUT]), account)
+        return account
+
+    def _learn_layout(self, layout: bytes, account: Account) -> None:
+        if self._layouts is _UNSEEN or len(self._layouts) >= MOST_LAYOUTS:
+            self._layouts = {}
+        self._layouts[layout] = account
+
     def _skip_entry(self, chunk: bytearray, pos: int, at: int, frame_end: int, end: int) -> None:
         """Begin to skip the broker entry metadata behind the command of the MESSAGE at `pos`."""
-        account = self._consumers.get(id_of(chunk, pos + 8, at)) or self.unknown
+        account = self._consumer(chunk, pos, at, passes=True)
         size = entry_metadata_size(chunk, at, end)
         self._walk = EntryWalk(size, frame_end - at, account.count).feed(chunk, at, end)
         account.bytes += frame_end - pos

@@ -5,6 +5,8 @@ How it judges streams is the matter of `tests/conformance`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gateway.errors import PeerError
@@ -12,7 +14,7 @@ from gateway.wire.account import Account, Action
 from gateway.wire.contract import Direction
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.idtable import IdTable
-from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
+from gateway.wire.pulsar.scan import MOST_LAYOUTS, ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.table import COMMANDS
 from tests.support.commands import ACTIONS
 from tests.support.frames import (
@@ -432,3 +434,75 @@ def test_requests_stop_where_limits_may_hold(consumer: Account) -> None:
     scanner = ToBrokerScanner(actions)
     assert scan(scanner, asking(1000)) == 0
     assert scanner.stop == len(asking(1000))
+
+
+# -- messages that come again --------------------------------------------------------------------
+
+PARTS = (1, 30, 60, 90)
+"""Sizes of the pieces in which a stream comes, beside all at once."""
+
+
+def again(count: int, **fields: Any) -> bytes:
+    return message(1, redelivery_count=count, **fields)
+
+
+@pytest.fixture
+def consuming(to_client: ToClientScanner) -> Account:
+    account = Account(Action.CONSUME, subject_of("a topic"))
+    to_client.open_consumer(1, account)
+    return account
+
+
+@pytest.mark.parametrize(
+    ("frames", "number"),
+    [
+        ([message(1)] * 5, 0),
+        ([message(1), again(1), message(1), again(1), again(300), message(1)], 3),
+        ([again(1)] * 4, 4),
+        ([message(1, consumer_epoch=1), again(1, consumer_epoch=1)] * 3, 3),
+        ([message(1, ack_set=[7]), again(1, ack_set=[7])] * 3, 3),
+        ([message(1, ack_set=[7] * 40), again(2, ack_set=[7] * 40)], 1),
+        ([message(1, tail(b"", length=100)), again(1)], 1),
+    ],
+    ids=["none", "some", "all", "epochs", "sets", "long commands", "metadata that lies"],
+)
+@pytest.mark.parametrize("size", [*PARTS, None])
+def test_what_comes_again_is_counted_however_it_is_cut(
+    frames: list[bytes],
+    number: int,
+    size: int | None,
+    to_client: ToClientScanner,
+    consuming: Account,
+) -> None:
+    stream = b"".join(frames)
+    left, size = b"", size or len(stream)
+    for at in range(0, len(stream), size):
+        chunk = bytearray(left + stream[at : at + size])
+        left = bytes(chunk[to_client.scan(chunk, 0, len(chunk)) :])
+    assert not left
+    assert (consuming.redelivered, consuming.frames) == (number, len(frames))
+
+
+def test_a_consumer_in_place_of_another_has_its_own_account(
+    to_client: ToClientScanner, consuming: Account
+) -> None:
+    scan(to_client, message(1), message(1))
+    other = Account(Action.CONSUME, subject_of("a topic"))
+    to_client.open_consumer(1, other)
+    scan(to_client, message(1), again(1))
+    to_client.close_consumer(1)
+    scan(to_client, message(1))
+    assert (consuming.messages, consuming.redelivered) == (2, 0)
+    assert (other.messages, other.redelivered) == (2, 1)
+    assert to_client.unknown.messages == 1
+
+
+def test_layouts_that_a_broker_makes_up_are_bounded(to_client: ToClientScanner) -> None:
+    for id in range(128):
+        to_client.open_consumer(id, Account(Action.CONSUME))
+    for length in range(100):
+        for id in range(128):
+            scan(
+                to_client, frame(command(Kind.MESSAGE, number(1, id) + data(2, bytes(length))), b"")
+            )
+    assert len(to_client._layouts) <= MOST_LAYOUTS
