@@ -54,6 +54,7 @@ from gateway.system.delays import measure_delays
 from gateway.system.interpreter import begin_collections
 from gateway.system.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
+from gateway.telemetry.denials import Denials
 from gateway.telemetry.figures import (
     BrokerFailures,
     BrokerHealth,
@@ -227,10 +228,15 @@ class Application:
         self._audit = assembly.make_audit(configuration, inherited)
         self._recording = assembly.make_recording(configuration, inherited)
         self._witness = _witness_of(self._audit, self._recording)
+        self._denials = Denials()
         self._principals = {name: PrincipalBook() for name in configuration.clusters}
         self._open_accounts = OpenAccounts() if configuration.console is not None else None
         self._limiting = assembly.make_rate_limiting(
-            configuration, self._reactor, store, self._needs, self._witness
+            configuration,
+            self._reactor,
+            store,
+            self._needs,
+            _witness_of(self._denials, self._witness),
         )
         self._shared = Shared()
         self._sides: dict[str, Side] = {}
@@ -243,6 +249,7 @@ class Application:
         self._listeners = {listener.name: ListenerFigures() for listener in configuration.listeners}
         self._slow = SlowSends()
         self._latencies = self._make_latencies()
+        self._denials.follow(self._latencies, self._books())
         # Each connection of a gateway has an id of its own, whichever worker has it.
         ids = count(1) if inherited is None else count(inherited.worker, inherited.workers)
         self._tracings = {
@@ -281,6 +288,10 @@ class Application:
         if self._recording is not None:
             self._recording.time(found)
         return found
+
+    def _books(self) -> dict[str, AccountBook]:
+        """Return the accounts by cluster."""
+        return {name: cluster.parts.accounts for name, cluster in self._clusters.items()}
 
     def _console_settings(self) -> ConsoleSettings | None:
         """Return how to serve the console, if this process does: a worker's is its parent's."""
@@ -565,7 +576,7 @@ class Application:
         limiting = self._limiting
         assert self._open_accounts is not None, "there is a console"
         sources = Sources(
-            books={name: it.parts.accounts for name, it in self._clusters.items()},
+            books=self._books(),
             accounts=self._open_accounts,
             connections=self._connection_facts,
             listeners=self._listeners,
@@ -658,6 +669,7 @@ class Application:
             dials=self._dials if self._latencies else {},
             delays=self._delays if self._latencies else None,
             denied=None if limiting is None else limiting.access.denied,
+            denied_tenants=self._denials.counts,
             reloads=None if limiting is None else limiting.figures,
             store=None if sharing is None else sharing.supplier.figures,
             issuers=self._needs.issuers,
@@ -665,7 +677,7 @@ class Application:
             tls=None if self._renewal is None else self._renewal.figures,
         )
         process = ProcessMetrics(sources)
-        books = {name: cluster.parts.accounts for name, cluster in self._clusters.items()}
+        books = self._books()
         verified = any(it.checksums == "verify" for it in self._configuration.listeners)
         tenants = TenantExposition(books, verified=verified)
         folded = self._configuration.metrics.partitions == "folded"
@@ -687,6 +699,7 @@ class Application:
             collected=memory.collected,
             remembered=self._budget.taken,
             turns=reactor.turns,
+            turn_seconds=reactor.turn_seconds,
             resets=reactor.resets,
         )
 

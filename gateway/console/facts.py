@@ -212,7 +212,7 @@ class Facts:
 
     def _topic_rows(self) -> Iterator[dict[str, Any]]:
         for cluster, book in self._sources.books.items():
-            for topic, made, taken, *waits in book.topics():
+            for topic, made, taken, *waits, _ in book.topics():
                 waited = (it.by_rule.values() for it in waits if it is not None)
                 yield {
                     "topic": topic.name,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gateway.front.conversation import Conversation
     from gateway.front.course import Course
     from gateway.front.leg import Leg
+    from gateway.telemetry.figures import BrokerTraffic
     from gateway.telemetry.spans import Value
     from gateway.wire.address import Address
     from gateway.wire.contract import Denial, Dialled, EndReason
@@ -40,7 +41,7 @@ class Connection:
     it; `tls`: version of the client's. `caller`: what is known of the client. `header`:
     with which connections to brokers begin, to tell them of the client; None: they are not told.
     `course`: of its opening; None: nobody follows it. `library`: by which it is counted while it is
-    open. `side`: connections for chased lookups; None
+    open; `traffic`: likewise, by its broker. `side`: connections for chased lookups; None
     before the first chase.
     """
 
@@ -57,6 +58,7 @@ class Connection:
         "server",
         "side",
         "tls",
+        "traffic",
     )
 
     def __init__(self, id: int, server: Acceptor, client: Address, began: float) -> None:
@@ -71,6 +73,7 @@ class Connection:
         self.header: bytes | None = None
         self.course: Course | None = None
         self.library = ""
+        self.traffic: BrokerTraffic | None = None
         self.side: SideConnections | None = None
 
     @property

@@ -52,6 +52,7 @@ from gateway.wire.stopwatch import Durations
 from gateway.wire.traced import TracedSession
 
 if TYPE_CHECKING:  # certificates are loaded only for listeners with TLS
+    from gateway.telemetry.figures import BrokerTraffic
     from gateway.telemetry.spans import Spans
     from gateway.telemetry.witness import Witness
     from gateway.tls.sides import ServerSide
@@ -90,6 +91,8 @@ class Figures(Protocol):
     def opened(self, library: str) -> str: ...
 
     def closed(self, library: str) -> None: ...
+
+    def traffic(self, broker: str) -> BrokerTraffic: ...
 
 
 class Dialler(Protocol):
@@ -476,9 +479,11 @@ class Server:
         self._tell_course(connection, "")
         if self._witness is not None:
             self._witness.opened(connection.id, session.caller)
-        pair = self._reactor.add(
-            client.stream, broker.stream, session, connection, received, expires
-        )
+        connection.traffic = traffic = self.figures.traffic(str(connection.broker))
+        traffic.open += 1
+        moved = traffic.to_broker, traffic.to_client
+        streams = client.stream, broker.stream
+        pair = self._reactor.add(*streams, session, connection, received, expires, moved)
         if session.moves_at is not None:
             self._moving.add(pair, session.moves_at - self._wall_clock())
 
@@ -503,6 +508,8 @@ class Server:
         """Record the end of an open pair."""
         self.figures.open -= 1
         self.figures.closed(connection.library)
+        if connection.traffic is not None:
+            connection.traffic.open -= 1
         if connection.side is not None:
             connection.side.close()
         self._record_end(connection, reason, detail)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, assert_never
 
 from gateway.errors import PeerError
 from gateway.plane.deadlines import Cancellable
-from gateway.plane.pump import Pump
+from gateway.plane.pump import UNCOUNTED, ByteCount, Pump
 from gateway.plane.state import PlaneSettings, PlaneState
 from gateway.plane.waiting import WaitingFrames
 from gateway.wire.account import Account
@@ -90,7 +90,13 @@ class Pair:
     )
 
     def __init__(
-        self, reactor: PairOwner, client: Lane, broker: Lane, session: Session, owner: object
+        self,
+        reactor: PairOwner,
+        client: Lane,
+        broker: Lane,
+        session: Session,
+        owner: object,
+        moved: tuple[ByteCount, ByteCount] = UNCOUNTED,
     ) -> None:
         self._reactor = reactor
         self.client = client
@@ -105,8 +111,8 @@ class Pair:
         self._watch = Cancellable(self._check_peers)
         to_broker, to_client = session.scanners
         self.pumps = (
-            Pump(self, Direction.TO_BROKER, (client, broker), to_broker, reactor),
-            Pump(self, Direction.TO_CLIENT, (broker, client), to_client, reactor),
+            Pump(self, Direction.TO_BROKER, (client, broker), to_broker, reactor, moved[0]),
+            Pump(self, Direction.TO_CLIENT, (broker, client), to_client, reactor, moved[1]),
         )
         self._waiting: WaitingFrames | None = None
         if session.stopwatch is not None:

@@ -113,6 +113,24 @@ class PumpHost(Protocol):
         """End the pair because of a bug in the gateway."""
 
 
+class ByteCount(Protocol):
+    """Counts bytes."""
+
+    bytes: int
+
+
+class _Uncounted:
+    """Counts what nobody reads."""
+
+    __slots__ = ("bytes",)
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+
+UNCOUNTED = (_Uncounted(), _Uncounted())
+
+
 class Pump:
     """Moves the bytes of one direction of a pair. Plain calls, no waiting."""
 
@@ -122,6 +140,7 @@ class Pump:
         "_clock",
         "_collection",
         "_memory",
+        "_moved",
         "_mutes_peer",
         "_patience",
         "_pauses",
@@ -148,8 +167,10 @@ class Pump:
         lanes: tuple[Lane, Lane],
         scanner: Scanner,
         plane: PlaneState,
+        moved: ByteCount = UNCOUNTED[0],
     ) -> None:
         self.pair = pair
+        self._moved = moved  # counts the received bytes
         self.direction = direction
         self.source, self.sink = lanes
         self.scanner = scanner
@@ -201,6 +222,7 @@ class Pump:
         if not count:
             pair.closed_by(self.source)
             return
+        self._moved.bytes += count
         end = start + count
         if self._at_border is not None:
             self._move_across(end, now)
@@ -426,6 +448,7 @@ class Pump:
         if not count:
             self.pair.closed_by(self.source)
             return
+        self._moved.bytes += count
         self._collect_from(collection, memory.view[:count], now)
 
     def _collect_from(self, collection: Collection, data: memoryview, now: float) -> int:

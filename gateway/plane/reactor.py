@@ -32,7 +32,7 @@ from gateway.errors import PeerError
 from gateway.plane.lane import Lane, RecordLane
 from gateway.plane.linger import Lingering
 from gateway.plane.pair import Hooks, Pair, PairOwner
-from gateway.plane.pump import Pump
+from gateway.plane.pump import UNCOUNTED, ByteCount, Pump
 from gateway.plane.state import PlaneSettings
 from gateway.plane.stream import IN, OUT, Stream, has_records
 from gateway.wire.account import Account
@@ -66,6 +66,7 @@ class Reactor(PairOwner):
         self._parted: list[Pair] = []  # ended, to be taken apart
         self._dismissed: deque[Pair] = deque()  # ended, session not closed yet
         self.turns = 0
+        self.turn_seconds = 0.0  # of all turns
         self._epoll = select.epoll()
         self._lanes: dict[int, Lane] = {}
         self._buffered: set[Lane] = set()  # to be read without an event
@@ -87,22 +88,25 @@ class Reactor(PairOwner):
         owner: object = None,
         received: tuple[bytes, bytes] = (b"", b""),
         expires: float = math.inf,
+        moved: tuple[ByteCount, ByteCount] = UNCOUNTED,
     ) -> Pair:
         """Take over two connected, non-blocking streams. Raises nothing: the pair may have ended.
 
         `received`: the bytes read from each side beyond the opening, by direction.
-        `expires`: when the client's credential expires, by the plane's clock.
+        `expires`: when the client's credential expires, by the plane's clock. `moved`: count the
+        received bytes, by direction.
         """
         now = self.clock()
         lanes = [self._lane(client, Peer.CLIENT), self._lane(broker, Peer.BROKER)]
-        pair = Pair(self, lanes[0], lanes[1], session, owner)
+        pair = Pair(self, lanes[0], lanes[1], session, owner, moved)
         self.pairs.add(pair)
         self._lanes.update((lane.fd, lane) for lane in lanes)
         try:
             for lane in lanes:
                 lane.read(True)
             pair.watch(now, expires)
-            for pump in pair.pumps:
+            for pump, counted in zip(pair.pumps, moved, strict=True):
+                counted.bytes += len(received[pump.direction])
                 pump.offer(received[pump.direction], now)
         except Exception as error:
             self.crash(pair, error)
@@ -216,7 +220,8 @@ class Reactor(PairOwner):
         self.turns += 1
         self.decisions = 0
         clock, poll, lanes, sampler = self.clock, self._epoll.poll, self._lanes, self.sampler
-        self.until = until = clock() + self.settings.turn
+        began = after = clock()
+        self.until = until = began + self.settings.turn
         events = self._rest or poll(0, EVENTS_AT_ONCE)
         while events:
             now = clock()
@@ -235,11 +240,14 @@ class Reactor(PairOwner):
                         self._handle_other(lane, event, now)
                 except Exception as error:
                     self._failed(lane, error)
-                if clock() > until:
+                after = clock()
+                if after > until:
                     self._rest = events[index + 1 :]
+                    self.turn_seconds += after - began
                     return
             events = poll(0, EVENTS_AT_ONCE)
         self._rest = []
+        self.turn_seconds += after - began
 
     def _handle_other(self, lane: Lane, event: int, now: float) -> None:
         """Handle an event other than `IN` alone: the lane is writable or was hung up."""

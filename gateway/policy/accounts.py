@@ -17,7 +17,7 @@ count for these while it is open, and are folded afterwards.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Protocol
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 TOPICS_KEPT = 100_000
 """Topics with figures of their own, far above what one process serves, so that only strays are
-folded. So many topics with traffic both ways cost 95 MB, hence the bound."""
+folded. So many topics with traffic both ways cost 100 MB, hence the bound."""
 
 NAMES_KEPT = 16 * 1024 * 1024
 """Bytes of the names of these topics, which clients choose, as metrics show them: 100,000 usual
@@ -64,6 +64,7 @@ class ActionTotals:
         "damaged",
         "messages",
         "receipts",
+        "redelivered",
         "refused",
         "surplus",
         "waits",
@@ -75,7 +76,7 @@ class ActionTotals:
         # None where there is no open account: an empty set is larger than all the rest.
         self.accounts: set[Account] | None = None
         self.messages = self.surplus = self.bytes = self.receipts = self.damaged = 0
-        self.refused = 0
+        self.refused = self.redelivered = 0
         self.waits: Waits | None = None
 
     @property
@@ -103,6 +104,7 @@ class ActionTotals:
         self.receipts += passed.receipts
         self.damaged += passed.damaged
         self.refused += passed.refused
+        self.redelivered += passed.redelivered
         self.waits = _added(self.waits, passed.waits)
 
     @property
@@ -165,7 +167,7 @@ def _added(waits: Waits | None, more: Waits | None) -> Waits | None:
 def _sum(closed: ActionTotals, accounts: Collection[Account]) -> _Part:
     messages, surplus, size = closed.messages, closed.surplus, closed.bytes
     receipts, damaged, wanted = closed.receipts, closed.damaged, 0
-    held, refused = 0, closed.refused
+    held, refused, redelivered = 0, closed.refused, closed.redelivered
     waits = _added(None, closed.waits)
     for account in accounts:
         messages += account.messages
@@ -176,24 +178,27 @@ def _sum(closed: ActionTotals, accounts: Collection[Account]) -> _Part:
         wanted += account.wanted
         held += account.queued
         refused += account.refused
+        redelivered += account.redelivered
         if account.waits is not None:
             waits = _added(waits, account.waits)
     subscriptions = len(closed.subscriptions)
     totals = messages, size, messages - surplus, receipts
-    now = len(accounts), damaged, subscriptions, wanted, held, refused
+    now = len(accounts), damaged, subscriptions, wanted, held, refused, redelivered
     return Totals(*totals, *now), waits
 
 
 class _Topic:
-    """`is_named`: the topic has figures of its own. `idle_since`: see `AccountBook.age`."""
+    """`is_named`: the topic has figures of its own. `idle_since`: see `AccountBook.age`. `denied`:
+    how often clients lacked a right; None if none did."""
 
-    __slots__ = ("consumed", "idle_since", "is_named", "name", "produced", "topic")
+    __slots__ = ("consumed", "denied", "idle_since", "is_named", "name", "produced", "topic")
 
     def __init__(self, topic: TopicName) -> None:
         self.topic = topic
         self.name = topic.name
         self.idle_since = 0.0
         self.is_named = True
+        self.denied: Counter[str] | None = None
         self.produced = ActionTotals()
         self.consumed = _Consumed()
 
@@ -211,20 +216,31 @@ class _Topic:
     def add(self, other: _Topic) -> None:
         self.produced.add(other.produced)
         self.consumed.add(other.consumed)
+        for right, number in (other.denied or {}).items():
+            self.deny(right, number)
+
+    def deny(self, right: str, number: int = 1) -> None:
+        if self.denied is None:
+            self.denied = Counter()
+        self.denied[right] += number
 
     @property
     def _shown_name(self) -> TopicName:
         return self.topic if self.is_named else others_of(self.topic.tenant)
 
     def figures(self) -> TopicFigures:
-        return self._figures(self.produced.totals(), self.consumed.totals())
+        return self._figures(self.produced.totals(), self.consumed.totals(), self.denied)
 
-    def _figures(self, produced: _Part, consumed: _Part) -> TopicFigures:
-        return TopicFigures(self._shown_name, produced[0], consumed[0], produced[1], consumed[1])
+    def _figures(
+        self, produced: _Part, consumed: _Part, denied: Mapping[str, int] | None = None
+    ) -> TopicFigures:
+        waits = produced[1], consumed[1]
+        return TopicFigures(self._shown_name, produced[0], consumed[0], *waits, denied)
 
     def parts(self) -> Iterator[TopicFigures]:
         both = zip_longest(self.produced.parts(), self.consumed.parts(), fillvalue=_NOTHING)
-        return (self._figures(*sides) for sides in both)
+        yield self._figures(*next(both), self.denied)
+        yield from (self._figures(*sides) for sides in both)
 
 
 class Watcher(Protocol):
@@ -286,6 +302,12 @@ class AccountBook:
                 watcher.closed(account)
         if topic.is_idle:
             self._make_idle(topic)
+
+    def deny(self, topic: TopicName, right: str) -> None:
+        """See `telemetry.denials.DeniedTopics`."""
+        found = self._busy.get(topic.name) or self._idle.get(topic.name)
+        if found is not None and found.is_named:
+            found.deny(right)
 
     def age(self, now: float) -> Iterator[None]:
         """Fold topics that were idle for too long; to be called every minute or so. Yields between

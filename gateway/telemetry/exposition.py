@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
+from collections import Counter
 from itertools import islice
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from gateway.telemetry.families import Family
-    from gateway.telemetry.figures import PrincipalSource, TopicBook
+    from gateway.telemetry.figures import (
+        PrincipalFigures,
+        PrincipalSource,
+        TopicBook,
+        TopicFigures,
+    )
     from gateway.wire.subject import TopicName
 
 # Topics copied, and lines written, between two chunks: half a millisecond each; twice that for new
@@ -36,9 +42,8 @@ _ACCOUNTS_PER_TOPIC = 25
 """Producers and consumers whose numbers are added up in the time of copying one topic."""
 
 _COLUMNS = len(Totals._fields)
-_MESSAGES, _BYTES, _FRAMES, _RECEIPTS, _OPEN, _DAMAGED, _SUBSCRIPTIONS, _WANTED, _HELD, _REFUSED = (
-    range(_COLUMNS)
-)
+_MESSAGES, _BYTES, _FRAMES, _RECEIPTS, _OPEN, _DAMAGED, _SUBSCRIPTIONS = range(7)
+_WANTED, _HELD, _REFUSED, _REDELIVERED = range(7, _COLUMNS)
 
 
 class _Column(NamedTuple):
@@ -51,7 +56,8 @@ class _Column(NamedTuple):
 
 
 class _Level(NamedTuple):
-    """The families of topics, or of tenants. `damaged`: only where checksums are verified."""
+    """The families of topics, tenants or principals. `damaged`: only where checksums are verified.
+    `denied`: None where rights are not counted here."""
 
     counters: tuple[_Column, ...]
     damaged: _Column
@@ -59,62 +65,38 @@ class _Level(NamedTuple):
     wait_seconds: Family
     producers: _Column
     consumers: tuple[_Column, ...]
+    denied: Family | None
 
 
-_TOPICS = _Level(
-    (
-        _Column(families.TOPIC_MESSAGES, _MESSAGES),
-        _Column(families.TOPIC_BYTES, _BYTES),
-        _Column(families.TOPIC_FRAMES, _FRAMES),
-        _Column(families.TOPIC_RECEIPTS, _RECEIPTS),
-        _Column(families.TOPIC_REFUSED, _REFUSED, sparse=True),
-        _Column(families.TOPIC_HELD, _HELD, sparse=True),
-    ),
-    _Column(families.TOPIC_DAMAGED, _DAMAGED),
-    families.TOPIC_WAITS,
-    families.TOPIC_WAIT_SECONDS,
-    _Column(families.TOPIC_PRODUCERS, _OPEN),
-    (
-        _Column(families.TOPIC_CONSUMERS, _OPEN),
-        _Column(families.TOPIC_SUBSCRIPTIONS, _SUBSCRIPTIONS),
-        _Column(families.TOPIC_WANTED, _WANTED),
-    ),
+def _level(of: families.Traffic, *consumers: _Column, denied: Family | None = None) -> _Level:
+    """Return a level. `consumers`: further families of consumers."""
+    return _Level(
+        (
+            _Column(of.messages, _MESSAGES),
+            _Column(of.bytes, _BYTES),
+            _Column(of.frames, _FRAMES),
+            _Column(of.receipts, _RECEIPTS),
+            _Column(of.redelivered, _REDELIVERED, sparse=True),
+            _Column(of.refused, _REFUSED, sparse=True),
+            _Column(of.held, _HELD, sparse=True),
+        ),
+        _Column(of.damaged, _DAMAGED),
+        of.waits,
+        of.wait_seconds,
+        _Column(of.producers, _OPEN),
+        (_Column(of.consumers, _OPEN), *consumers),
+        denied,
+    )
+
+
+_TOPICS = _level(
+    families.TOPIC,
+    _Column(families.TOPIC_SUBSCRIPTIONS, _SUBSCRIPTIONS),
+    _Column(families.TOPIC_WANTED, _WANTED),
+    denied=families.TOPIC_DENIED,
 )
-_TENANTS = _Level(
-    (
-        _Column(families.TENANT_MESSAGES, _MESSAGES),
-        _Column(families.TENANT_BYTES, _BYTES),
-        _Column(families.TENANT_FRAMES, _FRAMES),
-        _Column(families.TENANT_RECEIPTS, _RECEIPTS),
-        _Column(families.TENANT_REFUSED, _REFUSED, sparse=True),
-        _Column(families.TENANT_HELD, _HELD, sparse=True),
-    ),
-    _Column(families.TENANT_DAMAGED, _DAMAGED),
-    families.TENANT_WAITS,
-    families.TENANT_WAIT_SECONDS,
-    _Column(families.TENANT_PRODUCERS, _OPEN),
-    (
-        _Column(families.TENANT_CONSUMERS, _OPEN),
-        _Column(families.TENANT_WANTED, _WANTED),
-    ),
-)
-
-
-_PRINCIPALS = _Level(
-    (
-        _Column(families.PRINCIPAL_MESSAGES, _MESSAGES),
-        _Column(families.PRINCIPAL_BYTES, _BYTES),
-        _Column(families.PRINCIPAL_FRAMES, _FRAMES),
-        _Column(families.PRINCIPAL_RECEIPTS, _RECEIPTS),
-        _Column(families.PRINCIPAL_REFUSED, _REFUSED, sparse=True),
-        _Column(families.PRINCIPAL_HELD, _HELD, sparse=True),
-    ),
-    _Column(families.PRINCIPAL_DAMAGED, _DAMAGED),
-    families.PRINCIPAL_WAITS,
-    families.PRINCIPAL_WAIT_SECONDS,
-    _Column(families.PRINCIPAL_PRODUCERS, _OPEN),
-    (_Column(families.PRINCIPAL_CONSUMERS, _OPEN),),
-)
+_TENANTS = _level(families.TENANT, _Column(families.TENANT_WANTED, _WANTED))
+_PRINCIPALS = _level(families.PRINCIPAL)
 
 
 class _Table:
@@ -199,9 +181,8 @@ class _WaitRows:
     def __init__(self) -> None:
         self._rows: dict[str, Waits] = {}
 
-    def add(self, labels: str, waits: Waits | None) -> None:
-        if waits is not None:
-            self._rows.setdefault(labels, Waits()).add(waits)
+    def add(self, labels: str, waits: Waits) -> None:
+        self._rows.setdefault(labels, Waits()).add(waits)
 
     def lines(self, family: Family, field: int) -> Iterator[bytes]:
         rows = iter(
@@ -211,6 +192,47 @@ class _WaitRows:
         )
         while lines := list(islice(rows, _LINES_PER_SLICE)):
             yield "".join(lines).encode()
+
+
+class _DeniedRows:
+    """The denied rights of a scrape, of those few topics that have some, by labels."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, Counter[str]] = {}
+
+    def add(self, labels: str, denied: Mapping[str, int] | None) -> None:
+        if denied is not None:
+            self._rows.setdefault(labels, Counter()).update(denied)
+
+    def lines(self, family: Family) -> Iterator[bytes]:
+        rows = iter(
+            f'{family.exposed}{{{labels},right="{right}"}} {number}\n'
+            for labels, denied in self._rows.items()
+            for right, number in denied.items()
+        )
+        while lines := list(islice(rows, _LINES_PER_SLICE)):
+            yield "".join(lines).encode()
+
+
+class _Scrape:
+    """What one scrape copies. `table`: of the numbers of each direction."""
+
+    def __init__(self, table: type[_Table | _Sums]) -> None:
+        self.produced = table(',direction="to_broker"')
+        self.consumed = table(',direction="to_client"')
+        self.waits = _WaitRows()
+        self.denied = _DeniedRows()
+
+    def add(self, labels: str, figures: TopicFigures | PrincipalFigures) -> int:
+        """Add the figures of a topic, or a part of them; return in how many steps of work."""
+        made, taken = figures.produced, figures.consumed
+        self.produced.add(labels, made)
+        self.consumed.add(labels, taken)
+        if figures.produced_waits is not None:
+            self.waits.add(labels + self.produced.tail, figures.produced_waits)
+        if figures.consumed_waits is not None:
+            self.waits.add(labels + self.consumed.tail, figures.consumed_waits)
+        return 1 + (made.open + taken.open) // _ACCOUNTS_PER_TOPIC
 
 
 class _Exposition(ABC):
@@ -237,31 +259,26 @@ class _Exposition(ABC):
 
         Each chunk takes about a millisecond. Several expositions may be in progress at once.
         """
-        produced = self._table(',direction="to_broker"')
-        consumed = self._table(',direction="to_client"')
-        waits = _WaitRows()
+        scrape = _Scrape(self._table)
         for cluster in self._clusters:
-            yield from self._copy(cluster, produced, consumed, waits)
+            yield from self._copy(cluster, scrape)
         for column in self._counters:
             yield _heading(column.family)
-            for table in (produced, consumed):
+            for table in (scrape.produced, scrape.consumed):
                 yield from table.lines(column, table.tail)
         for at, family in enumerate((self._level.waits, self._level.wait_seconds)):
             yield _heading(family)
-            yield from waits.lines(family, at)
-        consumers = [(column, consumed) for column in self._level.consumers]
-        for column, table in [(self._level.producers, produced), *consumers]:
+            yield from scrape.waits.lines(family, at)
+        if self._level.denied is not None:
+            yield _heading(self._level.denied)
+            yield from scrape.denied.lines(self._level.denied)
+        consumers = [(column, scrape.consumed) for column in self._level.consumers]
+        for column, table in [(self._level.producers, scrape.produced), *consumers]:
             yield _heading(column.family)
             yield from table.lines(column)
 
     @abstractmethod
-    def _copy(
-        self,
-        cluster: str,
-        produced: _Table | _Sums,
-        consumed: _Table | _Sums,
-        waits: _WaitRows,
-    ) -> Iterator[bytes]:
+    def _copy(self, cluster: str, scrape: _Scrape) -> Iterator[bytes]:
         """Copy a book's numbers, in slices."""
 
 
@@ -276,26 +293,17 @@ class TopicExposition(_Exposition):
         self._labels: dict[str, dict[TopicName, str]] = {}
         self._folded = folded
 
-    def _copy(
-        self,
-        cluster: str,
-        produced: _Table | _Sums,
-        consumed: _Table | _Sums,
-        waits: _WaitRows,
-    ) -> Iterator[bytes]:
+    def _copy(self, cluster: str, scrape: _Scrape) -> Iterator[bytes]:
         """Copy a book's numbers, and forget the labels of topics that it no longer has."""
         known = self._labels.get(cluster, {})
         used: dict[TopicName, str] = {}
         work = 0
-        for topic, made, taken, made_waits, taken_waits in self._books[cluster].topics():
+        for figures in self._books[cluster].topics():
+            topic = figures.topic
             labels = known.get(topic) or used.get(topic) or self._labels_of(cluster, topic)
             used[topic] = labels
-            produced.add(labels, made)
-            consumed.add(labels, taken)
-            if made_waits is not None or taken_waits is not None:
-                waits.add(labels + produced.tail, made_waits)
-                waits.add(labels + consumed.tail, taken_waits)
-            work += 1 + (made.open + taken.open) // _ACCOUNTS_PER_TOPIC
+            work += scrape.add(labels, figures)
+            scrape.denied.add(labels, figures.denied)
             if work >= _TOPICS_PER_SLICE:
                 work = 0
                 yield b""
@@ -317,28 +325,19 @@ class TenantExposition(_Exposition):
         self._books = books
         self._labels: dict[str, dict[str, str]] = {cluster: {} for cluster in books}
 
-    def _copy(
-        self,
-        cluster: str,
-        produced: _Table | _Sums,
-        consumed: _Table | _Sums,
-        waits: _WaitRows,
-    ) -> Iterator[bytes]:
+    def _copy(self, cluster: str, scrape: _Scrape) -> Iterator[bytes]:
         known = self._labels[cluster]
         other = tenant_labels(cluster, OTHER)
         work = 0
-        for topic, made, taken, made_waits, taken_waits in self._books[cluster].topics():
-            labels = known.get(topic.tenant)
+        for figures in self._books[cluster].topics():
+            tenant = figures.topic.tenant
+            labels = known.get(tenant)
             if labels is None:
                 labels = other
-                if (made.messages or taken.messages) and len(known) < TENANTS:
-                    labels = known[topic.tenant] = tenant_labels(cluster, topic.tenant)
-            produced.add(labels, made)
-            consumed.add(labels, taken)
-            if made_waits is not None or taken_waits is not None:
-                waits.add(labels + produced.tail, made_waits)
-                waits.add(labels + consumed.tail, taken_waits)
-            work += 1 + (made.open + taken.open) // _ACCOUNTS_PER_TOPIC
+                has_traffic = figures.produced.messages or figures.consumed.messages
+                if has_traffic and len(known) < TENANTS:
+                    labels = known[tenant] = tenant_labels(cluster, tenant)
+            work += scrape.add(labels, figures)
             if work >= _TOPICS_PER_SLICE:
                 work = 0
                 yield b""
@@ -351,21 +350,11 @@ class PrincipalExposition(_Exposition):
         super().__init__(_PRINCIPALS, _Sums, sources, verified=verified)
         self._sources = sources
 
-    def _copy(
-        self,
-        cluster: str,
-        produced: _Table | _Sums,
-        consumed: _Table | _Sums,
-        waits: _WaitRows,
-    ) -> Iterator[bytes]:
+    def _copy(self, cluster: str, scrape: _Scrape) -> Iterator[bytes]:
         work = 0
-        for name, made, taken, *both in self._sources[cluster].principals():
-            labels = _labels(cluster=cluster, principal=name)
-            produced.add(labels, made)
-            consumed.add(labels, taken)
-            waits.add(labels + produced.tail, both[0])
-            waits.add(labels + consumed.tail, both[1])
-            work += 1 + (made.open + taken.open) // _ACCOUNTS_PER_TOPIC
+        for figures in self._sources[cluster].principals():
+            labels = _labels(cluster=cluster, principal=figures.principal)
+            work += scrape.add(labels, figures)
             if work >= _TOPICS_PER_SLICE:
                 work = 0
                 yield b""

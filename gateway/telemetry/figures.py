@@ -15,7 +15,7 @@ from gateway.wire.services import LookupOutcome
 from gateway.wire.subject import TopicName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -29,6 +29,10 @@ topics, and each has 20 lines of metrics, or 80 with its latencies."""
 PRINCIPALS = 1000
 """Principals of a cluster with figures of their own. Each has some 16 lines of metrics."""
 
+BROKERS = 1000
+"""Brokers of a listener with figures of their own: large clusters have hundreds, and where a new
+one has a new name, many more over time."""
+
 LIBRARIES = 100
 """Client libraries of a listener that are counted by name. A company uses a dozen versions."""
 
@@ -37,12 +41,29 @@ LONGEST_LIBRARY = 100
 
 
 @dataclass(slots=True)
+class Moved:
+    """Bytes that came from one kind of peer."""
+
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class BrokerTraffic:
+    """Connections to one broker for clients of one listener: open ones, and the bytes that came
+    from clients and from the broker since the start."""
+
+    open: int = 0
+    to_broker: Moved = field(default_factory=Moved)
+    to_client: Moved = field(default_factory=Moved)
+
+
+@dataclass(slots=True)
 class ListenerFigures:
     """Connections of one listener: `accepted` and `ended` since the start, the others right now.
 
     `stopped`: the listener accepts no more, and open connections drain. `handshakes`: by version,
     and whether a session was resumed. `authentications`: by method, and whether they succeeded.
-    `libraries`: open connections, by what clients state.
+    `libraries`: open connections, by what clients state. `brokers`: traffic, by broker.
     """
 
     accepted: Annotated[int, families.ACCEPTED] = 0
@@ -54,6 +75,13 @@ class ListenerFigures:
     handshakes: dict[tuple[str, bool], int] = field(default_factory=dict)
     authentications: dict[tuple[str, bool], int] = field(default_factory=dict)
     libraries: dict[str, int] = field(default_factory=dict)
+    brokers: dict[str, BrokerTraffic] = field(default_factory=dict)
+
+    def traffic(self, broker: str) -> BrokerTraffic:
+        """Return the figures of a broker, or those of all others beyond the bound."""
+        if broker not in self.brokers and len(self.brokers) >= BROKERS:
+            broker = OTHER
+        return self.brokers.setdefault(broker, BrokerTraffic())
 
     def shaken(self, version: str, *, resumed: bool) -> None:
         """Count a TLS handshake that succeeded."""
@@ -229,7 +257,8 @@ class CrewFigures(NamedTuple):
 
 
 class PlaneFigures(NamedTuple):
-    """Figures of the data plane. `buffered` has `held` and `collected` among it."""
+    """Figures of the data plane. `buffered` has `held` and `collected` among it. `turn_seconds`: of
+    all turns."""
 
     buffered: Annotated[int, families.BUFFERED]
     collected: Annotated[int, families.COLLECTED]
@@ -243,6 +272,7 @@ class PlaneFigures(NamedTuple):
         families.RESETS,
     ]
     turns: Annotated[int, families.TURNS]
+    turn_seconds: Annotated[float, families.TURN_SECONDS] = 0.0
 
 
 class Denied(NamedTuple):
@@ -299,7 +329,7 @@ class Totals(NamedTuple):
     """Traffic in one direction of a topic. `open`: producers or consumers right now. `damaged`:
     frames with a wrong checksum, where checksums are verified. `subscriptions`: of open consumers;
     `wanted`: messages that these have asked for and not got. `held`: bytes that wait for allowance
-    right now. `refused`: frames.
+    right now. `refused`, `redelivered`: frames.
     """
 
     messages: int
@@ -312,17 +342,19 @@ class Totals(NamedTuple):
     wanted: int = 0
     held: int = 0
     refused: int = 0
+    redelivered: int = 0
 
 
 class TopicFigures(NamedTuple):
     """The figures of one topic: `produced` went to the broker, `consumed` to clients. `waits`: of
-    both, by rule; None if there were none."""
+    both, by rule; None if there were none. `denied`: how often clients lacked a right; likewise."""
 
     topic: TopicName
     produced: Totals
     consumed: Totals
     produced_waits: Waits | None = None
     consumed_waits: Waits | None = None
+    denied: Mapping[str, int] | None = None
 
 
 class PrincipalFigures(NamedTuple):

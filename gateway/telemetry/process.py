@@ -27,6 +27,7 @@ from gateway.telemetry.latency import BOUNDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from gateway.telemetry.denials import DeniedTenant
     from gateway.telemetry.figures import (
         AgentFigures,
         AuditFigures,
@@ -73,6 +74,7 @@ class Sources:
     store: StoreFigures | None = None
     tls: TlsFigures | None = None
     denied: Mapping[Denied, int] | None = None
+    denied_tenants: Mapping[DeniedTenant, int] = field(default_factory=dict)
     issuers: Mapping[str, IssuerFigures] = field(default_factory=dict)
     agent: AgentFigures | None = None
 
@@ -116,6 +118,7 @@ class ProcessMetrics(_Metrics):
             yield from _store(self._sources.store)
         if self._sources.denied is not None:
             yield _denied(self._sources.denied)
+            yield _denied_tenants(self._sources.denied_tenants)
         if self._sources.issuers:
             yield from _issuers(self._sources.issuers)
         if self._sources.agent is not None:
@@ -198,6 +201,7 @@ def _connections(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
     yield from _families(listeners)
     yield ended
     yield from _clients(listeners)
+    yield from _traffic(listeners)
 
 
 def _clients(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
@@ -212,6 +216,16 @@ def _clients(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
         for library, number in figures.libraries.items():
             clients.add_metric([listener, library], number)
     yield from (handshakes, clients, authentications)
+
+
+def _traffic(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
+    now, moved = _metric(families.BROKER_CONNECTIONS), _metric(families.BROKER_BYTES)
+    for listener, figures in listeners.items():
+        for broker, traffic in figures.brokers.items():
+            now.add_metric([listener, broker], traffic.open)
+            moved.add_metric([listener, broker, "to_broker"], traffic.to_broker.bytes)
+            moved.add_metric([listener, broker, "to_client"], traffic.to_client.bytes)
+    yield from (now, moved)
 
 
 def _lookups(clusters: Mapping[str, ClusterFigures]) -> Iterator[Metric]:
@@ -307,6 +321,13 @@ def _denied(denied: Mapping[Denied, int]) -> Metric:
     counted = _metric(families.ACCESS_DENIED)
     for it, number in denied.items():
         counted.add_metric([it.listener, it.rule, it.right, it.mode], number)
+    return counted
+
+
+def _denied_tenants(denied: Mapping[DeniedTenant, int]) -> Metric:
+    counted = _metric(families.TENANT_DENIED)
+    for it, number in denied.items():
+        counted.add_metric(list(it), number)
     return counted
 
 

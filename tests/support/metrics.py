@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gateway.policy.accounts import AccountBook
 from gateway.policy.principals import PrincipalBook
+from gateway.telemetry.denials import DeniedTenant
 from gateway.telemetry.exposition import PrincipalExposition, TenantExposition, TopicExposition
 from gateway.telemetry.figures import (
     AgentFigures,
@@ -32,7 +33,7 @@ from gateway.telemetry.process import CrewMetrics, ProcessMetrics, Sources
 from gateway.tls.files import Expiry, Kind
 from gateway.wire.account import Action
 from gateway.workers.merging import merge
-from tests.support.subjects import subject_of
+from tests.support.subjects import subject_of, topic_of
 
 
 def exposition() -> str:
@@ -43,9 +44,11 @@ def exposition() -> str:
         account = book.open(action, subject_of("topic", principal="alice"))
         account.messages += 1
         account.refused += 1
+        account.redelivered += 1
         account.queued += 1
         account.begin_wait("r", 0.0)
         account.end_wait(1.0)
+    book.deny(topic_of("topic"), "produce")
     latencies = ListenerLatencies(SlowSends())
     tenant = latencies.of("t", proven=True)
     for histogram in (tenant.send, tenant.own, tenant.lookup, tenant.first_message):
@@ -54,6 +57,7 @@ def exposition() -> str:
     listener.shaken("TLSv1.3", resumed=False)
     listener.authenticated("token", accepted=True)
     listener.opened("library 1.0")
+    listener.traffic("127.0.0.1:6650").open += 1
     sources = Sources(
         version="1",
         listeners={"a": listener},
@@ -71,6 +75,7 @@ def exposition() -> str:
         openings=OpeningFigures(),
         latencies={"a": latencies},
         denied={Denied("clients", "r", "produce", "enforce"): 1},
+        denied_tenants={DeniedTenant("clients", "t", "produce", "enforce"): 1},
         issuers={"https://issuer.example": IssuerFigures()},
         agent=AgentFigures(),
         tls=TlsFigures(expiries={"listener a": [Expiry(Kind.CERTIFICATE, Path("a.crt"), 0)]}),

@@ -69,6 +69,15 @@ def test_each_number_is_in_its_family() -> None:
     assert samples(found, "gateway_topic_consumers") == {(NAME, None): 10}
 
 
+def test_what_came_again_and_denials_have_lines_where_there_are_some() -> None:
+    figures = figures_of(NAME, totals(1), totals(2)._replace(redelivered=3))
+    found = families(main=Book(figures._replace(denied={"produce": 4}), figures_of("x", totals(1))))
+    again = samples(found, "gateway_topic_redelivered_frames")
+    assert again == {(NAME, "to_client"): 3}
+    (sample,) = found["gateway_topic_access_denied"].samples
+    assert (sample.labels["topic"], sample.labels["right"], sample.value) == (NAME, "produce", 4)
+
+
 def test_checksum_failures_have_a_family_if_checksums_are_verified() -> None:
     book = Book(figures_of(NAME, totals(1)._replace(damaged=3)))
     text = b"".join(TopicExposition({"main": book}, verified=True).chunks()).decode()
@@ -97,6 +106,8 @@ def test_all_families_have_their_type_and_help_with_or_without_topics() -> None:
             "gateway_topic_refused_frames": "counter",
             "gateway_topic_waits": "counter",
             "gateway_topic_wait_seconds": "counter",
+            "gateway_topic_redelivered_frames": "counter",
+            "gateway_topic_access_denied": "counter",
         }
         assert all(family.documentation for family in found.values())
 
@@ -223,9 +234,9 @@ def test_ten_thousand_topics_are_written_in_slices() -> None:
     )
     chunks = list(TopicExposition({"main": book}).chunks())
     assert max(chunk.count(b"\n") for chunk in chunks) <= 1000
-    assert sum(not chunk for chunk in chunks) == 40 + 40  # copies, and rows that are left out
+    assert sum(not chunk for chunk in chunks) == 40 + 60  # copies, and rows that are left out
     lines = b"".join(chunks).decode().splitlines()
-    assert len(lines) == 10_000 * 12 + 12 * 2
+    assert len(lines) == 10_000 * 12 + 14 * 2
     assert len(set(lines)) == len(lines)
 
 

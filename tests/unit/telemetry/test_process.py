@@ -9,12 +9,15 @@ from dataclasses import replace
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from gateway.telemetry.denials import DeniedTenant
 from gateway.telemetry.figures import (
+    BROKERS,
     AgentFigures,
     AuditFigures,
     BrokerFailures,
     BrokerHealth,
     ClusterFigures,
+    Denied,
     IssuerFigures,
     ListenerFigures,
     LogFigures,
@@ -165,6 +168,39 @@ def test_issuers_are_exposed_if_there_are_any() -> None:
         ("https://a.example", "failed"): 1,
     }
     assert not [name for name in families(ProcessMetrics(sources())) if "issuer" in name]
+
+
+def test_denied_rights_are_exposed_by_rule_and_by_tenant() -> None:
+    denied = {Denied("clients", "r", "produce", "enforce"): 4}
+    tenants = {DeniedTenant("clients", "acme", "produce", "enforce"): 3}
+    found = families(ProcessMetrics(replace(sources(), denied=denied, denied_tenants=tenants)))
+    key = ("clients", "r", "produce", "enforce")
+    assert values(found["gateway_access_denied"], "listener", "rule", "right", "mode") == {key: 4}
+    key = ("clients", "acme", "produce", "enforce")
+    labels = "listener", "tenant", "right", "mode"
+    assert values(found["gateway_tenant_access_denied"], *labels) == {key: 3}
+
+
+def test_traffic_is_exposed_by_listener_and_broker() -> None:
+    figures = ListenerFigures()
+    traffic = figures.traffic("b:6650")
+    traffic.open, traffic.to_broker.bytes, traffic.to_client.bytes = 2, 30, 40
+    found = families(ProcessMetrics(sources({"clients": figures})))
+    assert values(found["gateway_broker_connections"], "listener", "broker") == {
+        ("clients", "b:6650"): 2
+    }
+    assert values(found["gateway_broker_bytes"], "broker", "direction") == {
+        ("b:6650", "to_broker"): 30,
+        ("b:6650", "to_client"): 40,
+    }
+
+
+def test_brokers_beyond_the_bound_are_one() -> None:
+    figures = ListenerFigures()
+    for number in range(BROKERS + 5):
+        figures.traffic(f"b{number}:6650").open += 1
+    assert figures.traffic("another").open == 5
+    assert len(figures.brokers) == BROKERS + 1
 
 
 def test_answers_of_a_policy_agent_are_exposed_if_there_is_one() -> None:
