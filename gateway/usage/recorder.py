@@ -340,7 +340,7 @@ class Recording:
 
     def _encode(self, interval: Interval, start_ms: int, dur_ms: int) -> Iterator[None]:
         span = records.Span(self._settings.gw, self._boot, start_ms, dur_ms)
-        for number, (key, sums) in enumerate(interval.items(), 1):
+        for number, (key, sums) in enumerate(interval.drain(), 1):
             self._usage.add(partial(records.usage_of, key, sums, span))
             if number % RECORDS_AT_ONCE == 0:
                 yield
