@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 AT_ONCE = 500
 """Connections or topics that are read between two steps of other tasks: a millisecond."""
 
+TENANTS_AT_ONCE = 50
+"""Tenants whose latencies are added up between two steps of other tasks: a millisecond."""
+
 MOST_ROWS = 1000
 """Rows of one answer."""
 
@@ -131,7 +134,8 @@ class Views:
             await trio.lowlevel.checkpoint()
         if not self.live.second:
             return None
-        return self.live.second | self.state() | {"latency": self._latency()}
+        latency = await self._latency()
+        return self.live.second | self.state() | {"latency": latency}
 
     def state(self) -> dict[str, Any]:
         """Return what is so now, without rates."""
@@ -175,9 +179,9 @@ class Views:
             "draining": sources.draining() is not None,
         }
 
-    def _latency(self) -> list[dict[str, Any]]:
+    async def _latency(self) -> list[dict[str, Any]]:
         """Return quantiles of the last minute, or since the first look."""
-        now, counts = self._clock(), self._latency_counts()
+        now, counts = self._clock(), await self._latency_counts()
         self._counts.append((now, counts))
         while len(self._counts) > 1 and self._counts[1][0] <= now - LATENCY_SECONDS:
             self._counts.popleft()
@@ -190,13 +194,15 @@ class Views:
             found.append({"what": what, "count": sum(came), **quantiles})
         return found
 
-    def _latency_counts(self) -> dict[str, list[int]]:
+    async def _latency_counts(self) -> dict[str, list[int]]:
         found: dict[str, list[int]] = {}
         for listener in self._sources.latencies.values():
             _add(found, "connect", listener.connect.counts)
-            for tenant in listener.tenants.values():
+            for number, tenant in enumerate(tuple(listener.tenants.values()), 1):
                 for what in ("send", "own", "lookup", "first_message"):
                     _add(found, what, getattr(tenant, what).counts)
+                if number % TENANTS_AT_ONCE == 0:
+                    await trio.lowlevel.checkpoint()
         return found
 
     # -- tables ------------------------------------------------------------------------------
