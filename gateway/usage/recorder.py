@@ -85,8 +85,9 @@ class Lines:
         self._worker = worker
         self._figures = figures
         self._encode = msgspec.json.Encoder().encode
-        self._next = 1
-        self._lines: list[bytes] = []
+        self._next = self._first = 1
+        # One buffer, which grows: to join 10,000 lines at once takes 6 ms.
+        self._lines = bytearray()
 
     def begin(self) -> None:
         """Make the files ready."""
@@ -101,21 +102,20 @@ class Lines:
             # Names may have half of a surrogate pair, which UTF-8 cannot encode.
             line = self._encode(_repaired(record))
         self._next += 1
-        self._lines.append(line)
+        self._lines += line
+        self._lines += b"\n"
 
     def flush(self, now: float) -> None:
         """Hand the records to the files, and have these closed that are old. `now`: since 1970."""
-        lines, self._lines = self._lines, []
-        last = self._next - 1
+        lines, self._lines = self._lines, bytearray()
+        first, self._first = self._first, self._next
         if not lines:
             self._worker.put(Work(partial(self._stream.close_old, now)))
             return
-        data = b"\n".join(lines) + b"\n"
-        dropped = partial(self._drop, len(lines))
-        first = last - len(lines) + 1
-        work = Work(partial(self._stream.append, data, first, last, now), len(data), dropped)
-        if not self._worker.put(work):
-            self._drop(len(lines))
+        append = partial(self._stream.append, lines, first, self._next - 1, now)
+        dropped = partial(self._drop, self._next - first)
+        if not self._worker.put(Work(append, len(lines), dropped)):
+            dropped()
 
     def finish(self, now: float) -> None:
         """Hand over what is left, and have the file closed."""
