@@ -60,14 +60,14 @@ lint: $(INSTALLED) ## style, types, import contracts
 	@mkdir -p build && $(BIN)/lint-imports --no-cache > build/lint-imports.log 2>&1 || \
 		{ cat build/lint-imports.log; exit 1; }
 
-bench: $(INSTALLED) ## beside HAProxy; PEERS=java adds Apache's proxy, BESIDE=folder another checkout
+bench: $(INSTALLED) ## beside HAProxy; PEERS=java adds Apache's proxy, PEERS=observed everything on, BESIDE=folder another checkout
 	@$(BIN)/python -m tests.bench
 
 fuzz: $(INSTALLED) ## for long: SECONDS=60 of each target, FRAMES=10000000 through a gateway and judged, KEEP=1
 	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) \
 		$(if $(FRAMES),--frames $(FRAMES)) $(if $(KEEP),--keep)
 
-soak: $(INSTALLED) ## memory and time under many connections; PARTS="idle stalled churn gc reload costs handshakes", half an hour
+soak: $(INSTALLED) ## memory and time under many connections; PARTS="idle stalled churn gc reload costs handshakes scrapes topics", 45 minutes
 	@$(BIN)/python -m tests.soak $(PARTS)
 
 faults: $(INSTALLED) ## direct beside through the gateway, on a real cluster that fails: 40 minutes; ROUNDS=1

@@ -644,6 +644,7 @@ class Application:
         """Return what writes metrics, by path; call this once, because they cache labels."""
         from gateway.admin.routes import METRICS, TOPICS
         from gateway.telemetry.exposition import (
+            LatencyExposition,
             PrincipalExposition,
             TenantExposition,
             TopicExposition,
@@ -677,6 +678,7 @@ class Application:
             tls=None if self._renewal is None else self._renewal.figures,
         )
         process = ProcessMetrics(sources)
+        latencies = LatencyExposition(self._latencies)
         books = self._books()
         verified = any(it.checksums == "verify" for it in self._configuration.listeners)
         tenants = TenantExposition(books, verified=verified)
@@ -686,6 +688,7 @@ class Application:
 
         def write() -> Iterator[bytes]:
             yield process.render()
+            yield from latencies.chunks()
             yield from tenants.chunks()
             yield from principals.chunks()
 

@@ -1,4 +1,5 @@
-"""All metrics except those per topic: connections, lookups, brokers, rules, workers, the process.
+"""All metrics except those per topic, tenant and principal: connections, lookups, brokers, rules,
+workers, the process.
 
 Importing this module costs 3 MB and up to 30 ms for `prometheus_client`: import it only with an
 admin listener.
@@ -104,7 +105,8 @@ class ProcessMetrics(_Metrics):
         yield from _connections(self._sources.listeners)
         yield from _lookups(self._sources.clusters)
         if self._sources.latencies:
-            yield from _latencies(self._sources.latencies)
+            connects = {name: it.connect for name, it in self._sources.latencies.items()}
+            yield _durations(families.CONNECT_SECONDS, connects)
             yield _durations(families.DIAL_SECONDS, self._sources.dials)
         if self._sources.delays is not None:
             yield _durations(families.LOOP_DELAY_SECONDS, {"": self._sources.delays})
@@ -239,27 +241,6 @@ def _lookups(clusters: Mapping[str, ClusterFigures]) -> Iterator[Metric]:
     yield lookups
     yield from _families(clusters)
     yield migrations
-
-
-def _latencies(listeners: Mapping[str, ListenerLatencies]) -> Iterator[Metric]:
-    connects = {listener: found.connect for listener, found in listeners.items()}
-    yield _durations(families.CONNECT_SECONDS, connects)
-    for attribute, family in _LATENCIES:
-        metric = _metric(family)
-        for listener, found in listeners.items():
-            for tenant, latencies in found.tenants.items():
-                histogram: Histogram = getattr(latencies, attribute)
-                if any(histogram.counts):
-                    metric.add_metric([listener, tenant], *_buckets(histogram))
-        yield metric
-
-
-_LATENCIES = (
-    ("send", families.SEND_SECONDS),
-    ("own", families.SEND_OWN_SECONDS),
-    ("lookup", families.LOOKUP_SECONDS),
-    ("first_message", families.FIRST_MESSAGE_SECONDS),
-)
 
 
 def _durations(family: Family, histograms: Mapping[str, Histogram]) -> Metric:

@@ -104,7 +104,7 @@ class Stream:
                 self._keep(path, path.stat().st_size)
         self._drop_oldest()
 
-    def append(self, lines: bytes, first: int, last: int, now: float) -> None:
+    def append(self, lines: bytes | bytearray, first: int, last: int, now: float) -> None:
         """Append whole lines, with the records from `first` to `last`. `now`: since 1970."""
         if self._open is None:
             self._open = self._create(first, now)

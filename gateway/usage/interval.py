@@ -136,6 +136,8 @@ class Interval:
             if number % ENDED_AT_ONCE == 0:
                 yield
 
-    def items(self) -> Iterator[tuple[Key, Sums]]:
-        """Yield all keys with their sums, after the end of the last second."""
-        yield from self._sums.items()
+    def drain(self) -> Iterator[tuple[Key, Sums]]:
+        """Yield all keys with their sums, after the end of the last second, and forget them one by
+        one: to free 10,000 at once takes 8 ms."""
+        while self._sums:
+            yield self._sums.popitem()

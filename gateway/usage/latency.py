@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from gateway.telemetry.latency import Histogram, ListenerLatencies
 
@@ -33,13 +33,17 @@ class Latencies:
         self._sources = sources
         self._told: dict[tuple[str, str | None, str], tuple[list[int], float]] = {}
 
-    def take(self) -> Iterator[Counted]:
-        """Yield what was counted since the last time, of each histogram that counted something."""
+    def take(self) -> Iterator[Sequence[Counted]]:
+        """Yield what was counted since the last time, of each histogram that counted something:
+        those of a listener, and then of each tenant, which may be none."""
         for listener, latencies in self._sources.items():
-            yield from self._new(listener, None, "connect", latencies.connect)
+            yield tuple(self._new(listener, None, "connect", latencies.connect))
             for tenant, its in tuple(latencies.tenants.items()):
-                for what in WHATS:
-                    yield from self._new(listener, tenant, what, getattr(its, what))
+                yield [
+                    counted
+                    for what in WHATS
+                    for counted in self._new(listener, tenant, what, getattr(its, what))
+                ]
 
     def _new(
         self, listener: str, tenant: str | None, what: str, histogram: Histogram

@@ -93,7 +93,7 @@ class _Followed:
         self.sent = self.billed = Counts()
         self.receipts = self.refused = self.errors = 0
         self.waits: dict[str, Waited] = _NO_WAITS
-        self.counted_in: Interval | None = None  # the last interval with use by this account
+        self.counted_in = -1  # the number of the last interval with use by this account
         self.confirming = Confirming() if account.action is Action.PRODUCE else None
 
 
@@ -103,6 +103,7 @@ class Meter:
     def __init__(self, naming: Naming | None = None, interval: Interval | None = None) -> None:
         self._naming = Naming() if naming is None else naming
         self._interval = Interval() if interval is None else interval
+        self._ended = 0  # intervals
         self._followed: dict[Account, _Followed] = {}
         self._connections: dict[Key, _Connections] = {}
 
@@ -162,6 +163,7 @@ class Meter:
         for _ in self._interval.end_second():  # of what closed since the last look
             pass
         taken, self._interval = self._interval, Interval()
+        self._ended += 1
         return taken
 
     def _read(self, followed: _Followed, *, is_last: bool = False) -> None:
@@ -187,8 +189,8 @@ class Meter:
         sums.hold(account.queued)
         for rule, waited in waits.items():
             sums.wait(rule, waited.minus(followed.waits.get(rule, NEVER)))
-        if followed.counted_in is not self._interval:
-            followed.counted_in = self._interval
+        if followed.counted_in != self._ended:
+            followed.counted_in = self._ended
             sums.open += 1
         followed.sent, followed.billed, followed.refused, followed.errors = news
         followed.waits = dict(waits) if waits else _NO_WAITS

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 RECORDS_AT_ONCE = 200
 """Records that are encoded between two steps of other tasks: 1 ms."""
 
+TENANTS_AT_ONCE = 50
+"""Tenants whose latencies are looked at, and encoded, between two steps of other tasks: 1 ms."""
+
 SECOND = 1.0
 
 MOST_EVENTS = 10_000
@@ -82,8 +85,9 @@ class Lines:
         self._worker = worker
         self._figures = figures
         self._encode = msgspec.json.Encoder().encode
-        self._next = 1
-        self._lines: list[bytes] = []
+        self._next = self._first = 1
+        # One buffer, which grows: to join 10,000 lines at once takes 6 ms.
+        self._lines = bytearray()
 
     def begin(self) -> None:
         """Make the files ready."""
@@ -98,21 +102,20 @@ class Lines:
             # Names may have half of a surrogate pair, which UTF-8 cannot encode.
             line = self._encode(_repaired(record))
         self._next += 1
-        self._lines.append(line)
+        self._lines += line
+        self._lines += b"\n"
 
     def flush(self, now: float) -> None:
         """Hand the records to the files, and have these closed that are old. `now`: since 1970."""
-        lines, self._lines = self._lines, []
-        last = self._next - 1
+        lines, self._lines = self._lines, bytearray()
+        first, self._first = self._first, self._next
         if not lines:
             self._worker.put(Work(partial(self._stream.close_old, now)))
             return
-        data = b"\n".join(lines) + b"\n"
-        dropped = partial(self._drop, len(lines))
-        first = last - len(lines) + 1
-        work = Work(partial(self._stream.append, data, first, last, now), len(data), dropped)
-        if not self._worker.put(work):
-            self._drop(len(lines))
+        append = partial(self._stream.append, lines, first, self._next - 1, now)
+        dropped = partial(self._drop, self._next - first)
+        if not self._worker.put(Work(append, len(lines), dropped)):
+            dropped()
 
     def finish(self, now: float) -> None:
         """Hand over what is left, and have the file closed."""
@@ -340,11 +343,12 @@ class Recording:
 
     def _encode(self, interval: Interval, start_ms: int, dur_ms: int) -> Iterator[None]:
         span = records.Span(self._settings.gw, self._boot, start_ms, dur_ms)
-        for number, (key, sums) in enumerate(interval.items(), 1):
+        for number, (key, sums) in enumerate(interval.drain(), 1):
             self._usage.add(partial(records.usage_of, key, sums, span))
             if number % RECORDS_AT_ONCE == 0:
                 yield
-        for number, counted in enumerate(self._latencies.take(), 1):
-            self._usage.add(partial(records.latency_of, counted, span))
-            if number % RECORDS_AT_ONCE == 0:
+        for number, some in enumerate(self._latencies.take(), 1):
+            for counted in some:
+                self._usage.add(partial(records.latency_of, counted, span))
+            if number % TENANTS_AT_ONCE == 0:
                 yield

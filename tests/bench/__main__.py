@@ -1,7 +1,8 @@
 """`python -m tests.bench`: measures, and prints the table on standard output.
 
-`PEERS=java` adds Apache's proxy, `PEERS=rights` the gateway with rules of rights; `BESIDE=FOLDER`
-adds the gateway of another checkout, so that two versions are compared in one run;
+`PEERS=java` adds Apache's proxy, `PEERS=rights` the gateway with rules of rights, `PEERS=observed`
+one that tells all that it can of its clients, and one that tells nothing; `BESIDE=FOLDER` adds the
+gateway of another checkout, so that two versions are compared in one run;
 `BENCH_PYTHON=/usr/bin/python3` runs the gateway with another interpreter. The exit status is also 0
 if the machine lacks something, which is then printed.
 """
@@ -16,13 +17,25 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.bench import report
-from tests.bench.figures import Line, cpu_line, latency_line, life_line, medians
+from tests.bench.figures import (
+    BESIDE,
+    COMPARED,
+    EVERYTHING,
+    NOTHING,
+    Line,
+    added_line,
+    cpu_line,
+    latency_line,
+    life_line,
+    medians,
+)
 from tests.bench.load import BenchError, Generator, Sample, build
 from tests.bench.machine import Cores, Interpreter, description, descriptors
 from tests.bench.proxies import (
     CHECKOUT,
     HAPROXY_BUFFER,
     HOST,
+    Observed,
     Proxy,
     Recipe,
     Shown,
@@ -86,14 +99,20 @@ def _measured(options: argparse.Namespace, folder: Path) -> str:
     os.sched_setaffinity(0, {bench.cores.load})
     shown = certificates(folder) if options.tls else {}
     recipes = _recipes(folder, generator.listen, connections, interpreter, shown)
-    lines = _loads(bench, recipes, rows) if rows else []
+    samples = _loads(bench, recipes, rows) if rows else []
+    lines = [_line(row, it) for row, it in samples]
     if life:
         figures, door = (TLS_LIFE, Door.ECDSA) if options.tls else (LIFE, Door.PLAIN)
         lines += _lives(bench, recipes, max(1, min(9, options.rounds)), figures, door)
     write = report.markdown if options.markdown else report.text
-    return write(
-        _circumstances(bench, recipes, interpreter), [recipe.name for recipe in recipes], lines
-    )
+    names = [recipe.name for recipe in recipes]
+    tables = [write(_circumstances(bench, recipes, interpreter), names, lines)]
+    for (one, other), goal in COMPARED.items():
+        if samples and {one, other} <= set(names):
+            added = [_added(row, it, (one, other), goal) for row, it in samples]
+            head = f"{one}: more than {other}, the median of all rounds (least to most)"
+            tables.append(write([head], [other, one], added))
+    return "\n\n".join(tables)
 
 
 def _is_chosen(key: str, options: argparse.Namespace) -> bool:
@@ -114,37 +133,61 @@ def _recipes(
         name = "with rights"
         guarded = gateway(folder, broker, room, interpreter, shown, name=name, guarded=True)
         recipes.append(guarded)
+    if "observed" in peers:
+        for name, observed in ((NOTHING, Observed.NOTHING), (EVERYTHING, Observed.EVERYTHING)):
+            one = gateway(folder, broker, room, interpreter, shown, name=name, observed=observed)
+            recipes.append(one)
     if "java" in peers:
         from tests.bench import javaproxy
 
         recipes += javaproxy.recipes(folder, broker)
     if "BESIDE" in os.environ:
         checkout = Path(os.environ["BESIDE"]).resolve()
-        beside = gateway(folder, broker, room, interpreter, shown, checkout, "gateway beside")
+        beside = gateway(folder, broker, room, interpreter, shown, checkout, BESIDE)
         recipes.append(beside)
     return recipes
 
 
-def _loads(bench: Bench, recipes: Sequence[Recipe], rows: Sequence[Row]) -> list[Line]:
+Samples = list[tuple[str, Sample]]
+"""By name of the proxy."""
+
+
+def _loads(
+    bench: Bench, recipes: Sequence[Recipe], rows: Sequence[Row]
+) -> list[tuple[Row, Samples]]:
     with ExitStack() as stack:
         proxies: list[Proxy] = []
         for recipe in recipes:
             say(f"starting {recipe.name}")
             proxies.append(stack.enter_context(running(recipe, bench.cores)))
         bench.settle(proxies)
-        lines = []
+        found = []
         for row in rows:
             samples = bench.load(row, proxies)
             _keep(row.key, samples)
-            lines.append(_line(row, samples))
-            say(f"  {lines[-1].measured} ({lines[-1].verdict})")
-        return lines
+            found.append((row, samples))
+            line = _line(row, samples)
+            say(f"  {line.measured} ({line.verdict})")
+        return found
 
 
-def _line(row: Row, samples: Iterable[tuple[str, Sample]]) -> Line:
+def _line(row: Row, samples: Samples) -> Line:
+    line = latency_line if row.kind is Kind.LATENCY else cpu_line
+    return line(row, medians(_values(row, samples)))
+
+
+def _added(row: Row, samples: Samples, compared: tuple[str, str], goal: float | None) -> Line:
+    """Return the line of one comparison. The goal is one of CPU."""
+    title, goal = row.title, goal if row.kind is Kind.RATIO else None
     if row.kind is Kind.LATENCY:
-        return latency_line(row, medians((proxy, it["p50_us"]) for proxy, it in samples))
-    return cpu_line(row, medians((proxy, it["proxy_us_per_frame"]) for proxy, it in samples))
+        title = "median round trip of one 1 KB frame"
+    return added_line(title, _values(row, samples), compared, goal)
+
+
+def _values(row: Row, samples: Samples) -> list[tuple[str, float]]:
+    """Return what is measured of a row, by name of the proxy."""
+    figure = "p50_us" if row.kind is Kind.LATENCY else "proxy_us_per_frame"
+    return [(proxy, it[figure]) for proxy, it in samples]
 
 
 def _lives(

@@ -13,6 +13,18 @@ PEER = "HAProxy"
 
 OURS = "gateway"
 
+EVERYTHING, NOTHING = "everything on", "everything off"
+"""The gateway that tells all that it can of its clients, and the one that tells nothing."""
+
+BESIDE = "gateway beside"
+"""That of another checkout."""
+
+COMPARED: Mapping[tuple[str, str], float | None] = {
+    (EVERYTHING, NOTHING): 0.03,
+    (OURS, BESIDE): None,
+}
+"""Two proxies, and by which part the first one may take more CPU than the second."""
+
 DIRECT = "direct"
 """No proxy between: the load generator connects to itself."""
 
@@ -43,10 +55,15 @@ class Line:
 
 def medians(samples: Iterable[tuple[str, float]]) -> dict[str, float]:
     """Return the medians by name of the proxy."""
+    return {proxy: median(values) for proxy, values in by_name(samples).items()}
+
+
+def by_name(samples: Iterable[tuple[str, float]]) -> dict[str, list[float]]:
+    """Return the samples by name of the proxy, in their order."""
     by_proxy = defaultdict[str, list[float]](list)
     for proxy, value in samples:
         by_proxy[proxy].append(value)
-    return {proxy: median(values) for proxy, values in by_proxy.items()}
+    return by_proxy
 
 
 def judged(value: float, goal: float | None, *, at_least: bool) -> Verdict:
@@ -76,6 +93,24 @@ def latency_line(row: Row, p50_us: Medians) -> Line:
     goal = "-" if row.goal is None else f"<= {row.goal:g}"
     verdict = judged(ratios[OURS], row.goal, at_least=False)
     return Line(row.title, _cells(added, ratios), f"{ratios[OURS]:.2f}", goal, verdict)
+
+
+def added_line(
+    title: str, samples: Iterable[tuple[str, float]], compared: tuple[str, str], goal: float | None
+) -> Line:
+    """Return a line of the part that one of two proxies takes more than the other: the median of
+    all rounds, with the least and the most. A round has a sample of each, one soon after the
+    other, so what slows the machine for longer changes both."""
+    by_proxy = by_name(samples)
+    one, other = (by_proxy[name] for name in compared)
+    added = sorted(value / base - 1 for value, base in zip(one, other, strict=True))
+    middle = median(added)
+    verdict = Verdict.NONE
+    if goal is not None:
+        verdict = Verdict.MET if middle <= goal else Verdict.MISSED
+    cells = {name: f"{readable(median(by_proxy[name]))} us" for name in compared}
+    measured = f"{middle:+.1%} ({added[0]:+.1%} to {added[-1]:+.1%})"
+    return Line(title, cells, measured, "-" if goal is None else f"<= {goal:+.0%}", verdict)
 
 
 def life_line(figure: LifeFigure, values: Medians) -> Line:

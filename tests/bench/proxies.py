@@ -9,8 +9,9 @@ import sysconfig
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,6 +21,7 @@ from tests.bench.rows import Door
 from tests.real.brokers.jars import MissingToolError
 from tests.real.brokers.ports import free_ports
 from tests.real.brokers.processes import end, spawn, tail
+from tests.support.looking import reading_feed
 
 HOST = "127.0.0.1"
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -37,7 +39,7 @@ class Recipe:
 
     `hello`: the clients' `proxy_to_broker_url` in CONNECT. `patience`: seconds until it must
     listen. `settle`: seconds of load before it is measured; a JVM compiles while it runs. `doors`:
-    other ports, with TLS.
+    other ports, with TLS. `console`: its address, where somebody reads the feed.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Recipe:
     patience: float = 20.0
     settle: float = 0.3
     doors: dict[Door, int] = field(default_factory=dict)
+    console: str | None = None
 
 
 class Proxy:
@@ -111,10 +114,11 @@ class Proxy:
 
 @contextmanager
 def running(recipe: Recipe, cores: Cores) -> Iterator[Proxy]:
-    """Yield a running proxy."""
+    """Yield a running proxy. Whoever reads the feed of its console runs on the core of the load."""
     proxy = Proxy(recipe, cores.proxy)
     try:
-        yield proxy
+        with nullcontext() if recipe.console is None else reading_feed(recipe.console):
+            yield proxy
     finally:
         proxy.stop()
 
@@ -204,9 +208,8 @@ def haproxy_version(recipe: Recipe) -> str:
 _GATEWAY = """\
 version: 1
 listeners:
-  - {{name: bench, bind: "{bind}", cluster: bench{access}}}
+  - {{name: bench, bind: "{bind}", cluster: bench{more}}}
 {doors}clusters: {{bench: {{brokers: "pulsar://{broker}"}}}}
-admin: {{bind: "{admin}"}}
 limits: {{connections: {connections}}}
 log: {{format: json}}
 """
@@ -219,6 +222,29 @@ _GATEWAY_TLS = """\
     tls: {{certificates: [{{certificate_file: "{file}", key_file: "{file}"}}]}}
 """
 
+
+_ADMIN = 'admin: {{bind: "{admin}"}}\n'
+
+_EVERYTHING = """\
+console: {{bind: "{console}"}}
+usage: {{folder: "{folder}/usage"}}
+audit: {{file: "{folder}/audit.jsonl"}}
+"""
+
+
+class Observed(Enum):
+    """What a gateway tells of its clients. COUNTS: metrics, for its admin listener. NOTHING: it
+    counts, and nobody can read that. EVERYTHING: metrics, those of principals among them; usage
+    records and events, an audit, and a console whose feed somebody reads."""
+
+    COUNTS = auto()
+    NOTHING = auto()
+    EVERYTHING = auto()
+
+
+_NAMED = ", identity: {mode: verify, anonymous: {principal: load}}"
+"""The load generator shows no credential, and clients without a principal have no metrics of their
+own. EVERYTHING and NOTHING differ in nothing else than what they tell, so both have it."""
 
 _RULES = """\
 version: 1
@@ -238,26 +264,31 @@ def gateway(
     name: str = "gateway",
     *,
     guarded: bool = False,
+    observed: Observed = Observed.COUNTS,
 ) -> Recipe:
     """Return the gateway's recipe as a sidecar: pass-through, counting, with its admin listener.
-    `guarded`: clients may do what rules allow."""
+    `guarded`: clients may do what rules allow. Otherwise `observed` than by COUNTS, it verifies
+    clients, and lets all in."""
     folder = folder / name
     folder.mkdir()
-    port, admin = free_ports(HOST, 2)
+    port, admin, console = free_ports(HOST, 3)
+    has_admin, has_console = observed is not Observed.NOTHING, observed is Observed.EVERYTHING
+    more = ", access: closed, unknown: mask" if guarded else ""
     file = folder / "gateway.yaml"
     doors = dict(zip(shown, free_ports(HOST, len(shown)), strict=True))
     file.write_text(
         _GATEWAY.format(
             bind=f"{HOST}:{port}",
-            access=", access: closed, unknown: mask" if guarded else "",
+            more=more if observed is Observed.COUNTS else more + _NAMED,
             doors="".join(
                 _GATEWAY_TLS.format(name=door.name, bind=f"{HOST}:{doors[door]}", file=pem)
                 for door, pem in shown.items()
             ),
             broker=broker,
-            admin=f"{HOST}:{admin}",
             connections=connections,
         )
+        + _ADMIN.format(admin=f"{HOST}:{admin}") * has_admin
+        + _EVERYTHING.format(console=f"{HOST}:{console}", folder=folder) * has_console
     )
     if guarded:
         (folder / "rules.yaml").write_text(_RULES)
@@ -272,8 +303,9 @@ def gateway(
             "PYTHONPATH": _python_path(folder, interpreter, checkout),
             "PYTHONDONTWRITEBYTECODE": "",  # set, it would have each start compile the modules
         },
-        metrics=f"http://{HOST}:{admin}/metrics",
+        metrics=f"http://{HOST}:{admin}/metrics" if has_admin else None,
         doors=doors,
+        console=f"{HOST}:{console}" if has_console else None,
     )
 
 

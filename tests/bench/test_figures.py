@@ -2,7 +2,15 @@
 
 import pytest
 
-from tests.bench.figures import Verdict, cpu_line, judged, latency_line, life_line, medians
+from tests.bench.figures import (
+    Verdict,
+    added_line,
+    cpu_line,
+    judged,
+    latency_line,
+    life_line,
+    medians,
+)
 from tests.bench.rows import LIFE, Kind, Row
 
 ROW = Row("send", "SEND", (), 1.4)
@@ -53,3 +61,18 @@ def test_figures_of_a_life_have_their_own_units() -> None:
     pair = next(figure for figure in LIFE if figure.key == "pair")
     line = life_line(pair, {"HAProxy": 3300.0, "gateway": 4500.0})
     assert (line.measured, line.goal, line.verdict) == ("4.50 KB", "<= 5 KB", Verdict.MET)
+
+
+@pytest.mark.parametrize(
+    ("goal", "told", "verdict"),
+    [(0.03, "<= +3%", Verdict.MET), (0.01, "<= +1%", Verdict.MISSED), (None, "-", Verdict.NONE)],
+)
+def test_what_one_proxy_takes_more_than_another_is_compared_round_by_round(
+    goal: float | None, told: str, verdict: Verdict
+) -> None:
+    """The second round is slower for both."""
+    rounds = [("on", 1.02), ("off", 1.0), ("off", 2.0), ("on", 2.04), ("on", 1.1), ("off", 1.0)]
+    line = added_line("SEND", [*rounds, ("HAProxy", 9.0)], ("on", "off"), goal)
+    assert (line.measured, line.goal) == ("+2.0% (+2.0% to +10.0%)", told)
+    assert line.cells == {"on": "1.10 us", "off": "1.00 us"}
+    assert line.verdict is verdict

@@ -9,8 +9,11 @@ Each part prints a table in Markdown and fails if its claim does not hold. Modul
 - `costs`: the costliest frame of each command (`largest` makes them, for real `listeners`), and
   whether the cost of one connection grows faster than the work on it (`growth`)
 - `reload`: how long a reload of rules delays other work
+- `scrapes`: what clients feel of scrapes of many topics, of the console and of usage records
+- `topics`: whether memory returns when topics come and go
 - `runner`: the gateway process; `watched` runs inside it and reports what metrics do not
-- `brokers`: the brokers behind it; `visits`: clients that come and go
+- `brokers`: the brokers behind it; `visits`: clients that come and go; `crowd`: producers
+  on many topics
 - `streams`: bytes through many sockets at once
 - `report`: tables
 """

@@ -1,5 +1,5 @@
-"""`python -m tests.soak [idle] [stalled] [churn] [gc] [reload] [costs] [handshakes]`: all
-parts, or the named ones.
+"""`python -m tests.soak [idle] [stalled] [churn] [gc] [reload] [costs] [handshakes] [scrapes]
+[topics]`: all parts, or the named ones.
 
 The tables go to standard output. The exit status is 1 if a claim does not hold, with a message
 saying which one.
@@ -15,7 +15,18 @@ from functools import partial
 from pathlib import Path
 
 from tests.bench.machine import description, descriptors
-from tests.soak import churn, costs, growth, handshakes, idle, pauses, reload, stalled
+from tests.soak import (
+    churn,
+    costs,
+    growth,
+    handshakes,
+    idle,
+    pauses,
+    reload,
+    scrapes,
+    stalled,
+    topics,
+)
 from tests.soak.runner import BrokenClaimError
 from tests.soak.stalled import Stall
 
@@ -30,7 +41,10 @@ STALLS = (
 """The kernel tunes the buffers of the last two, which would take gigabytes with more pairs."""
 
 
-PARTS = ("idle", "stalled", "churn", "gc", "reload", "costs", "handshakes")
+PARTS = (
+    *("idle", "stalled", "churn", "gc", "reload", "costs", "handshakes"),
+    *("scrapes", "topics"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "costs": lambda _folder: f"{costs.table(costs.run())}\n\n{growth.table(growth.run())}",
     }
     parts["handshakes"] = lambda folder: handshakes.table(handshakes.run(folder))
+    parts["scrapes"] = lambda folder: scrapes.table(scrapes.run(folder, options.scraped))
+    parts["topics"] = lambda folder: topics.table(topics.run(folder, options.wave))
     print(f"{description()}; {descriptors()} descriptors\n", flush=True)
     return max([_run(name, parts[name]) for name in options.parts or parts])
 
@@ -57,6 +73,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--connects", type=int, default=1_000_000, help="of the churn (1,000,000)")
     parser.add_argument("--open", type=int, default=pauses.PAIRS, help="pairs for gc (10,000)")
     parser.add_argument("--rules", type=int, default=reload.RULES, help="to reload (2,000)")
+    parser.add_argument("--scraped", type=int, default=scrapes.TOPICS, help="topics (10,000)")
+    parser.add_argument("--wave", type=int, default=topics.TOPICS, help="of new topics (20,000)")
     return parser.parse_args(arguments)
 
 

@@ -84,7 +84,7 @@ class Gateway:
         *ports, admin = free_ports(HOST, len(LISTENERS) + 1)
         self.ports = dict(zip(LISTENERS, ports, strict=True))
         self.log = folder / "gateway.log"
-        self._metrics_url = f"http://{HOST}:{admin}/metrics"
+        self.admin = f"{HOST}:{admin}"
         self._report = folder / "report.json"
         self._written = 0
         file, secret = folder / "gateway.yaml", folder / "secret"
@@ -128,9 +128,14 @@ class Gateway:
     # -- observations --------------------------------------------------------------------------
 
     def metrics(self) -> Metrics:
-        """Return all metrics as of now."""
-        with urllib.request.urlopen(self._metrics_url, timeout=6 * PATIENCE) as answer:
-            return Metrics(answer.read().decode())
+        """Return all metrics as of now, except those of topics."""
+        return Metrics(self.page("/metrics"))
+
+    def page(self, path: str) -> str:
+        """Return what the admin listener answers."""
+        with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=6 * PATIENCE) as answer:
+            text: str = answer.read().decode()
+            return text
 
     def connections(self) -> int:
         """Return the number of connections in all states, on all listeners."""

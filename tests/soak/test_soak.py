@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,18 @@ from gateway.config.model import ResourceLimits
 from gateway.wire.pulsar.fields import CHECKED_FROM
 from gateway.wire.pulsar.frames import Kind
 from tests.bench.machine import descriptors
-from tests.soak import churn, costs, growth, handshakes, idle, pauses, reload, stalled
+from tests.soak import (
+    churn,
+    costs,
+    growth,
+    handshakes,
+    idle,
+    pauses,
+    reload,
+    scrapes,
+    stalled,
+    topics,
+)
 from tests.soak.largest import BOUNDS
 from tests.soak.report import MIB
 from tests.soak.stalled import Stall
@@ -88,3 +100,18 @@ def test_handshakes_of_hostile_clients_leave_others_served(tmp_path: Path) -> No
     assert [it.title for it in outcomes] == list(handshakes.ATTACKS)
     assert all(it.connections > 0 for it in outcomes[1:])
     assert "| flood of whole handshakes |" in handshakes.table(outcomes)
+
+
+def test_clients_are_served_while_somebody_looks(tmp_path: Path) -> None:
+    """How long they wait is shown by `make soak`."""
+    outcome = scrapes.run(tmp_path, 300, rounds=1, seconds=2.5, added=inf, step=inf)
+    assert all(windows[0].trips for windows in outcome.windows.values())
+    assert [it.path for it in outcome.scrapes] == list(scrapes.PATHS)
+    assert "| usage records, feed, scraped |" in scrapes.table(outcome)
+
+
+def test_topics_that_come_and_go_leave_no_more_than_their_bound(tmp_path: Path) -> None:
+    outcome = topics.run(tmp_path, 300, waves=4, until_idle=False, settled=1.5, growth=NOISE)
+    assert [look.producers for look in outcome.opened] == [300] * 4
+    assert {look.producers for look in outcome.closed} == {0}
+    assert "| wave 4, closed |" in topics.table(outcome)

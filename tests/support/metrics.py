@@ -7,7 +7,12 @@ from pathlib import Path
 from gateway.policy.accounts import AccountBook
 from gateway.policy.principals import PrincipalBook
 from gateway.telemetry.denials import DeniedTenant
-from gateway.telemetry.exposition import PrincipalExposition, TenantExposition, TopicExposition
+from gateway.telemetry.exposition import (
+    LatencyExposition,
+    PrincipalExposition,
+    TenantExposition,
+    TopicExposition,
+)
 from gateway.telemetry.figures import (
     AgentFigures,
     AuditFigures,
@@ -85,6 +90,7 @@ def exposition() -> str:
     crew = CrewMetrics(lambda: CrewFigures(1, 0), LogFigures())
     worker = [
         ProcessMetrics(sources).render(),
+        *LatencyExposition({"a": latencies}).chunks(),
         *TenantExposition({"b": book}, verified=True).chunks(),
         *PrincipalExposition({"b": principals}, verified=True).chunks(),
         *TopicExposition({"b": book}, verified=True).chunks(),

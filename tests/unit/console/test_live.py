@@ -134,6 +134,16 @@ def test_ten_thousand_topics_are_looked_at_in_slices() -> None:
     assert sum(1 for _ in live.look(1.0, 0)) == 2 * 10_000 // TOPICS_AT_ONCE
 
 
+def test_a_thousand_tenants_are_added_up_in_slices() -> None:
+    world = World()
+    for number in range(1_000):
+        world.open(f"persistent://t{number}/n/a")
+    live = world.facts.live
+    looked(live, 0.0)
+    assert sum(1 for _ in live.look(1.0, 0)) == 3 * 1_000 // TOPICS_AT_ONCE
+    assert len(live.second["tenants"]) == SHOWN
+
+
 # -- quantiles -------------------------------------------------------------------------------------
 
 

@@ -12,8 +12,15 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.policy.accounts import AccountBook
-from gateway.telemetry.exposition import LONGEST_LABEL, TenantExposition, TopicExposition, labels_of
+from gateway.telemetry.exposition import (
+    LONGEST_LABEL,
+    LatencyExposition,
+    TenantExposition,
+    TopicExposition,
+    labels_of,
+)
 from gateway.telemetry.figures import TENANTS, TopicBook, TopicFigures, Totals, others_of
+from gateway.telemetry.latency import BOUNDS, ListenerLatencies, SlowSends
 from gateway.wire.account import Account, Action
 from gateway.wire.pulsar.topics import named
 from gateway.wire.subject import TopicName
@@ -408,3 +415,43 @@ def test_partitions_of_a_topic_may_be_one_row() -> None:
     assert 'topic="persistent://t/n/topic",' in shown[0]
     assert shown[0].endswith(" 6")
     assert each.count("gateway_topic_messages_total{") == 3
+
+
+# -- latencies -----------------------------------------------------------------------------------
+
+
+def test_durations_are_exposed_by_listener_and_tenant() -> None:
+    listener = ListenerLatencies(SlowSends())
+    odd = listener.of('o"dd', proven=True)
+    odd.send.add(0.0002, 3)
+    odd.send.add(120.0)
+    listener.of("quiet", proven=True)
+    text = b"".join(LatencyExposition({"clients": listener}).chunks()).decode()
+    found = {it.name: it for it in text_string_to_metric_families(text)}
+    names = ("send", "send_own", "lookup", "first_message")
+    assert {name: it.type for name, it in found.items()} == {
+        f"gateway_{name}_seconds": "histogram" for name in names
+    }
+    assert not found["gateway_send_own_seconds"].samples
+    buckets = {
+        it.labels.pop("le", it.name.rpartition("_")[2]): it.value
+        for it in found["gateway_send_seconds"].samples
+        if it.labels["listener"] == "clients" and it.labels["tenant"] == 'o"dd'
+    }
+    assert buckets == {
+        "0.0001": 0,
+        **dict.fromkeys(map(str, BOUNDS[1:]), 3),
+        "+Inf": 4,
+        "count": 4,
+        "sum": pytest.approx(120.0006),
+    }
+
+
+def test_durations_of_a_thousand_tenants_are_written_in_slices() -> None:
+    """The metrics library wrote them in 0.7 s without a break."""
+    listener = ListenerLatencies(SlowSends())
+    for number in range(TENANTS):
+        listener.of(f"t-{number}", proven=True).send.add(0.1)
+    chunks = list(LatencyExposition({"clients": listener}).chunks())
+    assert max(chunk.count(b"\n") for chunk in chunks) <= 1000
+    assert sum(chunk.count(b"_count{") for chunk in chunks) == TENANTS

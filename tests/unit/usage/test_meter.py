@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 from gateway.policy.accounts import AccountBook
@@ -36,7 +38,7 @@ class Trial:
     def taken(self) -> dict[Key, Sums]:
         """Return the sums of the interval that ends now."""
         self.second()
-        return dict(self.meter.take(self.now).items())
+        return dict(self.meter.take(self.now).drain())
 
     def only(self) -> Sums:
         (sums,) = self.taken().values()
@@ -58,6 +60,26 @@ def test_what_is_used_is_told_once() -> None:
     assert trial.taken() == {}
     send(account, 1, 5)
     assert trial.only().messages == 1
+
+
+def test_an_idle_producer_keeps_no_interval() -> None:
+    """Each kept the sums of all keys of the interval in which it was last used."""
+    trial = Trial()
+    send(trial.open(), 1, 1)
+    trial.second()
+    interval = weakref.ref(trial.meter.take(trial.now))
+    trial.second()
+    assert interval() is None
+
+
+def test_a_taken_interval_is_forgotten_key_by_key() -> None:
+    trial = Trial()
+    for topic in ("a", "b", "c"):
+        send(trial.open(topic), 1, 1)
+    trial.second()
+    interval = trial.meter.take(trial.now)
+    left = [len(interval) for _ in interval.drain()]
+    assert left == [2, 1, 0]
 
 
 def test_a_producer_is_billed_for_what_is_confirmed_and_limited_by_what_is_sent() -> None:
@@ -194,7 +216,7 @@ def test_connections_are_told_by_the_time_for_which_they_were_open() -> None:
     key = trial.meter.connected(CALLER, 0.0)
     trial.meter.connected(CALLER, 0.5)
     trial.meter.disconnected(key, 0.75)
-    ((found, sums),) = trial.meter.take(1.0).items()
+    ((found, sums),) = trial.meter.take(1.0).drain()
     assert (found.operation, found.principal, found.network) == ("connect", "alice", "192.0.2.0/24")
     assert (sums.milliseconds, sums.open) == (1250, 2)
 
@@ -204,11 +226,11 @@ def test_an_open_connection_is_told_in_each_interval_until_it_ends() -> None:
     key = trial.meter.connected(CALLER, 0.0)
     told = []
     for now in (10.0, 20.0):
-        told += [it.milliseconds for _, it in trial.meter.take(now).items()]
+        told += [it.milliseconds for _, it in trial.meter.take(now).drain()]
     trial.meter.disconnected(key, 25.0)
-    told += [it.milliseconds for _, it in trial.meter.take(30.0).items()]
+    told += [it.milliseconds for _, it in trial.meter.take(30.0).drain()]
     assert told == [10_000, 10_000, 5_000]
-    assert list(trial.meter.take(40.0).items()) == []
+    assert list(trial.meter.take(40.0).drain()) == []
 
 
 # -- names -----------------------------------------------------------------------------------------

@@ -17,7 +17,13 @@ from gateway.usage import reading
 from gateway.usage.files import Closing
 from gateway.usage.meter import Naming
 from gateway.usage.reading import Ledger
-from gateway.usage.recorder import MOST_EVENTS, Recording, Settings, pseudonyms
+from gateway.usage.recorder import (
+    MOST_EVENTS,
+    TENANTS_AT_ONCE,
+    Recording,
+    Settings,
+    pseudonyms,
+)
 from gateway.usage.records import Event, Usage
 from gateway.usage.writing import Work, Worker
 from gateway.wire.account import Account, Action
@@ -208,6 +214,17 @@ async def test_latencies_of_each_interval_are_records(trial: Trial) -> None:
     assert (first.lat_count, first.lat_sum_us) == (2, 202_000)
     assert len(first.lat_bucket) == len(BOUNDS) + 1
     assert (second.lat_count, second.lat_bucket[-1]) == (1, 1)
+
+
+async def test_latencies_of_many_tenants_are_looked_at_in_slices(trial: Trial) -> None:
+    """Also of those that counted nothing."""
+    latencies = ListenerLatencies(SlowSends())
+    trial.recording.time({"clients": latencies})
+    for number in range(1000):
+        latencies.of(f"t-{number}", proven=True)
+    assert sum(1 for _ in trial.recording._end_interval()) == 1000 // TENANTS_AT_ONCE
+    trial.recording.finish()
+    assert trial.usage() == []
 
 
 def test_pseudonyms_are_the_same_for_the_same_key() -> None:
