@@ -457,8 +457,10 @@ class Application:
         # Imported only with an admin listener, because that takes 6 MB and 40 ms.
         from gateway.admin.routes import routes
         from gateway.admin.server import Bounds, serve
+        from gateway.telemetry.exemplars import Exemplars
 
-        table = routes(self.expositions(), self.unready)
+        exemplars = Exemplars(self._latencies, self._slow)
+        table = routes(self.expositions(), self.unready, exemplars.by_sample)
         clients = self._configuration.limits.connections * len(self._listeners)
         bounds = Bounds(assembly.admin_connections(admin.connections, clients), admin.scrapes)
         addresses = await nursery.start(partial(serve, admin.bind, table, bounds=bounds))

@@ -8,7 +8,7 @@ from gateway.admin.server import Answer, Long, Representation
 from gateway.telemetry import open_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from gateway.admin.server import Routes
 
@@ -20,28 +20,26 @@ METRICS, TOPICS = "/metrics", "/metrics/topics"
 """The paths of metrics: of the process, listeners and tenants; and of topics, which are many."""
 
 
-_OPEN_METRICS = Representation(
-    open_metrics.MEDIA_TYPE, open_metrics.CONTENT_TYPE, open_metrics.converted
-)
-
-
 def routes(
-    metrics: Mapping[str, Callable[[], Iterable[bytes]]], unready: Callable[[], Sequence[str]]
+    metrics: Mapping[str, Callable[[], Iterable[bytes]]],
+    unready: Callable[[], Sequence[str]],
+    exemplars: Callable[[], Mapping[str, str]] = dict,
 ) -> Routes:
     """Return the routes of an admin listener.
 
     `metrics`: by path, what yields an exposition in chunks of about a millisecond's work. `unready`
     returns the reasons why no new client should come here, a line each; none means ready.
+    `exemplars`: see `open_metrics.converted`.
     """
     return {
         "/livez": alive,
         "/readyz": lambda: readiness(unready()),
-        **{path: _long(write) for path, write in metrics.items()},
+        **{path: _long(write, exemplars) for path, write in metrics.items()},
     }
 
 
-def _long(write: Callable[[], Iterable[bytes]]) -> Long:
-    return Long(lambda: exposed(write()))
+def _long(write: Callable[[], Iterable[bytes]], exemplars: Callable[[], Mapping[str, str]]) -> Long:
+    return Long(lambda: exposed(write(), exemplars))
 
 
 def alive() -> Answer:
@@ -49,9 +47,14 @@ def alive() -> Answer:
     return Answer(200, [b"alive\n"])
 
 
-def exposed(metrics: Iterable[bytes]) -> Answer:
+def exposed(metrics: Iterable[bytes], exemplars: Callable[[], Mapping[str, str]] = dict) -> Answer:
     """Return an answer with metrics in chunks: as Prometheus text, or as OpenMetrics."""
-    return Answer(200, metrics, METRICS_TYPE, otherwise=_OPEN_METRICS)
+
+    def convert(chunks: Iterable[bytes]) -> Iterator[bytes]:
+        return open_metrics.converted(chunks, exemplars())
+
+    kind = Representation(open_metrics.MEDIA_TYPE, open_metrics.CONTENT_TYPE, convert)
+    return Answer(200, metrics, METRICS_TYPE, otherwise=kind)
 
 
 def readiness(reasons: Sequence[str]) -> Answer:

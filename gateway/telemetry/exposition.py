@@ -188,7 +188,7 @@ class _WaitRows:
 
     def lines(self, family: Family, field: int) -> Iterator[bytes]:
         rows = iter(
-            f'{family.exposed}{{{labels},rule="{_escape(rule[:LONGEST_LABEL])}"}} {waited[field]}\n'
+            f'{family.exposed}{{{labels},rule="{escaped(rule[:LONGEST_LABEL])}"}} {waited[field]}\n'
             for labels, waits in self._rows.items()
             for rule, waited in waits.by_rule.items()
         )
@@ -401,14 +401,20 @@ class LatencyExposition:
             ).encode()
 
 
-_BUCKETS = [f',le="{bound}"}} ' for bound in (*BOUNDS, "+Inf")]
+_BUCKETS = [f',le="{bound}"}}' for bound in (*BOUNDS, "+Inf")]
+
+
+def bucket_of(family: Family, listener: str, tenant: str, bucket: int) -> str:
+    """Return the sample of a bucket, without its value."""
+    labels = _labels(listener=listener, tenant=tenant)
+    return f"{family.exposed}_bucket{{{labels}{_BUCKETS[bucket]}"
 
 
 def _histogram(family: Family, labels: str, histogram: Histogram) -> str:
     name = family.exposed
     numbers = list(accumulate(histogram.counts))
     bucket = f"{name}_bucket{{{labels}"
-    lines = [f"{bucket}{it}{number}\n" for it, number in zip(_BUCKETS, numbers, strict=True)]
+    lines = [f"{bucket}{it} {number}\n" for it, number in zip(_BUCKETS, numbers, strict=True)]
     lines += f"{name}_count{{{labels}}} {numbers[-1]}\n", f"{name}_sum{{{labels}}} "
     return f"{''.join(lines)}{histogram.seconds}\n"
 
@@ -430,10 +436,11 @@ def tenant_labels(cluster: str, tenant: str) -> str:
 
 
 def _labels(**values: str) -> str:
-    return ",".join(f'{key}="{_escape(value[:LONGEST_LABEL])}"' for key, value in values.items())
+    return ",".join(f'{key}="{escaped(value[:LONGEST_LABEL])}"' for key, value in values.items())
 
 
-def _escape(value: str) -> str:
+def escaped(value: str) -> str:
+    """Return the value of a label as the text format writes it."""
     value = value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
     # A name may have half of a surrogate pair, which UTF-8 cannot encode.
     return value.encode(errors="replace").decode()

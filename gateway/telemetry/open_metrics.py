@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.telemetry.families import FAMILIES, Kind
+from gateway.telemetry.families import FAMILIES, SEND_SECONDS, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 MEDIA_TYPE = "application/openmetrics-text"
 CONTENT_TYPE = f"{MEDIA_TYPE}; version=1.0.0; charset=utf-8"
@@ -19,11 +19,27 @@ CONTENT_TYPE = f"{MEDIA_TYPE}; version=1.0.0; charset=utf-8"
 _RENAMED = frozenset({Kind.COUNTER, Kind.INFO})
 
 
-def converted(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield an exposition in OpenMetrics. Each chunk holds whole lines."""
+_WITH_EXEMPLARS = f"{SEND_SECONDS.exposed}_bucket{{".encode()
+
+
+def converted(
+    chunks: Iterable[bytes], exemplars: Mapping[str, str] | None = None
+) -> Iterator[bytes]:
+    """Yield an exposition in OpenMetrics. Each chunk holds whole lines. `exemplars`: what to write
+    behind samples, by the sample without its value."""
     for chunk in chunks:
-        yield _converted(chunk) if chunk.startswith(b"#") or b"\n#" in chunk else chunk
+        found = chunk
+        if found.startswith(b"#") or b"\n#" in found:
+            found = _converted(found)
+        if exemplars and _WITH_EXEMPLARS in found:
+            found = _exemplified(found, exemplars)
+        yield found
     yield b"# EOF\n"
+
+
+def _exemplified(chunk: bytes, exemplars: Mapping[str, str]) -> bytes:
+    lines = chunk.decode().split("\n")
+    return "\n".join(it + exemplars.get(it.rpartition(" ")[0], "") for it in lines).encode()
 
 
 def _converted(chunk: bytes) -> bytes:
