@@ -1,6 +1,7 @@
 """The gateway's metrics agree with what clients sent and received."""
 
 import pytest
+from pulsar import ConsumerType  # type: ignore[import-untyped, unused-ignore]
 
 from tests.real.clients import Client, fresh_topic, numbered, receive, send_all
 from tests.real.fixtures import Route
@@ -70,3 +71,40 @@ def test_counted_bytes_slightly_exceed_the_messages(client: Client, route: Route
     send_all(client.create_producer(topic), [content] * 10)
     assert counted(route, topic, "to_broker", 10) == 10
     assert 1_000_000 <= counted_bytes(route, topic, "to_broker") <= 1_010_000
+
+
+@pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Shared])
+def test_what_a_consumer_gets_again_is_counted(
+    client: Client, route: Route, kind: ConsumerType
+) -> None:
+    topic = fresh_topic()
+    consumer = client.subscribe(
+        topic, "s", consumer_type=kind, negative_ack_redelivery_delay_ms=100
+    )
+    send_all(client.create_producer(topic, batching_enabled=False), numbered(10))
+    first = [consumer.receive(10_000) for _ in range(10)]
+    for message in first[:9]:
+        consumer.acknowledge(message)
+    consumer.negative_acknowledge(first[9])
+    again = consumer.receive(10_000)
+    assert again.data() == first[9].data()
+    assert route.gateway is not None
+    count = settled_total(
+        route.gateway.metrics_url,
+        again.redelivery_count(),
+        "gateway_topic_redelivered_frames_total",
+        topic=topic,
+        direction="to_client",
+    )
+    assert count == again.redelivery_count()
+
+
+def test_bytes_are_counted_for_the_broker_too(client: Client, route: Route) -> None:
+    topic = fresh_topic()
+    send_all(client.create_producer(topic), [bytes(100_000)] * 10)
+    assert counted(route, topic, "to_broker", 10) == 10
+    assert route.gateway is not None
+    samples = scrape(route.gateway.metrics_url)
+    moved = total(samples, "gateway_broker_bytes_total", direction="to_broker")
+    assert moved >= counted_bytes(route, topic, "to_broker")
+    assert total(samples, "gateway_broker_connections") >= 1
