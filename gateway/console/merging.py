@@ -40,7 +40,7 @@ def state(answers: Sequence[Row]) -> Row:
     unready = [it["ready"] for it in answers]
     reasons = dict.fromkeys(reason for each in unready for reason in each)
     return {
-        "rules": rows((it["rules"] for it in answers), "rule", "what", "mode"),
+        "rules": _rules(answers),
         "denials": rows((it["denials"] for it in answers), "listener", "rule", "right", "mode"),
         "brokers": _brokers(answers),
         "listeners": rows((it["listeners"] for it in answers), "listener"),
@@ -48,6 +48,18 @@ def state(answers: Sequence[Row]) -> Row:
         "ready": list(reasons) if all(unready) else [],
         "process": _process([it["process"] for it in answers], is_draining=bool(drains)),
     }
+
+
+def _rules(answers: Sequence[Row]) -> list[Row]:
+    """Return the rules; the fullest limit is that of the process in which it is fullest."""
+    fullest: dict[tuple[str, str, str], tuple[float, str]] = {}
+    for row in (row for it in answers for row in it["rules"]):
+        key = row["rule"], row["what"], row["mode"]
+        fullest[key] = max(fullest.get(key, (0.0, "")), (row["fill"], row["fullest"]))
+    found = rows((it["rules"] for it in answers), "rule", "what", "mode")
+    for row in found:
+        row["fill"], row["fullest"] = fullest[row["rule"], row["what"], row["mode"]]
+    return found
 
 
 def second(answers: Sequence[Row], shown: int) -> Row | None:

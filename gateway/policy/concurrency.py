@@ -23,6 +23,7 @@ class ConcurrencyLimiter:
 
     def __init__(self) -> None:
         self._open: dict[Identity, int] = {}
+        self._most: dict[Identity, float] = {}
         self._limits_of: dict[Account, tuple[Identity, ...]] = {}
         self._tallies = Tallies()
 
@@ -42,7 +43,10 @@ class ConcurrencyLimiter:
 
     def figures(self) -> list[RuleFigures]:
         """Return the figures of each rule: its limits, and what it refused."""
-        return self._tallies.figures((identity, 0) for identity in self._open)
+        return self._tallies.figures(
+            (identity, 0, number / max(1.0, self._most[identity]))
+            for identity, number in self._open.items()
+        )
 
     def admit(self, account: Account, limits: Collection[AppliedLimit]) -> None:
         """Count an open account under these limits alone, full ones too."""
@@ -50,12 +54,13 @@ class ConcurrencyLimiter:
         identities = tuple(map(identity_of, limits))
         if identities:
             self._limits_of[account] = identities
-        for identity in identities:
+        for identity, limit in zip(identities, limits, strict=True):
             self._open[identity] = self._open.get(identity, 0) + 1
+            self._most[identity] = limit.rate
 
     def release(self, account: Account) -> None:
         """Stop counting an account."""
         for identity in self._limits_of.pop(account, ()):
             self._open[identity] -= 1
             if not self._open[identity]:
-                del self._open[identity]
+                del self._open[identity], self._most[identity]

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gateway.policy.dimensions import Dimension
 from gateway.policy.gcra import WHOLE_UNIT, Meter
 from gateway.policy.keys import FORGOTTEN_AT_ONCE, MOST_RESTING, Identity, identity_of, on_loss_of
+from gateway.policy.supply import used_share
 from gateway.policy.tallies import Tallies
 from gateway.wire.services import Again
 
@@ -196,7 +197,10 @@ class RequestLimiter:
 
     def figures(self, now: float) -> list[RuleFigures]:
         """Return the figures of each rule: its limits, the requests that wait, and its totals."""
-        return self._tallies.figures((it, limit.waiting(now)) for it, limit in self._limits.items())
+        return self._tallies.figures(
+            (it, limit.waiting(now), used_share(limit.meter, now))
+            for it, limit in self._limits.items()
+        )
 
     def _wait(self, limit: AppliedLimit, since: float, now: float) -> _Wait:
         state = self._state(limit, now)

@@ -11,7 +11,8 @@ from gateway.policy.keys import Key, Kind, identity_of, kind_of, on_loss_of
 from gateway.policy.limiter import Limiter, local_meter
 from gateway.policy.limits import LimitSpec
 from gateway.policy.requests import RequestLimiter
-from gateway.policy.tallies import no_figures
+from gateway.policy.supply import used_share
+from gateway.policy.tallies import filled, no_figures
 from gateway.wire.account import Action, Patience
 from gateway.wire.contract import Denial, Refusal
 from gateway.wire.services import Again
@@ -98,7 +99,9 @@ class Shaping:
         found = dict(self._past)
         for limit in self.limiter.limits():
             kind = _kind(limit)
-            found[kind] = _added(found.get(kind) or no_figures(kind), limit)
+            sums = _added(found.get(kind) or no_figures(kind), limit)
+            assert isinstance(limit.spec.key, Key)
+            found[kind] = filled(sums, limit.spec.key, used_share(limit.meter, now))
         return [*found.values(), *self.requests.figures(now), *self.concurrency.figures()]
 
     def _make_meter(self, spec: LimitSpec) -> Metered:

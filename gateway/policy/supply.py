@@ -78,6 +78,11 @@ class Metered(Protocol):
     def change(self, rate: float, burst: float, now: float) -> None: ...
 
 
+def used_share(meter: Metered, now: float) -> float:
+    """Return the share of a meter's burst that is used, from 0; in debt it is above 1."""
+    return 1.0 - meter.available(now) / meter.burst
+
+
 class SharedMeter:
     """`key`: names the limit, the same in all processes; `owner`: the limit in this process. Made
     by a `Supply`.

@@ -10,13 +10,20 @@ from gateway.telemetry.figures import RuleFigures
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gateway.policy.keys import Identity, Kind
+    from gateway.policy.keys import Identity, Key, Kind
 
 
 def no_figures(kind: Kind) -> RuleFigures:
     """Return the figures of limits that did nothing yet."""
     rule, what, shadow = kind
     return RuleFigures(rule, what.value, "shadow" if shadow else "enforce")
+
+
+def filled(before: RuleFigures, key: Key, used: float) -> RuleFigures:
+    """Return the figures with those of a limit of which this share is used, if none had more."""
+    if used <= before.fill:
+        return before
+    return before._replace(fill=min(1.0, used), fullest=", ".join(key.values))
 
 
 class Tallies:
@@ -44,15 +51,14 @@ class Tallies:
         sums = self._of(identity)
         self._sums[kind_of(identity)] = sums._replace(refused=sums.refused + 1)
 
-    def figures(self, limits: Iterable[tuple[Identity, int]]) -> list[RuleFigures]:
+    def figures(self, limits: Iterable[tuple[Identity, int, float]]) -> list[RuleFigures]:
         """Return the sums of all limits there are or were. `limits`: those there are, each with the
-        number of requests that wait at it."""
+        number of requests that wait at it, and its used share."""
         found = dict(self._sums)
-        for identity, waiting in limits:
+        for identity, waiting, used in limits:
             before = found.get(kind_of(identity)) or self._of(identity)
-            found[kind_of(identity)] = before._replace(
-                limits=before.limits + 1, waiting=before.waiting + waiting
-            )
+            more = before._replace(limits=before.limits + 1, waiting=before.waiting + waiting)
+            found[kind_of(identity)] = filled(more, identity[0], used)
         return list(found.values())
 
     def _of(self, identity: Identity) -> RuleFigures:

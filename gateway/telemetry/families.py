@@ -317,6 +317,15 @@ RULE_WAIT_SECONDS = _rules.counter(
     "Seconds of all waits; of a shadow the seconds in which somebody would have waited.",
     *("rule", "limit", "mode"),
 )
+RULE_FILL = _rules.gauge(
+    "gateway_rule_fill_ratio",
+    "The used share of what the limit with the least left may save up, or have open: at 1 somebody "
+    "waits or is refused.",
+    "rule",
+    "limit",
+    "mode",
+    merge=Merge.MOST,
+)
 RULE_REFUSED = _rules.counter(
     "gateway_rule_refused",
     "Requests that were refused: above a plain number, or because they would wait too long (in "

@@ -291,6 +291,9 @@ class RuleFigures(NamedTuple):
     `waiting`. Since the start: `waits`, and their `seconds` in all; `refused` requests. In shadow
     mode: `held` messages or bytes would have waited, in so many `seconds`, and requests would have
     been `refused`.
+
+    `fill`: the used share of what the limit with the least left may save up, or have open. Whose
+    limit that is, `fullest` says: the values of the rule's `per`.
     """
 
     rule: str
@@ -302,6 +305,8 @@ class RuleFigures(NamedTuple):
     seconds: float = 0.0
     held: float = 0.0
     refused: int = 0
+    fill: float = 0.0
+    fullest: str = ""
 
 
 class BrokerFailures(NamedTuple):

@@ -276,7 +276,7 @@ def _rules(rules: Iterable[RuleFigures]) -> Iterator[Metric]:
     waiting = _metric(families.RULE_WAITING)
     waits = _metric(families.RULE_WAITS)
     seconds = _metric(families.RULE_WAIT_SECONDS)
-    refused = _metric(families.RULE_REFUSED)
+    refused, fill = _metric(families.RULE_REFUSED), _metric(families.RULE_FILL)
     shadow = _metric(families.RULE_SHADOW_HELD)
     for figures in rules:
         values = [figures.rule, figures.what, figures.mode]
@@ -285,9 +285,10 @@ def _rules(rules: Iterable[RuleFigures]) -> Iterator[Metric]:
         waits.add_metric(values, figures.waits)
         seconds.add_metric(values, figures.seconds)
         refused.add_metric(values, figures.refused)
+        fill.add_metric(values, round(figures.fill, 4))
         if figures.mode == "shadow":
             shadow.add_metric(values[:2], figures.held)
-    yield from (limits, waiting, waits, seconds, refused, shadow)
+    yield from (limits, waiting, waits, seconds, refused, fill, shadow)
 
 
 def _reloads(figures: ReloadFigures) -> Iterator[Metric]:

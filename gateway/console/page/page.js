@@ -233,6 +233,8 @@ function showLimits(second) {
     { title: "Rule", show: (it) => it.rule },
     { title: "Limits", show: (it) => it.what },
     { title: "Mode", show: (it) => it.mode },
+    number("Fullest limit", (it) => `${Math.round(it.fill * 100)} %`),
+    { title: "Whose", show: (it) => it.fullest },
     number("Waiting now", (it) => count(it.waiting)),
     number("Waits", (it) => count(it.waits)),
     number("Waited", (it) => duration(it.seconds)),

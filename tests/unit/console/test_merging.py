@@ -13,6 +13,7 @@ from gateway.console.facts import Draining
 from gateway.console.live import SHOWN
 from gateway.console.paging import Page
 from gateway.console.views import HISTORY, About, Views
+from gateway.telemetry.figures import RuleFigures
 from gateway.wire.account import Action
 from tests.unit.console.world import World, passed
 
@@ -128,6 +129,15 @@ async def test_rules_denials_and_listeners_are_added_up(several: Several) -> Non
     assert status["drain"] == {"began": 15, "connections": 4}
     assert status["process"]["buffered_bytes"] == 14
     assert (status["process"]["descriptors"], status["process"]["descriptor_limit"]) == (10, 100)
+
+
+def test_a_rule_is_as_full_as_where_it_is_fullest() -> None:
+    def seen(fill: float, whose: str) -> dict[str, Any]:
+        rule = RuleFigures("r", "publish.messages", "enforce", waits=1, fill=fill, fullest=whose)
+        return plain() | {"rules": [rule._asdict()]}
+
+    (rule,) = merging.state([seen(0.2, "acme"), seen(0.7, "globex"), seen(0.0, "")])["rules"]
+    assert (rule["waits"], rule["fill"], rule["fullest"]) == (3, 0.7, "globex")
 
 
 @pytest.mark.parametrize(

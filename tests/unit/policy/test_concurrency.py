@@ -30,6 +30,15 @@ def account() -> Account:
     return Account(Action.PRODUCE, subject_of("t"))
 
 
+def test_the_fullest_limit_is_told_with_whose_it_is() -> None:
+    limiter = ConcurrencyLimiter()
+    for number, most, key in ((1, 4, "acme"), (3, 4, "globex"), (1, 2, "initech")):
+        for _ in range(number):
+            limiter.admit(account(), [limit(most, "few", key)])
+    (figures,) = limiter.figures()
+    assert (figures.fill, figures.fullest) == (0.75, "globex")
+
+
 def test_one_account_more_than_the_limit_is_refused() -> None:
     limiter, two = ConcurrencyLimiter(), limit(2)
     for _ in range(2):

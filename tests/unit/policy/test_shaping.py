@@ -78,6 +78,17 @@ def test_a_rule_makes_one_limit_for_each_value_of_per() -> None:
     assert (figures.limits, figures.waiting, figures.waits) == (2, 2, 2)
 
 
+def test_the_limit_with_the_least_left_is_told_with_whose_it_is() -> None:
+    setting = Setting(limit(per="tenant"))
+    setting.opens("a")
+    assert setting.shaping.figures(NOW)[0].fill == 0.0
+    assert setting.sends(setting.opens("b"))
+    (figures,) = setting.shaping.figures(NOW)
+    assert (figures.fill > 0.5, figures.fullest) == (True, "b")
+    (later,) = setting.shaping.figures(NOW + 100)
+    assert later.fill == 0.0
+
+
 def test_an_account_that_no_rule_matches_is_unlimited() -> None:
     setting = Setting(limit(match={"tenant": "a"}))
     account = setting.opens("b")
