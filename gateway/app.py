@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from gateway.otlp.export import Export
     from gateway.telemetry.witness import Witness
     from gateway.tls.sides import Side
+    from gateway.usage.shipping import Shipping
 
 Status = trio.TaskStatus[None]
 
@@ -236,6 +237,7 @@ class Application:
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
         }
+        self._shipping = None if inherited else self._make_shipping()
         self._dials = {name: Histogram() for name in configuration.clusters}
         self._delays = Histogram()
         self._services: list[ListenerServices] = []
@@ -270,6 +272,11 @@ class Application:
             self._inherited,
         )
         return any(it is not None for it in readers)
+
+    def _make_shipping(self) -> Shipping | None:
+        return assembly.make_shipping(
+            self._configuration, lambda cluster: self._clusters[cluster].parts.credential
+        )
 
     def _make_latencies(self) -> dict[str, ListenerLatencies]:
         """Return histograms by listener, if anybody reads them."""
@@ -417,6 +424,11 @@ class Application:
 
     async def serve(self, *, task_status: Status = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until SIGTERM or SIGINT. The task has started once all listeners listen."""
+        serve = partial(self._serve, task_status)
+        await (serve() if self._shipping is None else self._shipping.during(serve))
+        self._log.info("stopped")
+
+    async def _serve(self, task_status: Status) -> None:
         try:
             async with (
                 received(*STOP, *([AT_ONCE] if self._inherited else [])) as signals,
@@ -431,7 +443,6 @@ class Application:
                 self._recording.finish()
             if self._audit is not None:
                 self._audit.close()
-        self._log.info("stopped")
 
     async def _start_admin(self, nursery: trio.Nursery) -> None:
         admin = self._configuration.admin
@@ -624,7 +635,9 @@ class Application:
     def unready(self) -> list[str]:
         """Return the reasons why no new client should connect here."""
         reasons = ["draining"] if self._draining else []
-        for name, cluster in self._clusters.items():
+        # Others have no clients: they may be there for the records of this gateway.
+        used = {it.cluster: self._clusters[it.cluster] for it in self._configuration.listeners}
+        for name, cluster in used.items():
             if not cluster.brokers.ready:
                 reasons.append(f"no healthy broker in cluster {name}")
             if isinstance(cluster.parts.credential.current(), Denial):
@@ -654,6 +667,7 @@ class Application:
             log=self._lines,
             audit=None if self._audit is None else self._audit.figures,
             usage=None if self._recording is None else self._recording.figures,
+            shipper=None if self._shipping is None else self._shipping.figures,
             export=None if self._export is None else self._export.figures,
             openings=self._openings.figures,
             latencies=self._latencies,

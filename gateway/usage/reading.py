@@ -66,7 +66,7 @@ def _read(
     folder: Path, decoder: msgspec.json.Decoder[_Record], ledger: Ledger
 ) -> Iterator[_Record]:
     for path in sorted(closed_files(folder)):
-        for line in _lines(path, ledger):
+        for line in lines_of(path, ledger):
             try:
                 record = decoder.decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -76,7 +76,8 @@ def _read(
                 yield record
 
 
-def _lines(path: Path, ledger: Ledger) -> Iterator[bytes]:
+def lines_of(path: Path, ledger: Ledger) -> Iterator[bytes]:
+    """Yield the lines of a file, up to where it cannot be read."""
     try:
         with gzip.open(path) as file:
             while line := file.readline(LONGEST_LINE):

@@ -13,7 +13,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 import trio
@@ -26,10 +26,14 @@ from gateway.policy.reservations import Reservations, Reserved, UnitRequest
 from gateway.system.interpreter import begin_collections, command
 from gateway.system.signals import AT_ONCE, STOP, received
 from gateway.telemetry.figures import LogFigures
+from gateway.verifiers import Needs
 from gateway.workers import briefing
 from gateway.workers.briefing import Briefing
 from gateway.workers.channel import Handler
 from gateway.workers.crew import Crew, Start
+
+if TYPE_CHECKING:
+    from gateway.identity.credential import OwnCredential
 
 MARGIN = 5.0
 """Seconds beyond the grace period until a worker that has not ended is killed."""
@@ -67,6 +71,7 @@ class Parent:
         clock: Callable[[], float] = time.monotonic,
         lines: LogFigures | None = None,
     ) -> None:
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._clock = clock
         self._lines = LogFigures() if lines is None else lines
         self._configuration = configuration
@@ -75,8 +80,9 @@ class Parent:
         self._sockets: dict[str, list[socket.socket]] = {}
         self._seals = _seals(configuration)
         self._limits = Reservations()
+        self._needs = Needs(self._log_event)
+        self._shipping = assembly.make_shipping(configuration, self._credential)
         self._draining = False
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def serve(self) -> None:
         """Serve until SIGTERM or SIGINT."""
@@ -90,9 +96,25 @@ class Parent:
                 self._size, Start(command(WORKER), self._descriptors(), self._handlers)
             )
             await self._start_admin(outer)
-            await self._live(signals)
+            for task in self._needs.tasks:  # the credential of the shipper
+                outer.start_soon(task)
+            live = partial(self._live, signals)
+            await (live() if self._shipping is None else self._shipping.during(live))
             outer.cancel_scope.cancel()
         self._log.info("stopped")
+
+    # -- records for topics ------------------------------------------------------------------
+
+    def _credential(self, cluster: str) -> OwnCredential:
+        settings = self._configuration.clusters[cluster].credential
+        return assembly.make_credential(
+            settings, self._needs, partial(self._log_event, cluster=cluster)
+        )
+
+    def _log_event(self, event: str, **values: object) -> None:
+        self._log.warning(event, **values)
+
+    # -- the workers -------------------------------------------------------------------------
 
     async def _live(self, signals: AsyncIterator[int]) -> None:
         async with trio.open_nursery() as nursery:
@@ -171,7 +193,8 @@ class Parent:
         from gateway.admin.server import Bounds, serve
         from gateway.workers.answers import Answers
 
-        answers = Answers(self._crew, lambda: self._draining, self._lines)
+        shipper = None if self._shipping is None else self._shipping.figures
+        answers = Answers(self._crew, lambda: self._draining, self._lines, shipper)
         bounds = Bounds(assembly.admin_connections(admin.connections, clients=0), admin.scrapes)
         addresses = await nursery.start(partial(serve, admin.bind, answers.routes(), bounds=bounds))
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])

@@ -1,0 +1,188 @@
+"""Usage records in a topic of a real broker: all that files hold, whatever dies meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from gateway.telemetry.figures import StreamFigures
+from gateway.usage import reading, topics
+from gateway.usage.files import Closing, Stream
+from gateway.usage.reading import Ledger
+from gateway.usage.records import VERSION, Usage
+from tests.real.brokers.standalone import Standalone
+from tests.real.clients import fresh_topic, numbered, send_all, wait_until
+from tests.real.fixtures import Connect, Reach, StartGateway
+from tests.real.gateways import PASS_THROUGH, Gateway, Plan
+from tests.real.probes import figure
+from tests.support.balancer import Balancer
+
+pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
+
+COUNT = 300
+BOOT = "0123456789abcdef"
+NOON = 1_795_521_600.0  # 2026-11-24 12:00 UTC
+
+
+def plan_of(folder: Path, topic: dict[str, str], **others: Any) -> Plan:
+    usage = {"folder": str(folder), "interval": "1s", "close_after": "1s", "gateway": "edge"}
+    return replace(PASS_THROUGH, more={"usage": usage | {"topic": topic}}, **others)
+
+
+def identities(records: list[Any]) -> Counter[tuple[str, str, int]]:
+    return Counter((it.gw, it.boot, it.seq) for it in records)
+
+
+def in_topic(broker: Standalone, topic: str) -> tuple[list[Usage], Ledger]:
+    ledger = Ledger()
+    return list(topics.usage(broker.service_url, topic, ledger)), ledger
+
+
+def in_files(folder: Path) -> list[Usage]:
+    return list(reading.usage(folder))
+
+
+def assert_same(folder: Path, broker: Standalone, topic: str) -> Ledger:
+    """Assert that a topic has the records of all files, in their order, and no others."""
+    found, ledger = in_topic(broker, topic)
+    assert ledger.missing() == {}
+    assert ledger.unreadable == 0
+    kept = in_files(folder)
+    assert identities(found) == identities(kept)
+    assert sum(it.msgs for it in found) == sum(it.msgs for it in kept)
+    assert sum(it.bytes_wire for it in found) == sum(it.bytes_wire for it in kept)
+    for boot in {it.boot for it in kept}:
+        numbers = [it.seq for it in found if it.boot == boot]
+        assert numbers == sorted(numbers)
+    return ledger
+
+
+def produce(url: str, connect: Connect, count: int = COUNT) -> str:
+    topic = fresh_topic()
+    send_all(connect(url).create_producer(topic), numbered(count))
+    return topic
+
+
+def backlog(folder: Path, files: int, each: int) -> None:
+    """Write closed files of an earlier run of the gateway."""
+    stream = Stream(folder / "usage", "edge", BOOT, Closing(size=1), StreamFigures())
+    stream.begin()
+    common = {"v": VERSION, "gw": "edge", "boot": BOOT, "start_ms": 0, "dur_ms": 1000}
+    for file in range(files):
+        first = file * each + 1
+        rows = [
+            Usage(**common, seq=seq, op="send", tenant=f"t{seq % 7}", msgs=1, bytes_wire=seq)  # type: ignore[arg-type]
+            for seq in range(first, first + each)
+        ]
+        lines = b"".join(msgspec.json.encode(it) + b"\n" for it in rows)
+        stream.append(lines, first, first + each - 1, NOON)
+
+
+def started(gateway: Gateway) -> list[int]:
+    """Return the process ids of the shippers that the gateway has started so far."""
+    lines = (json.loads(it) for it in gateway.log.read_text().splitlines() if it[:1] == "{")
+    return [it["process"] for it in lines if it["event"] == "usage_shipper_started"]
+
+
+def test_a_topic_has_the_records_of_the_files(
+    pulsar: Standalone, gateway: StartGateway, reach: Reach, connect: Connect, tmp_path: Path
+) -> None:
+    records, events = fresh_topic("usage"), fresh_topic("events")
+    sent = {"cluster": "main", "records": records, "events": events}
+    running = gateway(pulsar, plan_of(tmp_path, sent))
+    used = produce(reach(pulsar, through=running).url, connect)
+    wait_until(lambda: figure(running, "gateway_usage_shipped_records_total", stream="usage") > 0)
+    running.stop()
+    ledger = assert_same(tmp_path, pulsar, records)
+    assert ledger.repeated == 0
+    found, _ = in_topic(pulsar, records)
+    assert sum(it.msgs for it in found if it.op == "send" and it.topic == used) == COUNT
+    told = list(topics.events(pulsar.service_url, events))
+    assert identities(told) == identities(list(reading.events(tmp_path)))
+    assert {"connected", "ended"} <= {it.event for it in told}
+
+
+def test_workers_have_one_shipper(
+    pulsar: Standalone, gateway: StartGateway, reach: Reach, connect: Connect, tmp_path: Path
+) -> None:
+    records = fresh_topic("usage")
+    sent = {"cluster": "main", "records": records}
+    running = gateway(pulsar, plan_of(tmp_path, sent, workers=2))
+    for _ in range(4):
+        produce(reach(pulsar, through=running).url, connect, 50)
+    wait_until(lambda: figure(running, "gateway_usage_shipped_records_total", stream="usage") > 0)
+    assert len(started(running)) == 1
+    running.stop()
+    assert_same(tmp_path, pulsar, records)
+    found, _ = in_topic(pulsar, records)
+    assert {it.gw for it in found} <= {"edge-w1", "edge-w2"}
+    assert sum(it.msgs for it in found if it.op == "send") == 200
+
+
+def test_a_killed_shipper_loses_nothing(
+    pulsar: Standalone, gateway: StartGateway, tmp_path: Path
+) -> None:
+    backlog(tmp_path, files=60, each=1200)
+    records = fresh_topic("usage")
+    running = gateway(pulsar, plan_of(tmp_path, {"cluster": "main", "records": records}))
+
+    def shipped() -> float:
+        return figure(running, "gateway_usage_shipped_records_total", stream="usage")
+
+    for part in (5, 20, 40):
+        wait_until(lambda part=part: shipped() >= part * 1200)  # type: ignore[misc]
+        before = len(started(running))
+        os.kill(started(running)[-1], signal.SIGKILL)
+        wait_until(lambda before=before: len(started(running)) > before)  # type: ignore[misc]
+    wait_until(lambda: shipped() >= 60 * 1200)
+    assert figure(running, "gateway_usage_shipper_restarts_total") == 3
+    running.stop()
+    assert_same(tmp_path, pulsar, records)
+
+
+def test_a_killed_gateway_takes_its_shipper_along_and_loses_nothing(
+    pulsar: Standalone, gateway: StartGateway, tmp_path: Path
+) -> None:
+    backlog(tmp_path, files=30, each=1200)
+    records = fresh_topic("usage")
+    plan = plan_of(tmp_path, {"cluster": "main", "records": records})
+    running = gateway(pulsar, plan)
+    wait_until(lambda: figure(running, "gateway_usage_shipped_records_total", stream="usage") > 0)
+    (shipper,) = started(running)
+    running.kill()
+    wait_until(lambda: not Path(f"/proc/{shipper}/exe").exists())
+    again = gateway(pulsar, plan)
+    wait_until(lambda: figure(again, "gateway_usage_unshipped_files", stream="usage") == 0)
+    again.stop()
+    assert_same(tmp_path, pulsar, records)
+
+
+def test_a_broker_that_is_away_first_gets_everything(
+    pulsar: Standalone, gateway: StartGateway, tmp_path: Path
+) -> None:
+    backlog(tmp_path, files=3, each=100)
+    records = fresh_topic("usage")
+    door = Balancer([], host=pulsar.host)
+    plan = plan_of(tmp_path, {"cluster": "elsewhere", "records": records})
+    clusters = {
+        "main": {"brokers": pulsar.service_url},
+        "elsewhere": {"brokers": door.untapped_url},
+    }
+    running = gateway(pulsar, replace(plan, more={**plan.more, "clusters": clusters}))
+    wait_until(lambda: figure(running, "gateway_usage_shipping_failures_total") > 0)
+    assert figure(running, "gateway_usage_unshipped_files", stream="usage") >= 3
+    door.ports = (pulsar.port,)
+    wait_until(lambda: "usage_topic_back" in running.log.read_text())
+    running.stop()
+    door.close()
+    told = [json.loads(it)["event"] for it in running.log.read_text().splitlines()]
+    assert (told.count("usage_topic_away"), told.count("usage_topic_back")) == (1, 1)
+    assert_same(tmp_path, pulsar, records)
