@@ -7,6 +7,7 @@ process that serves clients must not have: only the shipper and commands import 
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import threading
 from contextlib import suppress
@@ -86,15 +87,16 @@ class Client:
                 tls_validate_hostname=service.verify_host,
                 tls_certificate_file_path=certificate,
                 tls_private_key_file_path=key,
-                # Its log has another form, and its errors are raised.
-                logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull),
+                stats_interval_in_seconds=0,
+                logger=pulsar.FileLogger(pulsar.LoggerLevel.Info, _LOG.path),
             )
         except (pulsar.PulsarException, RuntimeError, ValueError) as error:
-            raise UnavailableError(_reason(error)) from None
+            raise _unavailable(error) from None
 
     def send(self, topic: str, kind: type[Identity], producer: str, rows: Iterable[Row]) -> None:
         """Send records, and return when all are confirmed. `producer`: a name that no other process
         uses; its records have growing numbers."""
+        _LOG.clear()
         try:
             opened = self._client.create_producer(
                 topic,
@@ -113,7 +115,7 @@ class Client:
                 _send(opened, batch)
             opened.close()
         except pulsar.PulsarException as error:
-            raise UnavailableError(_reason(error)) from None
+            raise _unavailable(error) from None
 
     def read(self, topic: str) -> Iterator[bytes]:
         """Yield the messages of a topic, partition by partition, from the first one that is kept
@@ -125,12 +127,44 @@ class Client:
                     yield reader.read_next(OPERATION * 1000).data()
                 reader.close()
         except pulsar.PulsarException as error:
-            raise UnavailableError(_reason(error)) from None
+            raise _unavailable(error) from None
 
     def close(self) -> None:
         """Close the connection, without waiting for brokers."""
         with suppress(pulsar.PulsarException):
             self._client.shutdown()
+
+
+class _Log:
+    """The log of the library, in memory: to most errors it has a word of its own to say, and
+    connections that are refused it calls a timeout. There is one for all its clients."""
+
+    def __init__(self) -> None:
+        self._file = os.memfd_create("client.log") if hasattr(os, "memfd_create") else None
+        self.path = os.devnull if self._file is None else f"/proc/self/fd/{self._file}"
+
+    def clear(self) -> None:
+        """Forget all lines."""
+        if self._file is not None:
+            os.ftruncate(self._file, 0)
+
+    def last(self) -> str:
+        """Return what the last line about a connection says, and forget all; empty: there is
+        none."""
+        if self._file is None:
+            return ""
+        lines = os.pread(self._file, _LARGEST_LOG, 0).decode(errors="replace").splitlines()
+        self.clear()
+        told = [it.partition(" | ")[2] for it in lines if _TELLING.search(it)]
+        return told[-1][:_LONGEST_REASON] if told else ""
+
+
+_TELLING = re.compile(
+    r" ClientConnection:\d+ \| (?!.*(Connection closed with|Connected to|(Create|Destroyed) ))"
+)
+_LARGEST_LOG = 1 << 20
+_LONGEST_REASON = 300
+_LOG = _Log()
 
 
 class _Described(JsonSchema):  # type: ignore[misc, unused-ignore]
@@ -168,7 +202,8 @@ class _Receipts:
         with self._changed:
             came = self._changed.wait_for(lambda: self._number >= number, 2 * CONFIRMED / 1000)
             if self._failed is not None or not came:
-                raise UnavailableError("Timeout" if self._failed is None else self._failed.name)
+                name = "Timeout" if self._failed is None else self._failed.name
+                raise UnavailableError(f"{name}: {_LOG.last()}".removesuffix(": "))
 
 
 def _send(producer: Any, batch: list[Row]) -> None:
@@ -223,5 +258,7 @@ def trusted() -> str | None:
     return next((it for it in (own, *_BUNDLES) if it and Path(it).exists()), None)
 
 
-def _reason(error: Exception) -> str:
-    return type(error).__name__ if isinstance(error, pulsar.PulsarException) else str(error)
+def _unavailable(error: Exception) -> UnavailableError:
+    name = type(error).__name__ if isinstance(error, pulsar.PulsarException) else str(error)
+    detail = _LOG.last()
+    return UnavailableError(f"{name}: {detail}" if detail else name)

@@ -79,7 +79,8 @@ class Outbox:
 
     def mark(self, parcel: Parcel) -> None:
         """Remember that a file was sent. Raises `OSError`."""
-        marker_of(parcel.path).touch()
+        with suppress(FileNotFoundError):  # a pipeline has taken all of its hour
+            marker_of(parcel.path).touch()
 
     def _read(self, folder: Path, stream: str) -> _Hour:
         changed = folder.stat().st_mtime_ns  # before reading, so that a later change is noticed

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import uuid
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +17,19 @@ import pytest
 
 from gateway.telemetry.figures import StreamFigures
 from gateway.usage import reading, topics
+from gateway.usage.client import AT_ONCE, Client, Service
 from gateway.usage.files import Closing, Stream
 from gateway.usage.reading import Ledger
 from gateway.usage.records import VERSION, Usage
+from gateway.usage.sending import Row, UnavailableError
 from tests.real.brokers.standalone import Standalone
 from tests.real.clients import fresh_topic, numbered, send_all, wait_until
 from tests.real.fixtures import Connect, Reach, StartGateway
 from tests.real.gateways import PASS_THROUGH, Gateway, Plan
 from tests.real.probes import figure
 from tests.support.balancer import Balancer
+
+from .conftest import Files, Secured
 
 pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
 
@@ -110,6 +116,18 @@ def test_a_topic_has_the_records_of_the_files(
     assert {"connected", "ended"} <= {it.event for it in told}
 
 
+def test_the_client_library_is_in_the_shipper_alone(
+    pulsar: Standalone, gateway: StartGateway, tmp_path: Path
+) -> None:
+    running = gateway(pulsar, plan_of(tmp_path, {"cluster": "main", "records": fresh_topic()}))
+    wait_until(lambda: bool(started(running)))
+    (shipper,) = started(running)
+    wait_until(lambda: "_pulsar" in Path(f"/proc/{shipper}/maps").read_text())
+    status = Path(f"/proc/{shipper}/status").read_text()
+    (parent,) = re.findall(r"^PPid:\t(\d+)$", status, re.MULTILINE)
+    assert "_pulsar" not in Path(f"/proc/{parent}/maps").read_text()
+
+
 def test_workers_have_one_shipper(
     pulsar: Standalone, gateway: StartGateway, reach: Reach, connect: Connect, tmp_path: Path
 ) -> None:
@@ -186,3 +204,105 @@ def test_a_broker_that_is_away_first_gets_everything(
     told = [json.loads(it)["event"] for it in running.log.read_text().splitlines()]
     assert (told.count("usage_topic_away"), told.count("usage_topic_back")) == (1, 1)
     assert_same(tmp_path, pulsar, records)
+
+
+def test_a_token_is_shown_to_brokers_and_to_nobody_else(
+    pulsar_auth: Standalone, gateway: StartGateway, tmp_path: Path
+) -> None:
+    backlog(tmp_path / "usage", files=2, each=10)
+    token = tmp_path / "own.token"
+    token.write_text(pulsar_auth.token("admin") or "")
+    records = fresh_topic("usage")
+    plan = plan_of(tmp_path / "usage", {"cluster": "main", "records": records})
+    running = gateway(pulsar_auth, replace(plan, credential={"token_file": str(token)}))
+    wait_until(lambda: figure(running, "gateway_usage_shipped_records_total") >= 20)
+    (shipper,) = started(running)
+    for file in ("cmdline", "environ"):
+        assert token.read_text() not in Path(f"/proc/{shipper}/{file}").read_text()
+    running.stop()
+    assert token.read_text() not in running.log.read_text()
+    access = topics.Access(token)
+    found = list(topics.usage(pulsar_auth.service_url, records, access=access))
+    assert identities(found) == identities(in_files(tmp_path / "usage"))
+
+
+def test_a_broker_that_refuses_is_told_and_tried_again(
+    pulsar_auth: Standalone, gateway: StartGateway, tmp_path: Path
+) -> None:
+    backlog(tmp_path / "usage", files=2, each=10)
+    token = tmp_path / "own.token"
+    token.write_text("no.such.token")
+    records = fresh_topic("usage")
+    plan = plan_of(tmp_path / "usage", {"cluster": "main", "records": records})
+    running = gateway(pulsar_auth, replace(plan, credential={"token_file": str(token)}))
+    wait_until(lambda: "usage_topic_away" in running.log.read_text())
+    token.write_text(pulsar_auth.token("admin") or "")
+    wait_until(lambda: figure(running, "gateway_usage_shipped_records_total") >= 20)
+    told = running.log.read_text()
+    assert "Connection disconnected" in told
+    assert "no.such.token" not in told
+
+
+def test_a_certificate_is_shown_to_brokers_with_tls(
+    pulsar_tls: Secured, files: Files, gateway: StartGateway, tmp_path: Path
+) -> None:
+    backlog(tmp_path, files=2, each=10)
+    records = fresh_topic("usage")
+    plan = plan_of(tmp_path, {"cluster": "main", "records": records}, brokers_tls=files.cluster)
+    running = gateway(pulsar_tls, plan)
+    wait_until(lambda: figure(running, "gateway_usage_shipped_records_total") >= 20)
+    running.stop()
+    assert_same(tmp_path, pulsar_tls.broker, records)
+
+
+# -- what brokers do with what is sent ---------------------------------------------------------
+
+
+def client_of(broker: Standalone) -> Client:
+    return Client(Service(broker.service_url), lambda: ("none", b""))
+
+
+def rows(first: int, last: int) -> list[Row]:
+    return [
+        Row(seq, f"t{seq % 7}", 1, msgspec.json.encode({"seq": seq}))
+        for seq in range(first, last + 1)
+    ]
+
+
+def numbers(client: Client, topic: str) -> list[int]:
+    return [msgspec.json.decode(it)["seq"] for it in client.read(topic)]
+
+
+@pytest.mark.parametrize("partitions", [0, 3])
+@pytest.mark.parametrize("had", [AT_ONCE, 2 * AT_ONCE, 2 * AT_ONCE + 99])
+def test_a_broker_that_drops_repeats_has_each_record_once(
+    pulsar: Standalone, partitions: int, had: int
+) -> None:
+    namespace = f"public/repeats-{uuid.uuid4().hex[:12]}"
+    pulsar.admin.create_namespace(namespace)
+    pulsar.admin.drop_repeats(namespace)
+    topic = fresh_topic("usage", namespace)
+    if partitions:
+        pulsar.admin.create_partitioned_topic(topic, partitions)
+    client, last = client_of(pulsar), 2 * AT_ONCE + 99
+    client.send(topic, Usage, "edge-b", rows(1, had))  # as far as a killed shipper came
+    client.send(topic, Usage, "edge-b", rows(1, last))
+    client.send(topic, Usage, "edge-b", rows(1, last))
+    assert sorted(numbers(client, topic)) == list(range(1, last + 1))
+    client.close()
+
+
+def test_fields_may_be_added_and_older_gateways_go_on(pulsar: Standalone) -> None:
+    class Newer(Usage, omit_defaults=True, kw_only=True):
+        novelty: int | None = None
+
+    class Broken(Usage, omit_defaults=True, kw_only=True):
+        required: int
+
+    topic, client = fresh_topic("usage"), client_of(pulsar)
+    for number, kind in enumerate((Usage, Newer, Usage), 1):
+        client.send(topic, kind, f"edge-{number}", rows(number, number))
+    with pytest.raises(UnavailableError, match="IncompatibleSchema"):
+        client.send(topic, Broken, "edge-4", rows(4, 4))
+    assert numbers(client, topic) == [1, 2, 3]
+    client.close()
