@@ -91,12 +91,13 @@ MINUTE = 60.0
 
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _DESCRIPTORS = "cannot start: too many open files; raise the limit, for example: ulimit -n 21000"
-_INFO_EVENTS = frozenset(
+INFO_EVENTS = frozenset(
     {
         *("broker_up", "name_resolved", "issuer_keys_fetched"),
         *("own_token_back", "policy_agent_back"),
     }
 )
+"""Events of parts that log warnings otherwise."""
 
 
 def check(path: Path) -> str:
@@ -275,7 +276,7 @@ class Application:
 
     def _make_shipping(self) -> Shipping | None:
         return assembly.make_shipping(
-            self._configuration, lambda cluster: self._clusters[cluster].parts.credential
+            self._configuration, lambda name: self._clusters[name].parts.credential
         )
 
     def _make_latencies(self) -> dict[str, ListenerLatencies]:
@@ -303,7 +304,7 @@ class Application:
             yield self._open_accounts
 
     def _log_event(self, event: str, **values: object) -> None:
-        log_at = self._log.info if event in _INFO_EVENTS else self._log.warning
+        log_at = self._log.info if event in INFO_EVENTS else self._log.warning
         log_at(event, **values)
 
     def _cluster(self, name: str, cluster: model.Cluster) -> _Cluster:

@@ -319,20 +319,21 @@ def make_shipping(
     from gateway.usage.shipment import Brief
     from gateway.usage.shipping import Shipping
 
-    cluster = configuration.clusters[usage.topic.cluster]
+    name = usage.topic.cluster
+    cluster = configuration.clusters[name]
     tls = cluster.tls
     pair = None if tls is None else tls.certificate
     brief = Brief(
         folder=str(usage.folder.absolute()),
         gateway=usage.gateway or machine.host_name(),
         topics=_topics_of(usage),
-        url=protocols.url_of(configuration.protocol_of(usage.topic.cluster), cluster.brokers),
+        url=protocols.url_of(configuration.protocol_of(name), cluster.brokers),
         ca_file=_absolute(None if tls is None else tls.ca_file),
         certificate_file=_absolute(None if pair is None else pair.certificate_file),
         key_file=_absolute(None if pair is None else pair.key_file),
         verify_host=tls is None or tls.verify_host,
     )
-    return Shipping(brief, credential(usage.topic.cluster).current)
+    return Shipping(brief, credential(name).current)
 
 
 def _absolute(path: Path | None) -> str:

@@ -758,7 +758,7 @@ class Audit(Part):
 class UsageTopic(Part):
     """Topics that get the records of closed files too; see docs/usage.md."""
 
-    # Whose brokers and credential are used.
+    # Whose brokers, TLS and credential are used.
     cluster: Name
     records: Annotated[Text, Field(examples=["persistent://ops/usage/records"])]
     # None: events stay in files.

@@ -162,8 +162,11 @@ class _Log:
 _TELLING = re.compile(
     r" ClientConnection:\d+ \| (?!.*(Connection closed with|Connected to|(Create|Destroyed) ))"
 )
-_LARGEST_LOG = 1 << 20
-_LONGEST_REASON = 300
+"""Lines about a connection that say more than that it is there or is not."""
+
+_LARGEST_LOG, _LONGEST_REASON = 1 << 20, 300
+"""Bytes of the log that are looked at, and characters of a line that are told."""
+
 _LOG = _Log()
 
 

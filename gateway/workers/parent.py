@@ -19,7 +19,7 @@ import structlog
 import trio
 
 from gateway import assembly
-from gateway.app import Application, configuration_errors_unwrapped, configured_log
+from gateway.app import INFO_EVENTS, Application, configuration_errors_unwrapped, configured_log
 from gateway.config import model
 from gateway.front.binding import listen
 from gateway.policy.reservations import Reservations, Reserved, UnitRequest
@@ -112,7 +112,8 @@ class Parent:
         )
 
     def _log_event(self, event: str, **values: object) -> None:
-        self._log.warning(event, **values)
+        log_at = self._log.info if event in INFO_EVENTS else self._log.warning
+        log_at(event, **values)
 
     # -- the workers -------------------------------------------------------------------------
 

@@ -15,12 +15,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.telemetry.figures import StreamFigures
 from gateway.usage import reading, topics
 from gateway.usage.client import AT_ONCE, Client, Service
-from gateway.usage.files import Closing, Stream
 from gateway.usage.reading import Ledger
-from gateway.usage.records import VERSION, Usage
+from gateway.usage.records import Usage
 from gateway.usage.sending import Row, UnavailableError
 from tests.real.brokers.standalone import Standalone
 from tests.real.clients import fresh_topic, numbered, send_all, wait_until
@@ -28,19 +26,18 @@ from tests.real.fixtures import Connect, Reach, StartGateway
 from tests.real.gateways import PASS_THROUGH, Gateway, Plan
 from tests.real.probes import figure
 from tests.support.balancer import Balancer
+from tests.support.boxes import close, usage
 
 from .conftest import Files, Secured
 
 pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
 
 COUNT = 300
-BOOT = "0123456789abcdef"
-NOON = 1_795_521_600.0  # 2026-11-24 12:00 UTC
 
 
 def plan_of(folder: Path, topic: dict[str, str], **others: Any) -> Plan:
-    usage = {"folder": str(folder), "interval": "1s", "close_after": "1s", "gateway": "edge"}
-    return replace(PASS_THROUGH, more={"usage": usage | {"topic": topic}}, **others)
+    settings = {"folder": str(folder), "interval": "1s", "close_after": "1s", "gateway": "edge"}
+    return replace(PASS_THROUGH, more={"usage": settings | {"topic": topic}}, **others)
 
 
 def identities(records: list[Any]) -> Counter[tuple[str, str, int]]:
@@ -79,17 +76,9 @@ def produce(url: str, connect: Connect, count: int = COUNT) -> str:
 
 def backlog(folder: Path, files: int, each: int) -> None:
     """Write closed files of an earlier run of the gateway."""
-    stream = Stream(folder / "usage", "edge", BOOT, Closing(size=1), StreamFigures())
-    stream.begin()
-    common = {"v": VERSION, "gw": "edge", "boot": BOOT, "start_ms": 0, "dur_ms": 1000}
-    for file in range(files):
-        first = file * each + 1
-        rows = [
-            Usage(**common, seq=seq, op="send", tenant=f"t{seq % 7}", msgs=1, bytes_wire=seq)  # type: ignore[arg-type]
-            for seq in range(first, first + each)
-        ]
-        lines = b"".join(msgspec.json.encode(it) + b"\n" for it in rows)
-        stream.append(lines, first, first + each - 1, NOON)
+    for first in range(1, files * each, each):
+        numbers = range(first, first + each)
+        close(folder, [usage(it, tenant=f"t{it % 7}", msgs=1, bytes_wire=it) for it in numbers])
 
 
 def started(gateway: Gateway) -> list[int]:

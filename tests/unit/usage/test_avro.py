@@ -11,8 +11,7 @@ from fastavro import parse_schema, schemaless_writer
 
 from gateway.usage.avro import definition
 from gateway.usage.records import Event, Identity, Usage, Wait
-
-from .boxes import event, usage
+from tests.support.boxes import event, usage
 
 
 @pytest.mark.parametrize("kind", [Usage, Event])

@@ -11,8 +11,7 @@ from gateway.telemetry.figures import StreamFigures
 from gateway.usage import reading
 from gateway.usage.files import Closing, Stream, closed_files, marker_of
 from gateway.usage.outbox import SETTLED, Outbox, Parcel
-
-from .boxes import BOOT, HOUR, NOON, close, event, usage
+from tests.support.boxes import BOOT, HOUR, NOON, close, event, usage
 
 LATER = 1e12
 """A time at which all folders have settled."""

@@ -12,8 +12,7 @@ from gateway.usage.outbox import Outbox
 from gateway.usage.records import Event, Identity, Usage
 from gateway.usage.sending import Row, Sending, UnavailableError
 from gateway.usage.shipment import Away, Report, Sent, Unreadable, Waiting
-
-from .boxes import BOOT, NOON, close, event, usage
+from tests.support.boxes import BOOT, NOON, close, event, usage
 
 TOPICS = {"usage": "persistent://ops/usage/records", "events": "persistent://ops/usage/events"}
 

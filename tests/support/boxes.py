@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -26,7 +27,7 @@ def event(seq: int) -> Event:
 
 def close(
     folder: Path,
-    records: list[Identity],
+    records: Sequence[Identity],
     *,
     gw: str = "edge",
     stream: str = "usage",
