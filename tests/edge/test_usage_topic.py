@@ -22,7 +22,7 @@ from gateway.usage.records import Usage
 from gateway.usage.sending import Row, UnavailableError
 from tests.real.brokers.standalone import Standalone
 from tests.real.clients import fresh_topic, numbered, send_all, wait_until
-from tests.real.fixtures import Connect, Reach, StartGateway
+from tests.real.fixtures import Connect, Reach, StartBroker, StartGateway
 from tests.real.gateways import PASS_THROUGH, Gateway, Plan
 from tests.real.probes import figure
 from tests.support.balancer import Balancer
@@ -170,6 +170,26 @@ def test_a_killed_gateway_takes_its_shipper_along_and_loses_nothing(
     wait_until(lambda: figure(again, "gateway_usage_unshipped_files", stream="usage") == 0)
     again.stop()
     assert_same(tmp_path, pulsar, records)
+
+
+def test_a_killed_broker_has_everything_in_the_end(
+    start_broker: StartBroker, gateway: StartGateway, tmp_path: Path
+) -> None:
+    broker = start_broker("killed", keeps=True)
+    backlog(tmp_path, files=60, each=1200)
+    records = fresh_topic("usage")
+    running = gateway(broker, plan_of(tmp_path, {"cluster": "main", "records": records}))
+
+    def shipped() -> float:
+        return figure(running, "gateway_usage_shipped_records_total", stream="usage")
+
+    wait_until(lambda: shipped() >= 10 * 1200)
+    broker.kill()
+    assert shipped() < 60 * 1200
+    broker.start()
+    wait_until(lambda: shipped() >= 60 * 1200, 90)
+    running.stop()
+    assert_same(tmp_path, broker, records)
 
 
 def test_a_broker_that_is_away_first_gets_everything(
