@@ -104,10 +104,15 @@ class Shipping:
         try:
             await self._converse(process)
             return _outcome(await process.wait())
+        except* Exception:  # noqa: BLE001
+            # A bug, or a shipper of another version that was installed meanwhile: it is replaced,
+            # and clients are not concerned.
+            self._log.exception("usage_shipper_failed")
         finally:
             process.kill()
             with trio.CancelScope(shield=True):
                 await process.wait()
+        return {"reason": "it was not understood"}
 
     async def _converse(self, process: trio.Process) -> None:
         """Tell and hear until the process has nothing more to say."""

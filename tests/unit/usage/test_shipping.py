@@ -133,6 +133,12 @@ async def test_one_that_ends_is_replaced(lines: LogCapture) -> None:
     assert ended[0]["status"] == 3
 
 
+async def test_one_that_is_not_understood_is_replaced(lines: LogCapture) -> None:
+    made = shipping('say("Novelty"); time.sleep(1000)')
+    await made.during(lambda: until(lambda: made.figures.restarts >= 2))
+    assert events(lines)[:2] == ["usage_shipper_failed", "usage_shipper_ended"]
+
+
 async def test_one_that_cannot_be_started_is_tried_again(lines: LogCapture) -> None:
     made = Shipping(BRIEF, lambda: Credential("none", b""), program=["/dev/null"])
     await made.during(lambda: until(lambda: made.figures.restarts >= 2))
