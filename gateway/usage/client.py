@@ -149,18 +149,20 @@ class _Log:
             os.ftruncate(self._file, 0)
 
     def last(self) -> str:
-        """Return what the last line about a connection says, and forget all; empty: there is
-        none."""
+        """Return what the last line about a connection says, one of something wrong if there is
+        such, and forget all; empty: there is none."""
         if self._file is None:
             return ""
-        lines = os.pread(self._file, _LARGEST_LOG, 0).decode(errors="replace").splitlines()
+        log = os.pread(self._file, _LARGEST_LOG, 0).decode(errors="replace")
         self.clear()
-        told = [it.partition(" | ")[2] for it in lines if _TELLING.search(it)]
-        return told[-1][:_LONGEST_REASON] if told else ""
+        told = list(_TELLING.finditer(log))
+        wrong = [it for it in told if it["level"] != "INFO"]
+        return next((it["text"][:_LONGEST_REASON] for it in reversed(wrong or told)), "")
 
 
 _TELLING = re.compile(
-    r" ClientConnection:\d+ \| (?!.*(Connection closed with|Connected to|(Create|Destroyed) ))"
+    r" (?P<level>INFO|WARN|ERROR) .* ClientConnection:\d+ \| "
+    r"(?P<text>(?!.*(Connection closed with|Connected to|(Create|Destroyed) )).*)"
 )
 """Lines about a connection that say more than that it is there or is not."""
 
@@ -243,7 +245,7 @@ def _authentication(proof: Callable[[], Proof], service: Service) -> pulsar.Auth
         case "token":
             return pulsar.AuthenticationToken(partial(_token, proof))
         case "basic":
-            username, _, password = data.decode().partition(":")
+            username, _, password = data.decode(errors="replace").partition(":")
             return pulsar.AuthenticationBasic(username, password)
         case "tls" if service.certificate is not None:
             return pulsar.AuthenticationTLS(*service.certificate)
@@ -251,8 +253,9 @@ def _authentication(proof: Callable[[], Proof], service: Service) -> pulsar.Auth
 
 
 def _token(proof: Callable[[], Proof]) -> str:
-    """Return the token of now, for which the library asks at each connection."""
-    return proof()[1].decode()
+    """Return the token of now, for which a thread of the library asks at each connection. Brokers
+    refuse what is no text."""
+    return proof()[1].decode(errors="replace")
 
 
 def trusted() -> str | None:

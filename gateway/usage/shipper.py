@@ -47,7 +47,10 @@ class Inbox:
 
     def brief(self) -> Brief:
         """Return the first line, and have a thread read the others."""
-        brief = ORDERS.decode(self._source.readline(LONGEST))
+        line = self._source.readline(LONGEST)
+        if not line:
+            _end()
+        brief = ORDERS.decode(line)
         assert isinstance(brief, Brief)
         threading.Thread(target=self._read, daemon=True).start()
         return brief
