@@ -24,7 +24,8 @@ from gateway.usage.outbox import Outbox
 from gateway.usage.reading import Ledger
 from gateway.usage.records import Usage
 from gateway.usage.sending import Row, Sending, UnavailableError
-from tests.real.brokers.standalone import Standalone
+from tests.real.brokers.standalone import AUTHENTICATION, Standalone
+from tests.real.brokers.tokens import Authority
 from tests.real.clients import fresh_topic, numbered, send_all, wait_until
 from tests.real.fixtures import Connect, Reach, StartBroker, StartGateway
 from tests.real.gateways import PASS_THROUGH, Gateway, Plan
@@ -37,6 +38,8 @@ from .conftest import Files, Secured
 pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
 
 COUNT = 300
+DIGEST = "$apr1$abcdefgh$M2T3erDstkD7SsE2QQnfH0"
+"""Of the password s3cret: `openssl passwd -apr1`."""
 
 
 def plan_of(folder: Path, topic: dict[str, str], **others: Any) -> Plan:
@@ -282,16 +285,44 @@ def test_a_broker_that_refuses_is_told_and_tried_again(
     assert "no.such.token" not in told
 
 
+@pytest.mark.parametrize("credential", [None, {"tls": True}], ids=["none", "certificate"])
 def test_a_certificate_is_shown_to_brokers_with_tls(
-    pulsar_tls: Secured, files: Files, gateway: StartGateway, tmp_path: Path
+    pulsar_tls: Secured,
+    files: Files,
+    gateway: StartGateway,
+    tmp_path: Path,
+    credential: dict[str, Any] | None,
 ) -> None:
     backlog(tmp_path, files=2, each=10)
     records = fresh_topic("usage")
     plan = plan_of(tmp_path, {"cluster": "main", "records": records}, brokers_tls=files.cluster)
-    running = gateway(pulsar_tls, plan)
+    running = gateway(pulsar_tls, replace(plan, credential=credential))
     wait_until(lambda: figure(running, "gateway_usage_shipped_records_total") >= 20)
     running.stop()
     assert_same(tmp_path, pulsar_tls.broker, records)
+
+
+def test_a_password_is_shown_to_brokers(
+    start_broker: StartBroker, authority: Authority, gateway: StartGateway, tmp_path: Path
+) -> None:
+    users, password = tmp_path / "htpasswd", tmp_path / "own.password"
+    users.write_text(f"records:{DIGEST}\n")
+    password.write_text("wrong")
+    providers = [f"{AUTHENTICATION}.AuthenticationProvider{it}" for it in ("Token", "Basic")]
+    extra = {
+        "authenticationProviders": ",".join(providers),
+        "basicAuthConf": users.as_uri(),
+        "superUserRoles": "admin,records",
+    }
+    broker = start_broker("basic", authority=authority, extra=extra)
+    backlog(tmp_path / "usage", files=2, each=10)
+    sent = {"cluster": "main", "records": fresh_topic("usage")}
+    own = {"basic": {"username": "records", "password_file": str(password)}}
+    running = gateway(broker, plan_of(tmp_path / "usage", sent, credential=own))
+    wait_until(lambda: "usage_topic_away" in running.log.read_text())
+    password.write_text("s3cret")
+    wait_until(lambda: unsent(tmp_path / "usage") == 0)
+    assert "s3cret" not in running.log.read_text()
 
 
 # -- what brokers do with what is sent ---------------------------------------------------------
